@@ -249,7 +249,9 @@ class PowerLoss(PrivacyLoss):
         inner = np.concatenate(([False], ~far)) | np.concatenate((~far, [False]))
         beyond, middle = np.zeros_like(ends), np.zeros_like(ends)
         beyond[outer] = power_tail.tail(self.p, away[outer])
-        middle[inner] = np.copysign(power_tail.inner(self.p, away[inner]), ends[inner])
+        middle[inner] = np.copysign(
+            power_tail.probability_from_zero(self.p, away[inner]), ends[inner]
+        )
         outside = np.abs(np.diff(beyond))
         inside = np.diff(middle)
         first = beyond[0] if ends[0] < 0 else 1 - beyond[0]

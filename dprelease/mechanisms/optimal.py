@@ -43,12 +43,13 @@ LARGEST_SHIFT = 512
 FINE_ENOUGH = 256
 LARGEST_EPSILON = 20
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**20), Fraction(1, 2)
-ALWAYS_ZERO = "more than one: noise that is always 0 publishes the truth"
-BEYOND_DIGITS = Fraction(3 * whole_masses.MOST_DIGITS)
-"""Above ln 16 for each digit of a mass: finite losses are smaller."""
+ADMISSIBLE_COUNT = "more than one: noise that is always 0 publishes the truth"
+LOSS_BOUND = Fraction(3 * whole_masses.MOST_DIGITS)
+"""Bound of all finite losses: more than ln 16 for each digit of a mass."""
 
 TABLE_ERROR = 2.0**-40
-"""Bound on the relative error of a tabulated tail, including the interval width of a word."""
+"""Bound on the relative error of a tabulated tail, including the width of the interval of a word.
+"""
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,17 @@ class Optimal(Symmetric):
         if not whole_masses.admissible(self.masses):
             self._refuse("masses", whole_masses.ADMISSIBLE)
         if len(self.masses) == 1:
-            self._refuse("masses", ALWAYS_ZERO)
+            self._refuse("masses", ADMISSIBLE_COUNT)
 
     @classmethod
     def of(cls, place: Place | None = None, /, **parameters: str | float) -> Self:
-        """Return the noise of a scale and of masses as in `parameters`; raises as the base."""
+        """Return the noise of a scale and of masses, as texts from `parameters`.
+
+        Raises
+        ------
+        BudgetError
+            DP-MECH-001 to 003 and 005 for invalid parameters.
+        """
         known = "masses, scale"
         for name in parameters.keys() - {"scale", "masses"}:
             raise BudgetError(
@@ -97,7 +104,7 @@ class Optimal(Symmetric):
         cls._certify({"scale": scale}, place)
         masses = whole_masses.read(text)
         if masses is not None and len(masses) == 1:
-            cls._refuse("masses", ALWAYS_ZERO, place)
+            cls._refuse("masses", ADMISSIBLE_COUNT, place)
         if masses is None:
             cls._refuse("masses", whole_masses.ADMISSIBLE, place)
             raise AssertionError
@@ -131,7 +138,7 @@ class Optimal(Symmetric):
     def admits(
         cls, scale: float, sensitivity: Sensitivity = ONE_STEP, /, **shape: str | float
     ) -> bool:
-        """Return whether scale, shift and shape are in range; does not solve the program."""
+        """Return whether scale, shift and shape are in range, without solving the program."""
         try:
             cls._check_arguments(scale, sensitivity, None, **shape)
         except BudgetError:
@@ -147,7 +154,7 @@ class Optimal(Symmetric):
         /,
         **shape: str | float,
     ) -> tuple[float, float, int]:
-        """Return scale, delta, and the power of the error; raise BudgetError as `design`."""
+        """Return scale, delta and the power of the error, or raise a BudgetError of `design`."""
         scale = float(scale)
         cls._certify({"scale": scale}, place)
         for name in shape.keys() - {"delta", "optimise"}:
@@ -172,7 +179,7 @@ class Optimal(Symmetric):
                 "nothing), or take the staircase or a truncated Laplace law",
                 place,
             )
-        longest = (whole_masses.LONGEST - 4 * shift) / math.log1p(1 / (2 * delta))
+        longest = (whole_masses.MOST_MASSES - 4 * shift) / math.log1p(1 / (2 * delta))
         if not shift / LARGEST_EPSILON <= scale <= longest:
             raise BudgetError(
                 "DP-MECH-001",
@@ -204,8 +211,8 @@ class Optimal(Symmetric):
         return whole_masses.total(self.masses)
 
     @cached_property
-    def _from(self) -> tuple[int, ...]:
-        """Return the sum of the masses from k on, for k from 0 to one past the last."""
+    def _upper_sums(self) -> tuple[int, ...]:
+        """Return the sums of the masses from k on, for each k from 0 to the number of masses."""
         sums = [0]
         for mass in reversed(self.masses):
             sums.append(sums[-1] + mass)
@@ -213,7 +220,7 @@ class Optimal(Symmetric):
 
     @cached_property
     def _tails(self) -> Floats:
-        return np.array([float(Fraction(part, self._total)) for part in self._from])[::-1]
+        return np.array([float(Fraction(part, self._total)) for part in self._upper_sums])[::-1]
 
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
         """Return the largest k with u < P(K >= k), from a table of tails."""
@@ -226,7 +233,7 @@ class Optimal(Symmetric):
 
     def upper_tail(self, k: int) -> arb:
         """Return the exact tail, a ratio of whole numbers."""
-        part = self._from[k] if k < len(self._from) else 0
+        part = self._upper_sums[k] if k < len(self._upper_sums) else 0
         return arb(part) / self._total
 
     def losses(self, shift: int) -> tuple[OptimalLoss, ...]:
@@ -239,7 +246,7 @@ class Optimal(Symmetric):
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return E |K|, from the whole numbers."""
+        """Return E |K|, computed from the integer masses."""
         return self._moment(1)
 
     @property
@@ -252,30 +259,31 @@ class Optimal(Symmetric):
 def _solve_probabilities(scale: float, delta: float, shift: int, power: int) -> tuple[int, ...]:
     """Return integer masses that are proved to be (shift / scale, delta)-private for the shift.
 
-    A part of delta is reserved for the tolerance of the solver and for rounding: the least of a few
-    parts that suffices.
+    A part of delta is reserved for the tolerance of the solver and for rounding. A few parts are
+    tried, and the least one that suffices is used.
     """
-    # Two floats below, so that any decimal that reads to shift / scale is covered as well.
+    # Two floats below, to cover every decimal that Python reads as the float shift / scale.
     ratio = math.nextafter(round_down(Fraction(shift) / Fraction(scale)), 0.0)
     epsilon = Fraction(math.nextafter(ratio, 0.0))
     factor = 1 / whole_masses.rational_exp(-epsilon)  # <= exp(epsilon): the excess only grows
-    for share in (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
-        aim = delta * (1 - share)
-        masses = whole_masses.round_masses(solve(float(epsilon), aim, shift, power), epsilon, aim)
+    for reserved in (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
+        aimed_delta = delta * (1 - reserved)
+        noise = solve(float(epsilon), aimed_delta, shift, power)
+        masses = whole_masses.round_masses(noise, epsilon, aimed_delta)
         if not whole_masses.admissible(masses):
             continue
-        if whole_masses.excess(masses, factor, shift) <= Fraction(delta):
+        if whole_masses.hockey_stick_divergence(masses, factor, shift) <= Fraction(delta):
             return masses
     raise ArithmeticError("the solver's digits do not suffice")
 
 
 def least_error(epsilon: float, delta: float, shift: int, measure: str = "mae") -> float:
-    """Return the least error of one cell, lattice steps: a lower bound for other mechanisms.
+    """Return the least possible error of one cell, in steps.
 
-    "mae": the mean absolute error; "mse": the root of the mean square error. The minimum is over
-    all symmetric distributions on the integers that never rise away from 0 and are (epsilon,
-    delta)-private for moves by up to `shift`; relative accuracy about 1e-8. Shifts above 256 are
-    scaled: a finer lattice changes less than 1e-5 of the error.
+    The measure is the mean absolute error for "mae", and the root mean square error for "mse". The
+    minimum is over all symmetric distributions on the integers that never rise away from 0 and are
+    (epsilon, delta)-private for moves by up to `shift`. Its relative accuracy is about 1e-8. Shifts
+    above 256 are scaled down, because finer steps change less than 1e-5 of the error.
     """
     if measure not in MEASURES:
         raise ValueError("the measure is mae or mse")
@@ -290,7 +298,7 @@ def least_error(epsilon: float, delta: float, shift: int, measure: str = "mae") 
 
 @dataclass(frozen=True)
 class OptimalLoss(PrivacyLoss):
-    """The loss of noise with integer masses against itself moved by `shift` steps."""
+    """The loss of noise with integer masses against the same noise moved by `shift` steps."""
 
     law: Optimal
     shift: int
@@ -304,11 +312,11 @@ class OptimalLoss(PrivacyLoss):
     @property
     def infinity_mass(self) -> float:
         """Return the probability of outputs that are impossible for the neighbour, rounded up."""
-        return self.delta(BEYOND_DIGITS)
+        return self.delta(LOSS_BOUND)
 
     @cached_property
     def _masses_by_loss(self) -> tuple[list[tuple[int, int]], list[int], list[int]]:
-        """Return (P, Q) masses of losses above 0, largest loss first, and their cumulative sums."""
+        """Return the (P, Q) masses of positive losses, largest loss first, and cumulative sums."""
         masses = self.law.masses + (0,) * self.shift
         ks = range(-((self.shift - 1) // 2), len(self.law.masses))
         pairs = [(masses[abs(k)], masses[k + self.shift]) for k in ks]
@@ -320,11 +328,11 @@ class OptimalLoss(PrivacyLoss):
         return pairs, p, q
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return P(E) - exp(epsilon) Q(E) over the outputs E with a loss above epsilon, exactly.
+        """Return P(E) - exp(epsilon) Q(E) for the set E of outputs with a loss above epsilon.
 
-        Below 0 by symmetry: delta(-e) = 1 - exp(-e) + exp(-e) delta(e).
+        For an epsilon below 0, delta(-e) = 1 - exp(-e) + exp(-e) delta(e) by symmetry.
         """
-        edge = min(strictly_below(epsilon), BEYOND_DIGITS)
+        edge = min(strictly_below(epsilon), LOSS_BOUND)
         pairs, p, q = self._masses_by_loss
 
         def value() -> arb:
@@ -333,8 +341,7 @@ class OptimalLoss(PrivacyLoss):
             while low < high:
                 middle = (low + high) // 2
                 own, other = pairs[middle]
-                # If balls can't decide, own is almost factor * other, which adds nothing to the
-                # sum.
+                # If balls can't decide, own is almost factor * other, and adds almost nothing.
                 low, high = (middle + 1, high) if own > factor * other else (low, middle)
             gain = (arb(p[low]) - factor * q[low]) / self.law._total
             return gain if edge >= 0 else -ball(edge).expm1() + ball(edge).exp() * gain
@@ -343,10 +350,10 @@ class OptimalLoss(PrivacyLoss):
 
     @cached_property
     def _pieces(self) -> Pieces:
-        reach = len(self.law.masses)
-        size = 2 * reach - 1
-        both = np.array([float(Fraction(mass, self.law._total)) for mass in self.law.masses])
-        probabilities = np.concatenate((both[:0:-1], both))
+        count = len(self.law.masses)
+        size = 2 * count - 1
+        half = np.array([float(Fraction(mass, self.law._total)) for mass in self.law.masses])
+        probabilities = np.concatenate((half[:0:-1], half))
         p = np.concatenate((probabilities, np.zeros(min(self.shift, size))))
         q = np.concatenate((np.zeros(min(self.shift, size)), probabilities))
         with np.errstate(divide="ignore"):
@@ -358,7 +365,7 @@ class OptimalLoss(PrivacyLoss):
         return self._pieces
 
     def renyi(self, order: float) -> float:
-        """Return infinity: the support is bounded."""
+        """Return infinity, because the support is bounded."""
         return math.inf
 
 

@@ -31,7 +31,7 @@ from dprelease.mechanisms.common.shape import DEBIAS, Shape
 from dprelease.mechanisms.randomizer import LARGEST_SCALE, LEAST_SCALE, ONE_STEP
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
-from dprelease.numerics.moments import Moments, of_density, of_tails
+from dprelease.numerics.moments import Moments, moments_of_density, moments_of_tails
 from dprelease.privacy.losses.truncation import (
     Ends,
     TruncatedLoss,
@@ -42,14 +42,14 @@ from dprelease.privacy.losses.truncation import (
 )
 from dprelease.privacy.unit import Sensitivity
 
-SUMMED = 2**20
+LARGEST_SUMMED_SUPPORT = 2**20
 """Largest support, in steps, whose moments are summed step by step."""
 
-TRIALS = 25
+TRIED_LENGTHS = 25
 MOST_EPSILON = 100.0
 
 
-LENGTH = "longer than a unit's largest change, and than delta asks for"
+LENGTH_TEXT = "longer than a unit's largest change, and than delta asks for"
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class TruncatedLaplace(RealQuantile):
             "upper, lower, none or auto",
             choices=("upper", "lower", "none", "auto"),
         ),
-        Shape("upper", "where the noise ends above", LENGTH, in_units=True),
-        Shape("lower", "where it ends below, a length", LENGTH, in_units=True),
+        Shape("upper", "where the noise ends above", LENGTH_TEXT, in_units=True),
+        Shape("lower", "where it ends below, a length", LENGTH_TEXT, in_units=True),
         DEBIAS,
     )
     examples = (
@@ -109,10 +109,10 @@ class TruncatedLaplace(RealQuantile):
         debias: str | float = "true",
         **shape: str | float,
     ) -> Self:
-        """Return the noise of a scale whose delta, at epsilon = shift / scale, is the declared one.
+        """Return the noise of a scale with the declared delta at epsilon = shift / scale.
 
-        The shift is the largest of `sensitivity`. `shape` holds `delta`, and at most one of
-        `upper`, `lower` (lengths, steps) and `short_side`.
+        The shift is the largest shift of `sensitivity`. `shape` has `delta`, and at most one of
+        `upper` and `lower` (lengths in steps) and `short_side`.
 
         Raises
         ------
@@ -133,10 +133,10 @@ class TruncatedLaplace(RealQuantile):
             cls._refuse("upper", "declared without `lower`", place)
         if shape:
             ((name, text),) = shape.items()
-            length = cls._length(ends, name, number(cls, text, name, place), place)
+            length = cls._checked_lengths(ends, name, number(cls, text, name, place), place)
             lower, upper = (length[1], length[0]) if name == "upper" else length
         else:
-            lower, upper = cls._best(ends, side)
+            lower, upper = cls._best_lengths(ends, side)
         mechanism = cls.of(place, scale=scale, lower=-lower, upper=upper)
         return (
             mechanism
@@ -152,15 +152,15 @@ class TruncatedLaplace(RealQuantile):
         /,
         **shape: str | float,  # noqa: ARG003 - the ends are found for any
     ) -> bool:
-        """Return whether the scale is in range; does not compute the ends."""
+        """Return whether the scale is in range, without computing the ends of the noise."""
         least = max(LEAST_SCALE, sensitivity.largest_shift / MOST_EPSILON)
         return least <= scale <= LARGEST_SCALE
 
     @classmethod
-    def _length(
+    def _checked_lengths(
         cls, ends: Ends, name: str, length: Fraction, place: Place | None
     ) -> tuple[float, float]:
-        """Return a declared length and that of the other side; raise if there is none."""
+        """Return a declared length and the length of the other side, or raise a BudgetError."""
         least = max(bounds(ends)[0], float(ends.shift))
         try:
             float_length = float(length)
@@ -169,21 +169,23 @@ class TruncatedLaplace(RealQuantile):
             cls._refuse(name, f"above {least!r} steps for this scale, shift and delta", place)
 
     @classmethod
-    def _best(cls, ends: Ends, side: str) -> tuple[float, float]:
-        """Return the lengths below and above with the least mean absolute error."""
-        even = symmetric_length(ends)
+    def _best_lengths(cls, ends: Ends, side: str) -> tuple[float, float]:
+        """Return the lengths of the lower and upper side with the least mean absolute error."""
+        symmetric = symmetric_length(ends)
         if side == "none":
-            return even, even
+            return symmetric, symmetric
         least = max(bounds(ends)[0] * (1 + 2.0**-30), float(ends.shift))
-        trials = [(even, even)] if side == "auto" else []
-        for i in range(1, TRIALS):
-            short = even * (least / even) ** (i / TRIALS)
-            if short < even:
+        trials = [(symmetric, symmetric)] if side == "auto" else []
+        for i in range(1, TRIED_LENGTHS):
+            short = symmetric * (least / symmetric) ** (i / TRIED_LENGTHS)
+            if short < symmetric:
                 trials.append((near_other_end(ends, short), short))
         if not trials:
-            return even, even
-        lower, upper = min(trials, key=lambda pair: _spread(float(ends.scale), *pair))
-        if upper != even:
+            return symmetric, symmetric
+        lower, upper = min(
+            trials, key=lambda pair: _continuous_mean_deviation(float(ends.scale), *pair)
+        )
+        if upper != symmetric:
             lower = other_end(ends, upper)
         return (upper, lower) if side == "lower" else (lower, upper)
 
@@ -194,18 +196,18 @@ class TruncatedLaplace(RealQuantile):
 
     @cached_property
     def _edges(self) -> tuple[float, float, float]:
-        """Return a, b and 2 - a - b."""
+        """Return a, b and 2 - a - b, with a and b as in the docstring of the module."""
         low, high = self.lower / self.scale, -self.upper / self.scale
         return math.exp(low), math.exp(high), -math.expm1(low) - math.expm1(high)
 
     @property
     def position_error(self) -> float:
-        """Return 2**-40 of both scales and of the centre."""
+        """Return 2**-40 times the sum of both scales and the centre."""
         return (2 * self.scale + abs(self.center)) * QUANTILE_ERROR
 
     @property
     def mode(self) -> int:
-        """Return the cell around zero, after subtraction of the centre."""
+        """Return the cell of the density's peak, after subtraction of the centre."""
         return -int(self.center)
 
     def largest_relative_drop(self, first: Floats, size: float) -> Floats:
@@ -218,21 +220,21 @@ class TruncatedLaplace(RealQuantile):
         return bounds
 
     def position(self, u: Floats, upper: bool) -> tuple[Floats, float]:
-        """Return x - center + 1/2 for the quantile x, exponential on either side of zero."""
+        """Return x - center + 1/2 for the quantile x, from exponentials on both sides of zero."""
         a, b, total = self._edges
         near, far, reach = (b, a, -self.upper) if upper else (a, b, self.lower)
         position = np.log(u * total + near)
         position *= -self.scale
-        across = u * total > -math.expm1(reach / self.scale)
-        if across.any():
-            position[across] = self.scale * np.log((1.0 - u[across]) * total + far)
+        beyond_zero = u * total > -math.expm1(reach / self.scale)
+        if beyond_zero.any():
+            position[beyond_zero] = self.scale * np.log((1.0 - u[beyond_zero]) * total + far)
         if not upper:
             np.negative(position, out=position)
         position += 0.5 - self.center
         return position, self.position_error
 
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(K >= k), or P(K <= k); exactly 0 and 1 outside the ends."""
+        """Return a ball around P(K >= k) or P(K <= k), which is exact outside the ends."""
         x = Fraction(2 * k - 1 if upper else 2 * k + 1, 2) + int(self.center)
         low, high = Fraction(self.lower), Fraction(self.upper)
         near, far, out = (high, -low, x) if upper else (-low, high, -x)
@@ -255,13 +257,13 @@ class TruncatedLaplace(RealQuantile):
 
     @cached_property
     def _moments(self) -> Moments:
-        """Return the moments of the rounded noise, about its centre."""
+        """Return the moments of the rounded noise, with absolute errors about the centre."""
         reach = int(max(-self.lower, self.upper)) + 1
-        if reach <= SUMMED:
-            return of_tails(
+        if reach <= LARGEST_SUMMED_SUPPORT:
+            return moments_of_tails(
                 self._tails(self.upper, reach), self._tails(-self.lower, reach), int(self.center)
             )
-        continuous = _continuous(self.scale, -self.lower, self.upper, self.center)
+        continuous = _continuous_moments(self.scale, -self.lower, self.upper, self.center)
         return Moments(
             continuous.mean,
             continuous.absolute,
@@ -269,7 +271,7 @@ class TruncatedLaplace(RealQuantile):
         )
 
     def _tails(self, end: float, reach: int) -> Floats:
-        """Return P(N >= j), j = 1 .. reach, on the side that ends at `end`."""
+        """Return P(N >= j) for j = 1 ... reach, on the side of the noise that ends at `end`."""
         out = np.arange(1, reach + 1) - 0.5
         inside = np.minimum(out - end, 0.0) / self.scale  # exp(-out) - exp(-end), without loss
         tails: Floats = np.exp(-out / self.scale) * -np.expm1(inside) / self._edges[2]
@@ -291,19 +293,19 @@ class TruncatedLaplace(RealQuantile):
         return self._moments.deviation
 
 
-def _continuous(scale: float, low: float, high: float, center: float) -> Moments:
+def _continuous_moments(scale: float, low: float, high: float, center: float) -> Moments:
     cuts = [
         np.linspace(-low, 0.0, 2 + int(low / scale)),
         np.linspace(0.0, high, 2 + int(high / scale)),
     ]
     points = np.unique(np.concatenate([*cuts, [np.clip(center, -low, high)]]))
-    return of_density(lambda x: np.exp(-np.abs(x) / scale), points, center)
+    return moments_of_density(lambda x: np.exp(-np.abs(x) / scale), points, center)
 
 
-def _spread(scale: float, low: float, high: float) -> float:
+def _continuous_mean_deviation(scale: float, low: float, high: float) -> float:
     """Return the mean absolute deviation of the continuous noise from its mean."""
-    mean = _continuous(scale, low, high, 0.0).mean
-    return _continuous(scale, low, high, mean).absolute
+    mean = _continuous_moments(scale, low, high, 0.0).mean
+    return _continuous_moments(scale, low, high, mean).absolute
 
 
 MECHANISM = TruncatedLaplace

@@ -11,7 +11,7 @@ from flint import arb, ctx, fmpq
 from dprelease.numerics.rounding import round_up
 
 ENOUGH_BITS = 60
-"""Relative accuracy at which a ball rounds to a float with an error below two units."""
+"""Relative accuracy in bits at which a ball is rounded up by less than two units of a float."""
 
 LARGEST_PRECISION = 2**15
 LEAST_FLOAT = 5e-324
@@ -27,10 +27,10 @@ def ball(x: Fraction | float) -> arb:
 def least_above(value: Callable[[], arb], start: int = 96) -> float:
     """Return a float that is certainly >= a non-negative number, and within 2**-50 of it.
 
-    `value` returns a ball around the number at the precision of the flint context, first at `start`
-    bits. It is called again with more bits until the accuracy suffices, so no accuracy is lost
-    where nearly equal terms are subtracted. A positive number below every float becomes the least
-    float: only a true zero may become zero.
+    `value` returns a ball around the number at the precision of the flint context, which is `start`
+    bits at first. The function calls `value` again with more bits until the accuracy suffices, so
+    no accuracy is lost by subtracting nearly equal terms. A positive number below every float
+    becomes the least float, and only an exact zero becomes zero.
     """
     precision = start
     while True:

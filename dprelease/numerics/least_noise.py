@@ -1,16 +1,16 @@
-"""The symmetric unimodal pmf of least error under (epsilon, delta): a small linear program.
+"""Find the symmetric unimodal distribution of least error under (epsilon, delta).
 
-The unknowns are the probabilities p_0 >= p_1 >= ... of a symmetric distribution on the integers. It
-is private for a shift D if the sum over k of (p_k - e^epsilon p_{k+D})+ is at most delta. For such
-a distribution that sum grows with the shift at every epsilon >= 0: a term differs from 0 only where
-|k| < |k + s|, that is k > -s/2; there 0 < k + s <= k + D, so p_{k+D} <= p_{k+s}. So only the shift
-D needs constraints.
+A small linear program finds the probabilities p_0 >= p_1 >= ... of a symmetric distribution on the
+integers. The distribution is private for a shift D if the sum over k of
+max(0, p_k - e^epsilon p_{k+D}) is at most delta. For unimodal distributions this sum grows with the
+shift s at every epsilon >= 0: a term differs from 0 only if |k| < |k + s|, which means k > -s/2;
+then 0 < k + s <= k + D, so p_{k+D} <= p_{k+s}. So only the shift D needs constraints.
 
-Delta is best spent far out: a reduction of p_k reduces p at k + D, k + 2D, ... by e^-epsilon times
-as much each, and later steps are further away. So p_{k+D} = e^-epsilon p_k up to a window of the
-last few blocks of D integers, and only the first block and that window are unknown; the tests solve
-the program without this shortcut too. In units of delta inside the window, all numbers are of
-similar size, so a solver with tolerances near 1e-9 suffices.
+Delta is best spent far out: reducing p_k also reduces p_{k+D}, p_{k+2D}, ..., each by e^-epsilon
+times as much as the one before, and later steps cause larger errors. So p_{k+D} = e^-epsilon p_k up
+to a window of the last few blocks of D integers. Only the first block and this window are unknown;
+tests also solve the program without this shortcut. Probabilities in the window are in units of
+delta, so all numbers have similar sizes, and a solver with tolerances near 1e-9 suffices.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True)
-class Noise:
-    """A solution: the first block (shift,), its number of repetitions, and the window.
+class OptimalNoise:
+    """A solution of the linear program: a block that repeats, and a window after it.
 
-    Block j <= `blocks` has the probabilities first * e^(-j epsilon); `window` (n,) follows. `spent`
-    (shift + n,) is the part of delta spent by each step from block `blocks` on. `error` is the mean
-    absolute or mean square error, up to the solver's tolerance.
+    Block j <= `blocks` has the probabilities first * e^(-j epsilon), with `first` (shift,). Then
+    follow the probabilities in `window` (n,). `spent` (shift + n,) is the part of delta that each
+    step from block `blocks` on spends. `error` is the mean absolute or mean square error, up to the
+    tolerance of the solver.
     """
 
     first: Floats
@@ -46,8 +47,8 @@ class Noise:
     error: float
 
 
-class _Rows:
-    """Rows of `coefficients x <= bound`, added one at a time."""
+class _Inequalities:
+    """The inequalities `coefficients x <= bound` of a linear program, added one at a time."""
 
     def __init__(self, columns: int) -> None:
         self.columns = columns
@@ -57,14 +58,14 @@ class _Rows:
         self._value: list[float] = []
 
     def add(self, coefficients: dict[int, float], bound: float = 0.0) -> None:
-        """Add one row."""
+        """Add one inequality, with coefficients by column."""
         self._row += [len(self.bounds)] * len(coefficients)
         self._column += coefficients.keys()
         self._value += coefficients.values()
         self.bounds.append(bound)
 
     def matrix(self) -> sparse.csr_array:
-        """Return the coefficients."""
+        """Return the matrix of coefficients, with a row for each inequality."""
         from scipy import sparse  # slow to load; `auto` needs only the class of this noise
 
         shape = (len(self.bounds), self.columns)
@@ -72,10 +73,11 @@ class _Rows:
 
 
 @lru_cache(maxsize=256)
-def solve(epsilon: float, delta: float, shift: int, power: int) -> Noise:
-    """Return the distribution of least E |K|^power, power 1 or 2.
+def solve(epsilon: float, delta: float, shift: int, power: int) -> OptimalNoise:
+    """Return the distribution of least E |K|^power, with a power of 1 or 2.
 
-    Contract: 0 < epsilon <= 20, 1e-20 <= delta < 1; time grows with the shift alone (64: 20 ms).
+    The arguments must satisfy 0 < epsilon <= 20 and 1e-20 <= delta < 1. The time grows with the
+    shift alone, and is 20 ms for a shift of 64.
 
     Raises
     ------
@@ -84,7 +86,7 @@ def solve(epsilon: float, delta: float, shift: int, power: int) -> Noise:
     """
     from scipy.optimize import linprog
 
-    program = _Program(epsilon, delta, shift)
+    program = _LinearProgram(epsilon, delta, shift)
     weights, errors = program.sums(power)
     rows = program.rows()
     size = errors.max()
@@ -102,14 +104,18 @@ def solve(epsilon: float, delta: float, shift: int, power: int) -> Noise:
     )
     if result.x is None or result.fun is None:
         raise ArithmeticError("the linear program has no solution")
-    ends = [shift, program.spent, program.early]
+    ends = [shift, program.spent, program.first_negative]
     first, window, spent, _ = np.split(np.maximum(result.x, 0.0), ends)
     error = float(result.fun) * float(size)
-    return Noise(first, program.blocks, window * delta, spent * delta, error)
+    return OptimalNoise(first, program.blocks, window * delta, spent * delta, error)
 
 
-class _Program:
-    """Columns: the first block, the window / delta, the delta spent by each step / delta."""
+class _LinearProgram:
+    """The linear program.
+
+    Its columns are the probabilities of the first block, those of the window divided by delta, and
+    the part of delta that each step spends.
+    """
 
     def __init__(self, epsilon: float, delta: float, shift: int) -> None:
         self.epsilon, self.delta, self.shift = epsilon, delta, shift
@@ -117,11 +123,12 @@ class _Program:
         end = math.ceil(math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon)
         self.blocks = max(0, end - 2)
         self.window = (end + 1 - self.blocks) * shift
-        self.start = self.blocks * shift  # delta is spent from here on, or nearly from -shift / 2
+        # Delta is spent from this step on; without repeated blocks, from about -shift / 2 on.
+        self.start = self.blocks * shift
         self.negative = range(-((shift - 1) // 2), 0)
         self.spent = shift + self.window
-        self.early = self.spent + shift + self.window
-        self.columns = self.early + (len(self.negative) if self.blocks == 0 else 0)
+        self.first_negative = self.spent + shift + self.window
+        self.columns = self.first_negative + (len(self.negative) if self.blocks == 0 else 0)
 
     def sums(self, power: int) -> tuple[Floats, Floats]:
         """Return the contribution of one unit of each column to total probability and error."""
@@ -132,36 +139,36 @@ class _Program:
             total[k] += share
             error[k] += share * (k + block * self.shift) ** float(power)
         total[0] -= 1.0
-        beyond = np.arange(self.shift, self.spent)
-        total[beyond] = 2.0 * self.delta
-        error[beyond] = 2.0 * self.delta * (beyond + self.start) ** float(power)
+        window = np.arange(self.shift, self.spent)
+        total[window] = 2.0 * self.delta
+        error[window] = 2.0 * self.delta * (window + self.start) ** float(power)
         return total, error
 
-    def rows(self) -> _Rows:
+    def rows(self) -> _Inequalities:
         """Return all inequalities."""
-        rows = _Rows(self.columns)
-        self._falls(rows)
-        self._never_rises(rows)
+        rows = _Inequalities(self.columns)
+        self._add_privacy(rows)
+        self._add_monotonicity(rows)
         rows.add(dict.fromkeys(range(self.spent, self.columns), 1.0), 1.0)
         return rows
 
-    def _falls(self, rows: _Rows) -> None:
-        """Add e^-epsilon (p_k - spent_k) <= p_{k + shift}; where k >= 0 in units of delta."""
+    def _add_privacy(self, rows: _Inequalities) -> None:
+        """Add e^-epsilon (p_k - spent_k) <= p_{k + shift}, in units of delta for k >= 0."""
         fall = math.exp(-self.epsilon)
-        last = math.exp(-self.blocks * self.epsilon) / self.delta
+        last_block = math.exp(-self.blocks * self.epsilon) / self.delta
         for i in range(self.spent):
-            size = last if i < self.shift else 1.0
+            size = last_block if i < self.shift else 1.0
             follower = {self.shift + i: -1.0} if self.shift + i < self.spent else {}
             rows.add({i: size * fall, self.spent + i: -fall, **follower})
         for n, k in enumerate(self.negative):
-            spent = {self.early + n: -self.delta * fall} if self.blocks == 0 else {}
+            spent = {self.first_negative + n: -self.delta * fall} if self.blocks == 0 else {}
             rows.add({-k: fall, k + self.shift: -1.0, **spent})
 
-    def _never_rises(self, rows: _Rows) -> None:
-        """Add p_{k+1} <= p_k inside the first block, after it, and where blocks meet."""
+    def _add_monotonicity(self, rows: _Inequalities) -> None:
+        """Add p_{k+1} <= p_k within the first block and the window, and at the ends of blocks."""
         edge = self.shift - 1
-        last = math.exp(-self.blocks * self.epsilon) / self.delta
+        last_block = math.exp(-self.blocks * self.epsilon) / self.delta
         for i in range(self.spent - 1):
-            rows.add({i: -last if i == edge else -1.0, i + 1: 1.0})
+            rows.add({i: -last_block if i == edge else -1.0, i + 1: 1.0})
         if self.blocks and self.shift > 1:
             rows.add({0: math.exp(-self.epsilon), edge: -1.0})

@@ -1,4 +1,4 @@
-"""Moments of an integer from its tails, and of a density from Gauss points."""
+"""Compute the moments of an integer from its tails, and of a density from Gauss points."""
 
 from __future__ import annotations
 
@@ -20,36 +20,37 @@ class Moments:
     deviation: float
 
 
-def of_tails(upper: Floats, lower: Floats, center: int) -> Moments:
-    """Return the moments of an integer N: `absolute` is E |N - center|, the rest is about N itself.
+def moments_of_tails(upper: Floats, lower: Floats, center: int) -> Moments:
+    """Return the mean and the standard deviation of an integer N, and E |N - center|.
 
-    `upper[i]` = P(N >= i + 1), `lower[i]` = P(N <= -i - 1), for all i where they count.
+    `upper[i]` = P(N >= i + 1) and `lower[i]` = P(N <= -i - 1), for all i with relevant tails.
     """
     if center < 0:
-        mirrored = of_tails(lower, upper, -center)
+        mirrored = moments_of_tails(lower, upper, -center)
         return Moments(-mirrored.mean, mirrored.absolute, mirrored.deviation)
-    near = np.pad(upper, (0, max(0, center - len(upper))))
+    padded = np.pad(upper, (0, max(0, center - len(upper))))
     mean = float(np.sum(upper) - np.sum(lower))
-    absolute = float(np.sum(near[center:]) + np.sum(1.0 - near[:center]) + np.sum(lower))
-    square = float(upper @ _odd(upper) + lower @ _odd(lower))
+    absolute = float(np.sum(padded[center:]) + np.sum(1.0 - padded[:center]) + np.sum(lower))
+    square = float(upper @ _odd_numbers(upper) + lower @ _odd_numbers(lower))
     return Moments(mean, absolute, float(np.sqrt(square - mean * mean)))
 
 
-def _odd(tails: Floats) -> Floats:
+def _odd_numbers(tails: Floats) -> Floats:
     return 2.0 * np.arange(len(tails), dtype=np.float64) + 1.0
 
 
-def of_density(density: Callable[[Floats], Floats], cuts: Floats, center: float) -> Moments:
-    """Return the moments of a density that is smooth between `cuts` (ascending, with `center`).
+def moments_of_density(density: Callable[[Floats], Floats], cuts: Floats, center: float) -> Moments:
+    """Return the moments of a density that is smooth between `cuts`, which are sorted.
 
-    20 Gauss points between two cuts: exact to rounding where ln(density) changes by a few units.
+    `center` is one of the cuts. The integral between two cuts uses 20 Gauss points, so it is exact
+    up to rounding if ln(density) changes there by a few units.
     """
     nodes, weights = gauss(20)
     half, middle = np.diff(cuts) / 2, (cuts[1:] + cuts[:-1]) / 2
     x = middle[:, None] + half[:, None] * nodes
-    mass = density(x) * weights * half[:, None]
-    total = float(np.sum(mass))
-    mean = float(np.sum(mass * x)) / total
-    absolute = float(np.sum(mass * np.abs(x - center))) / total
-    square = float(np.sum(mass * (x - mean) ** 2)) / total
+    probabilities = density(x) * weights * half[:, None]
+    total = float(np.sum(probabilities))
+    mean = float(np.sum(probabilities * x)) / total
+    absolute = float(np.sum(probabilities * np.abs(x - center))) / total
+    square = float(np.sum(probabilities * (x - mean) ** 2)) / total
     return Moments(mean, absolute, float(np.sqrt(square)))

@@ -1,6 +1,7 @@
-"""Tails and quantiles of the normal distribution in floats; for a few, SciPy is not loaded.
+"""Tails and quantiles of the normal distribution in floats.
 
-SciPy's special functions take a tenth of a second to load, a third of what a whole plan takes.
+For short arrays SciPy is not loaded, because loading its special functions takes a tenth of a
+second, which is a third of the time of a whole plan.
 """
 
 from __future__ import annotations
@@ -12,22 +13,22 @@ from flint import arb, ctx
 
 from dprelease.numerics.lattice import Floats
 
-FEW = 2**14
-"""Array length up to which a loop is faster than loading SciPy."""
+MOST_WITHOUT_SCIPY = 2**14
+"""Largest length of an array for which a loop is faster than loading SciPy."""
 
-MARGINS = 16
-"""Array length up to which `statistics` is used; plans need one quantile at a time."""
+MOST_WITH_STATISTICS = 16
+"""Largest length of an array for which `statistics` computes quantiles; plans need single ones."""
 
 ASYMPTOTIC = 2**10
-"""Arguments from which on the asymptotic series of the tail is summed, in balls."""
+"""Argument from which on the tail is computed in balls from its asymptotic series."""
 
-FAR = 16.0
-"""Arguments up to which erfc doesn't underflow: it is 2e-113 there."""
+ERFC_LIMIT = 16.0
+"""Argument up to which erfc does not underflow; its value there is 2e-113."""
 
 
 def erfc(x: Floats) -> Floats:
-    """Return erfc at x (n,), by the C library or by SciPy; relative error below 2**-42."""
-    if len(x) <= FEW:
+    """Return erfc at x (n,), from the C library or SciPy, with relative errors below 2**-42."""
+    if len(x) <= MOST_WITHOUT_SCIPY:
         return np.fromiter(map(math.erfc, x.tolist()), np.float64, len(x))
     from scipy import special
 
@@ -35,8 +36,8 @@ def erfc(x: Floats) -> Floats:
 
 
 def normal_quantile(u: Floats) -> Floats:
-    """Return z with P(Z <= z) = u (n,), 0 < u < 1; some units in the last place off."""
-    if len(u) <= MARGINS:
+    """Return z with P(Z <= z) = u (n,), 0 < u < 1, up to some units in the last place."""
+    if len(u) <= MOST_WITH_STATISTICS:
         from statistics import NormalDist
 
         return np.array([NormalDist().inv_cdf(x) for x in u.tolist()])
@@ -46,12 +47,15 @@ def normal_quantile(u: Floats) -> Floats:
 
 
 def ln_erfc_over(x: Floats, start: float) -> Floats:
-    """Return ln(erfc(x) / erfc(start)) at x >= start >= 0 (n,), x maybe infinite.
+    """Return ln(erfc(x) / erfc(start)) at x (n,) >= start >= 0; x may be infinite.
 
-    The absolute error is below 2**-43 for x below `FAR`, and below 2**-50 x^2 otherwise.
+    The absolute error is below 2**-43 for x below `ERFC_LIMIT`, and below 2**-50 x^2 otherwise.
     """
     with np.errstate(divide="ignore", invalid="ignore"):  # ln 0 at infinity
-        if len(x) <= FEW and np.max(x, where=np.isfinite(x), initial=start) < FAR:
+        if (
+            len(x) <= MOST_WITHOUT_SCIPY
+            and np.max(x, where=np.isfinite(x), initial=start) < ERFC_LIMIT
+        ):
             return np.log(erfc(x) / math.erfc(start))
         from scipy import special
 
@@ -69,7 +73,8 @@ def mills_ratio(x: arb) -> arb:
 def _mills_series(x: arb) -> arb:
     """Return the sum of (-1)^k (2k - 1)!! / x^(2k + 1); the first omitted term bounds the rest.
 
-    Balls of erfc lose all their digits where the exponent is in the millions.
+    The function erfc of balls is useless there, because it loses all digits for exponents in the
+    millions.
     """
     term = 1 / x
     total, small, k = arb(0), term * arb(2) ** -ctx.prec, 0

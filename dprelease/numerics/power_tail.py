@@ -1,6 +1,6 @@
-"""Tails of the density proportional to exp(-|y|^p), p >= 1: floats, balls and quantiles.
+"""Tails and quantiles of the density proportional to exp(-|y|^p), p >= 1, as floats and balls.
 
-P(Y >= y) = Q(1/p, y^p) / 2 for y >= 0, Q the regularized upper incomplete gamma function.
+For y >= 0, P(Y >= y) = Q(1/p, y^p) / 2, where Q is the regularized upper incomplete gamma function.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from dprelease.numerics.lattice import Flags, Floats
 LEAST_TAIL = 2.0**-21
 NODES = 2**15
 SERIES_ERROR = 2.0**-42
-"""Largest accepted error of a float quantile, in addition to the error of the tails."""
+"""Largest accepted error of a float quantile, in addition to the error that tails cause."""
 
 _STEP = -math.log(2.0 * LEAST_TAIL) / NODES
 
 
 def tail(power: float, y: Floats) -> Floats:
-    """Return P(Y >= y) for y >= 0; relative error below 1e-12 where it is above 1e-300."""
+    """Return P(Y >= y) for y >= 0, with relative errors below 1e-12 for tails above 1e-300."""
     from scipy import special  # slow to load; few plans need it
 
     tails: Floats = np.float64(0.5) * special.gammaincc(1 / power, y**power)
     return tails
 
 
-def inner(power: float, y: Floats) -> Floats:
+def probability_from_zero(power: float, y: Floats) -> Floats:
     """Return P(0 <= Y <= y) for y >= 0."""
     from scipy import special
 
@@ -42,7 +42,7 @@ def tail_ball(power: float, y: arb) -> arb:
     """Return a ball around P(Y >= y)."""
     if y == 0:
         return arb(1) / 2
-    if y.contains(0):  # the tail falls: it lies between those of the ball's ends
+    if y.contains(0):  # the tail falls, so it lies between the tails of both ends of the ball
         low, high = arb(y.lower()), arb(y.upper())
         return tail_ball(power, low.mid()).union(tail_ball(power, high.mid()))
     half = (abs(y) ** arb(power)).gamma_upper(1 / arb(power), 1) / 2
@@ -50,29 +50,29 @@ def tail_ball(power: float, y: arb) -> arb:
 
 
 def density(power: float) -> float:
-    """Return the density at 0, 1 / (2 Gamma(1 + 1/p))."""
+    """Return the density 1 / (2 Gamma(1 + 1/p)) at 0."""
     return 1.0 / (2.0 * math.gamma(1.0 + 1.0 / power))
 
 
 def reach(power: float, least: float) -> float:
-    """Return a y with P(Y >= y) <= `least`: Q(a, t) <= exp(-t) for a <= 1."""
+    """Return a y with P(Y >= y) <= `least`, from Q(a, t) <= exp(-t) for a <= 1."""
     return float(math.log(1.0 / least) ** (1.0 / power))
 
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Quantiles y at tails exp(-i step) / 2, and the series of the quantile around each.
+    """Nodes: quantiles y of the tails exp(-i step) / 2, with a series of the quantile at each node.
 
-    y(u) = y + w + second w^2 + third w^3 + ..., w = (tail - u) / density. `fine`: nodes whose
-    series errs by less than `SERIES_ERROR` up to half way to the next node.
+    With w = (tail - u) / density, y(u) = y + w + second w^2 + third w^3 + .... `is_precise` marks
+    nodes whose series has an error below `SERIES_ERROR` up to half of the way to the next node.
     """
 
     y: Floats
     tail: Floats
-    over: Floats
+    inverse_density: Floats
     second: Floats
     third: Floats
-    fine: Flags
+    is_precise: Flags
 
 
 @lru_cache(maxsize=32)
@@ -81,33 +81,36 @@ def _nodes(power: float) -> _Nodes:
     depth = -np.log(2.0 * tail(power, y))
     y = np.interp(np.arange(NODES + 2, dtype=np.float64) * _STEP, depth, y)
     y[0] = y[1] / 64  # powers of 0 may be infinite
-    over = np.exp(y**power) / density(power)
+    inverse_density = np.exp(y**power) / density(power)
     slope, bend = power * y ** (power - 1), power * (power - 1) * y ** (power - 2)
     second, third = slope / 2, (2 * slope**2 + bend) / 6
-    at = tail(power, y)
+    tails_at_nodes = tail(power, y)
     error = np.zeros_like(y)
     for half in (-0.5, 0.5):  # the truncation error grows with the distance
-        u = np.minimum(at * np.exp(half * 1.02 * _STEP), 0.5)
-        w = (at - u) * over
+        u = np.minimum(tails_at_nodes * np.exp(half * 1.02 * _STEP), 0.5)
+        w = (tails_at_nodes - u) * inverse_density
         refined = np.maximum(y + w * (1 + w * (second + w * third)), 0.0)
         error = np.maximum(error, np.abs(tail(power, refined) - u) * np.exp(refined**power))
-    return _Nodes(y, at, over, second, third, 4 * error / density(power) < SERIES_ERROR)
+    return _Nodes(
+        y, tails_at_nodes, inverse_density, second, third, 4 * error / density(power) < SERIES_ERROR
+    )
 
 
 def quantile(power: float, u: Floats) -> tuple[Floats, Flags]:
-    """Return y with P(Y >= y) = u in (0, 1/2], and where it errs by less than 2**-41.
+    """Return y with P(Y >= y) = u in (0, 1/2], and flags of errors below 2**-41.
 
-    Uses a series around tabulated quantiles, or Newton steps where the series is too coarse. For u
-    below 2**-20 there is no claim. The tests compare densely with balls.
+    The quantile is computed from a series at tabulated quantiles, or with Newton steps if the
+    series is too coarse. No accuracy is claimed for u below 2**-20. Tests compare the quantiles
+    with balls at many points.
     """
     nodes = _nodes(power)
-    place = np.log(u)
-    place *= -1.0 / _STEP
-    place += 0.5 - math.log(2.0) / _STEP
-    index = np.clip(place, 0.0, NODES).astype(np.int64)
+    position = np.log(u)
+    position *= -1.0 / _STEP
+    position += 0.5 - math.log(2.0) / _STEP
+    index = np.clip(position, 0.0, NODES).astype(np.int64)
     w = nodes.tail[index]
     w -= u
-    w *= nodes.over[index]
+    w *= nodes.inverse_density[index]
     y = nodes.third[index]
     y *= w
     y += nodes.second[index]
@@ -115,18 +118,18 @@ def quantile(power: float, u: Floats) -> tuple[Floats, Flags]:
     y += 1.0
     y *= w
     y += nodes.y[index]
-    sure = nodes.fine[index]
-    rest = np.flatnonzero(~sure)
+    certain = nodes.is_precise[index]
+    rest = np.flatnonzero(~certain)
     if len(rest):
-        y[rest], sure[rest] = _newton(power, u[rest], nodes.y[index[rest]])
-    return y, sure & (u > 2 * LEAST_TAIL)
+        y[rest], certain[rest] = _newton_quantiles(power, u[rest], nodes.y[index[rest]])
+    return y, certain & (u > 2 * LEAST_TAIL)
 
 
-def _newton(power: float, u: Floats, guess: Floats) -> tuple[Floats, Flags]:
-    """Return quantiles after two Newton steps, and where the last one certainly suffices.
+def _newton_quantiles(power: float, u: Floats, guess: Floats) -> tuple[Floats, Flags]:
+    """Return quantiles after two Newton steps, and flags of those that are certainly precise.
 
-    As the density falls, the true step is within |d| expm1(|d| p y^(p-1)) of the step d, for y the
-    larger end.
+    The density falls, so the exact step differs from a step d by at most |d| expm1(|d| p y^(p-1)),
+    where y is the larger end of the step.
     """
     y, bound = guess, guess
     for _ in range(2):
@@ -139,7 +142,7 @@ def _newton(power: float, u: Floats, guess: Floats) -> tuple[Floats, Flags]:
 
 @lru_cache(maxsize=64)
 def ascending_tails(power: float, scale: float) -> Floats:
-    """Return P(round(scale Y) >= k), ascending, from the k where it falls below 2**-21 to k = 0."""
+    """Return the sorted tails P(round(scale Y) >= k), from below 2**-21 up to the tail of 0."""
     last = math.ceil(scale * reach(power, LEAST_TAIL)) + 2
     k = np.arange(1, last, dtype=np.float64)
     tails = tail(power, (k - 0.5) / scale)

@@ -1,4 +1,4 @@
-"""Exact numbers from text, and floats rounded in a named direction."""
+"""Read exact numbers from text, and round them up or down to floats."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def exact(text: str) -> Fraction:
     Raises
     ------
     ValueError
-        For anything else: nan, inf, hexadecimal, underscores, exponents of four digits.
+        For all other texts: nan, inf, hexadecimal, underscores, exponents of four digits.
     """
     if not _DECIMAL.fullmatch(text):
         raise ValueError("not a decimal number")
@@ -32,12 +32,12 @@ def exact(text: str) -> Fraction:
 def exact_of(value: object) -> Fraction:
     """Return the exact value of a decimal text or of a Python or NumPy number.
 
-    A float stands for the decimal that it prints as.
+    A float stands for the decimal number that Python prints for it.
 
     Raises
     ------
     ValueError
-        For anything else: booleans, nan, inf, numbers with thousands of digits.
+        For all other values: booleans, nan, inf, numbers with thousands of digits.
     """
     if isinstance(value, Fraction):
         if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS:
@@ -51,7 +51,7 @@ def exact_of(value: object) -> Fraction:
 def round_up(x: Fraction) -> float:
     """Return the least float that is >= `x`.
 
-    Contract: Fraction(result) >= x, and the next float below is < x.
+    So Fraction(result) >= x, and the next lower float is below x.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def round_up(x: Fraction) -> float:
 
 
 def round_down(x: Fraction) -> float:
-    """Return the greatest float that is <= `x`; raise OverflowError if there is no finite one."""
+    """Return the greatest float that is <= `x`; raise OverflowError if it is not finite."""
     return 0.0 - round_up(-x)  # 0.0 - 0.0 keeps zero positive
 
 
@@ -84,7 +84,7 @@ def plain_text(x: Fraction) -> str:
 
 
 def decimal_digits(x: Fraction) -> int | None:
-    """Return how many decimals write `x` exactly; None if it has no finite decimal form."""
+    """Return the number of decimal places of `x`; None if no finite number is exact."""
     rest, digits = x.denominator, 0
     while rest % 10 == 0:
         rest, digits = rest // 10, digits + 1
@@ -95,5 +95,5 @@ def decimal_digits(x: Fraction) -> int | None:
 
 
 def finite(x: float) -> float | None:
-    """Return a number for JSON: None, which becomes null, if it is not finite."""
+    """Return a number for JSON, or None, which becomes null, if the number is not finite."""
     return x if math.isfinite(x) else None

@@ -1,9 +1,9 @@
-"""Sums of exp(-(k / scale)^2 / 2 - ratio |k| / scale) over the integers, and their tails.
+"""Sums of the weights exp(-(k / scale)^2 / 2 - ratio |k| / scale) over the integers, and tails.
 
-Ratio 0 is the discrete Gaussian distribution. With h = 1 / scale, a weight times h phi(ratio) is h
-phi(k h + ratio): a normal density on a grid that starts off the origin. Rigorous balls are computed
-by direct summation where terms fall fast, elsewhere by the Euler-Maclaurin formula with its
-remainder bound. Floats are computed in the same two ways.
+Ratio 0 is the discrete Gaussian distribution. With h = 1 / scale, a weight times h phi(ratio) is
+h phi(k h + ratio), which is a normal density on a grid with an offset. Rigorous balls are computed
+by direct summation if the terms fall fast, else by the Euler-Maclaurin formula with its remainder
+bound. Floats are computed in the same two ways.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DIRECT_BELOW = 8.0
 TABLE_BELOW = 1024.0
 MOST_TERMS = 1000
 FEW_TERMS = 100
-UNSEEN = 840.5
+UNDERFLOW_EXPONENT = 840.5
 """Largest exponent of a table: the probability above it is below 1e-364, which underflows."""
 
 
@@ -40,21 +40,22 @@ def total(scale: float, ratio: float) -> arb:
 def weight_from(scale: float, ratio: float | Fraction, k: int) -> arb:
     """Return a ball around the sum over j >= k >= 1 of exp(-(j / scale)^2 / 2 - ratio j / scale).
 
-    For k = 1 the ratio may be negative: then the sum is the rest of the sum over all integers,
-    which is known by Poisson's formula.
+    For k = 1 the ratio may be negative. Then the sum is a difference: Poisson's formula yields the
+    sum over all integers, and the sum for the positive ratio is subtracted.
     """
     if ratio >= 0:
-        return _weight_from(scale, ratio, k, ctx.prec)
+        return _cached_weight_from(scale, ratio, k, ctx.prec)
     if k != 1:
         raise ValueError("a rising weight is summed from 1 on")
     m = ball(-ratio)
-    return (m * m / 2).exp() * _whole_lattice(scale, m) - 1 - weight_from(scale, -ratio, 1)
+    return (m * m / 2).exp() * _sum_over_all_integers(scale, m) - 1 - weight_from(scale, -ratio, 1)
 
 
-def _whole_lattice(scale: float, m: arb) -> arb:
+def _sum_over_all_integers(scale: float, m: arb) -> arb:
     """Return a ball around the sum over all integers of exp(-(j / scale - m)^2 / 2).
 
-    Poisson: scale sqrt(2 pi) times the sum over n of exp(-2 (pi scale n)^2) cos(2 pi scale m n).
+    By Poisson's formula it is scale sqrt(2 pi) times the sum over n of exp(-2 (pi scale n)^2)
+    cos(2 pi scale m n).
     """
     s = arb(scale)
     rate = -2 * (arb.pi() * s) ** 2
@@ -69,7 +70,7 @@ def _whole_lattice(scale: float, m: arb) -> arb:
 
 
 @lru_cache(maxsize=4096)
-def _weight_from(scale: float, ratio: float | Fraction, k: int, precision: int) -> arb:  # noqa: ARG001
+def _cached_weight_from(scale: float, ratio: float | Fraction, k: int, precision: int) -> arb:  # noqa: ARG001
     # `precision` is only a cache key; a ball of any precision encloses the sum.
     h, r = 1 / arb(scale), ball(ratio)
     start = k / scale + float(ratio)
@@ -83,7 +84,8 @@ def _weight_from(scale: float, ratio: float | Fraction, k: int, precision: int) 
 def _direct_sum(h: arb, r: arb, k: int) -> arb:
     """Return a ball around the sum over j >= k >= 1 of exp(-(j h)^2 / 2 - r j h).
 
-    The ratio of two terms changes by exp(-h^2) each time: two products for each term.
+    The ratio of two successive terms falls by the factor exp(-h^2), so each term takes two
+    products.
     """
     first = (-((k * h) ** 2) / 2 - r * k * h).exp()
     fall = (-(2 * k + 1) * h * h / 2 - r * h).exp()
@@ -94,20 +96,20 @@ def _direct_sum(h: arb, r: arb, k: int) -> arb:
         sum_of_terms += term
         term *= fall
         fall *= change
-        rest = term / (1 - fall)  # ratios only fall: a geometric series bounds the rest
+        rest = term / (1 - fall)  # ratios only fall, so a geometric series bounds the rest
         if rest <= sum_of_terms * least or not fall < 1:
-            return sum_of_terms + _hull(arb(0), rest)
+            return sum_of_terms + _interval_ball(arb(0), rest)
 
 
-def _hull(low: arb, high: arb) -> arb:
+def _interval_ball(low: arb, high: arb) -> arb:
     return (low + high) / 2 + arb(0, (high - low).abs_upper())
 
 
 def _euler_maclaurin(h: arb, r: arb, k: int) -> arb:
-    """Return the same sum by the midpoint formula: an integral, and derivatives at its start.
+    """Return the sum of `_direct_sum` by the midpoint formula: an integral and derivatives.
 
-    The sum over j >= k of h phi(j h + r) is Q(a) + sum over i of b_i h^(2i) phi^(2i-1)(a),
-    a = (k - 1/2) h + r, b_i = -B_2i(1/2) / (2i)!. The remainder after p terms is at most
+    With a = (k - 1/2) h + r and b_i = -B_2i(1/2) / (2i)!, the sum over j >= k of h phi(j h + r) is
+    Q(a) + sum over i of b_i h^(2i) phi^(2i-1)(a). The remainder after p terms is at most
     |B_2p| / (2p)! h^(2p) times the integral of |phi^(2p)| = |He_2p| phi from a on.
     """
     a = (arb(2 * k - 1) / 2) * h + r
@@ -119,7 +121,7 @@ def _euler_maclaurin(h: arb, r: arb, k: int) -> arb:
     while True:
         coefficient, largest = _coefficients(2 * order, ctx.prec)
         series += coefficient * power * hermite[2 * order - 1] * density
-        bound = largest * power * density * _spread(2 * order, a)
+        bound = largest * power * density * _hermite_bound(2 * order, a)
         if bound <= target or order > MOST_TERMS:
             exact = series + arb(0, bound.abs_upper())
             return exact * (2 * arb.pi()).sqrt() * (r * r / 2).exp() / h
@@ -129,12 +131,12 @@ def _euler_maclaurin(h: arb, r: arb, k: int) -> arb:
         order += 1
 
 
-def _spread(n: int, a: arb) -> arb:
-    """Return a bound of the integral of |He_n| phi from a > 0 on, over phi(a).
+def _hermite_bound(n: int, a: arb) -> arb:
+    """Return a bound of the integral of |He_n| phi from a > 0 on, divided by phi(a).
 
-    With x = a + t, He_n(x) = sum of C(n, i) a^(n-i) He_i(t) and phi(x) <= phi(a) exp(-t^2 / 2); the
-    integral of |He_i(t)| exp(-t^2 / 2) over t > 0 is at most sqrt(2 pi i!) / 2 (Cauchy-Schwarz),
-    and i! <= n^i: the sum is at most (a + sqrt n)^n.
+    With x = a + t, He_n(x) is the sum of C(n, i) a^(n-i) He_i(t), and
+    phi(x) <= phi(a) exp(-t^2 / 2). The integral of |He_i(t)| exp(-t^2 / 2) over t > 0 is at most
+    sqrt(2 pi i!) / 2 (Cauchy-Schwarz). With i! <= n^i, the sum is at most (a + sqrt n)^n.
     """
     return (a + arb(n).sqrt()) ** n * (arb.pi() / 2).sqrt()
 
@@ -154,39 +156,43 @@ def _coefficients(n: int, precision: int) -> tuple[arb, arb]:  # noqa: ARG001
 
 @lru_cache(maxsize=64)
 def weights(scale: float, ratio: float = 0.0) -> Floats:
-    """Return P(K = k) for all k >= 0 until it underflows, scale < 1024; error below 2**-38."""
-    reach = math.sqrt(ratio * ratio + 2 * UNSEEN) - ratio
-    y = np.arange(int(reach * scale) + 2, dtype=np.float64) / scale
-    mass = np.exp(-y * (y / 2 + ratio))
-    mass /= 1.0 + 2.0 * float(np.sum(mass[:0:-1]))
-    mass.setflags(write=False)
-    return mass
+    """Return P(K = k) for all k >= 0 before it underflows, for scales below 1024.
+
+    Errors are below 2**-38.
+    """
+    largest = math.sqrt(ratio * ratio + 2 * UNDERFLOW_EXPONENT) - ratio
+    y = np.arange(int(largest * scale) + 2, dtype=np.float64) / scale
+    probabilities = np.exp(-y * (y / 2 + ratio))
+    probabilities /= 1.0 + 2.0 * float(np.sum(probabilities[:0:-1]))
+    probabilities.setflags(write=False)
+    return probabilities
 
 
 @lru_cache(maxsize=64)
 def tails(scale: float, ratio: float = 0.0) -> Floats:
-    """Return P(K >= k) for the same k; relative error below 2**-37.
+    """Return P(K >= k) for the k of `weights`, with relative errors below 2**-37.
 
-    Summed from the far end: all terms are positive, so n terms add an error of at most n 2**-53.
+    The sums start at the far end. All terms are positive, so n terms add an error of at most
+    n 2**-53.
     """
-    mass = weights(scale, ratio)
-    table = np.cumsum(mass[::-1])[::-1].copy()
+    probabilities = weights(scale, ratio)
+    table = np.cumsum(probabilities[::-1])[::-1].copy()
     table.setflags(write=False)
     return table
 
 
 @lru_cache(maxsize=64)
 def size(scale: float, ratio: float) -> float:
-    """Return the sum of all weights over scale; relative error below 2**-50."""
+    """Return the sum of all weights divided by the scale, with a relative error below 2**-50."""
     with ctx.workprec(128):
         return float(total(scale, ratio) / arb(scale))
 
 
 def large_scale_quantile(scale: float, ratio: float, u: Floats) -> Floats:
-    """Return the real x at which the tail, continued by Euler-Maclaurin, is u; scale >= 1024.
+    """Return the real x at which the tail is u, for scales of 1024 and more.
 
-    x = scale (z - z h^2 / 24 - ratio) + 1/2, Q(z) = u phi(ratio) size: `quantile_error` bounds the
-    omitted terms.
+    The Euler-Maclaurin formula extends the tail to real numbers. With Q(z) = u phi(ratio) size,
+    x = scale (z - z h^2 / 24 - ratio) + 1/2, and `quantile_error` bounds the omitted terms.
     """
     z = normal_quantile(
         u * (math.exp(-ratio * ratio / 2) / math.sqrt(2 * math.pi) * size(scale, ratio))
@@ -201,6 +207,7 @@ def large_scale_quantile(scale: float, ratio: float, u: Floats) -> Floats:
 def quantile_error(scale: float, ratio: float) -> float:
     """Return a bound, in steps, on the error of `large_scale_quantile` for u above 2**-20.
 
-    In units of h^4, with z < ratio + 8: 7/5760 (z^3 + 3 z), and half the square of z / 24 times z.
+    With z < ratio + 8, and in units of h^4, the omitted terms are 7/5760 (z^3 + 3 z), and half of
+    the square of z / 24, times z.
     """
     return scale**-3 * (8.0 + (ratio + 8.0) ** 3 / 100)

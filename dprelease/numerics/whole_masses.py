@@ -1,8 +1,9 @@
-"""Symmetric distributions on finitely many integers with integer weights ("masses").
+"""Symmetric distributions on finitely many integers with integer weights, which are called masses.
 
-The module writes and reads them as text, rounds them from floats and proves their privacy.
-`masses[k]` is P(K = k) = P(K = -k) times the sum over all integers; no mass is above the one before
-it. As text: base 16, separated by spaces, "*n" after a mass that is repeated n times.
+The module writes masses as text, reads them from text, rounds them from floats, and proves their
+privacy. `masses[k]` is P(K = k) = P(K = -k) times the sum of the masses of all integers, and masses
+never rise. The text has the masses in base 16, separated by spaces, with "*n" after a mass that is
+repeated n times.
 """
 
 from __future__ import annotations
@@ -16,21 +17,22 @@ from itertools import groupby, pairwise
 from flint import ctx
 
 from dprelease.numerics.balls import ball
-from dprelease.numerics.least_noise import Noise
+from dprelease.numerics.least_noise import OptimalNoise
 
-LONGEST = 8192
-DUST = 2**8
-"""Smaller masses at the far end come from rounding up and are dropped; delta is about 2**40."""
+MOST_MASSES = 8192
+NEGLIGIBLE_MASS = 2**8
+"""Smaller masses at the far end result from rounding up, and are dropped; a mass of about 2**40
+would correspond to delta."""
 MOST_DIGITS = 64
 ADMISSIBLE = (
-    f"1 to {LONGEST} whole numbers in base 16, of at most {MOST_DIGITS} digits, above 0 and none "
-    "above the one before"
+    f"1 to {MOST_MASSES} whole numbers in base 16, of at most {MOST_DIGITS} digits, above 0 and "
+    "none above the one before"
 )
 _MASS = re.compile(r"([0-9a-f]{1,64})(?:\*([0-9]{1,4}))?")
 
 
 def write(masses: Sequence[int]) -> str:
-    """Return the text of masses; `read` parses it."""
+    """Return the text of masses, which `read` parses."""
     runs = ((mass, sum(1 for _ in run)) for mass, run in groupby(masses))
     return " ".join(f"{mass:x}" if n == 1 else f"{mass:x}*{n}" for mass, n in runs)
 
@@ -43,50 +45,50 @@ def read(text: str) -> tuple[int, ...] | None:
         if match is None:
             return None
         masses += [int(match[1], 16)] * int(match[2] or 1)
-        if len(masses) > LONGEST:
+        if len(masses) > MOST_MASSES:
             return None
     return tuple(masses) if admissible(masses) else None
 
 
 def admissible(masses: Sequence[int]) -> bool:
     """Return whether the masses are positive whole numbers, not too many, and never rise."""
-    if not 1 <= len(masses) <= LONGEST or any(type(mass) is not int for mass in masses):
+    if not 1 <= len(masses) <= MOST_MASSES or any(type(mass) is not int for mass in masses):
         return False
-    falling = all(a >= b for a, b in pairwise(masses))
-    return falling and masses[-1] > 0 and masses[0] < 16**MOST_DIGITS
+    is_non_increasing = all(a >= b for a, b in pairwise(masses))
+    return is_non_increasing and masses[-1] > 0 and masses[0] < 16**MOST_DIGITS
 
 
 def total(masses: Sequence[int]) -> int:
-    """Return the sum over all integers."""
+    """Return the sum of the masses of all integers."""
     return 2 * sum(masses) - masses[0]
 
 
-def excess(masses: Sequence[int], factor: Fraction, shift: int) -> Fraction:
-    """Return the sum over k of (masses[k] - factor masses[k + shift])+ over `total`.
+def hockey_stick_divergence(masses: Sequence[int], factor: Fraction, shift: int) -> Fraction:
+    """Return the sum over k of max(0, masses[k] - factor masses[k + shift]), over `total`.
 
-    For masses that never rise and a factor >= 1 only k > -shift / 2 count.
+    For non-increasing masses and a factor >= 1, only k > -shift / 2 contribute.
     """
     n, d = factor.numerator, factor.denominator
-    gains = 0
+    total_excess = 0
     for k in range(-((shift - 1) // 2), len(masses)):
         after = masses[k + shift] if k + shift < len(masses) else 0
-        gains += max(0, d * masses[abs(k)] - n * after)
-    return Fraction(gains, d * total(masses))
+        total_excess += max(0, d * masses[abs(k)] - n * after)
+    return Fraction(total_excess, d * total(masses))
 
 
 def rational_exp(x: Fraction) -> Fraction:
-    """Return a rational number >= exp(x), by less than a relative 2**-110; |x| <= 100."""
+    """Return a rational number >= exp(x), with a relative error below 2**-110, for |x| <= 100."""
     with ctx.workprec(256):
         bits = (ball(x).exp() * 2**128).ceil()
         # The ball is far narrower than 1 here; the next integer is an upper bound.
         return Fraction(int(bits.upper().ceil().unique_fmpz() or 0) + 1, 2**128)
 
 
-def round_masses(noise: Noise, epsilon: Fraction, delta: float) -> tuple[int, ...]:
-    """Return integer masses near a solution of the linear program, with nearly its privacy.
+def round_masses(noise: OptimalNoise, epsilon: Fraction, delta: float) -> tuple[int, ...]:
+    """Return integer masses near a solution of the linear program, with nearly the same privacy.
 
-    Where the solution spends no delta, masses[k + shift] is rounded up to at least e^-epsilon
-    masses[k].
+    For each k at which the solution spends no delta, masses[k + shift] is rounded up to at least
+    e^-epsilon masses[k].
     """
     bits = math.ceil(-math.log2(delta) + 1.5 * float(epsilon)) + 40
     fall = rational_exp(-epsilon)
@@ -100,20 +102,20 @@ def round_masses(noise: Noise, epsilon: Fraction, delta: float) -> tuple[int, ..
         for k in range(1, (shift - 1) // 2 + 1):
             masses[shift - k] = max(masses[shift - k], follower(masses[k]))
         masses[-1] = max(masses[-1], follower(masses[0]))
-    _never_rise(masses)
+    _make_non_increasing(masses)
     for _ in range(noise.blocks * shift):
         masses.append(follower(masses[-shift]))
     spent = [math.floor(Fraction(float(t)) * 2**bits) for t in noise.spent]
     for i, p in enumerate(noise.window):
         least = follower(max(0, masses[-shift] - spent[i]))
         masses.append(max(least, round(Fraction(float(p)) * 2**bits)))
-    _never_rise(masses)
-    while masses and masses[-1] < DUST:
+    _make_non_increasing(masses)
+    while masses and masses[-1] < NEGLIGIBLE_MASS:
         masses.pop()
     return tuple(masses)
 
 
-def _never_rise(masses: list[int]) -> None:
+def _make_non_increasing(masses: list[int]) -> None:
     """Raise each mass to the largest one after it, in place."""
     for k in range(len(masses) - 2, -1, -1):
         masses[k] = max(masses[k], masses[k + 1])

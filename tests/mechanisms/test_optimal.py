@@ -202,7 +202,7 @@ def test_the_proof_can_fail() -> None:
     """A law for a shift of 4 does not pass for one of 5, nor with one mass more at its end."""
     law = designed(1.0, 1e-6, 4)
     factor = 1 / whole_masses.rational_exp(Fraction(-1))
-    assert whole_masses.excess(law.masses, factor, 4) <= Fraction(1e-6)
-    assert whole_masses.excess(law.masses, factor, 5) > Fraction(1e-6)
+    assert whole_masses.hockey_stick_divergence(law.masses, factor, 4) <= Fraction(1e-6)
+    assert whole_masses.hockey_stick_divergence(law.masses, factor, 5) > Fraction(1e-6)
     cut = law.masses[:-6]
-    assert whole_masses.excess(cut, factor, 4) > Fraction(1e-6)
+    assert whole_masses.hockey_stick_divergence(cut, factor, 4) > Fraction(1e-6)
