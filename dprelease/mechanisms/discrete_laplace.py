@@ -85,7 +85,7 @@ class DiscreteLaplace(SymmetricQuantile):
 
 @dataclass(frozen=True)
 class DiscreteLaplaceLoss(MonotoneLoss):
-    """The loss of discrete Laplace noise against itself moved by `shift` steps."""
+    """The loss of discrete Laplace noise against the same noise moved by `shift` steps."""
 
     scale: float
     shift: int

@@ -37,7 +37,7 @@ FAR = 13.5
 
 @dataclass(frozen=True)
 class Gaussian(SymmetricQuantile):
-    """Normal noise of standard deviation `scale` lattice steps, rounded to the nearest step."""
+    """Normal noise of standard deviation `scale` steps, rounded to the nearest step."""
 
     name: ClassVar[str] = "gaussian"
     summary: ClassVar[str] = "normal noise rounded to the lattice; approximate, thin tails"
@@ -141,7 +141,7 @@ def _normal_cdf(z: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class GaussianLoss(MonotoneLoss):
-    """The loss of normal noise against itself moved by `mu` standard deviations (rounded up)."""
+    """The loss of normal noise against the same noise moved by `mu` standard deviations."""
 
     mu: float
 

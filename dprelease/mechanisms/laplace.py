@@ -27,7 +27,7 @@ from dprelease.privacy.losses.two_sided_exponential import ExponentialLoss
 
 @dataclass(frozen=True)
 class Laplace(SymmetricQuantile):
-    """Laplace noise of scale `scale` lattice steps, rounded to the nearest step."""
+    """Laplace noise of scale `scale` steps, rounded to the nearest step."""
 
     name: ClassVar[str] = "laplace"
     summary: ClassVar[str] = "Laplace noise rounded to the lattice; pure, exponential tails"

@@ -31,7 +31,7 @@ from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
 MOST_VALUES = 2**20
 
 INVERSION_ERROR = 2.0**-41
-"""Relative error of a float position: 2**-43 of the tail, and a few last digits of p and q."""
+"""Relative error of a float position, from 2**-43 of the tail and from rounding of p and q."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class RandomizedResponse(Mechanism):
 
     @property
     def symmetric(self) -> bool:
-        """Return False: K counts upwards around the circle of values."""
+        """Return False, because K counts upwards around the circle of values."""
         return False
 
     @property
@@ -65,7 +65,7 @@ class RandomizedResponse(Mechanism):
         return max(math.exp(-1.0 / self.scale) * self.keep, 1e-300)
 
     def respond(self, codes: Integers, bits: BitSource) -> Integers:
-        """Return (n,) randomized numbers of values, for (n,) true ones in 0..values-1.
+        """Return (n,) randomized codes for (n,) true codes in 0..values-1.
 
         K is drawn independently of the value, so the time depends only on the random bits.
         """
@@ -73,12 +73,12 @@ class RandomizedResponse(Mechanism):
         return answers
 
     def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
-        """Return k, and where it is certain; both tails are straight lines."""
+        """Return integers k, and flags of the certain ones; both tails are linear in k."""
         p, q = self.keep, self.other
         # Upper: the largest k with u < (values - k) q, or 0. Lower: the least k with u < p + k q.
         position = self.values - u / q if upper else (u - p) / q + 1.0
         error = ((u + p) / q + self.values) * INVERSION_ERROR
-        inside = np.maximum(position, 0.5)  # below one the true value is published
+        inside = np.maximum(position, 0.5)  # positions below 1 stand for the true value
         k = np.minimum(np.floor(inside), self.values - 1.0)
         rest = inside - np.floor(inside)
         sure = (rest > error) & (rest < 1.0 - error)
@@ -91,16 +91,16 @@ class RandomizedResponse(Mechanism):
             return arb(1)
         if k >= count if upper else k < 0:
             return arb(0)
-        growth = (1 / ball(self.scale)).exp()
-        return (count - k if upper else growth + k) / (growth + (count - 1))
+        exp_epsilon = (1 / ball(self.scale)).exp()
+        return (count - k if upper else exp_epsilon + k) / (exp_epsilon + (count - 1))
 
     def losses(self, shift: int) -> tuple[RandomizedResponseLoss, ...]:
-        """Return the exact loss; it is the same for any two different values."""
+        """Return the exact loss, which is equal for any two different values."""
         return (RandomizedResponseLoss(1 / Fraction(self.scale), int(self.values)),)
 
     @property
     def mean(self) -> float:
-        """Return E K, a number of places around the circle of values."""
+        """Return E K, in positions around the circle of values."""
         return self.other * self.values * (self.values - 1.0) / 2.0
 
     @property
@@ -118,7 +118,10 @@ class RandomizedResponse(Mechanism):
 
 @dataclass(frozen=True)
 class RandomizedResponseLoss(MonotoneLoss):
-    """The loss of one value against another: epsilon, 0, -epsilon with p, (k - 2) q, q."""
+    """The loss of one value against another value.
+
+    With k values, it is epsilon with probability p, 0 with (k - 2) q, and -epsilon with q.
+    """
 
     epsilon: Fraction
     values: int
@@ -129,7 +132,7 @@ class RandomizedResponseLoss(MonotoneLoss):
         return round_up(self.epsilon)
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return the sum of P - exp(epsilon) Q over the outputs of a larger loss."""
+        """Return the sum of P - exp(epsilon) Q over all outputs with a loss above epsilon."""
         if epsilon >= self.epsilon:
             return 0.0
         edge = strictly_below(epsilon)
@@ -137,41 +140,41 @@ class RandomizedResponseLoss(MonotoneLoss):
             return min(1.0, least_above(lambda: -ball(edge).expm1()))
 
         def value() -> arb:
-            growth = ball(self.epsilon).exp()
-            gain = -growth * ball(edge - self.epsilon).expm1()
+            exp_epsilon = ball(self.epsilon).exp()
+            gain = -exp_epsilon * ball(edge - self.epsilon).expm1()
             if edge < 0:
                 gain -= (self.values - 2) * ball(edge).expm1()
-            return gain / (growth + (self.values - 1))
+            return gain / (exp_epsilon + (self.values - 1))
 
         return min(1.0, least_above(value))
 
     def renyi(self, order: float) -> float:
-        """Return the divergence of an order above 1, rounded up: three terms."""
+        """Return the divergence of an order above 1, rounded up, from its three losses."""
         a = Fraction(order) - 1
 
         def value() -> arb:
-            growth = ball(self.epsilon).exp()
-            # E exp(a loss), over exp(a epsilon): no term overflows.
+            exp_epsilon = ball(self.epsilon).exp()
+            # E exp(a loss) is divided by exp(a epsilon), so that no term overflows.
             last = (-ball((2 * a) * self.epsilon)).exp()
             middle = (self.values - 2) * (-ball(a * self.epsilon)).exp()
-            total = (growth + middle + last) / (growth + (self.values - 1))
+            total = (exp_epsilon + middle + last) / (exp_epsilon + (self.values - 1))
             return ball(self.epsilon) + total.log() / ball(a)
 
         return min(self.pure_epsilon, least_above(value, 256))
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return the probabilities of loss intervals; there are three losses."""
+        """Return the probabilities of loss intervals, from the three losses."""
         fall = math.exp(-float(self.epsilon))
         p = 1.0 / (1.0 + (self.values - 1) * fall)
         q = fall * p
-        p_mass, q_mass = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
+        p_probabilities, q_probabilities = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
         top = self.pure_epsilon
-        atoms = ((top, p, q), (0.0, (self.values - 2) * q, (self.values - 2) * q), (-top, q, p))
-        for loss, own, other in atoms:
-            place = int(np.searchsorted(edges, loss))
-            p_mass[place] += own
-            q_mass[place] += other
-        return p_mass, q_mass
+        rest = (self.values - 2) * q
+        for loss, own, other in ((top, p, q), (0.0, rest, rest), (-top, q, p)):
+            interval = int(np.searchsorted(edges, loss))
+            p_probabilities[interval] += own
+            q_probabilities[interval] += other
+        return p_probabilities, q_probabilities
 
 
 RECORD_MECHANISM = RandomizedResponse

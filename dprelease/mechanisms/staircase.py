@@ -227,7 +227,7 @@ def mse_gamma(epsilon: float) -> float:
 
 @dataclass(frozen=True)
 class StaircaseLoss(PrivacyLoss):
-    """The loss of staircase noise against itself moved by up to `shift` steps: three values.
+    """The loss of staircase noise, moved by up to `shift` steps, which has three values.
 
     Up to a width, the loss is top = width/scale with P probability A, -top with A exp(-top), else
     0. The noise is unimodal and symmetric, so its total variation A (1 - b) is the probability of

@@ -35,10 +35,11 @@ from dprelease.numerics.lattice import Floats
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.losses.stable import StableLoss
 
-SMALL = 64.0
-"""Smaller scales are summed step by step, larger ones by the Euler-Maclaurin formula."""
+SUMMED_BELOW = 64.0
+"""Moments are summed step by step for smaller scales, and computed by the Euler-Maclaurin formula
+for larger ones."""
 
-FAR = 80.0
+SUMMED_SCALES = 80.0
 """Number of scales up to which small scales are summed; the rest integrates the tail series."""
 
 ALPHAS = (1.75, 1.7, 1.8, 1.65, 1.85, 1.6, 1.9, 1.95, 1.5, 1.98, 1.99, 1.4, 1.995, 1.999, 1.25, 1.0)
@@ -46,7 +47,7 @@ ALPHAS = (1.75, 1.7, 1.8, 1.65, 1.85, 1.6, 1.9, 1.95, 1.5, 1.98, 1.99, 1.4, 1.99
 
 @dataclass(frozen=True)
 class SymmetricAlphaStable(SymmetricQuantile):
-    """Stable noise of scale `scale` lattice steps, rounded to the nearest step."""
+    """Stable noise of scale `scale` steps, rounded to the nearest step."""
 
     name: ClassVar[str] = "symmetric_alpha_stable"
     summary: ClassVar[str] = "stable noise rounded to the lattice; pure, power tails"
@@ -63,7 +64,7 @@ class SymmetricAlphaStable(SymmetricQuantile):
 
     @property
     def position_error(self) -> float:
-        """Return the error at three scales; half of all draws lie within one scale."""
+        """Return the error of a position at three scales; half of all draws lie within one."""
         return 4.0 * self.scale * stable.QUANTILE_RELATIVE_ERROR
 
     def largest_relative_drop(self, first: Floats, size: float) -> float:
@@ -71,7 +72,7 @@ class SymmetricAlphaStable(SymmetricQuantile):
         return stable.steepest(self.alpha) * size / self.scale
 
     def upper_position(self, u: Floats) -> tuple[Floats, Floats]:
-        """Return x + 1/2 for the quantile x = scale times that of the standard distribution."""
+        """Return x + 1/2 for the quantile x, which is scale times the standard quantile."""
         position = stable.quantile(self.alpha, u)
         error = (position + 1.0) * (self.scale * stable.QUANTILE_RELATIVE_ERROR)
         position = position * self.scale
@@ -91,16 +92,17 @@ class SymmetricAlphaStable(SymmetricQuantile):
         return (_loss(self.alpha, math.ldexp(math.ceil(math.ldexp(mantissa, 40)), exponent - 40)),)
 
     def federated(self, parties: int) -> Self:
-        """Return the noise that each of `parties` adds; their sum has at least this scale.
+        """Return the noise that each of `parties` adds; the sum has at least this scale.
 
-        Exact for noise that is not rounded; its scale is rounded up to a float.
+        This holds exactly for noise that is not rounded, with the scale of a share rounded up to a
+        float.
 
         Raises
         ------
         ValueError
-            If there is no party.
+            If `parties` is below 1.
         BudgetError
-            DP-MECH-001 if a share's scale can't be certified.
+            DP-MECH-001 if the scale of a share can't be certified.
         """
         if parties < 1:
             raise ValueError("at least one party adds noise")
@@ -117,12 +119,12 @@ class SymmetricAlphaStable(SymmetricQuantile):
         """
         if self.alpha == 1.0:
             return math.inf
-        if self.scale >= SMALL:
+        if self.scale >= SUMMED_BELOW:
             # Euler-Maclaurin at midpoints: the next term is below 1e-3 / scale^3.
             height = float(stable.pdf(self.alpha, np.zeros(1))[0])
             unbounded_error = 2 * self.scale / math.pi * math.gamma(1 - 1 / self.alpha)
             return unbounded_error - height / (12 * self.scale)
-        last = math.ceil(FAR * self.scale)
+        last = math.ceil(SUMMED_SCALES * self.scale)
         steps = np.arange(1, last + 1, dtype=np.float64)
         near = stable.sf(self.alpha, (steps - 0.5) / self.scale)
         return 2 * (

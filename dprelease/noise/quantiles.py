@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.exact.results.true_table import DenseProfile, Profile
-from dprelease.mechanisms.selection.exponential import FAR, Exponential
+from dprelease.mechanisms.selection.exponential import NEGLIGIBLE_EXPONENT, Exponential
 from dprelease.mechanisms.selection.runs import Runs
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers
@@ -42,7 +42,7 @@ def _select_dense(
 
     `sums` has the shape (cells, candidates), and counts the rows of values up to each candidate.
     """
-    largest_distance = math.ceil(FAR * mechanism.scale) + 1
+    largest_distance = math.ceil(NEGLIGIBLE_EXPONENT * mechanism.scale) + 1
     words = bits.words(len(sums))
     choices = np.empty(len(sums), dtype=np.int64)
     for cell, upto in enumerate(sums):

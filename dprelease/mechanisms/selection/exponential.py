@@ -22,14 +22,15 @@ from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.numerics.lazy_uniform import LazyUniform
 
 FLOAT_ERROR = 2.0**-43
-"""Bound on the relative error of a float weight: its exponent, below 64, errs by 2**-46."""
+"""Bound on the relative error of a float weight, whose exponent below 64 has an error of 2**-46."""
 
-FAR = 64.0
-"""Smaller exponents weigh less than 2**-92 of the best: the error bound covers them."""
+NEGLIGIBLE_EXPONENT = 64.0
+"""A candidate with an exponent below minus this number weighs less than 2**-92 of the best one, and
+counts as part of the error bound."""
 
 
 class Exponential(Selection):
-    """A choice by inversion of one lazily refined uniform number."""
+    """The exponential mechanism, by inversion of a uniform number with bits drawn as needed."""
 
     name: ClassVar[str] = "exponential"
     summary: ClassVar[str] = "a candidate with probability proportional to exp(rate score); pure"
@@ -37,7 +38,7 @@ class Exponential(Selection):
 
     @property
     def in_range(self) -> bool:
-        """Return True: both normalizing constants are the same for all candidates."""
+        """Return True, because all candidates have the same two normalizing constants."""
         return True
 
     def _choose(self, scores: tuple[int, ...], bits: BitSource) -> int:
@@ -49,10 +50,10 @@ class Exponential(Selection):
         return tuple(weight / total for weight in weights)
 
     def choose_each(self, runs: Runs, bits: BitSource) -> Integers:
-        """Return (cells,) indices of candidates, each with its exact probability.
+        """Return (cells,) indices of candidates, which have exactly their probabilities.
 
-        Uses one word per cell: floats decide, with a bound on their error. If the word is too close
-        to a boundary, balls and further words decide.
+        For each cell one word is drawn, and floats with an error bound select the candidate. If the
+        word is too close to a boundary, balls and further words decide.
         """
         words = bits.words(runs.cells)
         choices = np.empty(runs.cells, dtype=np.int64)
@@ -65,16 +66,16 @@ class Exponential(Selection):
         return choices
 
     def choose_open(self, scores: Integers, allowed: Flags, bits: BitSource) -> Integers:
-        """Return (cells,) indices for (cells, candidates) scores, with their exact distribution.
+        """Return (cells,) selected indices for (cells, candidates) scores, exactly distributed.
 
-        `allowed` marks eligible candidates, at least one per cell.
+        `allowed` marks the candidates that may be selected, at least one in each cell.
         """
         runs = single(scores)
         lengths: Integers = allowed.ravel().astype(np.int64)
         # Empty runs have no candidates.
         ranks = self.choose_each(Runs(runs.starts, runs.scores, lengths).nonempty_runs(), bits)
-        places: Integers = np.cumsum(allowed, axis=1) - 1
-        choices: Integers = np.argmax(allowed & (places == ranks[:, None]), axis=1)
+        ranks_of_candidates: Integers = np.cumsum(allowed, axis=1) - 1
+        choices: Integers = np.argmax(allowed & (ranks_of_candidates == ranks[:, None]), axis=1)
         return choices
 
     def choose_by_word(
@@ -82,41 +83,43 @@ class Exponential(Selection):
     ) -> int | None:
         """Return the candidate that a word selects, or None if floats can't decide.
 
-        `outside`: number of omitted candidates; the score of each lies at least `FAR` x scale below
-        the best.
+        `outside` is the number of omitted candidates, whose scores lie at least
+        `NEGLIGIBLE_EXPONENT` x scale below the best score.
         """
         exponents = (scores - scores.max()) * (1.0 / self.scale)
-        near = np.flatnonzero(exponents > -FAR)
-        each: Floats = np.exp(exponents[near])
-        sums = np.cumsum(each * lengths[near])
+        relevant = np.flatnonzero(exponents > -NEGLIGIBLE_EXPONENT)
+        weights: Floats = np.exp(exponents[relevant])
+        sums = np.cumsum(weights * lengths[relevant])
         total = float(sums[-1])
         # Omitted candidates weigh below e^-64 each; a sum errs by a unit for each term.
-        left_out = 2.0**-92 * (float(lengths.sum()) + outside)
-        error = total * (FLOAT_ERROR + len(near) * 2.0**-52) + left_out
+        omitted_weight = 2.0**-92 * (float(lengths.sum()) + outside)
+        error = total * (FLOAT_ERROR + len(relevant) * 2.0**-52) + omitted_weight
         target = word * 2.0**-64 * total
         low, high = target - error, target + total * 2.0**-64 + error
         i = int(np.searchsorted(sums, low, side="right"))
-        if i >= len(near):
+        if i >= len(relevant):
             return None
         before = float(sums[i - 1]) if i else 0.0
         if low < before or high >= float(sums[i]):
             return None
-        first, last = ((x - before) / float(each[i]) for x in (low, high))
+        first, last = ((x - before) / float(weights[i]) for x in (low, high))
         if int(first) != int(last):
             return None
-        place: int = min(int(first), int(lengths[near[i]]) - 1)
-        return int(lengths[: near[i]].sum()) + place
+        index_in_run: int = min(int(first), int(lengths[relevant[i]]) - 1)
+        return int(lengths[: relevant[i]].sum()) + index_in_run
 
     def choose_exactly(self, scores: Integers, lengths: Integers, uniform: LazyUniform) -> int:
-        """Return the candidate by balls: first its run, then its place there."""
+        """Return the candidate, decided by balls: first its run, then its index in the run."""
         best = int(scores.max())
         points, counts = scores.tolist(), lengths.tolist()
-        known: dict[int, arb] = {}
+        weight_of_score: dict[int, arb] = {}
 
         def sums() -> list[arb]:
-            known.clear()
-            known.update((s, ball(self.rate * (s - best)).exp()) for s in set(points))
-            return list(accumulate(known[s] * n for s, n in zip(points, counts, strict=True)))
+            weight_of_score.clear()
+            weight_of_score.update((s, ball(self.rate * (s - best)).exp()) for s in set(points))
+            return list(
+                accumulate(weight_of_score[s] * n for s, n in zip(points, counts, strict=True))
+            )
 
         i = uniform.place(sums)
 
@@ -126,10 +129,10 @@ class Exponential(Selection):
 
         def width() -> arb:
             summed = sums()
-            return known[points[i]] / summed[-1]
+            return weight_of_score[points[i]] / summed[-1]
 
-        passed: int = sum(counts[:i])
-        return passed + uniform.part(before, width, counts[i])
+        candidates_before: int = sum(counts[:i])
+        return candidates_before + uniform.part(before, width, counts[i])
 
 
 SELECTION = Exponential

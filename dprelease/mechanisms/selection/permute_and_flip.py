@@ -28,7 +28,7 @@ FLOAT_ERROR = 2.0**-40
 
 
 class PermuteAndFlip(Selection):
-    """A uniform choice among the candidates whose coins show heads."""
+    """Permute-and-flip, as a uniform choice among the candidates whose coins show heads."""
 
     name: ClassVar[str] = "permute_and_flip"
     summary: ClassVar[str] = "the first candidate, in random order, whose coin shows heads; pure"
@@ -36,16 +36,16 @@ class PermuteAndFlip(Selection):
 
     @property
     def in_range(self) -> bool:
-        """Return False: no such bound is known."""
+        """Return False, because no such bound is known."""
         return False
 
     def _choose(self, scores: tuple[int, ...], bits: BitSource) -> int:
         best = max(scores)
         heads = [i for i, score in enumerate(scores) if self._flip(score, best, bits)]
-        return heads[_place(LazyUniform(bits), len(heads))]
+        return heads[_uniform_index(LazyUniform(bits), len(heads))]
 
     def _flip(self, score: int, best: int, bits: BitSource, word: int | None = None) -> bool:
-        """Return True with probability exp(rate (score - best)), for the best score as well."""
+        """Return True with probability exp(rate (score - best)), which is 1 for the best score."""
 
         def sums() -> list[arb]:
             return [self.weights((score, best))[0], arb(1)]
@@ -53,10 +53,10 @@ class PermuteAndFlip(Selection):
         return LazyUniform(bits, word).place(sums) == 0
 
     def choose_open(self, scores: Integers, allowed: Flags, bits: BitSource) -> Integers:
-        """Return (cells,) indices for (cells, candidates) scores, with their exact distribution.
+        """Return (cells,) selected indices for (cells, candidates) scores, exactly distributed.
 
-        `allowed` marks eligible candidates, at least one per cell. Uses one word for every coin and
-        every cell; if floats can't decide, balls and further words do.
+        `allowed` marks the candidates that may be selected, at least one in each cell. One word is
+        drawn for every coin and every cell. If floats can't decide, balls and further words do.
         """
         cells, candidates = scores.shape
         least = np.iinfo(np.int64).min
@@ -72,9 +72,9 @@ class PermuteAndFlip(Selection):
             heads[cell, i] = self._flip(int(scores[cell, i]), int(best[cell, 0]), bits, word)
         heads |= gap == 0
         heads &= allowed
-        return self._among(heads, bits)
+        return self._choose_head(heads, bits)
 
-    def _among(self, heads: Flags, bits: BitSource) -> Integers:
+    def _choose_head(self, heads: Flags, bits: BitSource) -> Integers:
         """Return the index of one of the heads of each cell, all with the same probability."""
         counts = heads.sum(axis=1)
         words = bits.words(len(heads))
@@ -82,28 +82,29 @@ class PermuteAndFlip(Selection):
         choices = np.floor(position).astype(np.int64)
         unsure = np.abs(position - np.round(position)) <= counts * FLOAT_ERROR
         for cell in np.flatnonzero(unsure & (counts > 1)).tolist():
-            choices[cell] = _place(LazyUniform(bits, int(words[cell])), int(counts[cell]))
+            choices[cell] = _uniform_index(LazyUniform(bits, int(words[cell])), int(counts[cell]))
         choices[counts == 1] = 0
-        places = np.cumsum(heads, axis=1) - 1
-        heads_at: Integers = np.argmax(heads & (places == choices[:, None]), axis=1)
+        ranks = np.cumsum(heads, axis=1) - 1
+        heads_at: Integers = np.argmax(heads & (ranks == choices[:, None]), axis=1)
         return heads_at
 
     def _probabilities(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
-        """Return p_i E 1 / (1 + heads among the others): an integral of a product over [0, 1]."""
+        """Return p_i E 1 / (1 + H_i) for each i, with H_i the number of heads of the others."""
         weights = self.weights(scores)
         return tuple(
-            weight * _mean_share(weights[:i] + weights[i + 1 :]) for i, weight in enumerate(weights)
+            weight * _mean_reciprocal(weights[:i] + weights[i + 1 :])
+            for i, weight in enumerate(weights)
         )
 
 
-def _place(uniform: LazyUniform, n: int) -> int:
+def _uniform_index(uniform: LazyUniform, n: int) -> int:
     """Return one of 0..n - 1, all with the same probability."""
     sums = [arb(i + 1) for i in range(n)]
     return uniform.place(lambda: sums)
 
 
-def _mean_share(others: list[arb]) -> arb:
-    """Return E 1 / (1 + H), H the number of heads of independent coins."""
+def _mean_reciprocal(others: list[arb]) -> arb:
+    """Return E 1 / (1 + H), where H is the number of heads of independent coins."""
     heads = [arb(1)]  # P(H = 0), P(H = 1), ...
     for p in others:
         shifted = [arb(0), *heads]

@@ -12,10 +12,12 @@ from dprelease.numerics.lattice import Integers
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Candidates of cell c: runs `starts[c]` to `starts[c + 1]`, each of `lengths` equal scores.
+    """Candidates of many cells, as runs of equal scores.
 
-    `starts` (cells + 1,), `scores` and `lengths` (runs,); every cell has a run, and every run has a
-    candidate. Candidates of a cell are numbered from 0 through its runs in order.
+    Cell c has the runs from `starts[c]` to `starts[c + 1]` - 1, and run i has `lengths[i]`
+    candidates of the score `scores[i]`. `starts` has the shape (cells + 1,), `scores` and `lengths`
+    have the shape (runs,). Every cell has a run, and every run has a candidate. The candidates of a
+    cell are numbered from 0 through its runs in order.
     """
 
     starts: Integers
@@ -29,12 +31,12 @@ class Runs:
 
     def nonempty_runs(self) -> Runs:
         """Return the runs that have a candidate."""
-        some = self.lengths > 0
-        places = np.concatenate(([0], np.cumsum(some)))
-        return Runs(places[self.starts], self.scores[some], self.lengths[some])
+        is_nonempty = self.lengths > 0
+        new_numbers = np.concatenate(([0], np.cumsum(is_nonempty)))
+        return Runs(new_numbers[self.starts], self.scores[is_nonempty], self.lengths[is_nonempty])
 
     def __iter__(self) -> Iterator[tuple[Integers, Integers]]:
-        """Yield scores and lengths of each cell's runs."""
+        """Yield the scores and lengths of the runs of each cell."""
         for first, last in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True):
             yield self.scores[first:last], self.lengths[first:last]
 

@@ -1,4 +1,4 @@
-"""Base class of selection among candidates: exact distribution of indices, and privacy loss."""
+"""The base class of mechanisms that select a candidate: exact distribution and privacy loss."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ CANDIDATES = Shape("candidates", "how many candidates there are; the plan fills 
 
 @dataclass(frozen=True)
 class Selection(Randomizer):
-    """A random index that favors high scores: exp(1 / scale) for each point of score.
+    """A random selection of a candidate, which prefers high scores by exp(1 / scale) per point.
 
-    A privacy unit that moves the difference of any two scores by at most D has a privacy loss of at
-    most D / scale: a constant added to all scores changes nothing.
+    If a privacy unit moves the difference of any two scores by at most D, its privacy loss is at
+    most D / scale; adding a constant to all scores changes nothing.
 
-    Candidates and their number are public; scores are whole numbers of any size. The number of
-    words drawn, and so the time, depends on the number of candidates. It depends on the scores only
+    The candidates and their number are public, and scores are integers of any size. The number of
+    drawn words, and so the time, depends on the number of candidates. It depends on the scores only
     with a probability of about 2**-40 for each candidate, if a word is close to a boundary.
 
-    Errors are in points of score: the difference between the best and the selected score. They are
-    bounds for any scores: P(shortfall >= scale (ln n + t)) <= exp(-t) with n candidates (McSherry
-    and Talwar 2007, Theorem 6; McKenna and Sheldon 2020, Theorem 2, for the other one).
+    The error is the shortfall, which is the best score minus the selected score, in points. The
+    reported errors are bounds for any scores: with n candidates,
+    P(shortfall >= scale (ln n + t)) <= exp(-t) (McSherry and Talwar 2007, Theorem 6, for the
+    exponential mechanism; McKenna and Sheldon 2020, Theorem 2, for permute-and-flip).
     """
 
     pure: ClassVar[bool] = True
@@ -49,7 +50,7 @@ class Selection(Randomizer):
 
     @property
     def rate(self) -> Fraction:
-        """Return the exponent per point of score."""
+        """Return the factor 1 / scale of scores in exponents."""
         return 1 / Fraction(self.scale)
 
     @property
@@ -63,32 +64,33 @@ class Selection(Randomizer):
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return a bound of the mean shortfall of score: scale (ln n + 1)."""
+        """Return the bound scale (ln n + 1) of the mean shortfall."""
         return self.scale * (math.log(self.candidates) + 1.0)
 
     @property
     def standard_deviation(self) -> float:
-        """Return a bound of the root mean square shortfall: that of scale (ln n + Exp(1))."""
+        """Return a bound of the root mean square shortfall, from scale (ln n + Exp(1))."""
         log = math.log(self.candidates)
         return self.scale * math.sqrt(log**2 + 2 * log + 2)
 
     def half_width(self, confidence: float) -> int:
-        """Return w with P(shortfall <= w) >= confidence; never too small."""
+        """Return a w with P(shortfall <= w) >= confidence."""
         miss = 1.0 - confidence
         return math.ceil(self.scale * (math.log(self.candidates) - math.log(miss)) * (1 + 2**-40))
 
     def choose(self, scores: Sequence[int], bits: BitSource) -> int:
-        """Return an index with exactly the probability that `law` encloses.
+        """Return a selected index, with exactly the probability that `law` encloses.
 
         Raises
         ------
         BudgetError
-            DP-MECH-005 for no candidate, more than 2^20, or scores that are no whole numbers.
+            DP-MECH-005 without candidates, for more than 2^20 candidates, or for scores that are
+            not integers.
         """
         return self._choose(self._check_scores(scores), bits)
 
     def law(self, scores: Sequence[int]) -> tuple[arb, ...]:
-        """Return balls around the probabilities, at the precision of the flint context."""
+        """Return balls around all probabilities, at the precision of the flint context."""
         return self._probabilities(self._check_scores(scores))
 
     def _check_scores(self, scores: Sequence[int]) -> tuple[int, ...]:
@@ -102,14 +104,14 @@ class Selection(Randomizer):
         return integers
 
     def weights(self, scores: Sequence[int]) -> list[arb]:
-        """Return exp(rate (score - best score)) of every candidate, the best ones exactly 1."""
+        """Return exp(rate (score - best score)) of every candidate; exactly 1 for the best ones."""
         best = max(scores)
         return [ball(self.rate * (score - best)).exp() for score in scores]
 
     @abstractmethod
     def _choose(self, scores: tuple[int, ...], bits: BitSource) -> int:
-        """Return an index."""
+        """Return a selected index for valid scores."""
 
     @abstractmethod
     def _probabilities(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
-        """Return the probability of every index."""
+        """Return balls around the probabilities of all indices for valid scores."""
