@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.errors import DpReleaseError, Findings, UsageError, error_tree
-from dprelease.planning.declaration_findings import load_declaration, several
+from dprelease.planning.declaration_findings import load_declaration, single_errors
 from dprelease.schema.load import read_declaration
 from tests.covering import sampled
 from tests.messages import RELEASE, SCHEMA, write, write_with
@@ -220,12 +220,12 @@ def test_one_mistake_is_reported_once(tmp_path: Path, file: str) -> None:
         try:
             read_declaration(tmp_path / "release.yaml")
         except DpReleaseError as error:
-            form = [str(finding) for finding in several(error)]
+            form = [str(finding) for finding in single_errors(error)]
         if not form:
             continue
         with pytest.raises(DpReleaseError) as caught:
             load_declaration(tmp_path / "release.yaml")
-        assert sorted(str(finding) for finding in several(caught.value)) == sorted(form), text
+        assert sorted(str(finding) for finding in single_errors(caught.value)) == sorted(form), text
         found += 1
     assert found > 50
 

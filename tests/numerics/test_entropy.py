@@ -26,12 +26,12 @@ from tests.replay import OutOfBits, Replay
 @pytest.fixture
 def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams have no words of the system's own before those of their key."""
-    monkeypatch.setattr(entropy, "OWN", 0)
+    monkeypatch.setattr(entropy, "SYSTEM_BYTES", 0)
 
 
-@pytest.mark.parametrize("own", [0, entropy.OWN])
+@pytest.mark.parametrize("own", [0, entropy.SYSTEM_BYTES])
 def test_two_streams_differ_whatever_is_seeded(own: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entropy, "OWN", own)
+    monkeypatch.setattr(entropy, "SYSTEM_BYTES", own)
     monkeypatch.setenv("PYTHONHASHSEED", "0")
     np.random.seed(0)
     first = Entropy().words(4)
@@ -117,7 +117,7 @@ SITUATIONS = ("fresh", "used", "of the same number", "locked by a thread", "reke
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("forked", FORKS)
-@pytest.mark.parametrize("own", [0, entropy.OWN], ids=["keyed", "own"])
+@pytest.mark.parametrize("own", [0, entropy.SYSTEM_BYTES], ids=["keyed", "own"])
 def test_a_forked_child_draws_its_own(
     own: int,
     forked: Callable[[Callable[[], None]], None],
@@ -125,7 +125,7 @@ def test_a_forked_child_draws_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No word of a child is one of its parent, or of a child of the same parent."""
-    monkeypatch.setattr(entropy, "OWN", own)
+    monkeypatch.setattr(entropy, "SYSTEM_BYTES", own)
     if forked is unknown_to_python and situation in ("of the same number", "locked by a thread"):
         return  # the kernel's number is all that tells then, and a lock stays locked
     stream = Entropy()
@@ -219,7 +219,7 @@ def test_few_words_are_those_of_the_system_in_order_each_once(
     stream, sizes = Entropy(), (1, 0, 7, 40, 3)
     assert np.concatenate([stream.words(n) for n in sizes]).tobytes() == b"".join(given)
     assert [len(some) for some in given] == [8 * n for n in sizes]
-    stream.words((entropy.OWN // 8) - sum(sizes))
+    stream.words((entropy.SYSTEM_BYTES // 8) - sum(sizes))
     assert (len(given), stream._key) == (6, b"")
     stream.words(1)
     assert (len(given), len(given[-1]), len(stream._key)) == (7, 64, 32)
@@ -228,7 +228,7 @@ def test_few_words_are_those_of_the_system_in_order_each_once(
 def test_few_words_load_no_cipher() -> None:
     code = (
         "import sys; from dprelease.numerics import entropy as e; s = e.Entropy()\n"
-        "s.words(e.OWN // 8); s.fresh(); print('cryptography' in sys.modules)\n"
+        "s.words(e.SYSTEM_BYTES // 8); s.fresh(); print('cryptography' in sys.modules)\n"
         "s.words(1); print('cryptography' in sys.modules)"
     )
     run = processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -240,7 +240,7 @@ def test_words_are_those_of_one_keystream_in_order_each_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No word is given twice, left out, or taken from elsewhere, whatever sizes are asked for."""
-    monkeypatch.setattr(entropy, "MANY", 2**60)  # one key for all of them
+    monkeypatch.setattr(entropy, "REKEY_WORDS", 2**60)  # one key for all of them
     from cryptography.hazmat.primitives.ciphers import Cipher
     from cryptography.hazmat.primitives.ciphers.algorithms import AES256
     from cryptography.hazmat.primitives.ciphers.modes import CTR
@@ -257,7 +257,7 @@ def test_many_words_begin_with_new_bytes() -> None:
     """Twins that were resumed from one snapshot draw other noise, without being told."""
     twins = begun(2)
     twins[1]._key, twins[1]._stream = twins[0]._key, twins[0]._stream
-    drawn = [twin.words(entropy.MANY) for twin in twins]
+    drawn = [twin.words(entropy.REKEY_WORDS) for twin in twins]
     assert not np.intersect1d(*drawn).size
     assert twins[0]._key != twins[1]._key
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dprelease.errors import DpReleaseError
-from dprelease.planning.declaration_findings import load_declaration, several
+from dprelease.planning.declaration_findings import load_declaration, single_errors
 from dprelease.release.api import read_release
 from dprelease.schema.load import read_table
 from tests.messages import write_with
@@ -40,7 +40,7 @@ def found(folder: Path, edits: Edits) -> list[str]:
     write_with(folder, edits)
     with pytest.raises(DpReleaseError) as caught:
         read_release(folder / R).plan()
-    return [f"{error.code} {error.place.key}" for error in several(caught.value)]
+    return [f"{error.code} {error.place.key}" for error in single_errors(caught.value)]
 
 
 TOGETHER: dict[str, tuple[Edits, list[str]]] = {
@@ -166,5 +166,5 @@ def test_a_schema_alone_tells_them_together_as_well(tmp_path: Path) -> None:
     write_with(tmp_path, [added(*cuts), (S, ID, "id: persn")])
     with pytest.raises(DpReleaseError) as caught:
         read_table(tmp_path / S)
-    codes = [error.code for error in several(caught.value)]
+    codes = [error.code for error in single_errors(caught.value)]
     assert codes == ["DP-SCHEMA-008", *["DP-SCHEMA-007"] * 90]
