@@ -179,7 +179,7 @@ def test_long_laws_are_put_on_coarser_grids_and_cost_little() -> None:
 
 def test_laws_on_different_grids_meet_on_the_coarser_one() -> None:
     one, other = randomized_response(0.5, 2.0**-5), randomized_response(0.5, 2.0**-8)
-    found = Composer(0.0).all([one, other, one])
+    found = Composer(0.0).compose_all([one, other, one])
     assert found.width == one.width
     assert found.epsilon(1e-9) == pytest.approx(1.5, rel=1e-6)
 
