@@ -25,7 +25,7 @@ def local_plan_words(plan: Plan, *, wide: bool) -> str:
     at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
     lines = [f"epsilon {guarantee.epsilon:.6g}{at} for each single record, whatever it says"]
     rows = [("column", "mechanism", "parameters", "one record", "cost alone")]
-    for column, price in zip(plan.local_columns, plan.alone(), strict=True):
+    for column, price in zip(plan.local_columns, plan.costs_alone(), strict=True):
         shape = ", ".join(f"{name} {float(text):.6g}" for name, text in _parameter_rows(column))
         name = f"{column.query.name}.{column.measurement.name}"
         rows.append((name, column.mechanism.name, shape, _record_text(column), f"{price:.4g}"))
@@ -39,9 +39,9 @@ def _parameter_rows(column: LocalColumn) -> list[tuple[str, str]]:
 
 
 def _record_text(column: LocalColumn) -> str:
-    from dprelease.planning.local_plan import one_record
+    from dprelease.planning.local_plan import record_noise_json
 
-    effect = one_record(column)
+    effect = record_noise_json(column)
     if "keep" in effect:
         return f"unchanged with probability {effect['keep']:.4g}"
     return f"margin {float(column.margin()):,.6g} at 95 % {column.measurement.unit}".rstrip()

@@ -305,8 +305,8 @@ def _table_plan_text(planned: Plan, *, wide: bool) -> str:
         table(_plan_table_rows(planned, 6 if wide else 4), wide=wide, more=WIDE_HEADS),
         _counted_rows_text(planned, wide=wide),
         *_computed_columns_text(planned, wide=wide),
-        *planned.counted_rows(),
-        *planned.bounded_rows(),
+        *planned.counted_rows_texts(),
+        *planned.contribution_limits_texts(),
     ]
     return "\n\n".join([*parts, *_attacker_texts(planned), *warnings])
 
@@ -318,7 +318,7 @@ def _plan_table_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
     margin = ["margin", "at"] if several else [f"margin at {_percent_text(*confidences)}"]
     heads = ("column", "cells", "mechanism", "parameters", "sensitivity", "mean error")
     rows: list[tuple[str, ...]] = [(*heads, *margin, "unit", "cost alone")]
-    for column, price in zip(planned.columns, planned.alone(), strict=True):
+    for column, price in zip(planned.columns, planned.costs_alone(), strict=True):
         parameters = column.mechanism.parameters
         texts = (f"{name} {_parameter_text(text)}" for name, text in parameters if text != "0.0")
         confidence = float(column.confidence)
@@ -378,7 +378,7 @@ def _guarantee_text(planned: Plan) -> str:
 
 
 def _attacker_texts(planned: Plan) -> list[str]:
-    from dprelease.planning.guarantees import reading
+    from dprelease.planning.guarantees import interpretation_of
 
     read = interpretation_of(planned.guarantee)
     posteriors = ", ".join(

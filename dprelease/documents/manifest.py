@@ -194,7 +194,7 @@ def measurement(column: PlannedColumn) -> MeasurementRecord:
     measurement = column.measurement
     return MeasurementRecord(
         **column.event.to_json(),
-        aggregate=counted_words(column.query, measurement),
+        aggregate=measured_value_text(column.query, measurement),
         sensitivity_derivation=_derivation_text(column),
         cells=column.query.cells,
         step=plain_text(measurement.step),

@@ -39,7 +39,9 @@ class Exports:
         """
         from dprelease.exports.trials.trial import try_formats
 
-        try_formats(self.names, draft.without_exports().as_read(), self.metadata, self.place, folder)
+        try_formats(
+            self.names, draft.without_exports().as_read(), self.metadata, self.place, folder
+        )
 
     def in_draft(self, draft: AnyGuaranteed) -> AnyGuaranteed:
         """Return a draft of the manifest with the largest possible entries for these formats."""
@@ -64,5 +66,7 @@ class Exports:
         from dprelease.exports.writer import write_formats
 
         written = {PARQUET: record.table_files}
-        release = PublishedRelease(folder, record.without_exports().as_read(), self.metadata, written)
+        release = PublishedRelease(
+            folder, record.without_exports().as_read(), self.metadata, written
+        )
         return record.changed(exports=write_formats(self.names, release, folder, progress))

@@ -152,7 +152,7 @@ def _errors_at_statement() -> Iterator[None]:
                 key = finding.place.key
                 part = next((part for start, part in PARTS if key.startswith(start)), key)
                 finding.stand_at(Place("sql", None, part))
-        error.stand_at(several(error)[0].place)  # if there are several errors, the first one
+        error.stand_at(single_errors(error)[0].place)  # if there are several errors, the first one
         raise
 
 

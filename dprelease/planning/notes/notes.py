@@ -48,8 +48,8 @@ def listed_below_headings(queries: Sequence[Query]) -> list[str]:
         listed = column.values_from
         if listed is not None and listed.column is None:
             number = count_text(len(column.values or ()), "value", "values")
-            found[f"{name} has {number} from '{listed.file}'"] = None
-    return list(found)
+            items[f"{name} has {number} from '{listed.file}'"] = None
+    return list(items)
 
 
 def with_spaces(queries: Sequence[Query]) -> list[str]:
@@ -58,8 +58,8 @@ def with_spaces(queries: Sequence[Query]) -> list[str]:
     for name, column in _categories(queries):
         number = sum(value != value.strip() for value in column.values or ())
         if number:
-            found[f"{count_text(number, 'value', 'values')} of {name}"] = None
-    return list(found)
+            items[f"{count_text(number, 'value', 'values')} of {name}"] = None
+    return list(items)
 
 
 def _categories(queries: Sequence[Query]) -> Iterator[tuple[str, CategoryColumn]]:
