@@ -45,7 +45,7 @@ from dprelease.statements.compiled_queries import (
     compile_query,
     compile_rows_within_limits,
 )
-from dprelease.statements.compiled_statements import Compiled, KeyTable
+from dprelease.statements.compiled_statements import CompiledQuery, KeyTable
 from dprelease.statements.compiler import KEPT
 from dprelease.system.forks import Maker
 from dprelease.system.signal_propagation import reraise_handler_errors
@@ -78,7 +78,7 @@ class Engine(Recording):
         self._inputs, self._scratch = inputs, scratch
         self._floats = FloatColumns(())
         self._unique: set[str] = set()
-        self._compiled: tuple[Query, Compiled] | None = None
+        self._compiled: tuple[Query, CompiledQuery] | None = None
         self._keys = KeyTables()
         self._tables: ScannedTables | None = None
         self._rows: SharedRows | None = None
@@ -133,7 +133,7 @@ class Engine(Recording):
             engine._prepare(queries)
             yield engine
 
-    def compile(self, query: Query) -> Compiled:
+    def compile(self, query: Query) -> CompiledQuery:
         """Return the SQL of a query over the actual types of the source.
 
         Reads no row but the keys of a joined public table, which must be unique.
@@ -214,7 +214,7 @@ class Engine(Recording):
         self.refuse_change()
         return scanned
 
-    def _limit_in_memory(self, query: Query) -> Compiled | None:
+    def _limit_in_memory(self, query: Query) -> CompiledQuery | None:
         """Return statements over rows that were bounded in memory; None if they can't be."""
         sql, compiled = compile_rows_within_limits(query, self.physical, self.joined_types)
         unit, cells = query.unit, query.keys.size

@@ -16,7 +16,7 @@ from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.grouping.group_keys import KeySpace
 from dprelease.query.resolve import Query
 from dprelease.statements.coarser import FINEST, LEVEL, level_above
-from dprelease.statements.compiled_statements import Compiled, KeyTable
+from dprelease.statements.compiled_statements import CompiledQuery, KeyTable
 from dprelease.statements.finest_cells import compile_finest, compile_level, compile_of_finest
 
 Types = Mapping[str, str]
@@ -40,7 +40,7 @@ class FinestTables:
     _level: tuple[str, ...] | None = None
     """The columns of the level whose cells are held."""
 
-    def compile(self, query: Query, physical: Types, joined: Types) -> Compiled:
+    def compile(self, query: Query, physical: Types, joined: Types) -> CompiledQuery:
         """Return the statements of one table, from the types of stored columns; raises likewise."""
         aggregates = [m.aggregate for m in query.measurements]
         held, unit, added = self._made or (None, None, [])

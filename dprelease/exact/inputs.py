@@ -23,7 +23,7 @@ from dprelease.schema.load import Declared
 from dprelease.schema.source_types.registry import source_type
 from dprelease.schema.source_types.source_type import SourceType
 from dprelease.schema.table import Source
-from dprelease.statements.layers import JOINED, SOURCE, duplicate_keys
+from dprelease.statements.layers import JOINED, SOURCE, duplicate_keys_sql
 from dprelease.statements.values.source_equality import (
     RELATION,
     comparison_of,
@@ -208,7 +208,7 @@ def refuse_duplicates(query: Query, joined: Input, unique: set[str], ask: Ask) -
     The statement of the query leaves such keys out as well, so nothing depends on this check.
     `unique`: statements that found none.
     """
-    statement = duplicate_keys(query, joined.physical)
+    statement = duplicate_keys_sql(query, joined.physical)
     if statement is None or query.join is None or statement in unique:
         return
     if ask(statement, joined):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dprelease.query.resolve import Query
-from dprelease.statements.layers import needed_columns, needed_joined
+from dprelease.statements.layers import needed_columns, needed_joined_columns
 from dprelease.statements.values.physical import FLOATS, base_type
 
 Types = Mapping[str, str]
@@ -59,7 +59,7 @@ class FloatColumns:
 
 def columns_to_read(query: Query) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the stored columns that a query reads: of its table, and of the joined one."""
-    return needed_columns(query), needed_joined(query)
+    return needed_columns(query), needed_joined_columns(query)
 
 
 def _floats(names: Iterable[str], types: Types) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from dprelease.exact.results.stored import WIDTH
 from dprelease.exact.results.true_table import DenseProfile, Integers, Profile, VectorBlock
 from dprelease.exact.results.vectors import HELD, MOST_ROWS, count_places, read_vectors, sum_rows
-from dprelease.statements.compiled_statements import Compiled, KeyTable, ProfileSql
+from dprelease.statements.compiled_statements import CompiledQuery, KeyTable, ProfileSql
 
 MOST_PLACES = 2**25
 """Maximum pairs of a cell and a candidate that are counted in memory, not by the engine."""
@@ -39,12 +39,12 @@ class TableReader:
     attempt: Attempt
     scratch: Path
 
-    def tables(self, compiled: Compiled, size: int) -> list[KeyTable]:
+    def tables(self, compiled: CompiledQuery, size: int) -> list[KeyTable]:
         """Return the tables of public values that must exist: each takes a statement."""
         return compiled.tables(by_row=size >= MANY_CELLS)
 
     def vectors(
-        self, compiled: Compiled, added: dict[str, int], size: int
+        self, compiled: CompiledQuery, added: dict[str, int], size: int
     ) -> Mapping[str, VectorBlock]:
         """Return all vectors; `added` is the most that one row adds to each."""
         if not compiled.columns:
@@ -62,7 +62,7 @@ class TableReader:
         return vectors
 
     def _many(
-        self, compiled: Compiled, most: dict[str, int], size: int
+        self, compiled: CompiledQuery, most: dict[str, int], size: int
     ) -> Mapping[str, VectorBlock]:
         """Return vectors of more cells than are fetched at once."""
         if compiled.rows and max(most.values()) < 2**62 // MOST_ROWS:
@@ -79,7 +79,7 @@ class TableReader:
             lambda link: read_vectors(link, compiled.sql, compiled.columns, size, self.scratch),
         )
 
-    def profiles(self, compiled: Compiled, size: int) -> dict[str, Profile | DenseProfile]:
+    def profiles(self, compiled: CompiledQuery, size: int) -> dict[str, Profile | DenseProfile]:
         """Return how often each candidate occurs in each cell, by measurement."""
         asked = dict.fromkeys(compiled.profiles.values())
         by_statement = {statement: self._profile(statement, size) for statement in asked}

@@ -1,21 +1,22 @@
-"""Contribution bounding: which rows of a person are kept.
+"""Contribution limits: SQL that selects the rows of each person that a query keeps.
 
 The selection depends on the person's own rows alone: no other person, row order, thread or engine
-can change it. It has two steps:
+can change it. The selection has two steps:
 
-1. The cells in which the person has rows are ordered by a hash of id and cell; the first ones are
-   kept. The number of rows in a cell does not matter.
-2. In each of these cells the person's rows are numbered 0, 1, 2, ... in the order of their values,
-   then ordered by a hash of id, cell and number; the first ones are kept. Values are no part of the
-   hash, so all rows of the cell are equally likely to be kept: equal rows have different numbers,
-   and it does not matter which of them has which.
+1. The SQL orders the cells in which the person has rows by a hash of id and cell, and keeps the
+   first `max_groups` cells. The number of rows in a cell does not matter.
+2. In each of these cells, the SQL numbers the person's rows 0, 1, 2, ... in the order of their
+   values, orders the rows by a hash of id, cell and number, and keeps the first
+   `max_rows_per_group` rows. The hash does not use the values, so all rows of a cell are equally
+   likely to be kept. Equal rows get different numbers, and their order makes no difference.
 
-Where hashes are equal, the cell and the number decide. The hash only spreads the selection; the
-guarantee does not depend on it.
+Where two hashes are equal, the smaller cell or the smaller number comes first. The hash only
+spreads the selection evenly; the privacy guarantee does not depend on the hash.
 
-The hash is 31-bit and needs only 64-bit integers, so that it is cheap and the same in any language.
-It starts at 0. For each part x, a number below 2^31, h becomes h + x, and then, with the constants
-of each of `ROUNDS` in turn, h becomes ((h XOR constant) * factor) mod (2^31 - 1).
+The hash has 31 bits and needs only 64-bit integers, so that it is cheap to compute and the same in
+every programming language. The hash h starts at 0. For each part x, a number below 2^31, h becomes
+h + x, and then, with the constant and factor of each of `ROUNDS` in turn, h becomes
+((h XOR constant) * factor) mod (2^31 - 1).
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ from collections.abc import Sequence
 
 from dprelease.privacy.unit import PrivacyUnit
 
+Ctes = list[tuple[str, str]]
+"""Common table expressions: the name and the SELECT of each."""
+
 MODULUS = 2**31 - 1
 
 ROUNDS = ((715827883, 742938285), (1431655765, 950706376), (858993459, 1226874159))
-"""Constant and factor of each round. All intermediate numbers stay below 2^63.
+"""The constant and the factor of each round of the hash. All intermediate numbers are below 2^63.
 
 The factors are the three best of Fishman and Moore (SIAM J. Sci. Stat. Comput. 7, 1986) for this
 modulus. After two rounds, one of two consecutive numbers has the smaller hash in 49.9 % of all
@@ -35,11 +39,12 @@ cases; after three, 10^8 hashes show no difference.
 """
 
 
-def number(value: str, *, text: bool = False) -> str:
-    """Return a value, never NULL, as a part of a hash: modulo 2^31 - 1.
+def hash_part_sql(value: str, *, text: bool = False) -> str:
+    """Return SQL that maps a value to a part of a hash: a number from 0 to 2^31 - 2, never NULL.
 
-    For a text, it is the number in the first 60 bits of its MD5. No value can make it fail, because
-    the cast comes after the division.
+    An integer is reduced modulo 2^31 - 1. A text (`text`) is first converted to the number in the
+    first 60 bits of its MD5 digest. No value can make the expression fail, because the expression
+    casts the value after the division.
     """
     if text:
         return f"CAST('0x' || left(md5({value}), 15) AS BIGINT) % {MODULUS}"
@@ -47,7 +52,7 @@ def number(value: str, *, text: bool = False) -> str:
 
 
 def hash_sql(parts: Sequence[str]) -> str:
-    """Return the hash of parts, numbers from 0 to 2^31 - 1."""
+    """Return SQL that computes the hash of several parts, each a number from 0 to 2^31 - 1."""
     sql = ""
     for part in parts:
         sql = f"{sql} + {part}" if sql else part
@@ -56,25 +61,24 @@ def hash_sql(parts: Sequence[str]) -> str:
     return sql
 
 
-def rows_within_limits(
-    unit: PrivacyUnit, values: Sequence[str], cells: int, *, text: bool
-) -> list[tuple[str, str]]:
-    """Return common table expressions from `coded` to `kept`: rows (id, cell, values...).
+def limited_row_ctes(unit: PrivacyUnit, values: Sequence[str], cells: int, *, text: bool) -> Ctes:
+    """Return common table expressions that select rows (id, cell, values...) by the limits.
 
-    Guarantee: each id is in at most `max_groups` cells of `kept`, with at most `max_rows_per_group`
-    rows in each. `text`: ids are texts, not integers.
+    The first expression reads the relation `coded`; the last one is named `kept`. In `kept`, each
+    id has rows in at most `max_groups` cells, and at most `max_rows_per_group` rows in each cell.
+    `text` says that ids are texts, not integers.
     """
-    group = [number("id", text=text), number("cell")]
+    group = [hash_part_sql("id", text=text), hash_part_sql("cell")]
     by_value = ", ".join(f"{value} NULLS FIRST" for value in values)
     in_cell = "row_number() OVER (PARTITION BY id, cell ORDER BY {order})"
     numbered = f"SELECT *, {in_cell.format(order=by_value)} - 1 AS number FROM {{rows}}"
-    sample = in_cell.format(order=f"{hash_sql([*group, number('number')])}, number")
+    sample = in_cell.format(order=f"{hash_sql([*group, hash_part_sql('number')])}, number")
     within_rows = (
         f"SELECT * EXCLUDE (number) FROM numbered QUALIFY {sample} <= {unit.max_rows_per_group}"
     )
     if unit.max_groups >= cells:
         return [("numbered", numbered.format(rows="coded")), ("kept", within_rows)]
-    # The cells come first, because few rows are left then.
+    # Cells are selected first, so that fewer rows must be numbered.
     sampled = (
         "SELECT * FROM coded QUALIFY dense_rank() OVER "
         f"(PARTITION BY id ORDER BY {hash_sql(group)}, cell) <= {unit.max_groups}"
@@ -86,13 +90,15 @@ def rows_within_limits(
     ]
 
 
-def counts_within_limits(
+def limited_count_ctes(
     unit: PrivacyUnit, cells: int, *, text: bool, text_cells: bool = False
-) -> list[tuple[str, str]]:
-    """Return common table expressions from `coded` to `kept`: one row (id, cell, n) per cell.
+) -> Ctes:
+    """Return common table expressions that count the rows (id, cell, n) within the limits.
 
-    The same limits for queries that read no value: all rows of an id in a cell are then equal, and
-    n of them are kept. `text`, `text_cells`: ids, cells are texts, not integers.
+    These expressions apply the same limits to queries that read no values. All rows of an id in a
+    cell are then equal, so `kept` has one row for each id and cell, whose `n` is the number of rows
+    that the limits keep. `text` says that ids are texts, and `text_cells` that cells are texts,
+    not integers.
     """
     counted = (
         f"SELECT id, cell, least(count(*), {unit.max_rows_per_group}) AS n "
@@ -100,7 +106,7 @@ def counts_within_limits(
     )
     if unit.max_groups >= cells:
         return [("kept", counted)]
-    order = hash_sql([number("id", text=text), number("cell", text=text_cells)])
+    order = hash_sql([hash_part_sql("id", text=text), hash_part_sql("cell", text=text_cells)])
     sampled = (
         "SELECT * FROM in_group QUALIFY row_number() OVER "
         f"(PARTITION BY id ORDER BY {order}, cell) <= {unit.max_groups}"
@@ -108,13 +114,17 @@ def counts_within_limits(
     return [("in_group", counted), ("kept", sampled)]
 
 
-def windows(rows: str, unit: PrivacyUnit, values: Sequence[str], cells: int, *, text: bool) -> str:
-    """Return a SELECT of the kept rows of `id`, `cell` and values; id and cell are never NULL.
+def limited_rows_sql(
+    rows: str, unit: PrivacyUnit, values: Sequence[str], cells: int, *, text: bool
+) -> str:
+    """Return a SELECT of the rows that the contribution limits keep.
 
-    With values it returns these rows, otherwise (id, cell, n), as the expressions above.
+    `rows` is a SELECT of `id`, `cell` and the columns `values`; `id` and `cell` are never NULL. If
+    there are values, the result has the same columns, and otherwise the columns `id`, `cell` and
+    `n`, the number of kept rows.
     """
-    steps = counts_within_limits(unit, cells, text=text)
+    steps = limited_count_ctes(unit, cells, text=text)
     if values:
-        steps = rows_within_limits(unit, values, cells, text=text)
+        steps = limited_row_ctes(unit, values, cells, text=text)
     named = ", ".join(f"{name} AS ({sql})" for name, sql in [("coded", rows), *steps])
     return f"WITH {named} SELECT * FROM kept"

@@ -1,4 +1,4 @@
-"""Cells of a table as sums of finer cells: the cell in which each finer one lies."""
+"""SQL that maps each of the finest cells to the cell of a table that contains it."""
 
 from __future__ import annotations
 
@@ -8,27 +8,32 @@ from dprelease.query.grouping.group_keys import KeySpace
 from dprelease.query.grouping.places import Places
 
 FINEST = "dp_finest"
-"""The relation of finest cells: BIGINT `cell`, never NULL, and sums a0, a1, ..."""
+"""The relation of the finest cells: a BIGINT `cell`, never NULL, and the sums a0, a1, ..."""
 
 
 LEVEL = "dp_level"
-"""The relation of cells of one level of areas above the last: the same columns, all attributes."""
+"""The relation of the cells of a higher level of areas with all attributes.
+
+Its columns are those of `dp_finest`."""
 
 
-def coarser(
+def containing_cell_sql(
     finest: KeySpace, keys: KeySpace, key_table: Callable[[Places], str], relation: str = FINEST
 ) -> tuple[str, str]:
-    """Return the cell of a table that contains a finest cell, and the joins that this needs.
+    """Return SQL of the cell of a table that contains a finest cell, and the joins that it needs.
 
     Parameters
     ----------
-    finest, keys
-        Keys of the finest cells, and of the table: a subset, possibly with an area above the last
-        level in its place.
+    finest
+        The keys of the finest cells.
+    keys
+        The keys of the table: some of the keys of the finest cells, where an area of a higher level
+        may replace the area of the last level.
     key_table
-        Makes a table (code, value) of positions, and returns its name.
+        A function that adds a table (code, value) of positions to the statement, and returns the
+        name of that table.
     relation
-        The relation of the finest cells.
+        The name of the relation that holds the finest cells.
     """
     places = {
         key.column: (stride, key.size)
@@ -39,7 +44,7 @@ def coarser(
         is_there = key.column in places
         step, size = places[key.column if is_there else key.read_from]
         code = f"{relation}.cell // {step} % {size}"
-        if not is_there:  # areas above: the area of each leaf
+        if not is_there:  # a higher level: look up the area that contains each leaf
             areas = key_table(key.ancestors)
             joins += f" JOIN {areas} ON {areas}.code = {code}"
             code = f"{areas}.value"
@@ -48,9 +53,10 @@ def coarser(
 
 
 def level_above(finest: KeySpace, keys: KeySpace) -> KeySpace | None:
-    """Return the finest cells of a table's level; None if summing them first saves nothing.
+    """Return the keys of the finest cells at a table's level of areas.
 
-    These are tables of the last level, and those with all attributes.
+    Returns None if summing the cells of that level first would save nothing: for tables of the
+    last level, and for tables with all attributes.
     """
     areas = [key for key in keys.keys if key.level]
     attributes = [key for key in finest.keys if not key.level]

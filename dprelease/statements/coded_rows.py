@@ -1,4 +1,4 @@
-"""Rows with the codes of all keys and all values that several tables need, each computed once."""
+"""A relation of rows with the key codes and values of several tables, each computed once."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dprelease.query.measurement import Measurement
 from dprelease.query.scans.shared_sources import SharedSource
 from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import Compiler
-from dprelease.statements.values.row_values import row_value, same_values
+from dprelease.statements.values.row_values import row_value_sql, values_key
 
 
 class CodedRelation:
-    """Names the columns of a relation `coded` as they are requested, and renders it."""
+    """Collects the columns that callers request, and renders the relation `coded` with them."""
 
     def __init__(self, compiler: Compiler, sources: SharedSource) -> None:
         self._compiler, self._columns = compiler, sources.columns
@@ -25,11 +25,14 @@ class CodedRelation:
 
     @property
     def key_tables(self) -> tuple[KeyTable, ...]:
-        """Return the tables of key values that the statement reads."""
+        """The tables of key values that the statement reads."""
         return tuple(self._compiler.key_tables)
 
     def cell(self, space: KeySpace, kind: str = "BIGINT") -> str:
-        """Return the cell of a row, in a type that can hold it; NULL for rows without one."""
+        """Return SQL of a row's cell in the type `kind`; the SQL is NULL for rows without a cell.
+
+        The type must be able to hold the number of every cell.
+        """
         terms = (
             f"CAST({self._code(key)} AS {kind}) * {stride}"
             for key, stride in zip(space.keys, space.strides, strict=True)
@@ -37,19 +40,22 @@ class CodedRelation:
         return " + ".join(terms) or f"0::{kind}"
 
     def value(self, measurement: Measurement) -> str | None:
-        """Return the column of a row's contribution to a measurement; None if rows are alike."""
+        """Return the name of the column with each row's contribution to a measurement.
+
+        Returns None if all rows contribute the same.
+        """
         if not measurement.aggregate.reads_values:
             return None
         aggregate = measurement.aggregate
-        read = same_values(aggregate) if measurement.is_choice else aggregate
-        if read not in self._read:  # rendering a value may need another key table
-            value = row_value(self._compiler, aggregate)
+        read = values_key(aggregate) if measurement.is_choice else aggregate
+        if read not in self._read:  # rendering a value may add another key table
+            value = row_value_sql(self._compiler, aggregate)
             self._read[read] = self._values.setdefault(value, f"v{len(self._values)}")
             self._coded[self._values[value]] = value
         return self._read[read]
 
     def where(self, condition: Predicate | None, expression: str) -> str:
-        """Return an expression for the rows that meet a condition; NULL for others."""
+        """Return SQL of an expression for the rows that meet a condition, and NULL for others."""
         if condition is None:
             return expression
         name = self._flags.setdefault(condition.sql, f"w{len(self._flags)}")
@@ -57,14 +63,14 @@ class CodedRelation:
         return f"CASE WHEN {name} THEN {expression} END"
 
     def column(self, name: str, expression: str) -> str:
-        """Return the name of a new column of the typed rows."""
+        """Add a column, an expression over the typed rows, and return its name."""
         self._coded[name] = expression
         return name
 
     def statement(self, last: str) -> str:
-        """Return a SELECT over `coded` with all that it needs."""
-        typed = self._compiler.typed_layer()
-        if self._flags:  # next to key tables, names in a condition could be ambiguous
+        """Return the complete statement whose last SELECT, `last`, reads the relation `coded`."""
+        typed = self._compiler.typed_layer_sql()
+        if self._flags:  # column names in a condition could be ambiguous once key tables are joined
             flags = ", ".join(
                 f"({sql}) AS {self._unused_name(name)}" for sql, name in self._flags.items()
             )
@@ -74,7 +80,10 @@ class CodedRelation:
         return f"WITH typed AS (\n  {typed}\n),\ncoded AS (\n  {coded}\n)\n{last}"
 
     def _code(self, key: Key) -> str:
-        """Return the column of a key's codes: one for tables that drop rows, one for others."""
+        """Return the name of the column with a key's codes.
+
+        Tables that drop rows without a cell and tables that keep such rows use different columns.
+        """
         which = key.column, key.rest
         if which not in self._codes:
             self._codes[which] = f"k{len(self._codes)}"
@@ -82,7 +91,7 @@ class CodedRelation:
         return self._codes[which]
 
     def _unused_name(self, name: str) -> str:
-        """Return a name that no column of the table has."""
+        """Return a quoted name, derived from `name`, that no column of the table has."""
         start = "dp_"
         while any(column.casefold().startswith(start) for column in self._columns):
             start += "_"

@@ -1,4 +1,4 @@
-"""Statements of one query, and the tables of public values that they read."""
+"""The SQL statements of one query, and the tables of public values that the statements read."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dprelease.statements.values.stored_candidates import ClampedIntegers, Round
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """Public values of one text column, to be registered as a table (code, value).
+    """A table (code, value) of public values, to be registered in the engine before a statement.
 
-    Or positions, integers (BIGINT) instead of texts.
+    The values are the declared texts of one column, or positions, which are integers (BIGINT).
     """
 
     name: str
@@ -21,12 +21,16 @@ class KeyTable:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSql:
-    """Two equivalent SELECTs: rows of BIGINT `cell`, `v`, `n`, or one BIGINT `place` per row.
+    """Two equivalent SELECTs that count how often each candidate occurs in each cell.
 
-    `place` is cell x `candidates` + v, or one above the last for a row that does not count:
-    counting places in memory is faster where they are few. With `stored` a row has `cell`, an
-    integer, and `v` instead, NULL where it does not count. Then v is the stored value, and the
-    counting code computes the candidate.
+    The SELECT `grouped` returns the BIGINT columns `cell`, `v` (the candidate) and `n` (the number
+    of rows). The SELECT `places` returns one BIGINT `place` for each row: cell x `candidates` + v,
+    or one above the last such number for a row that does not count. Counting these numbers in
+    memory is faster than grouping if there are few of them.
+
+    If `stored` is set, the SELECT `places` returns an integer `cell` and a stored value `v` for
+    each row instead, which are NULL where the row does not count. The code that counts then
+    computes the candidate from the stored value.
     """
 
     grouped: str
@@ -36,15 +40,19 @@ class ProfileSql:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
-    """SELECTs over `dp_source`.
+class CompiledQuery:
+    """The SELECTs of one query over the relation `dp_source`.
 
-    `sql`: rows are `cell`, then BIGINT columns m0, m1, ..., one for each name in `columns`; no
-    NULL, but possibly a row of one cell above the last, for rows that do not count. Empty if there
-    are none. `profiles`: for each measurement that selects among candidates, how to find the number
-    of rows of each cell with each candidate. `rows`: for each row `cell`, which is one above the
-    last if it does not count, and its contribution to each column; empty where contributions of
-    single rows are unknown.
+    `sql` returns one row for each cell: `cell`, then BIGINT columns m0, m1, ..., one for each name
+    in `columns`. No number is NULL. An additional cell, one above the last, may hold the rows that
+    do not count. `sql` is empty if the query sums nothing.
+
+    `profiles` has, for each measurement that selects among candidates, the SELECTs that count how
+    often each candidate occurs in each cell.
+
+    `rows` returns for each stored row its `cell`, which is one above the last if the row does not
+    count, and the row's contribution to each column. `rows` is empty if the contributions of single
+    rows are unknown.
     """
 
     sql: str
@@ -54,13 +62,13 @@ class Compiled:
     rows: str = ""
 
     def tables(self, *, by_row: bool) -> list[KeyTable]:
-        """Return the tables that the statements read; those of `rows` only if `by_row`."""
+        """Return the tables that the statements read; `by_row` includes the statement `rows`."""
         places = (profile.places for profile in self.profiles.values())
         texts = "".join([self.text, *places, self.rows if by_row else ""])
         return [table for table in self.key_tables if table.name in texts]
 
     @property
     def text(self) -> str:
-        """Return all statements."""
+        """The text of all statements, separated by semicolons."""
         profiles = (profile.grouped for profile in self.profiles.values())
         return ";\n\n".join(dict.fromkeys(filter(None, (self.sql, *profiles))))

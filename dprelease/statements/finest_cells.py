@@ -1,6 +1,7 @@
-"""The finest cells of a family of tables, summed once, and each table computed from them.
+"""Statements that sum the finest cells of a family of tables once, and each table from them.
 
-A single table of such a family is one statement like any other; here there are two.
+A query of a single table of such a family is one statement (`compiler`). Here there are two: one
+statement for the finest cells, and one for each table.
 """
 
 from __future__ import annotations
@@ -10,18 +11,21 @@ from dataclasses import dataclass
 
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.resolve import Query
-from dprelease.statements.coarser import FINEST, LEVEL, coarser
-from dprelease.statements.compiled_statements import Compiled, KeyTable
+from dprelease.statements.bounding import Ctes
+from dprelease.statements.coarser import FINEST, LEVEL, containing_cell_sql
+from dprelease.statements.compiled_statements import CompiledQuery, KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import grouped_as_stored
-from dprelease.statements.meanings import typed_value
+from dprelease.statements.meanings import typed_value_sql
 
 
 @dataclass(frozen=True, slots=True)
 class FinestCells:
-    """The SELECT of the finest cells and their sums, over `dp_source` or rows bounded elsewhere.
+    """The SELECT of the finest cells and their sums.
 
-    `unbounded`: the SELECT of all rows with ids, for bounding elsewhere; empty if not needed.
+    The SELECT reads `dp_source`, or rows whose contributions were limited outside of the engine. In
+    the second case, `unbounded` is the SELECT of all rows with an id, before the limits; otherwise
+    it is empty.
     """
 
     sql: str
@@ -31,11 +35,12 @@ class FinestCells:
 
 @dataclass(frozen=True, slots=True)
 class FinestRows:
-    """The SELECT of single rows: BIGINT `cell`, one above the last if none, then contributions.
+    """The SELECT of single rows of a family: the BIGINT `cell`, then the row's contributions.
 
-    `stored`: tables that it reads, which must be made before, by name: the code of each stored
-    value of a key (`stored`, `code`), so that each value is interpreted once. `ones`: for each
-    vector, whether every row adds 1. `unbounded`: as in `FinestCells`.
+    The cell of a row without a cell is one above the last. `stored` are the names and SELECTs of
+    tables that must be created before: each holds the code of every stored value of a key (columns
+    `stored` and `code`), so that each value is interpreted only once. `ones` says for each vector
+    whether every row adds 1. `unbounded` is the same as in `FinestCells`.
     """
 
     sql: str
@@ -45,10 +50,12 @@ class FinestRows:
     unbounded: str = ""
 
 
-class _Finest(Compiler):
-    def of_level(self, level: KeySpace) -> str:
-        """Return a SELECT of the cells of a level and their sums, in the form of finest ones."""
-        cell, joins = coarser(self.query.finest or level, level, self._key_table)
+class _FinestCellCompiler(Compiler):
+    """Builds the statements of the finest cells of a family, and of the cells of a level."""
+
+    def level_sql(self, level: KeySpace) -> str:
+        """Return a SELECT of a level's cells and their sums, with the columns of `dp_finest`."""
+        cell, joins = containing_cell_sql(self.query.finest or level, level, self._add_key_table)
         sums = ", ".join(f"sum(a{j}) AS a{j}" for j in range(len(self.vectors)))
         return f"SELECT {cell} AS cell, {sums}\nFROM {FINEST}{joins} GROUP BY 1"
 
@@ -56,56 +63,56 @@ class _Finest(Compiler):
         """Return the statement of the finest cells."""
         by_rows = self.query.unit.id is not None
         as_stored = frozenset() if by_rows else grouped_as_stored(self.query)
-        *before, (_, finest), _ = self._row_by_row() if by_rows else self._grouped_first()
-        sql = self._statement([*before, ("", finest)], as_stored)
+        *before, (_, finest), _ = self._single_row_ctes() if by_rows else self._grouped_row_ctes()
+        sql = self._statement_sql([*before, ("", finest)], as_stored)
         return FinestCells(sql, tuple(self.key_tables), self.unbounded)
 
 
-class _Rows(Compiler):
-    """Statements in which stored values of a key are looked up, not interpreted, if possible."""
+class _FinestRowCompiler(Compiler):
+    """Builds the statement of a family's rows, which looks up stored key values where possible.
+
+    The look-up replaces the conversion of each stored value to a declared value.
+    """
 
     def rows(self) -> FinestRows:
-        """Return the statement of the rows that count, and of its look-up tables."""
+        """Return the statement of the rows that count, with its look-up tables."""
         self._stored: dict[str, str] = {}
         by_rows = self.query.unit.id is not None
         self._as_stored = frozenset() if by_rows else grouped_as_stored(self.query)
-        sql = self._by_row()
+        sql = self._contributions_sql()
         ones = tuple(not (m.aggregate.reads_values or self._has_row_counts) for m in self.vectors)
         stored = tuple(self._stored.items())
         return FinestRows(sql, tuple(self.key_tables), stored, ones, self.unbounded)
 
-    def _statement(
-        self,
-        steps_: list[tuple[str, str]],
-        as_stored: frozenset[str] = frozenset(),
-        present: str = "",
+    def _statement_sql(
+        self, ctes: Ctes, as_stored: frozenset[str] = frozenset(), present: str = ""
     ) -> str:
-        return super()._statement(steps_, as_stored | self._as_stored, present)
+        return super()._statement_sql(ctes, as_stored | self._as_stored, present)
 
-    def _code(self, key: Key, raw: str, *, of_groups: bool = False) -> str:
+    def _code_sql(self, key: Key, raw: str, *, of_groups: bool = False) -> str:
         if key.column not in self._as_stored:
-            return super()._code(key, raw, of_groups=of_groups)
+            return super()._code_sql(key, raw, of_groups=of_groups)
         name = f"dp_stored_{len(self._stored)}"
-        self._stored[name] = self._looked_up(key, raw)
+        self._stored[name] = self._stored_codes_sql(key, raw)
         self.joins.append(f"LEFT JOIN {name} ON {raw} = {name}.stored")
         if key.nulls is None:
             return f"{name}.code"
         return f"CASE WHEN {raw} IS NULL THEN {key.nulls} ELSE {name}.code END"
 
-    def _looked_up(self, key: Key, raw: str) -> str:
-        """Return a SELECT of the stored values of a key with their codes."""
+    def _stored_codes_sql(self, key: Key, raw: str) -> str:
+        """Return a SELECT of the stored values of a key, each with its code."""
         rows, self.joins = self.joins, []
         kind, zone = self.physical[key.column], self.query.table.time_zone
-        known = f"SELECT value FROM {self._own_table(key)}"
-        meant = typed_value(key.column, self.columns[key.column], kind, zone, known, "stored")
-        code = super()._code(key, "meant.value", of_groups=True)
+        known = f"SELECT value FROM {self._key_table_name(key)}"
+        meant = typed_value_sql(key.column, self.columns[key.column], kind, zone, known, "stored")
+        code = super()._code_sql(key, "meant.value", of_groups=True)
         join, self.joins = " ".join(self.joins), rows
         steps = [
             ("there", f"SELECT DISTINCT {raw} AS stored FROM typed"),
             ("meant", f"SELECT stored, {meant} AS value FROM there WHERE stored IS NOT NULL"),
             ("", f"SELECT stored, {code} AS code FROM meant {join}"),
         ]
-        return self._statement(steps)
+        return self._statement_sql(steps)
 
 
 def compile_finest_rows(
@@ -115,11 +122,12 @@ def compile_finest_rows(
     *,
     bounded: bool = False,
 ) -> FinestRows:
-    """Return the statement of a family's rows, to be summed elsewhere; as `compile_finest`.
+    """Return the statement of a family's rows, which the caller sums.
 
-    No aggregate may be distinct.
+    No aggregate may count distinct values. The parameters and the error are those of
+    `compile_finest`.
     """
-    return _Rows(query, physical, joined or {}, bounded=bounded).rows()
+    return _FinestRowCompiler(query, physical, joined or {}, bounded=bounded).rows()
 
 
 def compile_finest(
@@ -129,31 +137,36 @@ def compile_finest(
     *,
     bounded: bool = False,
 ) -> FinestCells:
-    """Return the statement of the finest cells, the same for every table of the family.
+    """Return the statement of the finest cells, which is the same for every table of a family.
 
-    `bounded`: over `dp_kept`, rows that were bounded outside of the engine.
+    If `bounded` is true, the statement reads `dp_kept`, the rows that are left after contribution
+    limits were applied outside of the engine.
 
     Raises
     ------
     DataError
         DP-DATA-004 if a stored type can't be read as declared.
     """
-    return _Finest(query, physical, joined or {}, bounded=bounded).cells()
+    return _FinestCellCompiler(query, physical, joined or {}, bounded=bounded).cells()
 
 
 def compile_level(query: Query, physical: Mapping[str, str], level: KeySpace) -> FinestCells:
-    """Return the statement of a level's cells over the finest cells of a family."""
-    compiler = _Finest(query, physical, {})
-    return FinestCells(compiler.of_level(level), tuple(compiler.key_tables))
+    """Return the statement that sums a level's cells from the finest cells of a family."""
+    compiler = _FinestCellCompiler(query, physical, {})
+    return FinestCells(compiler.level_sql(level), tuple(compiler.key_tables))
 
 
 def compile_of_finest(
     query: Query, physical: Mapping[str, str], level: KeySpace | None = None
-) -> Compiled:
-    """Return the statement of a table over the finest cells of its family, or over a level's."""
+) -> CompiledQuery:
+    """Return the statement that sums a table from its family's finest cells, or from a level's."""
     if query.finest is None:
         raise TypeError("only tables of a family have finest cells")
     compiler = Compiler(query, physical, {})
-    sql = compiler.of_finest(query.finest) if level is None else compiler.of_finest(level, LEVEL)
+    sql = (
+        compiler.finest_total_sql(query.finest)
+        if level is None
+        else compiler.finest_total_sql(level, LEVEL)
+    )
     names = tuple(measurement.name for measurement in compiler.vectors)
-    return Compiled(sql, tuple(compiler.key_tables), names, {})
+    return CompiledQuery(sql, tuple(compiler.key_tables), names, {})

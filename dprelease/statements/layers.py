@@ -1,7 +1,7 @@
-"""The typed rows of a query: stored columns as declared, then joined, then computed columns.
+"""SQL of a query's typed rows: stored columns in declared types, then joined and computed columns.
 
-A public table can't multiply rows: keys that occur twice in it match nothing, whatever was checked
-before. Missing keys match nothing either.
+A join with a public table can't multiply rows: a key that occurs twice in the public table matches
+no row, whatever was checked before. A missing key matches no row either.
 """
 
 from __future__ import annotations
@@ -18,36 +18,39 @@ from dprelease.query.join import Join, compared_as
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn, is_stored
 from dprelease.schema.table import Table
-from dprelease.statements.meanings import is_any_integer, typed_value
+from dprelease.statements.meanings import is_any_integer, typed_value_sql
 from dprelease.statements.values.categories import EXACT
 from dprelease.statements.values.physical import DECLARED_AS, SMALL_INTEGERS, base_type
 
 SOURCE, JOINED = "dp_source", "dp_joined"
-"""Relations: of a table, and of the table joined to it."""
+"""The relation of the queried table, and the relation of the table joined to it."""
 
 NONE: Mapping[str, str] = MappingProxyType({})
 
 Physical = Mapping[str, str]
-"""The engine's types of stored columns, by name."""
+"""The engine's types of stored columns, by column name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
-    """The columns that a query reads: of its own source, and of the joined table."""
+class NeededColumns:
+    """The columns that a query reads from its own source and from the joined table."""
 
     own: tuple[str, ...]
     joined: tuple[str, ...]
     before: list[list[str]]
-    """Levels of computed columns that the join compares."""
+    """Levels of the computed columns that the join compares."""
     after: list[list[str]]
+    """Levels of the other computed columns."""
 
 
-def needs(query: Query) -> Needs:
+def columns_by_stage(query: Query) -> NeededColumns:
     """Return the columns that a query reads, in the order in which they can be computed."""
     columns, join = query.table.columns, query.join
     names = list(query.predicate.columns) if query.predicate else []
-    names += [_source(columns, name) for name in _key_names(query)]
-    names += [_source(columns, name) for m in query.measurements for name in m.aggregate.reads]
+    names += [_source_column(columns, name) for name in _key_names(query)]
+    names += [
+        _source_column(columns, name) for m in query.measurements for name in m.aggregate.reads
+    ]
     if query.unit.id is not None:
         names.append(query.unit.id)
     compared = [] if join is None else [left for left, _ in join.on]
@@ -59,7 +62,7 @@ def needs(query: Query) -> Needs:
     from_join = set() if join is None else set(join.columns)
     own = tuple(n for n in needed if n not in from_join and is_stored(columns[n]))
     joined = tuple(n for n in needed if n in from_join and not isinstance(columns[n], CutColumn))
-    return Needs(own, joined, before, [level for level in after if level])
+    return NeededColumns(own, joined, before, [level for level in after if level])
 
 
 def _key_names(query: Query) -> list[str]:
@@ -68,42 +71,42 @@ def _key_names(query: Query) -> list[str]:
     return [key.column for key in (query.finest or query.keys).keys]
 
 
-def _source(columns: Mapping[str, Column], name: str) -> str:
-    """Return the column that a key or a measurement is read from; for a cut, its number."""
+def _source_column(columns: Mapping[str, Column], name: str) -> str:
+    """Return the column from which a key or a measurement is read: for a cut, its number."""
     column = columns[name]
     return column.cut if isinstance(column, CutColumn) else name
 
 
 def needed_columns(query: Query) -> tuple[str, ...]:
     """Return the stored columns of the source that the query reads, in schema order."""
-    return needs(query).own
+    return columns_by_stage(query).own
 
 
-def needed_joined(query: Query) -> tuple[str, ...]:
+def needed_joined_columns(query: Query) -> tuple[str, ...]:
     """Return the stored columns of the joined table that the query reads, in schema order."""
     if query.join is None:
         return ()
     table, formulas = query.join.declared.table, query.join.formulas
-    needed = closure(table.columns, formulas, _joined_columns(query.join, needs(query)))
+    needed = closure(table.columns, formulas, _joined_columns(query.join, columns_by_stage(query)))
     return tuple(name for name in needed if is_stored(table.columns[name]))
 
 
-def _joined_columns(join: Join, needed: Needs) -> tuple[str, ...]:
-    """Return the columns from the joined table, its keys first."""
+def _joined_columns(join: Join, needed: NeededColumns) -> tuple[str, ...]:
+    """Return the columns that the query reads from the joined table, join keys first."""
     return tuple(dict.fromkeys([*(right for _, right in join.on), *needed.joined]))
 
 
 def assumed_types(query: Query) -> dict[str, str]:
-    """Return the types that are assumed for the source when the data is not available."""
+    """Return the column types that a plan assumes for the source without its data."""
     return _expected_types(query.table, needed_columns(query))
 
 
-def assumed_joined(query: Query) -> dict[str, str]:
-    """Return the same for the joined table."""
+def assumed_joined_types(query: Query) -> dict[str, str]:
+    """Return the column types that a plan assumes for the joined table without its data."""
     return (
         {}
         if query.join is None
-        else _expected_types(query.join.declared.table, needed_joined(query))
+        else _expected_types(query.join.declared.table, needed_joined_columns(query))
     )
 
 
@@ -111,8 +114,8 @@ def _expected_types(table: Table, names: Iterable[str]) -> dict[str, str]:
     return {name: DECLARED_AS[getattr(table.columns[name], "type", "")] for name in names}
 
 
-def physical_of(query: Query, own: Physical, joined: Physical) -> dict[str, str]:
-    """Return the engine's type of each column of the query."""
+def physical_types(query: Query, own: Physical, joined: Physical) -> dict[str, str]:
+    """Return the engine's type of each column of the query, by name."""
     types = dict(own)
     if query.join is not None:
         right = {**joined, **{name: f.physical for name, f in query.join.formulas.items()}}
@@ -121,50 +124,53 @@ def physical_of(query: Query, own: Physical, joined: Physical) -> dict[str, str]
 
 
 def grouped_as_stored(query: Query) -> frozenset[str]:
-    """Return the stored categories that are only used for grouping.
+    """Return the stored category columns that the query uses only for grouping.
 
-    One stored value is one cell, so it needs to be interpreted only once per group.
+    All rows with one stored value lie in one cell, so that the statement needs to convert the value
+    only once per group.
     """
     if query.private is not None:
         return frozenset()
     columns, join = query.table.columns, query.join
-    needed = needs(query)
+    needed = columns_by_stage(query)
     keys = set(_key_names(query))
     alone = {n for n in needed.own if n in keys and isinstance(columns[n], CategoryColumn)}
     read = list(query.predicate.columns) if query.predicate else []
-    read += [_source(columns, name) for name in keys - alone]
-    read += [_source(columns, name) for m in query.measurements for name in m.aggregate.reads]
+    read += [_source_column(columns, name) for name in keys - alone]
+    read += [
+        _source_column(columns, name) for m in query.measurements for name in m.aggregate.reads
+    ]
     read += [] if join is None else [left for left, _ in join.on]
     return frozenset(alone.difference(closure(columns, query.formulas, read)))
 
 
-def typed_rows(
+def typed_rows_sql(
     query: Query,
     own: Physical,
     joined: Physical,
     as_stored: frozenset[str] = frozenset(),
     present: str = "",
 ) -> str:
-    """Return a SELECT of the query's rows before its predicate, every column typed.
+    """Return a SELECT of the query's rows before its predicate, with every column typed.
 
-    `as_stored`: columns left as stored. `present`: a condition on stored columns that rows must
-    meet.
+    The columns `as_stored` keep their stored types. `present` is a condition on stored columns
+    that rows must meet, or empty.
 
     Raises
     ------
     DataError
         DP-DATA-004 if a stored type can't be read as declared.
     """
-    needed, columns, formulas = needs(query), query.table.columns, query.formulas
-    rows = _select_stored(SOURCE, needed.own, query.table, own, as_stored)
+    needed, columns, formulas = columns_by_stage(query), query.table.columns, query.formulas
+    rows = _stored_columns_sql(SOURCE, needed.own, query.table, own, as_stored)
     rows = f"{rows} WHERE {present}" if present else rows
-    rows = _add_computed(rows, needed.before, columns, formulas)
+    rows = _computed_columns_sql(rows, needed.before, columns, formulas)
     if query.join is not None:
-        rows = _join_rows(query, query.join, rows, needed, joined, own)
-    return _add_computed(rows, needed.after, columns, formulas)
+        rows = _join_sql(query, query.join, rows, needed, joined, own)
+    return _computed_columns_sql(rows, needed.after, columns, formulas)
 
 
-def _select_stored(
+def _stored_columns_sql(
     relation: str,
     names: Sequence[str],
     table: Table,
@@ -174,24 +180,24 @@ def _select_stored(
     parts = []
     for name in names:
         quoted = quoting.identifier(name)
-        value = typed_value(name, table.columns[name], physical[name], table.time_zone)
+        value = typed_value_sql(name, table.columns[name], physical[name], table.time_zone)
         parts.append(quoted if name in as_stored or value == quoted else f"{value} AS {quoted}")
     return f"SELECT {', '.join(parts) or '1 AS one'} FROM {relation}"
 
 
-def _add_computed(
+def _computed_columns_sql(
     rows: str, levels: Sequence[Sequence[str]], columns: Mapping[str, Column], formulas: Formulas
 ) -> str:
-    """Return the rows with computed columns, each level in a SELECT around the one before."""
+    """Return SQL of rows with computed columns: each level is a SELECT around the level before."""
     for level in levels:
         values, typings = [], []
         for name in level:
             column, quoted = columns[name], quoting.identifier(name)
             if isinstance(column, CutColumn):
-                values.append(f"{cut_case(column, as_label=True)} AS {quoted}")
+                values.append(f"{cut_case_sql(column, as_label=True)} AS {quoted}")
                 continue
             values.append(f"{formulas[name].sql} AS {quoted}")
-            value = typed_value(name, column, formulas[name].physical)
+            value = typed_value_sql(name, column, formulas[name].physical)
             if value != quoted:
                 typings.append(f"{value} AS {quoted}")
         rows = f"SELECT *, {', '.join(values)} FROM ({rows}) typed"
@@ -200,9 +206,9 @@ def _add_computed(
     return rows
 
 
-def cut_case(column: CutColumn, *, as_label: bool, key: Key | None = None) -> str:
-    """Return the cell of a cut as a code, or as its label."""
-    value = typed_column(column.cut)
+def cut_case_sql(column: CutColumn, *, as_label: bool, key: Key | None = None) -> str:
+    """Return SQL of the interval of a cut in which a number lies, as a code or as a label."""
+    value = typed_column_sql(column.cut)
     edges = [
         quoting.double(edge) if edge.denominator > 1 else quoting.integer(edge.numerator)
         for edge in column.edges
@@ -223,20 +229,22 @@ def cut_case(column: CutColumn, *, as_label: bool, key: Key | None = None) -> st
     )
 
 
-def typed_column(name: str) -> str:
-    """Return a column of the typed layer; qualified, because key tables have columns too."""
+def typed_column_sql(name: str) -> str:
+    """Return SQL of a column of `typed`, qualified because key tables have columns as well."""
     return f"typed.{quoting.identifier(name)}"
 
 
-def _join_rows(
-    query: Query, join: Join, rows: str, needed: Needs, joined: Physical, own: Physical
+def _join_sql(
+    query: Query, join: Join, rows: str, needed: NeededColumns, joined: Physical, own: Physical
 ) -> str:
-    """Return the rows with the joined table's columns added."""
-    right = joined_rows(query, joined)
+    """Return a SELECT of the rows, joined with the columns of the joined table."""
+    right = joined_rows_sql(query, joined)
     joined_columns = "".join(f", joined.{quoting.identifier(name)}" for name in needed.joined)
-    types = physical_of(query, own, {})
+    types = physical_types(query, own, {})
     pairs = [
-        _equal(query.table.columns[left], types.get(left, ""), joined.get(name, ""), left, name)
+        _equality_sql(
+            query.table.columns[left], types.get(left, ""), joined.get(name, ""), left, name
+        )
         for left, name in join.on
     ]
     how = "JOIN" if join.by_unit else "LEFT JOIN"
@@ -244,37 +252,43 @@ def _join_rows(
     return f"SELECT typed.*{joined_columns} FROM ({rows}) typed {how} ({right}) joined ON {on}"
 
 
-def joined_rows(query: Query, joined: Physical) -> str:
+def joined_rows_sql(query: Query, joined: Physical) -> str:
     """Return a SELECT of the joined table's typed rows that can match."""
     join = query.join
     if join is None:
         raise TypeError("the query has no join")
-    names = _joined_columns(join, needs(query))
-    table, keys = join.declared.table, _keys(join)
-    rows = _typed_table(table, join.formulas, names, joined)
-    known = " AND ".join([f"{key} IS NOT NULL" for key in keys] + _sure(query, join))
+    names = _joined_columns(join, columns_by_stage(query))
+    table, keys = join.declared.table, _key_identifiers(join)
+    rows = _joined_table_sql(table, join.formulas, names, joined)
+    known = " AND ".join(
+        [f"{key} IS NOT NULL" for key in keys] + _matching_key_conditions(query, join)
+    )
     column_list = ", ".join(quoting.identifier(name) for name in names)
     once = "" if join.by_unit else f" QUALIFY count(*) OVER (PARTITION BY {', '.join(keys)}) = 1"
     return f"SELECT {column_list} FROM ({rows}) typed WHERE {known}{once}"
 
 
-def duplicate_keys(query: Query, joined: Physical) -> str | None:
-    """Return a SELECT that has a row if a public table's key is not unique; None without one."""
+def duplicate_keys_sql(query: Query, joined: Physical) -> str | None:
+    """Return a SELECT that returns a row if the key of a joined public table is not unique.
+
+    Returns None if the query joins no public table.
+    """
     join = query.join
     if join is None or join.by_unit:
         return None
-    keys = _keys(join)
+    keys = _key_identifiers(join)
     names = [right for _, right in join.on]
-    rows = _typed_table(join.declared.table, join.formulas, names, joined)
+    rows = _joined_table_sql(join.declared.table, join.formulas, names, joined)
     known = " AND ".join(f"{key} IS NOT NULL" for key in keys)
     by = ", ".join(keys)
     return f"SELECT 1 FROM ({rows}) typed WHERE {known} GROUP BY {by} HAVING count(*) > 1 LIMIT 1"
 
 
-def _sure(query: Query, join: Join) -> list[str]:
-    """Return conditions on keys that can match: values that an own column holds in any type.
+def _matching_key_conditions(query: Query, join: Join) -> list[str]:
+    """Return conditions that keep only keys which can match whatever the stored type is.
 
-    The text of an undeclared code, or of an integer above 2^53, depends on its stored type.
+    The text of an undeclared code, and that of an integer above 2^53, depend on the stored type of
+    the query's own column, so such keys never match.
     """
     conditions: list[str] = []
     for left, right in () if join.by_unit else join.on:
@@ -286,24 +300,28 @@ def _sure(query: Query, join: Join) -> list[str]:
     return conditions
 
 
-def _keys(join: Join) -> list[str]:
+def _key_identifiers(join: Join) -> list[str]:
     return [quoting.identifier(right) for _, right in join.on]
 
 
-def _typed_table(table: Table, formulas: Formulas, names: Sequence[str], physical: Physical) -> str:
+def _joined_table_sql(
+    table: Table, formulas: Formulas, names: Sequence[str], physical: Physical
+) -> str:
     """Return a SELECT of a joined table's columns, typed and computed by its own schema."""
     needed = closure(table.columns, formulas, names)
     stored = [name for name in needed if is_stored(table.columns[name])]
-    rows = _select_stored(JOINED, stored, table, physical)
-    return _add_computed(rows, layers(table.columns, formulas, names), table.columns, formulas)
+    rows = _stored_columns_sql(JOINED, stored, table, physical)
+    return _computed_columns_sql(
+        rows, layers(table.columns, formulas, names), table.columns, formulas
+    )
 
 
-def _equal(column: Column, left_type: str, right_type: str, left: str, right: str) -> str:
-    """Return the condition that two typed columns are equal.
+def _equality_sql(column: Column, left_type: str, right_type: str, left: str, right: str) -> str:
+    """Return the SQL condition that two typed columns are equal.
 
-    Integers are compared as integers: as floats, two of them could equal the same value.
+    Integers are compared as integers, because two different integers may be the same float.
     """
-    sides = [typed_column(left), f"joined.{quoting.identifier(right)}"]
+    sides = [typed_column_sql(left), f"joined.{quoting.identifier(right)}"]
     small = {base_type(left_type), base_type(right_type)} <= SMALL_INTEGERS
     if compared_as(column) == "whole numbers" and not small:
         sides = [f"CAST({side} AS HUGEINT)" for side in sides]

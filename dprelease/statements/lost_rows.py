@@ -1,6 +1,6 @@
-"""Count the rows that a query leaves out, by reason, and the values it clamps, in one SELECT.
+"""SQL that counts the rows that a query leaves out, by reason, and the values that it clamps.
 
-Built from the query's own layers: the same typed rows, the same condition, the same cells.
+The SQL uses the typed rows, the condition and the cells of the query's own statements.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dprelease.query.resolve import Query
 from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
 from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import Compiler
-from dprelease.statements.layers import SOURCE, needed_columns, typed_column, typed_rows
-from dprelease.statements.meanings import typed_value
-from dprelease.statements.partition_counts import key_text
-from dprelease.statements.raw_keys import raw_key
+from dprelease.statements.layers import SOURCE, needed_columns, typed_column_sql, typed_rows_sql
+from dprelease.statements.meanings import typed_value_sql
+from dprelease.statements.partition_counts import key_text_sql
+from dprelease.statements.raw_keys import raw_key_sql
 from dprelease.statements.values.physical import base_type
 
 ROWS, CONDITION, NO_CELL, NO_ID = "rows", "condition", "no cell", "no id"
@@ -25,9 +25,10 @@ UNREAD, KEY, LOW, HIGH, MISSING = "unread", "key", "low", "high", "missing"
 
 @dataclass(frozen=True, slots=True)
 class LostRows:
-    """Two SELECTs of one row of numbers each, and what each number counts, with its column.
+    """Two SELECTs of one row of counts each, and for each count its reason and its column.
 
-    `stored`: over the source as it is; `asked`: over the rows of the query.
+    `stored` reads the source as it is, and `asked` reads the typed rows of the query. `of_stored`
+    and `of_asked` are the pairs (reason, column) of their counts.
     """
 
     stored: str
@@ -40,17 +41,17 @@ class LostRows:
 def compile_lost_rows(
     query: Query, physical: Mapping[str, str], joined: Mapping[str, str]
 ) -> LostRows:
-    """Return the statements for one query, from the types of stored columns.
+    """Return the statements that count a query's left-out rows, given the stored types.
 
     Raises
     ------
     DataError
         DP-DATA-004 if a stored type can't be read as declared.
     """
-    stored = dict(_unread(query, physical))
+    stored = dict(_unread_counts(query, physical))
     compiler = Compiler(query, physical, joined)
     counts = dict(_loss_counts(compiler))
-    rows = typed_rows(query, physical, joined, compiler.untyped)
+    rows = typed_rows_sql(query, physical, joined, compiler.untyped)
     last = f"SELECT {', '.join(counts.values())} FROM typed {' '.join(compiler.joins)}"
     return LostRows(
         f"SELECT {', '.join(stored.values())} FROM {SOURCE}",
@@ -61,51 +62,56 @@ def compile_lost_rows(
     )
 
 
-def _unread(query: Query, physical: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield counts of rows, and of stored values of each column that are invalid as declared."""
+def _unread_counts(
+    query: Query, physical: Mapping[str, str]
+) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield SQL counts of all rows, and of each column's stored values that can't be read."""
     yield (ROWS, ""), "count(*)"
     table = query.declared.table
     for name in needed_columns(query):
         column, quoted = table.columns[name], quoting.identifier(name)
-        value = typed_value(name, column, physical[name], table.time_zone)
+        value = typed_value_sql(name, column, physical[name], table.time_zone)
         is_present = f"{quoted} IS NOT NULL"
         if base_type(physical[name]) == "VARCHAR":
             is_present += f" AND trim({quoted}) <> ''"
-        yield (UNREAD, name), _count(f"{is_present} AND ({value}) IS NULL")
+        yield (UNREAD, name), _count_sql(f"{is_present} AND ({value}) IS NULL")
 
 
 def _loss_counts(compiler: Compiler) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield counts of the rows that a query leaves out, each by its first reason, and of values.
+    """Yield SQL counts of the rows that a query leaves out, and of missing and clamped values.
 
-    Values are those of rows that have a cell and an id, before contribution limits.
+    Each row is counted under the first reason that applies. Values are counted in the rows that
+    have a cell and an id, before contribution limits.
     """
     query, predicate = compiler.query, compiler.query.predicate
     columns = query.table.columns
     meets = "true" if predicate is None else f"coalesce(({predicate.sql}), false)"
-    codes = {key.column: compiler._code(key, raw_key(query, key)) for key in compiler.space.keys}
+    codes = {
+        key.column: compiler._code_sql(key, raw_key_sql(query, key)) for key in compiler.space.keys
+    }
     if query.private is not None:  # any text may be a key
-        codes = {name: key_text(name, columns[name]) for name, _ in query.private.columns}
+        codes = {name: key_text_sql(name, columns[name]) for name, _ in query.private.columns}
     inside = " AND ".join([f"({code}) IS NOT NULL" for code in codes.values()]) or "true"
     known = "true"
     if query.unit.id is not None:
-        known = f"{typed_column(query.unit.id)} IS NOT NULL"
+        known = f"{typed_column_sql(query.unit.id)} IS NOT NULL"
     yield (ROWS, ""), "count(*)"
-    yield (CONDITION, ""), _count(f"NOT ({meets})")
+    yield (CONDITION, ""), _count_sql(f"NOT ({meets})")
     for name, code in codes.items():
-        yield (KEY, name), _count(f"{meets} AND ({code}) IS NULL")
-    yield (NO_CELL, ""), _count(f"{meets} AND NOT ({inside})")
-    yield (NO_ID, ""), _count(f"{meets} AND {inside} AND NOT ({known})")
+        yield (KEY, name), _count_sql(f"{meets} AND ({code}) IS NULL")
+    yield (NO_CELL, ""), _count_sql(f"{meets} AND NOT ({inside})")
+    yield (NO_ID, ""), _count_sql(f"{meets} AND {inside} AND NOT ({known})")
     counts = f"{meets} AND {inside} AND {known}"
     names = [m.aggregate.column for m in query.measurements if m.aggregate.lattice is not None]
     for name in dict.fromkeys(name for name in names if name is not None):
-        value = typed_column(name)
-        yield (MISSING, name), _count(f"{counts} AND {value} IS NULL")
-        for what, outside in _outside(columns[name], value):
-            yield (what, name), _count(f"{counts} AND {outside}")
+        value = typed_column_sql(name)
+        yield (MISSING, name), _count_sql(f"{counts} AND {value} IS NULL")
+        for what, outside in _clamp_conditions(columns[name], value):
+            yield (what, name), _count_sql(f"{counts} AND {outside}")
 
 
-def _outside(column: Column, value: str) -> Iterator[tuple[str, str]]:
-    """Yield conditions of values that are clamped, low and high."""
+def _clamp_conditions(column: Column, value: str) -> Iterator[tuple[str, str]]:
+    """Yield the SQL conditions that a value is clamped: to the lower bound, to the upper bound."""
     if not isinstance(column, IntegerColumn | NumberColumn):
         return
     for what, sign, end in ((LOW, "<", column.lower), (HIGH, ">", column.upper)):
@@ -114,5 +120,5 @@ def _outside(column: Column, value: str) -> Iterator[tuple[str, str]]:
             yield what, f"{value} {sign} {number}"
 
 
-def _count(condition: str) -> str:
+def _count_sql(condition: str) -> str:
     return f"count(*) FILTER (WHERE {condition})"

@@ -1,10 +1,11 @@
-"""How stored values are read: one entry for each declared type and family of stored types.
+"""SQL that converts stored values: one function for each declared type and stored type family.
 
-A value has the meaning of its text, so it has the same meaning in every type that can hold it: no
-row of a source can change how another is read by changing the type of its column. Combinations
-without an entry are refused by their types alone, and so are values that a type can't hold exactly.
+A value has the meaning of its text, so it has the same meaning in every type that can hold it. No
+row of a source can change how another row is read by changing the type of the column. The toolkit
+refuses combinations of types without an entry in `MEANINGS`, and stored types that can't hold the
+declared values exactly, whatever the data is.
 
-Every expression here is total: no value, of any type, can make it fail.
+Every SQL expression of this module is total: no value of any type can make it fail.
 """
 
 from __future__ import annotations
@@ -32,7 +33,12 @@ from dprelease.schema.columns import (
     TimestampColumn,
     is_stored,
 )
-from dprelease.statements.values.categories import EXACT, category, is_beyond_floats, twins
+from dprelease.statements.values.categories import (
+    EXACT,
+    category,
+    is_beyond_floats,
+    same_meaning_pair,
+)
 from dprelease.statements.values.physical import (
     DECLARED_AS,
     EXACT_FLOATS,
@@ -46,21 +52,21 @@ from dprelease.statements.values.physical import (
 )
 from dprelease.statements.values.spelling import (
     UTC,
-    as_double,
-    calendar_day,
+    boolean_of_text_sql,
+    double_sql,
     instant,
-    instant_of_text,
-    loses_numbers,
-    number_of_float,
-    number_of_text,
-    says_numbers,
+    integer_of_text_sql,
+    loses_digits,
+    number_of_float_sql,
+    number_of_text_sql,
+    reads_integers,
     text_of,
-    truth_of_text,
-    whole_of_text,
+    timestamp_of_text_sql,
+    valid_date_sql,
 )
 
 NUMBERS = ("integers", "floats", "decimals")
-"""Families of stored numbers."""
+"""The families of stored types that hold numbers."""
 
 HUGE = "170141183460469231731687303715884105727"
 
@@ -73,21 +79,21 @@ class PhysicalColumn:
     stored: str
     column: Column
     zone: str = UTC
-    """The time zone of its timestamps."""
+    """The time zone of the column's timestamps."""
     known: str = ""
     """A SELECT of the declared values of a category, if a table of them exists."""
 
     @property
     def text(self) -> str:
-        """Return the text of a value."""
+        """SQL of the text of a stored value."""
         return text_of(self.source, self.stored)
 
 
 Meaning = Callable[[PhysicalColumn], str | None]
-"""Converts a stored column to values of the declared type."""
+"""A function that returns SQL of a stored column's values in the declared type, or None."""
 
 
-def typed_value(
+def typed_value_sql(
     name: str,
     column: Column,
     physical: str,
@@ -95,17 +101,26 @@ def typed_value(
     known: str = "",
     source: str = "",
 ) -> str:
-    """Return the value of a column in its declared type; NULL where it is missing.
+    """Return SQL of a column's value in its declared type; the SQL is NULL for a missing value.
 
-    `zone`: the local time zone of the source's timestamps and their dates. `known`: a SELECT of a
-    category's declared values, if a table of them exists. `source`: the SQL name of the stored
-    value, if it is not the column's name.
+    Parameters
+    ----------
+    name, column
+        The name of the column, and its declaration.
+    physical
+        The engine's type of the stored column.
+    zone
+        The local time zone of the source's timestamps and of their dates.
+    known
+        A SELECT of a category's declared values, if a table of them exists.
+    source
+        The SQL name of the stored value, if it is not the column's name.
 
     Raises
     ------
     DataError
-        DP-DATA-004 if no value of the stored type could be read as declared, DP-DATA-015 if a float
-        may stand for several of the declared values.
+        DP-DATA-004 if no value of the stored type can be read as declared; DP-DATA-015 if one float
+        may stand for several declared values.
     """
     source, stored = quoting.identifier(source or name), base_type(physical)
     if isinstance(column, CutColumn):
@@ -127,7 +142,7 @@ def typed_value(
 
 
 def _fix_for(name: str, column: Column, stored: str) -> str:
-    """Return what to do if a stored type can't be read as declared."""
+    """Return the sentence that tells what to do if a stored type can't be read as declared."""
     if stored == OBJECTS:
         return MIXED_OBJECTS.format(column=name)
     if stored not in FAMILY_OF:
@@ -138,20 +153,20 @@ def _fix_for(name: str, column: Column, stored: str) -> str:
         return DAYS.format(column=name, layout=column.format)
     if isinstance(column, DateColumn | TimestampColumn) and FAMILY_OF[stored] in NUMBERS:
         return NUMBERED.format(layout=column.format)
-    same = twins(column.values or ()) if isinstance(column, CategoryColumn) else None
+    same = same_meaning_pair(column.values or ()) if isinstance(column, CategoryColumn) else None
     if same is None:
         return CONVERT
     return EQUAL_NUMBERS.format(column=name, first=same[0], second=same[1])
 
 
 def _is_respelled(column: Column, stored: str) -> bool:
-    """Return whether a stored type loses a significant spelling: 01 becomes 1, 34.0 becomes 34.
+    """Return whether a stored type loses a spelling that matters: 01 becomes 1, 34.0 becomes 34.
 
-    One row with a letter turns such a column into texts, and then all other rows would be read
-    differently.
+    One row with a letter turns such a column of numbers into texts, and then all other rows would
+    be read differently.
     """
     if isinstance(column, DateColumn | TimestampColumn):
-        return FAMILY_OF[stored] in NUMBERS and loses_numbers(column.format)
+        return FAMILY_OF[stored] in NUMBERS and loses_digits(column.format)
     return isinstance(column, TextColumn) and FAMILY_OF[stored] not in (
         "texts",
         "identifiers",
@@ -163,30 +178,30 @@ def _is_inexact(column: Column, stored: str) -> bool:
     if isinstance(column, CategoryColumn):
         return is_beyond_floats(column.values or (), stored)
     if isinstance(column, DateColumn | TimestampColumn):
-        return stored in FLOATS and says_numbers(column.format, beyond=EXACT_FLOATS[stored])
+        return stored in FLOATS and reads_integers(column.format, beyond=EXACT_FLOATS[stored])
     return stored in FLOATS and is_any_integer(column, EXACT_FLOATS[stored])
 
 
-def loses(column: Column, stored: str) -> bool:
-    """Return whether a stored type, of a column or one of its cells, may lose the original value.
+def may_lose_values(column: Column, stored: str) -> bool:
+    """Return whether the stored type of a column, or of one value, may lose the original value.
 
-    Several texts become one value of the type, or several declared numbers one float. Such a stored
-    type is refused, because one row can change the values of others to it, as a missing number
-    turns integers into floats.
+    A type loses values if several texts become the same value of the type, or several declared
+    numbers the same float. The toolkit refuses such a type, because one row can change the type of
+    all other rows, as a missing number turns integers into floats.
     """
-    if isinstance(column, CategoryColumn) and twins(column.values or ()) is not None:
+    if isinstance(column, CategoryColumn) and same_meaning_pair(column.values or ()) is not None:
         return FAMILY_OF[stored] not in ("texts", "identifiers", "nothing")
     return _is_respelled(column, stored) or _is_inexact(column, stored)
 
 
 def is_any_integer(column: Column, most: int = EXACT) -> bool:
-    """Return whether a column may declare integers that floats can't distinguish.
+    """Return whether an integer column may hold integers that floats can't distinguish.
 
-    `most`: the number up to which the floats hold every integer.
+    `most` is the number up to which the float type holds every integer.
     """
     if not isinstance(column, IntegerColumn):
         return False
-    if column.lower is None or column.upper is None:  # any number, so larger ones as well
+    if column.lower is None or column.upper is None:  # without bounds, any integer may occur
         return True
     return max(abs(column.lower), abs(column.upper)) > most
 
@@ -223,7 +238,7 @@ def _whole_integer(physical: PhysicalColumn) -> str | None:
 
 
 def _whole_float(physical: PhysicalColumn) -> str | None:
-    value = as_double(physical.source, physical.stored)
+    value = double_sql(physical.source, physical.stored)
     is_whole = f"isfinite({value}) AND {value} = trunc({value})"
     return f"CASE WHEN {is_whole} THEN TRY_CAST({value} AS HUGEINT) END"
 
@@ -234,18 +249,18 @@ def _whole_decimal(physical: PhysicalColumn) -> str | None:
 
 
 def _whole_text(physical: PhysicalColumn) -> str | None:
-    return whole_of_text(physical.text)
+    return integer_of_text_sql(physical.text)
 
 
 def _number_integer(physical: PhysicalColumn) -> str | None:
     if physical.stored in INTEGERS - SMALL_INTEGERS or physical.stored == "BIGINT":
-        # conditions and cuts see the value that a float would be
+        # conditions and cuts compare the value that a float column would hold
         return f"CAST({physical.source} AS DOUBLE)"
     return physical.source
 
 
 def _number_float(physical: PhysicalColumn) -> str | None:
-    return f"nullif({number_of_float(physical.source, physical.stored)}, 'nan'::DOUBLE)"
+    return f"nullif({number_of_float_sql(physical.source, physical.stored)}, 'nan'::DOUBLE)"
 
 
 def _number_decimal(physical: PhysicalColumn) -> str | None:
@@ -253,7 +268,7 @@ def _number_decimal(physical: PhysicalColumn) -> str | None:
 
 
 def _number_text(physical: PhysicalColumn) -> str | None:
-    return number_of_text(physical.text)
+    return number_of_text_sql(physical.text)
 
 
 def _truth_of_number(physical: PhysicalColumn) -> str | None:
@@ -265,7 +280,7 @@ def _truth_of_number(physical: PhysicalColumn) -> str | None:
 
 
 def _truth_of_text(physical: PhysicalColumn) -> str | None:
-    return truth_of_text(physical.text)
+    return boolean_of_text_sql(physical.text)
 
 
 def _day(physical: PhysicalColumn) -> str | None:
@@ -283,7 +298,7 @@ def _day_of_text(physical: PhysicalColumn) -> str | None:
 
 def _inside(day: str, column: Column) -> str:
     if not isinstance(column, DateColumn) or column.lower is None or column.upper is None:
-        return calendar_day(day)
+        return valid_date_sql(day)
     bounds = f"{quoting.day(column.lower)} AND {quoting.day(column.upper)}"
     return f"CASE WHEN {day} BETWEEN {bounds} THEN {day} END"
 
@@ -295,10 +310,10 @@ def _instant(physical: PhysicalColumn) -> str | None:
 def _instant_of_text(physical: PhysicalColumn) -> str | None:
     if not isinstance(physical.column, DateColumn | TimestampColumn):
         raise TypeError("only days and instants have a format")
-    if FAMILY_OF[physical.stored] != "texts" and not says_numbers(physical.column.format):
-        # If all dates are missing, frames have a float column: other numbers are not dates.
+    if FAMILY_OF[physical.stored] != "texts" and not reads_integers(physical.column.format):
+        # A frame whose dates are all missing has a float column of NaN; other numbers are no dates.
         return _missing(physical) if physical.stored in FLOATS else None
-    return instant_of_text(physical.text, physical.column.format, physical.zone)
+    return timestamp_of_text_sql(physical.text, physical.column.format, physical.zone)
 
 
 MEANINGS: dict[tuple[str, str], Meaning] = {
@@ -333,4 +348,6 @@ MEANINGS: dict[tuple[str, str], Meaning] = {
     **{("text", family): _text for family in set(FAMILY_OF.values())},
     **{(kind, "nothing"): _missing for kind in DECLARED_AS},
 }
-"""By declared type and family; a float in a date column is missing, or a number like 20241231."""
+"""The conversion for each declared type and family of stored types.
+
+A float in a date column is a missing value, or a number such as 20241231."""

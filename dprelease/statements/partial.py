@@ -1,10 +1,11 @@
-"""Compile one resolved query for a part of its rows; the results are summed over all parts.
+"""Compile one resolved query for one part of its rows; the caller sums the results of all parts.
 
-Every statement is the query's own up to its last step. Parts must be disjoint, and if the privacy
-unit has an id, all rows of one unit must be in one part. Then contribution limits hold for the
-whole, distinct ids are distinct over all parts, and sums of parts are those of the whole. Sums are
-not clamped to 2^62 here, because that would not equal the clamp of the whole: fewer than 2^63 rows
-of at most 2^62 steps stay below 2^125, so they fit 38 digits.
+Every statement equals the query's own statement up to the last expression. The parts must be
+disjoint, and if the privacy unit has an id, all rows of one id must be in one part. Then the
+contribution limits hold for all parts together, ids that differ within parts differ over all
+parts, and the sums of the parts add up to the sums of the whole. The sums of a part are not clamped
+to 2^62, because clamping each part would not equal clamping the total. Fewer than 2^63 rows of at
+most 2^62 steps stay below 2^125, so that the sums fit into 38 digits.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ PLACE = ("part", "cell", "v")
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """A statement with rows (part, cell, v, m0, m1, ...), to be summed by the first three.
+    """A statement with rows (part, cell, v, m0, m1, ...), to be summed by the first three columns.
 
-    `vectors`: names of the measurements whose sums are m0, m1, ... of part 0. `profiles`: the part,
-    from 1, whose m0 is the number of occurrences of candidate v in a cell. `distinct`: the part
-    with a row for each declared value v in a cell. `unbounded`: the rows of ids to be bounded
-    first, if the statement reads the rows that count from `dp_kept`.
+    The column `part` tells what a row holds. `vectors` are the names of the measurements whose sums
+    are m0, m1, ... in the rows of part 0. `profiles` has, for each measurement that selects among
+    candidates, its part, from 1; there m0 is how often the candidate v occurs in the cell.
+    `distinct` has, for each count of distinct values, the part with a row for each declared value v
+    in a cell. `unbounded` is the SELECT of the rows to which contribution limits must be applied
+    first, if the statement reads the kept rows from `dp_kept`, and otherwise empty.
     """
 
     sql: str
@@ -40,7 +43,7 @@ class Partial:
 
     @property
     def width(self) -> int:
-        """Return the number of columns that are summed."""
+        """The number of columns that are summed."""
         return max(len(self.vectors), 1)
 
 
@@ -51,9 +54,10 @@ def compile_partial(
     *,
     bounded: bool = False,
 ) -> Partial:
-    """Return the statement of a query over a part, from the types of stored columns.
+    """Return the statement of a query over one part of the rows, given the stored types.
 
-    `bounded`: over rows whose contributions are limited elsewhere; for units with an id.
+    If `bounded` is true, which requires a privacy unit with an id, the statement reads rows whose
+    contributions were limited outside of the engine.
 
     Raises
     ------
@@ -66,9 +70,10 @@ def compile_partial(
 def compile_partial_partitions(
     query: Query, physical: Mapping[str, str], joined: Mapping[str, str] | None = None
 ) -> str:
-    """Return the statement of a part's partitions: `name`, its bytes, and `m0`, its units.
+    """Return the statement of a part's partitions: `name`, in bytes, and `m0`, its unit count.
 
-    As wide as sums of several parts, so that both kinds of tables can be combined.
+    The types are as wide as those of sums over several parts, so that a table of one part and a
+    table of such sums can be combined.
     """
     sql = Compiler(query, physical, joined or {}).partitions()
     return f"SELECT encode(cell) AS name, CAST(n AS {WIDE}) AS m0 FROM ({sql})"
@@ -76,7 +81,7 @@ def compile_partial_partitions(
 
 class _Partial(Compiler):
     def parts(self) -> Partial:
-        """Return all statements as one."""
+        """Return all statements of the query, combined into one."""
         distinct = {m.name: m for m in self.query.measurements if _is_distinct(m)}
         self.vectors = [m for m in self.vectors if m.name not in distinct]
         parts: list[str] = []
@@ -86,7 +91,10 @@ class _Partial(Compiler):
             parts.append(self._part(0, sql, "0::BIGINT", [f"m{j}" for j in range(self._width)]))
         numbers: dict[str, int] = {}
         profiles = {name: self._number(numbers, p.grouped) for name, p in self._profiles().items()}
-        counted = {name: self._number(numbers, self._pairs(m)) for name, m in distinct.items()}
+        counted = {
+            name: self._number(numbers, self._distinct_values_sql(m))
+            for name, m in distinct.items()
+        }
         for sql, number in numbers.items():
             added = ["n", *["0"] * (self._width - 1)]
             parts.append(self._part(number, sql, "CAST(v AS BIGINT)", added))
@@ -108,24 +116,24 @@ class _Partial(Compiler):
         place = f"{number}::INTEGER AS part, CAST(cell AS BIGINT) AS cell, {value} AS v"
         return f"SELECT {place}, {sums} FROM ({sql})"
 
-    def _pairs(self, measurement: Measurement) -> str:
-        """Return the declared values in each cell, each once."""
+    def _distinct_values_sql(self, measurement: Measurement) -> str:
+        """Return a SELECT of the different declared values in each cell."""
         j = self.query.measurements.index(measurement)
-        row_steps = self._row_steps(None if self.query.unit.id is not None else j)
+        row_steps = self._kept_row_ctes(None if self.query.unit.id is not None else j)
         pairs = (
             f"SELECT DISTINCT cell, v{j} AS v, 1 AS n\nFROM {self.source} WHERE v{j} IS NOT NULL"
         )
-        return self._statement([*row_steps, ("", pairs)])
+        return self._statement_sql([*row_steps, ("", pairs)])
 
-    _beyond = False  # rows without a cell need not leave a part
+    _adds_outside_cell = False  # rows without a cell are left out of the results of a part
 
     @staticmethod
-    def _clamp_total(total: str, position: int) -> str:
-        # Not yet clamped: a part may exceed the bound, although the whole does not.
+    def _total_column_sql(total: str, position: int) -> str:
+        # Not clamped: the sum of a part may exceed the bound although the total does not.
         return f"CAST(coalesce({total}, 0) AS {WIDE}) AS m{position}"
 
 
 def _is_distinct(measurement: Measurement) -> bool:
-    """Return whether distinct declared values are counted: one may be in several parts."""
+    """Return whether a measurement counts distinct declared values, which parts may share."""
     aggregate = measurement.aggregate
     return aggregate.is_distinct and aggregate.reads_values and not measurement.finds_keys

@@ -1,4 +1,4 @@
-"""The partition of each row, as one text, for private keys."""
+"""SQL of the partition of each row, as one text, for private keys."""
 
 from __future__ import annotations
 
@@ -6,45 +6,46 @@ from dprelease.query import quoting
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn
 from dprelease.schema.field_types import DROP
-from dprelease.statements.layers import cut_case, typed_column
+from dprelease.statements.layers import cut_case_sql, typed_column_sql
 from dprelease.statements.values.categories import EXACT
 
 FIRST_DAY, LAST_DAY = "DATE '0001-01-01'", "DATE '9999-12-31'"
 
 
-def partition(query: Query) -> str:
-    """Return the text of a row's partition: length and value of each key; NULL if one is missing.
+def partition_sql(query: Query) -> str:
+    """Return SQL of the text of a row's partition, which is NULL if any key is missing.
 
-    Lengths are in characters, so no two different rows of values have the same text.
+    The text consists of the length, in characters, and the value of each key, so that different
+    combinations of values have different texts.
     """
     if query.private is None:
         raise TypeError("the query has public keys")
-    texts = [key_text(name, query.table.columns[name]) for name, _ in query.private.columns]
+    texts = [key_text_sql(name, query.table.columns[name]) for name, _ in query.private.columns]
     parts = [f"CAST(length({text}) AS VARCHAR) || ':' || {text}" for text in texts]
     return " || ".join(parts) or "''"
 
 
-def key_text(name: str, column: Column) -> str:
-    """Return a key's value as text; NULL drops the row."""
-    value = typed_column(name)
+def key_text_sql(name: str, column: Column) -> str:
+    """Return SQL of a key's value as text, which is NULL for rows that are dropped."""
+    value = typed_column_sql(name)
     match column:
         case CutColumn():
-            return f"({cut_case(column, as_label=True)})"
+            return f"({cut_case_sql(column, as_label=True)})"
         case CategoryColumn():
-            return _declared_value(column, value)
+            return _declared_value_sql(column, value)
     match column.type:
         case "date":
             inside = f"{value} BETWEEN {FIRST_DAY} AND {LAST_DAY}"
             return f"CAST(CASE WHEN {inside} THEN {value} END AS VARCHAR)"
         case "integer":
-            return _as_integer(column, f"TRY_CAST({value} AS BIGINT)")
+            return _integer_text_sql(column, f"TRY_CAST({value} AS BIGINT)")
     return f"CAST({value} AS VARCHAR)"
 
 
-def _as_integer(column: Column, value: str) -> str:
-    """Return an integer; for columns read from floats, NULL for integers that share a float.
+def _integer_text_sql(column: Column, value: str) -> str:
+    """Return SQL of an integer as text; NULL for an integer that shares a float with another one.
 
-    With bounds within 2^53 there are none.
+    The bounds of a column within 2^53 exclude such integers, whatever the stored type is.
     """
     ends = (column.lower, column.upper) if isinstance(column, IntegerColumn) else ()
     if ends and all(end is not None and abs(end) <= EXACT for end in ends):
@@ -52,8 +53,8 @@ def _as_integer(column: Column, value: str) -> str:
     return f"CAST({value} AS VARCHAR)"
 
 
-def _declared_value(column: CategoryColumn, value: str) -> str:
-    """Return the declared value of a category's stored value, as for public keys."""
+def _declared_value_sql(column: CategoryColumn, value: str) -> str:
+    """Return SQL of the declared value of a category, with the same rules as for public keys."""
     known = ", ".join(quoting.text(text) for text in column.values or ())
     null, other = (
         "NULL" if cell == DROP else quoting.text(cell) for cell in (column.nulls, column.others)

@@ -1,13 +1,13 @@
-"""Drop rows that add nothing to any sum of a query before the engine converts them.
+"""A condition that drops rows which add nothing to any sum, before the engine converts them.
 
-A query whose sums are all over one stored number needs no rows in which it is missing. If a source
-marks missing values itself, as Parquet does, dropping these rows costs less than converting and
-adding them: for 10 million rows, a fifth of them without the float, it saves a sixth of the time.
-NaN is not tested, because the test costs more than it saves. If no number is missing, the condition
-costs a fiftieth.
+A query whose sums are all over one stored number needs no rows in which the number is missing. If
+the source marks missing values itself, as Parquet does, dropping these rows costs less than
+converting and adding them. For 10 million rows, of which a fifth lack the number, the condition
+saves a sixth of the time. If no number is missing, the condition costs a fiftieth of the time. The
+condition does not test for NaN, because that test costs more than it saves.
 
-It is correct only where contributions are not limited, because otherwise each row could take the
-place of another.
+Dropping rows is correct only without contribution limits, because with limits a row without the
+number may be kept instead of a row with the number.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.statements.layers import needed_columns
 
 
-def is_present(query: Query, vectors: Sequence[Measurement]) -> str:
-    """Return a condition on stored columns that holds for every row that adds to some vectors.
+def presence_condition_sql(query: Query, vectors: Sequence[Measurement]) -> str:
+    """Return an SQL condition on stored columns that holds for every row that adds to a vector.
 
-    Empty if there is none.
+    The condition is empty if no rows can be dropped.
     """
     read = {name for measurement in vectors for name in measurement.aggregate.reads}
     if len(read) != 1 or not all(m.aggregate.reads_values for m in vectors):

@@ -1,4 +1,4 @@
-"""What the rows of a query are grouped by before the cells of the groups are found."""
+"""SQL of the values by which the rows of a query are grouped, before cells are looked up."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dprelease.query.grouping.group_keys import Key
 from dprelease.query.grouping.private_keys import COMPOSITE
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn
-from dprelease.statements.layers import cut_case, typed_column
-from dprelease.statements.partition_counts import partition
+from dprelease.statements.layers import cut_case_sql, typed_column_sql
+from dprelease.statements.partition_counts import partition_sql
 
 
-def raw_key(query: Query, key: Key) -> str:
-    """Return what rows are grouped by: the text of a text key, the code of any other."""
+def raw_key_sql(query: Query, key: Key) -> str:
+    """Return SQL of a key's value for grouping: the text of a text key, the code of other keys."""
     if key.column == COMPOSITE:
-        return partition(query)
-    column, value = query.table.columns[key.column], typed_column(key.column)
+        return partition_sql(query)
+    column, value = query.table.columns[key.column], typed_column_sql(key.column)
     if isinstance(column, CutColumn):
-        return cut_case(column, as_label=False, key=key)
+        return cut_case_sql(column, as_label=False, key=key)
     if key.kind == "text":
         return value
     none = str(len(key.values)) if key.rest else "NULL"
@@ -29,7 +29,7 @@ def raw_key(query: Query, key: Key) -> str:
     else:
         low, high = quoting.day(key.days[0]), quoting.day(key.days[-1])
     inside = f"{value} BETWEEN {low} AND {high}"
-    # Cast first: the difference of two TINYINT may not be a TINYINT.
+    # Cast before subtracting: the difference of two TINYINT numbers may not fit a TINYINT.
     code = f"CAST({value} AS BIGINT) - {low}"
     if key.kind == "date":
         code = f"CAST({value} - {low} AS BIGINT)"

@@ -1,8 +1,8 @@
 """Compile records to one SELECT over `dp_source`: a row for each stored record.
 
-No join, no filter and no grouping: no value in a record may decide whether it is included.
-`noise/noised_records.py` puts them into random order. Text keys are returned as text; the reader
-finds their positions.
+The SELECT has no join, no filter and no grouping, because no value in a record may decide whether
+the record is included. `noise/noised_records.py` puts the records into random order. The SELECT
+returns the keys of text columns as texts; the code that reads the rows finds their positions.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from dprelease.query import quoting
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.local_records import RecordColumn, Records
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
-from dprelease.statements.layers import SOURCE, cut_case
-from dprelease.statements.meanings import typed_value
+from dprelease.statements.layers import SOURCE, cut_case_sql
+from dprelease.statements.meanings import typed_value_sql
 from dprelease.statements.values.lattice_steps import steps
 from dprelease.statements.values.physical import DECLARED_AS
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledRecords:
-    """A SELECT with columns c0, c1, ...: BIGINT and never NULL, or text where `texts` has a key.
+    """A SELECT with columns c0, c1, ...: BIGINT numbers, never NULL, or texts.
 
-    `texts[i]`: the key among whose values the text of column i is looked up.
+    `texts` has an entry i for each column ci of texts: the key among whose values the texts are
+    looked up.
     """
 
     sql: str
@@ -33,7 +34,7 @@ class CompiledRecords:
 
 
 def stored_columns_of(records: Records) -> tuple[str, ...]:
-    """Return the stored columns that are read, in schema order."""
+    """Return the stored columns that the records are read from, in schema order."""
     columns = records.declared.table.columns
     read = set()
     for column in records.columns:
@@ -43,7 +44,7 @@ def stored_columns_of(records: Records) -> tuple[str, ...]:
 
 
 def assumed_types_of(records: Records) -> dict[str, str]:
-    """Return the types that are assumed for the source when the data is not available."""
+    """Return the column types that a plan assumes for the source without its data."""
     columns = records.declared.table.columns
     return {
         name: DECLARED_AS[getattr(columns[name], "type", "")] for name in stored_columns_of(records)
@@ -51,7 +52,7 @@ def assumed_types_of(records: Records) -> dict[str, str]:
 
 
 def compile_records(records: Records, physical: Mapping[str, str]) -> CompiledRecords:
-    """Return the SQL of records, given the DuckDB type of every stored column that is read.
+    """Return the SQL of records, given the DuckDB type of every stored column that they need.
 
     Raises
     ------
@@ -61,7 +62,8 @@ def compile_records(records: Records, physical: Mapping[str, str]) -> CompiledRe
     table = records.declared.table
     columns, zone = table.columns, table.time_zone
     parts = [
-        f"{typed_value(name, columns[name], physical[name], zone)} AS {quoting.identifier(name)}"
+        f"{typed_value_sql(name, columns[name], physical[name], zone)} AS "
+        f"{quoting.identifier(name)}"
         for name in stored_columns_of(records)
     ]
     texts, values = {}, []
@@ -80,7 +82,7 @@ def _is_cut(column: Column) -> bool:
 
 def _expression(column: RecordColumn, declared: Column, physical: Mapping[str, str]) -> str:
     if isinstance(declared, CutColumn):
-        return f"CAST({cut_case(declared, as_label=False, key=column.key)} AS BIGINT)"
+        return f"CAST({cut_case_sql(declared, as_label=False, key=column.key)} AS BIGINT)"
     value = f"typed.{quoting.identifier(column.name)}"
     lattice, key = column.measurement.aggregate.lattice, column.key
     if isinstance(declared, IntegerColumn | NumberColumn) and lattice is not None:
@@ -89,6 +91,6 @@ def _expression(column: RecordColumn, declared: Column, physical: Mapping[str, s
         return value
     if key.kind == "boolean":
         code = f"CASE WHEN {value} THEN 1 ELSE 0 END"
-    else:  # dates outside the bounds are missing already
+    else:  # dates outside the bounds have already been replaced by NULL
         code = f"CAST({value} - {quoting.day(key.days[0])} AS BIGINT)"
     return f"CAST(CASE WHEN {value} IS NULL THEN {key.nulls} ELSE {code} END AS BIGINT)"

@@ -11,14 +11,16 @@ from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import Compiler
 
 NARROW = 2**31 - 1
-"""Cells, including one for other rows, that fit into integers of half the length."""
+"""Number of cells up to which cell numbers fit into 32-bit integers, with one for other rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class JointTable:
-    """A joint table and its columns in a row: `cells`, and one index for each vector.
+    """A joint table, and the indexes of its columns in a row.
 
-    A vector without an index counts rows. `size`: cells, or pairs of a cell and a candidate.
+    `cells` is the index of the cell, and `added` has the index of the contribution to each vector,
+    or None for a vector that counts rows. `size` is the number of cells, or of pairs of a cell and
+    a candidate.
     """
 
     joint: Joint
@@ -31,8 +33,8 @@ class JointTable:
 class CompiledScan:
     """A SELECT whose rows are integers of up to 64 bits, never NULL.
 
-    For each joint table a row has its cell, which is one above the last if it does not count there.
-    `wide`: the number of columns.
+    A row has its cell in each joint table, which is one above the last cell if the row does not
+    count in that table. `wide` is the number of columns.
     """
 
     sql: str
@@ -51,11 +53,11 @@ def compile_scan(
     DataError
         DP-DATA-004 if a stored type can't be read as declared.
     """
-    return _Writer(scan, Compiler(scan.query, physical, joined)).build_scan()
+    return _ScanCompiler(scan, Compiler(scan.query, physical, joined)).build_scan()
 
 
-class _Writer:
-    """Renders the cells and values of joint tables."""
+class _ScanCompiler:
+    """Renders the cells and values of joint tables as columns of one SELECT."""
 
     def __init__(self, scan: Scan, compiler: Compiler) -> None:
         self.scan, self.coded = scan, CodedRelation(compiler, scan.sources)
@@ -82,7 +84,7 @@ class _Writer:
         return JointTable(joint, size, self._place(cell), added)
 
     def _place(self, expression: str) -> int:
-        """Return the index of an expression in a row; equal expressions share one."""
+        """Return the index of an expression in a row; equal expressions share one column."""
         if expression not in self.out:
             self.out.append(expression)
         return self.out.index(expression)

@@ -17,7 +17,7 @@ from dprelease.query.resolve import Query
 from dprelease.statements.compiled_queries import compile_without_data
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.values import row_values
-from dprelease.statements.values.row_values import group_total
+from dprelease.statements.values.row_values import group_total_terms
 from tests.exact.build import ask, declare
 
 NUMBERS: dict[str, dict[str, Any]] = {
@@ -110,7 +110,7 @@ def test_a_centred_sum_of_rows_that_have_another_value_too() -> None:
     (query, _) = asking("integers", "a mean", "drop")
     compiler = Compiler(query, {"v": "BIGINT", "w": "BIGINT", "k": "BIGINT"}, {})
     total = Sum("v", -7, 90, Fraction(1), center=40, beside="w")
-    sql = " + ".join(f"{each} * {factor}" for each, factor in group_total(compiler, total))
+    sql = " + ".join(f"{each} * {factor}" for each, factor in group_total_terms(compiler, total))
     with duckdb.connect() as link:
         rows = "(VALUES (5, 1), (6, NULL), (NULL, 1), (NULL, NULL), (7, 2)) typed(v, w)"
         assert link.sql(f"SELECT {sql} FROM {rows}").fetchall() == [(5 + 7 - 2 * 40,)]

@@ -216,9 +216,9 @@ def test_a_row_never_counts_twice_even_without_the_check(monkeypatch: pytest.Mon
 def test_the_neighbour_check_finds_a_fan_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rows in a plain LEFT JOIN move a count by three: the check above can fail."""
     naive(monkeypatch)
-    careful = layers.joined_rows
+    careful = layers.joined_rows_sql
     monkeypatch.setattr(
-        layers, "joined_rows", lambda *given: careful(*given).partition(" QUALIFY")[0]
+        layers, "joined_rows_sql", lambda *given: careful(*given).partition(" QUALIFY")[0]
     )
     query = public_query({}, "by number")
     one, other = (exact(query, trips(rows), stations(DUPLICATES)) for rows in ([TRIP_ROW], []))

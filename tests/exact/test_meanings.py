@@ -23,7 +23,7 @@ import pytest
 from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.reading.frames import is_of_objects
-from dprelease.statements.meanings import typed_value
+from dprelease.statements.meanings import typed_value_sql
 from tests.covering import sampled
 from tests.exact.build import ask, declare, exact, write_parquet
 
@@ -68,7 +68,7 @@ def meanings(
     found: dict[str, list[Any]] = {}
     with Engine.open(table, frame) as engine:
         parts = {
-            name: f"CAST(({typed_value(name, column, engine.physical[name], table.table.time_zone)}) AS {_shown(column)})"
+            name: f"CAST(({typed_value_sql(name, column, engine.physical[name], table.table.time_zone)}) AS {_shown(column)})"
             for name, column in table.table.columns.items()
         }
         for start in range(0, len(parts), 20):

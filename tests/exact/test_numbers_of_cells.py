@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from dprelease.errors import DataError
-from dprelease.statements.values.spelling import loses_numbers
+from dprelease.statements.values.spelling import loses_digits
 from tests.exact.build import ask, declare, exact
 from tests.exact.test_meanings import meanings
 
@@ -41,7 +41,7 @@ def test_a_column_of_days_means_its_texts_or_is_refused(layout: str, kind: str) 
     wanted = meanings(columns, pd.DataFrame({"d": [*texts, "x"]}))["d"]
     assert wanted[-1] is None
     assert None not in wanted[:2]
-    assert loses_numbers(layout) == loses
+    assert loses_digits(layout) == loses
     frame = pd.read_csv(io.StringIO("\n".join(["d", *texts, ""])))
     mixed = pd.DataFrame({"d": pd.Series([*texts, 1.5], dtype=object)})
     if not loses:

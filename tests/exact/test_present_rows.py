@@ -90,7 +90,7 @@ def found(query: Query, table: pa.Table) -> dict[str, list[Any]]:
 def test_no_sum_tells_what_is_left_out(kind: str, name: str) -> None:
     query, table = asked(ASKED[name]), rows(PAYS[kind])
     fast = found(query, table)
-    with mock.patch.object(compiler, "is_present", return_value=""):
+    with mock.patch.object(compiler, "presence_condition_sql", return_value=""):
         assert fast == found(query, table)
     assert 'dp_source WHERE "pay" IS NOT NULL' in compile_without_data(query).text
 

@@ -33,7 +33,7 @@ from dprelease.schema.load import table_from_mapping
 from dprelease.schema.model import Files, relative_reader, validate
 from dprelease.schema.release import Limits, QuerySpec
 from dprelease.schema.yaml_text.reader import Document
-from dprelease.statements.compiled_statements import Compiled
+from dprelease.statements.compiled_statements import CompiledQuery
 
 COLUMNS: dict[str, Any] = {
     "id": {"type": "integer"},
@@ -614,7 +614,7 @@ def test_engine_failures_say_nothing_of_the_data(
     """Not in the message, its arguments, nor its chain of causes (V58)."""
     query = query_of(None, tmp_path)
     with Engine.open(query.declared, FRAME) as engine:
-        broken = Compiled("SELECT CAST('SECRET-4711' AS INTEGER)", (), ("n",), {})
+        broken = CompiledQuery("SELECT CAST('SECRET-4711' AS INTEGER)", (), ("n",), {})
         monkeypatch.setattr(engine_module, "compile_query", lambda *_: broken)
         with pytest.raises(DataError, match="DP-DATA-006") as caught:
             engine.run(query)

@@ -120,7 +120,7 @@ def test_one_job_reads_all_of_them(unit: Any, files: int, tmp_path: Path) -> Non
     ids=["64 bits", "unsigned", "128 bits", "the widest"],
 )
 def test_ids_of_any_width(kind: str, ids: list[str | None]) -> None:
-    """Beyond 64 bits they are sent as texts, and windows of the engine bound them."""
+    """Beyond 64 bits they are sent as texts, and limited_rows_sql of the engine bound them."""
     columns = {"id": {"type": kind}, "k": {"type": "category", "values": ["a", "b"]},
                "n": {"type": "integer", "lower": 0, "upper": 9}}  # fmt: skip
     bounds = {"id": "id", "max_groups": 1, "max_rows_per_group": 2}

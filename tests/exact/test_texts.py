@@ -25,8 +25,8 @@ from dprelease.exact.spark.executors.task_files import TextRows
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.source_texts import ENCODINGS
-from dprelease.statements.values.spelling import number_of_text
-from dprelease.statements.values.written_forms import plain_number
+from dprelease.statements.values.spelling import number_of_text_sql
+from dprelease.statements.values.written_forms import plain_number_sql
 from tests.exact.build import ask
 
 REGIONS = ["Kärnten", "Niederösterreich", "Wien"]
@@ -342,7 +342,7 @@ def test_what_a_text_says_by_the_declared_marks(
 ) -> None:
     with duckdb.connect() as link:
         for text, number in texts.items():
-            said = number_of_text(plain_number("t", decimal, thousands, False))
+            said = number_of_text_sql(plain_number_sql("t", decimal, thousands, False))
             (found,) = link.execute(f"SELECT {said} FROM (SELECT $1 AS t)", [text]).fetchone() or ()
             assert found == number, (text, decimal, thousands)
 

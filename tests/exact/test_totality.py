@@ -17,7 +17,7 @@ import pytest
 from dprelease.errors import DataError
 from dprelease.exact import duckdb as engine_module
 from dprelease.exact.duckdb import Engine
-from dprelease.statements.compiled_statements import Compiled
+from dprelease.statements.compiled_statements import CompiledQuery
 from tests.exact.build import ask, declare, exact
 
 KEY = {"type": "category", "values": ["a", "b"], "others": "b", "nulls": "b"}
@@ -146,7 +146,7 @@ def test_failures_while_rows_are_fetched_say_nothing(monkeypatch: pytest.MonkeyP
         "THEN 'SECRET-4711' ELSE '1' END AS x FROM range(4000000) t(i))"
     )
     with Engine.open(query.declared, pd.DataFrame({"k": ["a"]})) as engine:
-        broken = Compiled(lazy, (), ("rows",), {})
+        broken = CompiledQuery(lazy, (), ("rows",), {})
         monkeypatch.setattr(engine_module, "compile_query", lambda *_: broken)
         with pytest.raises(DataError, match="DP-DATA-006") as caught:
             engine.run(query)

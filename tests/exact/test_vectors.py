@@ -14,7 +14,7 @@ from dprelease.exact import duckdb as engine_module
 from dprelease.exact import table_reader
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results import vectors
-from dprelease.statements.compiled_statements import Compiled, ProfileSql
+from dprelease.statements.compiled_statements import CompiledQuery, ProfileSql
 from tests.exact.build import ask, declare, exact
 
 ROWS = "SELECT i * i % 7 AS cell, i % 5 - 2 AS m0, i % 3 * 1000 AS m1 FROM range(5000) t(i)"
@@ -98,7 +98,7 @@ def test_an_engine_that_fails_after_a_batch_says_nothing(tmp_path: Path) -> None
     sql = f"{failing} FROM range(3000000) t(i)"
     query = ask(declare({"n": {"type": "integer", "lower": 0, "upper": 9}}), {"n": {"sum": "n"}})
     with Engine.open(query.declared, pa_table()) as engine:
-        broken = Compiled(sql, (), ("n",), {}, sql)
+        broken = CompiledQuery(sql, (), ("n",), {}, sql)
         with (
             mock.patch.object(table_reader, "MANY_CELLS", 0),
             mock.patch.object(engine_module, "compile_query", return_value=broken),

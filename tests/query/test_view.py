@@ -8,7 +8,7 @@ import pytest
 
 from dprelease.errors import DpReleaseError, Findings
 from dprelease.query.expressions.computed_order import DEEPEST, closure, layers
-from dprelease.statements.layers import needed_columns, needed_joined, needs
+from dprelease.statements.layers import columns_by_stage, needed_columns, needed_joined_columns
 from tests.exact.build import ask, declare
 
 NUMBER = {"type": "number", "lower": 0, "upper": 9, "step": 1}
@@ -149,8 +149,8 @@ def test_only_what_is_read_is_asked_of_a_source() -> None:
         join={"table": "codes", "on": {"key": "code"}},
     )
     assert needed_columns(query) == ("t",)
-    assert needed_joined(query) == ("code", "size")
-    found = needs(query)
+    assert needed_joined_columns(query) == ("code", "size")
+    found = columns_by_stage(query)
     assert (found.joined, found.before, found.after) == (("size", "square"), [["key"]], [])
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.query import quoting
-from dprelease.statements.values.categories import COMPARED, or_else, position_in
+from dprelease.statements.values.categories import COMPARED, listed_position_sql, position_or_sql
 
 NASTY = ["F", "M", "", " ELSE ", "a ELSE b END", "x' END", "CASE ", "''", "NULL", "é", "f"]
 
@@ -23,10 +23,10 @@ def test_texts_are_found_where_they_stand(
 ) -> None:
     """Also if they look like SQL; what is missing or none of them is told apart from all."""
     told = "NULL::VARCHAR" if text is None else quoting.text(text)
-    position = position_in(values, "t", groups=groups)
+    position = listed_position_sql(values, "t", groups=groups)
     assert position is not None
     with duckdb.connect() as link:
-        sql = f"SELECT {position}, {or_else(position, 77)} FROM (SELECT {told} AS t)"
+        sql = f"SELECT {position}, {position_or_sql(position, 77)} FROM (SELECT {told} AS t)"
         found = link.execute(sql).fetchone()
     assert found == _places(values, text)
 
@@ -40,11 +40,11 @@ def test_texts_of_a_column_are_found_too(
     values: list[str], texts: list[str | None], groups: bool
 ) -> None:
     """Engines answer columns by other code than the one that folds constants."""
-    position = position_in(values, "t", groups=groups)
+    position = listed_position_sql(values, "t", groups=groups)
     assert position is not None
     with duckdb.connect() as link:
         link.execute("CREATE TABLE found AS SELECT unnest(?::VARCHAR[]) AS t", [texts])
-        sql = f"SELECT {position}, {or_else(position, 77)} FROM found ORDER BY rowid"
+        sql = f"SELECT {position}, {position_or_sql(position, 77)} FROM found ORDER BY rowid"
         assert link.execute(sql).fetchall() == [_places(values, text) for text in texts]
 
 
@@ -59,11 +59,13 @@ def _places(values: list[str], text: str | None) -> tuple[int | None, int]:
 )
 def test_what_is_no_list_has_another_place_too(position: str, place: int) -> None:
     with duckdb.connect() as link:
-        assert link.execute(f"SELECT {or_else(position, 7)}").fetchone() == (place,)
+        assert link.execute(f"SELECT {position_or_sql(position, 7)}").fetchone() == (place,)
 
 
 def test_longer_lists_are_looked_up_in_a_table() -> None:
     values = [str(i) for i in range(COMPARED + 1)]
-    assert position_in(values, "t", groups=False) is None
-    assert position_in(values, "t", groups=True) is not None
-    assert position_in(["a"], "f(t)", groups=False) is None  # it would be computed for each value
+    assert listed_position_sql(values, "t", groups=False) is None
+    assert listed_position_sql(values, "t", groups=True) is not None
+    assert (
+        listed_position_sql(["a"], "f(t)", groups=False) is None
+    )  # it would be computed for each value

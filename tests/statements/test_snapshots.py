@@ -9,7 +9,7 @@ import pytest
 
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import read_declaration
-from dprelease.statements.bounding import hash_sql, number
+from dprelease.statements.bounding import hash_part_sql, hash_sql
 from dprelease.statements.compiled_queries import compile_without_data
 from tests.exact.reference import digest
 
@@ -38,7 +38,7 @@ def test_the_hash_of_rows_has_a_test_vector() -> None:
     """The same numbers in SQL, in NumPy, and in any other language."""
     with duckdb.connect() as connection:
         row = "FROM (SELECT 'anna|1' AS id, 12::BIGINT AS cell, 7::BIGINT AS n)"
-        parts = [number("id", text=True), number("cell"), number("n")]
+        parts = [hash_part_sql("id", text=True), hash_part_sql("cell"), hash_part_sql("n")]
         texts = ", ".join(hash_sql(parts[:n]) for n in (2, 3))
         found = connection.execute(f"SELECT {texts} {row}").fetchall()[0]
     assert found == (597870803, 1506047452)

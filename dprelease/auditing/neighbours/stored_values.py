@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn
-from dprelease.statements.meanings import typed_value
+from dprelease.statements.meanings import typed_value_sql
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,7 +92,7 @@ def _code(value: object) -> int | None:
 
 def _is_read(name: str, column: Column, physical: str) -> bool:
     try:
-        typed_value(name, column, physical)
+        typed_value_sql(name, column, physical)
     except DataError:
         return False
     return True

@@ -28,7 +28,7 @@ from dprelease.exact.bounding.row_selection_numpy import (
 from dprelease.exact.engine_memory import memory_limit, threads_of
 from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
-from dprelease.statements.bounding import number
+from dprelease.statements.bounding import hash_part_sql
 from dprelease.statements.compiler import KEPT
 from dprelease.system.signal_propagation import reraise_handler_errors
 
@@ -269,7 +269,7 @@ def _numbered_before(
         f"SELECT id, row_number() OVER () - 1 AS number FROM (SELECT DISTINCT id FROM ({sql}))"
     )
     link.execute(f"CREATE OR REPLACE TEMP TABLE {NUMBERED} AS {distinct}")
-    part = number("id", text=is_text(kind))
+    part = hash_part_sql("id", text=is_text(kind))
     parts = link.sql(f"SELECT {part} AS part FROM {NUMBERED} ORDER BY number").fetchnumpy()["part"]
     asked = f"SELECT number AS id, * EXCLUDE (id, number) FROM ({sql}) JOIN {NUMBERED} USING (id)"
     return asked, total, 0, extend_hash(None, np.asarray(parts))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dprelease.exact.arrow_numbers import numbers_of
 from dprelease.exact.bounding.row_selection_numpy import extend_hash, residues
 from dprelease.exact.results.true_table import Integers
-from dprelease.statements.bounding import number
+from dprelease.statements.bounding import hash_part_sql
 
 SPARSEST = 2
 """Maximum range per row for which integer ids are used as their own numbers."""
@@ -54,7 +54,7 @@ def number_ids(link: duckdb.DuckDBPyConnection, ids: pa.ChunkedArray) -> Numbere
     if not is_text(ids.type):
         return NumberedIds(codes, 0, extend_hash(None, residues(numbers_of(last))))
     link.register(DISTINCT, pa.table({"id": last}))
-    asked = f"SELECT {number('id', text=True)} AS part FROM {DISTINCT}"
+    asked = f"SELECT {hash_part_sql('id', text=True)} AS part FROM {DISTINCT}"
     part = link.sql(asked).fetchnumpy()["part"]  # in order, like everything without ORDER BY here
     link.unregister(DISTINCT)
     return NumberedIds(codes, 0, extend_hash(None, np.asarray(part)))

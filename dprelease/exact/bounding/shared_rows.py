@@ -17,7 +17,7 @@ from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
 from dprelease.query.scans.scan_planning import bounded_together
 from dprelease.query.scans.shared_sources import SharedSource
-from dprelease.statements.rows_of_ids import Columns, CompiledRows
+from dprelease.statements.rows_of_ids import CompiledRows, TableColumns
 
 FEW_COLUMNS, COLUMN_BYTES = 3, 9
 """Columns that `ROW_BYTES` includes, and the bytes of each further one in a held row."""
@@ -57,13 +57,13 @@ class HeldRows:
         return cls(batches, number_ids(link, ids), room=len(ids) * row)
 
     def select_rows(
-        self, link: duckdb.DuckDBPyConnection, columns: Columns, unit: PrivacyUnit, cells: int
+        self, link: duckdb.DuckDBPyConnection, columns: TableColumns, unit: PrivacyUnit, cells: int
     ) -> pa.Table:
         """Return the rows of one table that count, as `bounding_in_memory` does."""
         bounds = Bounds(unit, cells, max(1, self.numbers.rows), threads_of(link))
         return keep(self._blocks(columns), self.numbers.rows, self.numbers.hashes, bounds)
 
-    def _blocks(self, columns: Columns) -> Iterator[IdRows]:
+    def _blocks(self, columns: TableColumns) -> Iterator[IdRows]:
         for batch, ids in zip(self.batches, self.numbers.ids, strict=True):
             cells = batch.column(columns.cells)
             arrays = [batch.column(place) for _, place in columns.values]
@@ -112,7 +112,7 @@ class SharedRows:
         """Return how many bytes the held rows take."""
         return sum(group.held[0].room for group in self._groups if group.held is not None)
 
-    def of(self, query: Query) -> tuple[HeldRows, Columns] | None:
+    def of(self, query: Query) -> tuple[HeldRows, TableColumns] | None:
         """Return the rows of a query and its columns; None if the query must read them itself."""
         known, group = self._coming.pop(query.name, (None, None))
         if group is None:

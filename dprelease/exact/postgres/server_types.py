@@ -16,7 +16,7 @@ from dprelease.errors.words.data_words import CONVERT
 from dprelease.query import quoting
 from dprelease.schema.columns import Column
 from dprelease.schema.source_types.equality import OTHER
-from dprelease.statements.meanings import loses
+from dprelease.statements.meanings import may_lose_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -143,7 +143,7 @@ def column_request(name: str, stored: StoredColumn, column: Column) -> ColumnQue
         raise DataError(
             "DP-DATA-004", column=name, physical=stored.type, declared=kind, way=CONVERT
         )
-    if stored.type == "numeric" and loses(column, DECIMAL):
+    if stored.type == "numeric" and may_lose_values(column, DECIMAL):
         return ColumnQuery(
             "NULL::pg_catalog.text", pa.decimal128(38, 0)
         )  # refused where it is used

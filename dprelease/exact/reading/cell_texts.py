@@ -19,9 +19,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from dprelease.schema.columns import Column, DateColumn, TimestampColumn
-from dprelease.statements.meanings import loses
+from dprelease.statements.meanings import may_lose_values
 from dprelease.statements.values.categories import EXACT
-from dprelease.statements.values.spelling import UTC, is_other_order, loses_numbers
+from dprelease.statements.values.spelling import UTC, loses_digits, misreads_iso_dates
 
 WIDEST = 2**13
 """Maximum bits of an integer that is written out; longer ones count as infinite for all readers."""
@@ -57,7 +57,7 @@ class Reading:
         """Return how texts are read as a declared column."""
         if not isinstance(column, DateColumn | TimestampColumn):
             return cls(zone)
-        return cls(zone, True, column.format if is_other_order(column.format) else None)
+        return cls(zone, True, column.format if misreads_iso_dates(column.format) else None)
 
     @classmethod
     def of_objects(cls, column: Column, zone: str) -> Self:
@@ -69,8 +69,8 @@ class Reading:
         """Return the same for cells that were stored unchanged, independently of other cells."""
         plain = cls.of(column, zone)
         if isinstance(column, DateColumn | TimestampColumn):
-            return replace(plain, by_text=loses_numbers(column.format))
-        return replace(plain, is_exact=is_id or loses(column, "DOUBLE"))
+            return replace(plain, by_text=loses_digits(column.format))
+        return replace(plain, is_exact=is_id or may_lose_values(column, "DOUBLE"))
 
 
 AS_TEXT = Reading()

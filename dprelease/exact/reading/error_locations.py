@@ -11,7 +11,7 @@ from typing import Protocol
 
 from dprelease.errors import DataError, Place
 from dprelease.schema.load import Declared
-from dprelease.statements.meanings import typed_value
+from dprelease.statements.meanings import typed_value_sql
 
 
 class EngineTable(Protocol):
@@ -57,7 +57,7 @@ def _is_mistyped(asked: EngineTable, name: str) -> bool:
     if name not in table.columns or name not in asked.physical:
         return False
     try:
-        typed_value(name, table.columns[name], asked.physical[name], table.time_zone)
+        typed_value_sql(name, table.columns[name], asked.physical[name], table.time_zone)
     except DataError:
         return True
     return False

@@ -20,9 +20,9 @@ from dprelease.exact.reading.cell_texts import Reading, texts_of
 from dprelease.exact.reading.sources import source_fields, stored_columns
 from dprelease.schema.columns import DateColumn, TimestampColumn
 from dprelease.schema.load import Declared
-from dprelease.statements.meanings import loses
+from dprelease.statements.meanings import may_lose_values
 from dprelease.statements.values.physical import OBJECTS, OF_OBJECTS
-from dprelease.statements.values.spelling import says_numbers
+from dprelease.statements.values.spelling import reads_integers
 from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _loses_objects(name: str, declared: Declared) -> bool:
     """
     column = declared.table.columns[name]
     is_id = name == declared.table.privacy_unit.id
-    return is_id or any(loses(column, stored) for stored in OF_OBJECTS)
+    return is_id or any(may_lose_values(column, stored) for stored in OF_OBJECTS)
 
 
 def object_columns(table: pa.Table) -> dict[str, str]:
@@ -262,9 +262,9 @@ def read_as_declared(
     coded = pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind)
     is_odd = is_odd_decimal(kind.value_type if coded else kind)
     declared_column = declared.table.columns[name]
-    is_refused = loses(declared_column, "DECIMAL") or (
+    is_refused = may_lose_values(declared_column, "DECIMAL") or (
         isinstance(declared_column, DateColumn | TimestampColumn)
-        and not says_numbers(declared_column.format)
+        and not reads_integers(declared_column.format)
     )
     if is_odd and is_refused:
         return pa.nulls(len(given), pa.decimal128(38, 0))  # refused, as other decimals are

@@ -14,7 +14,7 @@ from dprelease.errors import DataError
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
-from dprelease.statements.meanings import typed_value
+from dprelease.statements.meanings import typed_value_sql
 from dprelease.statements.values.physical import (
     DECLARED_AS,
     FLOATS,
@@ -134,7 +134,9 @@ def _value(name: str, physical: str, declared: Declared, file: str) -> str:
     try:
         if name == declared.table.privacy_unit.id and is_no_id(physical):
             raise DataError("DP-DATA-005", column=name)
-        return f"CAST({typed_value(name, column, physical, declared.table.time_zone)} AS {target})"
+        return (
+            f"CAST({typed_value_sql(name, column, physical, declared.table.time_zone)} AS {target})"
+        )
     except DataError as error:
         error.found_in(file)
         raise

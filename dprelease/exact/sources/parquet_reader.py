@@ -42,7 +42,7 @@ from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.schema.source_texts import to_zone
 from dprelease.schema.table import Source
-from dprelease.statements.meanings import loses
+from dprelease.statements.meanings import may_lose_values
 from dprelease.statements.values.physical import INT96, ZONED_MS
 from dprelease.statements.values.source_equality import SPARK_NOTE, spark_collations
 from dprelease.statements.values.spelling import UTC
@@ -165,7 +165,7 @@ def _arrow_types(types: Types, declared: Declared) -> Types:
     """Return the types that columns have once Arrow has read them; see `read_as_declared`."""
     wide = {name for name in stored_columns(declared) if types.get(name) == WIDE_DECIMAL}
     columns = declared.table.columns
-    read_as = {n: "DECIMAL" if loses(columns[n], "DECIMAL") else "VARCHAR" for n in wide}
+    read_as = {n: "DECIMAL" if may_lose_values(columns[n], "DECIMAL") else "VARCHAR" for n in wide}
     halves = {name: "FLOAT" for name, kind in types.items() if kind == HALF_FLOAT}
     return {**types, **read_as, **halves}
 

@@ -30,7 +30,7 @@ from dprelease.schema.load import Declared
 from dprelease.schema.public_values.key_files import are_usable
 from dprelease.schema.source_types.equality import OTHER
 from dprelease.schema.table import Source
-from dprelease.statements.meanings import loses
+from dprelease.statements.meanings import may_lose_values
 from dprelease.statements.values.source_equality import is_no_id
 from dprelease.system.files import OPEN
 
@@ -355,7 +355,7 @@ def _lossy_columns(
     for name in wanted:
         for stored in sorted({one.types[name] for one in held if name in one.types}):
             is_float_id = name == unit and is_no_id(stored)
-            if loses(declared.table.columns[name], stored) or is_float_id:
+            if may_lose_values(declared.table.columns[name], stored) or is_float_id:
                 found[name] = types[stored]
     return found
 

@@ -22,7 +22,7 @@ from dprelease.query import quoting
 from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
 from dprelease.schema.table import Source
-from dprelease.statements.values.written_forms import plain_number
+from dprelease.statements.values.written_forms import plain_number_sql
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,7 +104,7 @@ def numbers_of(
         return ()
     columns = declared.table.columns
     return tuple(
-        (name, plain_number(quoting.identifier(name), source.decimal, source.thousands, own))
+        (name, plain_number_sql(quoting.identifier(name), source.decimal, source.thousands, own))
         for name in stored_columns(declared)
         if name in stored and isinstance(columns[name], IntegerColumn | NumberColumn)
     )

@@ -12,8 +12,8 @@ from dprelease.exact.spark.spark_reader import Reader
 from dprelease.exact.spark.spark_tables import StoredTable
 from dprelease.query.resolve import Query
 from dprelease.statements.compiled_statements import KeyTable
-from dprelease.statements.layers import needed_columns, needed_joined
-from dprelease.statements.meanings import typed_value
+from dprelease.statements.layers import needed_columns, needed_joined_columns
+from dprelease.statements.meanings import typed_value_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ class Sources:
         """
         needed = [needed_columns(query)]
         if query.join is not None and query.join.by_unit:
-            needed.append(needed_joined(query))
+            needed.append(needed_joined_columns(query))
         return [
             locate_rows(self.spark, self.reader, place, names, stored)
             for place, (names, stored) in enumerate(zip(needed, self.stored, strict=False))
@@ -60,7 +60,7 @@ class Sources:
         """
         joined = None
         if query.join is not None and not query.join.by_unit:
-            joined = self.reader.public_rows(needed_joined(query))
+            joined = self.reader.public_rows(needed_joined_columns(query))
         return Public(tuple(key_tables), joined)
 
     def unit(self, query: Query, place: int, types: Types) -> str:
@@ -71,4 +71,4 @@ class Sources:
         if place and query.join is not None:
             name = next(right for left, right in query.join.on if left == name)
             table = query.join.declared.table
-        return typed_value(name, table.columns[name], types[name], table.time_zone)
+        return typed_value_sql(name, table.columns[name], types[name], table.time_zone)

@@ -29,7 +29,7 @@ from dprelease.schema.columns import (
 )
 from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declared
-from dprelease.statements.layers import needed_columns, needed_joined
+from dprelease.statements.layers import needed_columns, needed_joined_columns
 
 HEADINGS_TEXT = "Values of files: {}. The first line of each is the column name, not a value."
 SPACES_TEXT = "Spaces around values: {}. A stored code without these spaces is a different code."
@@ -87,7 +87,7 @@ def truths_from_texts(queries: Sequence[Query]) -> list[str]:
     for query in queries:
         tables = [(query.declared, needed_columns(query))]
         if query.join is not None:
-            tables.append((query.join.declared, needed_joined(query)))
+            tables.append((query.join.declared, needed_joined_columns(query)))
         for declared, names in tables:
             items |= dict.fromkeys(_booleans_in_texts(declared, names))
     return list(items)

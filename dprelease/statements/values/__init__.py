@@ -1,1 +1,1 @@
-"""Values of one row as SQL: how they are parsed, compared and rounded to steps."""
+"""SQL that parses, compares and rounds the values of one row."""

@@ -1,9 +1,9 @@
-"""Find declared values of a category, in whatever type and spelling a source stores them.
+"""SQL that finds the declared values of a category in any stored type and spelling.
 
-A file with the codes 1 and 2 is a column of integers; of floats once a code is missing; of texts
-once a code is not a number. So a declared value is found by its meaning: '01' is the number 1 in
-all of these types. If two declared values have the same meaning, only texts distinguish them, and
-other types are refused.
+A file with the codes 1 and 2 is read as a column of integers, as floats once a code is missing, and
+as texts once a code is not a number. So a declared value is found by its meaning: '01' is the
+number 1 in all of these types. If two declared values have the same meaning, only texts distinguish
+the two values, and the toolkit refuses every other stored type.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from dprelease.statements.values.physical import EXACT_FLOATS, FAMILY_OF
 from dprelease.statements.values.spelling import NUMBER_TEXT, WHOLE_TEXT, matches, text_of
 
 EXACT = 2**53
-"""Below it a float holds every integer."""
+"""The number below which a 64-bit float holds every integer."""
 
 FEW = 10_000
-"""Maximum number of values with which every text is compared before it is parsed."""
+"""Maximum number of declared values with which each stored text is compared before parsing."""
 
 SHORT = 64
-"""Maximum number of values compared with groups one by one: a table and a join take longer.
+"""Maximum number of values that are compared with each group one by one.
 
-If each row were its own group, this would take three times as long as a join, and less than the
-grouping."""
+For more values, a join with a table is faster. If each row were a group, the comparisons would take
+three times as long as a join, but still less time than the grouping."""
 
 CACHED = 256
-"""Number of columns whose declared values are analysed only once, for any number of statements."""
+"""Number of columns whose analysed declared values are cached for further statements."""
 
 MIDNIGHT_TEXT = r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}[ T]00:00(:00(\.0*)?)?\s*"
 IS_WHOLE = re.compile(WHOLE_TEXT, re.ASCII)
@@ -39,44 +39,46 @@ IS_MIDNIGHT = re.compile(MIDNIGHT_TEXT, re.ASCII)
 
 
 COMPARED = 4
-"""Maximum number of values that are compared with each row one by one: a table look-up takes
-longer."""
+"""Maximum number of values that are compared with each row one by one.
+
+For more values, a look-up in a table is faster."""
 
 
-def is_short(values: Sequence[str]) -> bool:
-    """Return whether a list of values is searched for every group."""
+def is_short_list(values: Sequence[str]) -> bool:
+    """Return whether a list is so short that its values are compared with each group."""
     return len(values) <= SHORT
 
 
-def position_in(values: Sequence[str], text: str, *, groups: bool) -> str | None:
-    """Return SQL of the position of a text in a list, NULL where the list lacks it.
+def listed_position_sql(values: Sequence[str], text: str, *, groups: bool) -> str | None:
+    """Return SQL of the position of a text in a list of values, which is NULL for other texts.
 
-    None if it must be looked up in a table: for longer lists, of groups or of rows.
+    Returns None if the list is so long that the text must be looked up in a table. `groups` says
+    that the SQL is evaluated for groups, instead of rows.
     """
-    if groups and is_short(values):
+    if groups and is_short_list(values):
         listed = ", ".join(map(quoting.text, values))
         return f"(list_position([{listed}], {text}) - 1)"
-    if not groups and len(values) <= COMPARED and "(" not in text:  # it is repeated in the SQL
+    if not groups and len(values) <= COMPARED and "(" not in text:  # the SQL repeats `text`
         places = (f"WHEN {text} = {quoting.text(v)} THEN {i}" for i, v in enumerate(values))
         return f"CASE {' '.join(places)} END" if values else "NULL"
     return None
 
 
-def or_else(position: str, other: int) -> str:
-    """Return a position, or another one where it is NULL.
+def position_or_sql(position: str, other: int) -> str:
+    """Return SQL of a position, or of `other` where the position is NULL.
 
-    A CASE, because `coalesce` splits the rows of every batch by missing values, which takes as long
-    as everything else that is done with a key.
+    The SQL is a CASE, because DuckDB's `coalesce` splits the rows of every batch by missing values,
+    which takes as long as everything else that is computed for a key.
     """
     if position.startswith("CASE ") and position.endswith(" END") and " ELSE " not in position:
         return f"{position.removesuffix(' END')} ELSE {other} END"
     return f"CASE WHEN {position} IS NULL THEN {other} ELSE {position} END"
 
 
-def with_stand_ins(position: str, text: str, key: Key) -> str:
-    """Return a position, or the substitute for a text that is missing or not declared."""
+def substituted_position_sql(position: str, text: str, key: Key) -> str:
+    """Return SQL of a position, with the key's substitutes for missing and undeclared texts."""
     if key.others is not None:
-        position = or_else(position, key.others)
+        position = position_or_sql(position, key.others)
     if key.nulls is not None or key.others is not None:
         null = "NULL" if key.nulls is None else str(key.nulls)
         position = f"CASE WHEN {text} IS NULL THEN {null} ELSE {position} END"
@@ -85,25 +87,26 @@ def with_stand_ins(position: str, text: str, key: Key) -> str:
 
 @lru_cache(CACHED)
 def category(source: str, stored: str, values: tuple[str, ...], known: str = "") -> str | None:
-    """Return the declared value of a stored one, or another text; None if types forbid it.
+    """Return SQL of the declared value that a stored value means, or of another text.
 
-    `known`: a SELECT of the declared values, if a table of them exists.
+    Returns None if values of the stored type can't be read as a category. `known` is a SELECT of
+    the declared values, if a table of them exists.
     """
-    shown = _some(values)
+    shown = _representative_values(values)
     canonical = {value: _canonical_text(value) for value in shown}
     text = text_of(source, stored)
     is_text = FAMILY_OF[stored] == "texts"
-    if not is_text and twins(values) is not None:
+    if not is_text and same_meaning_pair(values) is not None:
         return None
-    # Decimals of other tables become texts, or floats: 0.10 and 1e-1 are one number in all of them.
+    # Other programs may store a decimal as a text or a float: 0.10 and 1e-1 are the same number.
     if is_text or FAMILY_OF[stored] == "decimals":
-        return _match_declared(text, canonical, known, few=len(values) <= FEW)
-    return _declared_spelling(text, canonical)
+        return _declared_value_sql(text, canonical, known, few=len(values) <= FEW)
+    return _declared_spelling_sql(text, canonical)
 
 
 @lru_cache(CACHED)
-def twins(values: tuple[str, ...]) -> tuple[str, str] | None:
-    """Return the first two declared values with the same meaning, if any."""
+def same_meaning_pair(values: tuple[str, ...]) -> tuple[str, str] | None:
+    """Return the first two declared values with the same meaning; None if all meanings differ."""
     first: dict[str, str] = {}
     for value in () if _are_codes(values) else values:
         before = first.setdefault(_canonical_text(value), value)
@@ -114,14 +117,14 @@ def twins(values: tuple[str, ...]) -> tuple[str, str] | None:
 
 @lru_cache(CACHED)
 def is_beyond_floats(values: tuple[str, ...], stored: str) -> bool:
-    """Return whether a float may be one of several declared values."""
+    """Return whether one float of the stored type may stand for several declared values."""
     numbers = (float(v) for v in values if IS_NUMBER.fullmatch(v))
     most = EXACT_FLOATS.get(stored)
     return most is not None and any(most <= abs(number) < float("inf") for number in numbers)
 
 
 def _canonical_text(value: str) -> str:
-    """Return the meaning of a declared value, spelled as `text_of` spells it."""
+    """Return the meaning of a declared value, in the spelling of `text_of`."""
     if IS_WHOLE.fullmatch(value):
         return str(int(value.strip().split(".")[0]))
     if IS_NUMBER.fullmatch(value):
@@ -134,11 +137,11 @@ def _canonical_text(value: str) -> str:
     return value
 
 
-def _some(values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return values on which a statement depends: of many codes of one length, very few.
+def _representative_values(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the values on which a statement depends: very few of many codes of one length.
 
-    No two of these have the same meaning, which is their number, so only their length matters, and
-    whether any has a leading zero.
+    The meaning of such a code is its number, and no two codes have the same number. So the
+    statement depends only on the length of the codes, and on whether any has a leading zero.
     """
     if not _are_codes(values):
         return values
@@ -147,18 +150,18 @@ def _some(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _are_codes(values: tuple[str, ...]) -> bool:
-    """Return whether values are many, and consist of digits alone, equally many each."""
+    """Return whether there are many values that all consist of the same number of digits."""
     if len(values) <= FEW or len({*map(len, values)}) > 1:
         return False
     together = "".join(values)
     return together.isascii() and together.isdigit()
 
 
-def _match_declared(text: str, canonical: dict[str, str], known: str, *, few: bool) -> str:
-    """Return the declared value that a text means, or the text.
+def _declared_value_sql(text: str, canonical: dict[str, str], known: str, *, few: bool) -> str:
+    """Return SQL of the declared value that a text means, or of the text itself.
 
-    An empty text is missing unless it is declared: some readers store missing values as empty texts
-    when other values make the column a text.
+    An empty text is a missing value unless it is declared, because some programs store missing
+    values as empty texts once another value makes the column a column of texts.
     """
     other = text if "" in canonical else f"nullif({text}, '')"
     if len(set(canonical.values())) < len(canonical):
@@ -169,29 +172,32 @@ def _match_declared(text: str, canonical: dict[str, str], known: str, *, few: bo
         integer_text = f"CAST(TRY_CAST(trim({text}) AS HUGEINT) AS VARCHAR)"
         real = text_of(f"TRY_CAST(trim({text}) AS DOUBLE)", "DOUBLE")
         arms.append(
-            f"WHEN {matches(text, WHOLE_TEXT)} THEN {_declared_spelling(integer_text, canonical)}"
+            f"WHEN {matches(text, WHOLE_TEXT)} "
+            f"THEN {_declared_spelling_sql(integer_text, canonical)}"
         )
-        arms.append(f"WHEN {matches(text, NUMBER_TEXT)} THEN {_declared_spelling(real, canonical)}")
+        arms.append(
+            f"WHEN {matches(text, NUMBER_TEXT)} THEN {_declared_spelling_sql(real, canonical)}"
+        )
     if {"true", "false"} & set(canonical.values()):
         truth = f"lower(trim({text}))"
         arms.append(
-            f"WHEN {truth} IN ('true', 'false') THEN {_declared_spelling(truth, canonical)}"
+            f"WHEN {truth} IN ('true', 'false') THEN {_declared_spelling_sql(truth, canonical)}"
         )
     if any(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", day) for day in canonical.values()):
         day = f"left(trim({text}), 10)"
         arms.append(
-            f"WHEN {matches(text, MIDNIGHT_TEXT)} THEN {_declared_spelling(day, canonical)}"
+            f"WHEN {matches(text, MIDNIGHT_TEXT)} THEN {_declared_spelling_sql(day, canonical)}"
         )
     if not arms:
         return other
-    if known or few:  # most texts are declared values, spelled as declared
+    if known or few:  # most stored texts are declared values in the declared spelling
         same = known or ", ".join(quoting.text(value) for value in canonical)
         arms.insert(0, f"WHEN {text} IN ({same}) THEN {text}")
     return f"CASE {' '.join(arms)} ELSE {other} END"
 
 
-def _declared_spelling(text: str, canonical: dict[str, str]) -> str:
-    """Return the declared value with the meaning of a text from `text_of`, or the text."""
+def _declared_spelling_sql(text: str, canonical: dict[str, str]) -> str:
+    """Return SQL of the declared value with the meaning of a text of `text_of`, or the text."""
     others = {value: form for value, form in canonical.items() if value != form}
     if not others:
         return text
@@ -206,7 +212,7 @@ def _declared_spelling(text: str, canonical: dict[str, str]) -> str:
 
 
 def _width(canonical: dict[str, str]) -> int | None:
-    """Return the length of declared numbers, if leading zeros give all of them the same."""
+    """Return the length of the declared numbers, if leading zeros make all lengths equal."""
     numbers = {value for value, form in canonical.items() if re.fullmatch(r"[0-9]+", form)}
     widths = {len(value) for value in numbers}
     padded = all(canonical[value].zfill(len(value)) == value for value in numbers)

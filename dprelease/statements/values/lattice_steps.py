@@ -1,8 +1,9 @@
-"""Convert typed values to clamped integer numbers of steps.
+"""SQL that converts typed values to clamped integer numbers of steps.
 
-Missing values come first (NULL, NaN, unparsable text and infinite dates have become NULL when the
-value was typed), then the declared replacement, then the clamp, then rounding to an integer,
-clamped again. Every expression here is total: no value, of any type, can make it fail.
+The conversion replaces missing values first: NULL, NaN, unparsable texts and infinite dates became
+NULL when the value was typed. Then it clamps the value to the bounds, rounds the number of steps to
+an integer, and clamps the integer again. Every SQL expression of this module is total: no value of
+any type can make it fail.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from dprelease.schema.number_bounds import Lattice
 from dprelease.statements.values.physical import INTEGERS, base_type
 
 EXACT = 2**53
-"""Up to it a float holds every integer."""
+"""The number up to which a 64-bit float holds every integer."""
 
 WIDEST_EXACT = 2**125  # sums and differences of two such numbers are 128-bit integers
 
 
 def steps(value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, physical: str) -> str:
-    """Return a typed value as a BIGINT number of steps; NULL if it is dropped.
+    """Return SQL of a typed value as a BIGINT number of steps, which is NULL if it is dropped.
 
-    Numbers are rounded half away from zero on the quotient of doubles; integers are divided
-    exactly, half up from the lower bound. The stored type does not matter.
+    For numbers, the quotient of two doubles is rounded half away from zero. Integers are divided
+    exactly, and rounded half up from the lower bound. The result is the same for every stored type.
     """
     low, high, step = lattice.lower, lattice.upper, lattice.step
     null = column.null_value
     if is_whole(column, step, physical) and max(abs(low), abs(high)) * step < WIDEST_EXACT:
         sql = _whole_steps(value, column, low, high, step.numerator)
         if null is None:
-            return sql  # a missing value stays missing in all of it
+            return sql  # the whole expression is NULL for a missing value
     else:
         sql = _rounded_steps(value, column, low, high, step)
     if null is None:
@@ -54,8 +55,8 @@ def is_whole(column: IntegerColumn | NumberColumn, step: Fraction, physical: str
 def _whole_steps(
     value: str, column: IntegerColumn | NumberColumn, low: int, high: int, step: int
 ) -> str:
-    # Not least(greatest(...)), which takes a missing value for a bound, and is slower.
-    ends = [quoting.integer(end) for end in whole_ends(column, low, high, step)]
+    # least(greatest(...)) would turn a missing value into a bound, and is slower.
+    ends = [quoting.integer(end) for end in clamp_integers(column, low, high, step)]
     clamped = (
         f"CASE WHEN {value} < {ends[0]} THEN {ends[0]} WHEN {value} > {ends[1]} THEN {ends[1]} "
         f"ELSE {value} END"
@@ -66,7 +67,7 @@ def _whole_steps(
     return f"CAST({raised} // {step} + {quoting.integer(low)} AS BIGINT)"
 
 
-def whole_ends(
+def clamp_integers(
     column: IntegerColumn | NumberColumn, low: int, high: int, step: int
 ) -> tuple[int, int]:
     """Return the minimum and maximum integers to which a value is clamped."""
@@ -80,31 +81,31 @@ def whole_ends(
 def _rounded_steps(
     value: str, column: IntegerColumn | NumberColumn, low: int, high: int, step: Fraction
 ) -> str:
-    ends = float_ends(column)
+    ends = clamp_floats(column)
     least, most = map(quoting.double, ends)
     scaled = f"least(greatest(CAST({value} AS DOUBLE), {least}), {most})"
     if step.numerator == 1 and step.denominator > 1:
         scaled = f"{scaled} * {quoting.double(Fraction(step.denominator))}"
     elif step != 1:
         scaled = f"{scaled} / {quoting.double(step)}"
-    if stay_inside(ends, low, high, step):
+    if stays_within(ends, low, high, step):
         return f"CAST(round({scaled}) AS BIGINT)"
     rounded = f"CAST(round({scaled}) AS HUGEINT)"
     inside = f"least(greatest({rounded}, {quoting.integer(low)}), {quoting.integer(high)})"
     return f"CAST({inside} AS BIGINT)"
 
 
-def float_ends(column: IntegerColumn | NumberColumn) -> tuple[float, float]:
+def clamp_floats(column: IntegerColumn | NumberColumn) -> tuple[float, float]:
     """Return the minimum and maximum floats to which a value is clamped."""
     return round_down(Fraction(column.lower or 0)), round_up(Fraction(column.upper or 0))
 
 
-def stay_inside(ends: tuple[float, float], low: int, high: int, step: Fraction) -> bool:
-    """Return whether floats between two ends always round to steps from `low` to `high`.
+def stays_within(ends: tuple[float, float], low: int, high: int, step: Fraction) -> bool:
+    """Return whether all floats between two ends round to steps from `low` to `high`.
 
-    Multiplying or dividing floats by a positive float, rounded to nearest, is monotone, and so is
-    rounding to integers. So the results for the ends, computed here as in the engine, bound all
-    others.
+    Multiplying or dividing floats by a positive float, rounded to the nearest float, is monotone,
+    and so is rounding to integers. So the results for the two ends, which are computed here as in
+    the engine, bound the results of all floats between the ends.
     """
     if step.numerator == 1:
         scaled = [end * float(step.denominator) for end in ends]

@@ -1,4 +1,4 @@
-"""Types in which a source stores columns, grouped into families with the same meaning."""
+"""The types in which sources store columns, grouped into families of the same kind of values."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ SMALL_INTEGERS = frozenset(
 WIDE_INTEGERS = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
 INTEGERS = SMALL_INTEGERS | WIDE_INTEGERS
 EXACT_FLOATS = {"FLOAT": 2**24, "DOUBLE": 2**53}
-"""Floats, and the number up to which each of them holds every integer."""
+"""The float types, each with the number up to which the type holds every integer."""
 
 FLOATS = frozenset(EXACT_FLOATS)
 TEXTS = frozenset({"VARCHAR", "ENUM", "JSON"})
 TIMES = frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"})
 ZONED_MS = "TIMESTAMP_MS WITH TIME ZONE"
-"""Milliseconds in UTC: the engine stores them as `TIMESTAMP_MS`, and has no zoned type for them."""
+"""Timestamps in UTC to the millisecond: the engine has only the unzoned type `TIMESTAMP_MS`."""
 
 INT96 = "INT96"
-"""Instants in UTC, as programs that write such Parquet intend; the engine reads `TIMESTAMP`."""
+"""A Parquet type whose writers mean timestamps in UTC; the engine reads them as `TIMESTAMP`."""
 
 ZONED = frozenset(
     {"TIMESTAMP WITH TIME ZONE", ZONED_MS, INT96, "TIMESTAMPTZ_NS", "TIMESTAMP_NS WITH TIME ZONE"}
@@ -36,19 +36,19 @@ FAMILIES = {
     "identifiers": frozenset({"UUID"}),
     "nothing": frozenset({"NULL"}),
 }
-"""Stored types by the meaning of their values; a type of no family can't be read at all.
+"""The stored types of each family; columns of a type without a family can't be read at all.
 
-Times of day are among those: the engine fails at one that lies outside a day. Bytes, lists and
-durations are not values of any declared type.
+Times of day have no family, because the engine fails at a time outside of a day. Bytes, lists and
+durations have none, because they are not values of any declared type.
 """
 
 FAMILY_OF = {kind: family for family, kinds in FAMILIES.items() for kind in kinds}
 
 OBJECTS = "OBJECT"
-"""pandas' name for columns of Python objects, which is no type of the engine."""
+"""The name in pandas for columns of Python objects; the engine has no such type."""
 
 OF_OBJECTS = ("BOOLEAN", "BIGINT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP")
-"""The engine's types of columns of Python objects of one type that lose nothing, except texts."""
+"""Types, except texts, to which the engine converts Python objects of one class without loss."""
 
 DECLARED_AS = {
     "integer": "BIGINT",
@@ -59,7 +59,7 @@ DECLARED_AS = {
     "category": "VARCHAR",
     "text": "VARCHAR",
 }
-"""The stored type that a plan assumes when the source is not available."""
+"""The stored type that a plan assumes for each declared type if the source is not available."""
 
 
 def base_type(physical: str) -> str:

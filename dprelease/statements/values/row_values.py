@@ -1,8 +1,8 @@
-"""What one row adds to each aggregate, or which candidate it is: one function for each.
+"""SQL of what one row adds to an aggregate, or of the row's candidate: one function for each.
 
-`WRITERS` is the only place where an aggregate becomes SQL; everything else follows from its file in
-`query/aggregates`. A function returns a BIGINT expression that is NULL where a row adds nothing,
-and that no value can make fail.
+`WRITERS` is the only place where an aggregate becomes SQL; the file of an aggregate in
+`query/aggregates` defines everything else. Each function returns a BIGINT expression that is NULL
+where a row adds nothing, and that no value can make fail.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from dprelease.query.aggregates.sum import Sum
 from dprelease.query.aggregates.tree_of_counts import Tree
 
 WIDEST = 2**62
-"""Differences below it fit 64 bits."""
+"""The number below which the differences of values fit into 64 bits."""
 
 NARROW = 2**31
-"""Differences below it have squares that fit 64 bits."""
+"""The number below which the squares of differences fit into 64 bits."""
 
 
 class Row(Protocol):
-    """The typed row from which a value is read."""
+    """The typed row from which a value is read; its methods return SQL."""
 
     def null_if_missing(self, column: str) -> str:
-        """Return an expression that is NULL where a column is missing."""
+        """Return SQL that is NULL where a column is missing."""
 
     def has_null_value(self, column: str) -> bool:
-        """Return whether a missing number is replaced."""
+        """Return whether the declaration replaces missing numbers of a column."""
 
     def steps(self, aggregate: Aggregate) -> str:
-        """Return a BIGINT number of steps within the bounds; NULL where the value is missing."""
+        """Return SQL of a value as a BIGINT number of steps within the bounds; NULL if missing."""
 
-    def place(self, column: str) -> str:
-        """Return the position among the declared values of a column; NULL for other values."""
+    def value_position(self, column: str) -> str:
+        """Return SQL of a value's position among the column's declared values, or NULL."""
 
 
 Writer = Callable[[Row, Any], str]
@@ -61,7 +61,7 @@ def _sum(row: Row, total: Sum) -> str:
 
 
 def _square(row: Row, squares: SquareSum) -> str:
-    """Return round((x - center)^2 / coarse) - offset, half up, in integers that can't wrap."""
+    """Return SQL of round((x - center)^2 / coarse) - offset, rounded half up on integers."""
     reach = max(abs(squares.lower - squares.center), abs(squares.upper - squares.center))
     wide = "BIGINT" if reach < NARROW else "HUGEINT"
     x = f"(CAST({row.steps(squares)} AS {wide}) - {quoting.integer(squares.center)})"
@@ -71,19 +71,19 @@ def _square(row: Row, squares: SquareSum) -> str:
     return f"CAST({square} - {squares.offset} AS BIGINT)"
 
 
-def _on_lattice(row: Row, aggregate: Quantile | Tree) -> str:
-    """Return the number of the candidate to which a value is rounded down."""
+def _candidate_number(row: Row, aggregate: Quantile | Tree) -> str:
+    """Return SQL of the number of the candidate to which a value is rounded down."""
     wide = "BIGINT" if aggregate.upper - aggregate.lower < WIDEST else "HUGEINT"
     moved = f"(CAST({row.steps(aggregate)} AS {wide}) - {quoting.integer(aggregate.lower)})"
     return f"CAST({moved} // {aggregate.stride} AS BIGINT)" if aggregate.stride > 1 else moved
 
 
 def _distinct(row: Row, count: CountDistinct) -> str:
-    return "NULL::BIGINT" if count.values is None else row.place(count.column)
+    return "NULL::BIGINT" if count.values is None else row.value_position(count.column)
 
 
 def _value_index(row: Row, aggregate: Frequent) -> str:
-    return row.place(aggregate.column)
+    return row.value_position(aggregate.column)
 
 
 WRITERS: dict[type[Aggregate], Writer] = {
@@ -91,15 +91,15 @@ WRITERS: dict[type[Aggregate], Writer] = {
     Sum: _sum,
     SquareSum: _square,
     CountDistinct: _distinct,
-    Quantile: _on_lattice,
-    Tree: _on_lattice,
+    Quantile: _candidate_number,
+    Tree: _candidate_number,
     Frequent: _value_index,
 }
-"""By aggregate; two with one function and one column have the same values."""
+"""The function for each aggregate class. Same function and same column mean the same values."""
 
 
-def row_value(row: Row, aggregate: Aggregate) -> str:
-    """Return what one row adds to an aggregate; NULL where it adds nothing."""
+def row_value_sql(row: Row, aggregate: Aggregate) -> str:
+    """Return SQL of what one row adds to an aggregate, which is NULL where it adds nothing."""
     return WRITERS[type(aggregate)](row, aggregate)
 
 
@@ -114,7 +114,7 @@ def _count_in(row: Row, count: Count) -> Totals:
 def _sum_in(row: Row, total: Sum) -> Totals:
     if not total.center or total.beside is not None or row.has_null_value(total.column):
         return [(f"sum({_sum(row, total)})", 1)]
-    # Sums around several centers share one sum; the number of values is usually needed anyway.
+    # Sums around different centers share the sum of the values and the number of values.
     return [
         (f"sum({row.steps(total)})", 1),
         (f"count({row.null_if_missing(total.column)})", -total.center),
@@ -122,15 +122,20 @@ def _sum_in(row: Row, total: Sum) -> Totals:
 
 
 GROUPED: dict[type[Aggregate], Callable[[Row, Any], Totals]] = {Count: _count_in, Sum: _sum_in}
-"""By aggregate, where summing a group is faster than summing each row's contribution."""
+"""The function for each aggregate class whose total is faster to compute for a whole group."""
 
 
-def group_total(row: Row, aggregate: Aggregate) -> Totals:
-    """Return what sums to the total of an aggregate over a group of rows; NULL adds nothing."""
+def group_total_terms(row: Row, aggregate: Aggregate) -> Totals:
+    """Return the SQL terms whose sum is the total of an aggregate over a group of rows.
+
+    A term that is NULL adds nothing.
+    """
     write = GROUPED.get(type(aggregate))
-    return [(f"sum({row_value(row, aggregate)})", 1)] if write is None else write(row, aggregate)
+    return (
+        [(f"sum({row_value_sql(row, aggregate)})", 1)] if write is None else write(row, aggregate)
+    )
 
 
-def same_values(aggregate: Aggregate) -> object:
-    """Return a value that is equal for two aggregates that select among the same row values."""
+def values_key(aggregate: Aggregate) -> object:
+    """Return a key that is equal for two aggregates that select among the same values of rows."""
     return WRITERS[type(aggregate)], aggregate.column

@@ -1,14 +1,14 @@
-"""When a source treats two values as equal, and which columns can therefore be ids or join keys.
+"""Which values a source treats as equal, and therefore which columns can be ids or join keys.
 
-Here two ids are equal if they are the same text, character by character, or the same integer. A
-source may treat more texts as equal, by the collation of a column. Such a column is refused as an
-id: one person, spelled in two ways, would be two privacy units, and count twice. It is also refused
-as a join key, because other rows would match than in the source. Both checks use the declared
-collation, before rows are read. Merging two people into one unit is safe (limits hold for both of
-them together), splitting one is not: so the SQL that a message suggests merges all that the source
-does.
+In this toolkit two ids are equal if they are the same text, character by character, or the same
+integer. A source may treat more texts as equal, by the collation of a column. Such a column can't
+be an id, because one person, spelled in two ways, would be two privacy units and count twice. Nor
+can it be a join key, because other rows would match than in the source. Both checks read the
+column's collation before any row. Merging two people into one privacy unit is safe, because the
+limits then hold for both people together; splitting one person into two units is not safe. So the
+SQL that the error message suggests merges all texts that the source treats as equal.
 
-Elsewhere, in groups and conditions, every text is what it is in any other source: its characters.
+In groups and conditions, texts are compared by their characters, whatever the source is.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from dprelease.schema.source_types.registry import source_type
 from dprelease.statements.values.physical import FLOATS, base_type
 
 SPARK_NOTE = "org.apache.spark.sql.parquet.row.metadata"
-"""The key under which Spark stores in a Parquet file its types of the columns, as JSON."""
+"""The metadata key of a Parquet file under which Spark stores its column types, as JSON."""
 
 EXACT = ('"binary"', "C", "POSIX")
-"""Collations by which the engine compares texts as they are."""
+"""The collations by which the engine compares texts character by character."""
 
 
 def is_no_id(physical: str) -> bool:
-    """Return whether the engine's type can hold no ids: several people may be one float."""
+    """Return whether a type can't hold ids, because several ids may be the same float."""
     return base_type(physical) in FLOATS
 
 
@@ -42,11 +42,11 @@ RELATION = "relation"
 
 
 def comparison_of(kind: str, collations: Mapping[str, str], column: str) -> str:
-    """Return how a source compares a column; empty if character by character.
+    """Return the name of the comparison of a column; empty for character by character.
 
-    A source type that declares no comparisons could compare any column in another way.
-
-    `kind`: the name of the source type. `collations`: what its reader found, by column.
+    If a source type declares no comparisons, its columns could be compared in any way. `kind` is
+    the name of the source type, and `collations` are the collations that its reader found, by
+    column.
     """
     if source_type(kind).comparisons is None:
         return OTHER
@@ -58,7 +58,7 @@ def inexact(
 ) -> DataError:
     """Return DP-DATA-026 for a column that its source does not compare character by character.
 
-    `kind`: the name of the source type. `use`: the column's intended use, "id" or "join key".
+    `kind` is the name of the source type, and `use` the column's use: "id" or "join key".
     """
     declared = source_type(kind)
     if declared.comparisons is None:
@@ -80,9 +80,10 @@ def inexact(
 
 
 def spark_collations(note: bytes) -> dict[str, str]:
-    """Return the columns that Spark compares by a collation, by its name among `comparisons`.
+    """Return, for each column that Spark compares by a collation, its name in `comparisons`.
 
-    Spark notes no collation for texts that it compares as they are. Other notes are ignored.
+    `note` is the metadata that Spark wrote into a Parquet file. Spark notes no collation for texts
+    that it compares character by character. Notes of another form are ignored.
     """
     try:
         fields = json.loads(note)["fields"]
@@ -99,21 +100,23 @@ def _sparks(name: str, collations: object) -> str:
 
 
 Binds = Callable[[str], bool]
-"""Returns whether the engine accepts an expression over a relation; it reads no row."""
+"""A function that returns whether the engine accepts an expression; it reads no row."""
 
 
 CONTROL = "(SELECT a = ('' COLLATE C) FROM (SELECT '' COLLATE NOCASE AS a))"
-"""Binds only if the engine compares texts of two collations, contrary to its documentation."""
+"""An expression that the engine accepts only if it compares texts of two collations.
+
+The engine's documentation says that it refuses such comparisons."""
 
 
 def engine_collations(names: Iterable[str], binds: Binds) -> dict[str, str]:
-    """Return the columns of a DuckDB relation with a collation, by its name among `comparisons`.
+    """Return, for each column of a DuckDB relation with a collation, its name in `comparisons`.
 
-    The engine compares no texts of two collations, so the comparisons that it refuses reveal the
-    collation of a column. Empty for collations that change nothing.
+    The engine refuses to compare texts of two collations, so the comparisons that it refuses reveal
+    the collation of a column. Columns whose collation changes no comparison are left out.
     """
     names = list(names)
-    if binds(CONTROL):  # an engine whose answers are not reliable
+    if binds(CONTROL):  # the engine does not refuse such comparisons, so they reveal nothing
         return dict.fromkeys(names, OTHER)
     if all(binds(_collation_check(names, collation)) for collation in EXACT[:2]):
         return {}
@@ -133,6 +136,6 @@ def _collation(name: str, binds: Binds) -> str:
 
 
 def _collation_check(names: Iterable[str], collation: str) -> str:
-    """Return an expression that binds if no column has another collation than this one."""
+    """Return an expression that the engine accepts if no column has a different collation."""
     texts = (f"CAST({quoting.identifier(name)} AS VARCHAR)" for name in names)
     return " AND ".join(f"{text} = ('' COLLATE {collation})" for text in texts) or "true"

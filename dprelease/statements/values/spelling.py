@@ -1,7 +1,8 @@
-"""Values as texts, and texts as values: the same for a value in whatever type it is stored.
+"""SQL that converts values to texts and texts to values, equally for all stored types.
 
-Every expression here is total. A text is an integer if its number is one, in any spelling: '34',
-'34.0' and '+034' are one number, because an integer becomes a float when a neighbour is missing.
+Every SQL expression of this module is total: no value can make it fail. A text is an integer if its
+number is an integer, in any spelling: '34', '34.0' and '+034' are the same number, because programs
+convert a column of integers to floats once one of its values is missing.
 """
 
 from __future__ import annotations
@@ -13,44 +14,46 @@ from dprelease.statements.values.physical import EXACT_FLOATS, FAMILY_OF, ZONED,
 
 WHOLE_TEXT = r"[\s\v]*[+-]?0*[0-9]{1,38}(\.0*)?[\s\v]*"
 NUMBER_TEXT = r"(?i)[\s\v]*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)[\s\v]*"
-"""With all characters that readers of numbers skip as white space; the engine's own class lacks a
-tab."""
+"""The pattern of numbers, with all white space that parsers of numbers skip.
+
+The engine's own class of white space lacks the vertical tab."""
 
 FRACTION_TEXT = r"[\s\v]*[+-]?[0-9]*\.[0-9]*[1-9][0-9]*[\s\v]*"
-"""Texts that are not integers, although their float may be one; as decimals they are not,
-either."""
+"""The pattern of texts with a fraction, which are no integers although their float may be one.
+
+As decimals they are no integers, either."""
 
 BEYOND_HUGE = 2.0**127
 """The smallest float that is too large for 128-bit integers."""
 
 WORDS_FOR_DAYS = r"(?i)[\s\v]*([+-]?infinity|epoch)[\s\v]*"
-"""Texts that the engine accepts as a timestamp in any format, and reads as 1900-01-01."""
+"""The words that the engine accepts as a timestamp in any format, and reads as 1900-01-01."""
 
 _DAY = r"(?i)\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = r"[ t][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?\s?"
 _FAR = r"(z|[+-][0-9]{2}(:?[0-9]{2})?)"
 ISO_TEXT = rf"{_DAY}({_TIME}{_FAR}?)?\s*"
-"""The part of ISO 8601 that all programs agree on: date, time, and offset from UTC."""
+"""The pattern of the part of ISO 8601 that all programs share: date, time, offset from UTC."""
 
 FAR_TEXT = rf"{_DAY}{_TIME}{_FAR}\s*"
-"""Those with an offset."""
+"""The pattern of ISO 8601 texts with an offset from UTC."""
 
 UTC = "UTC"
 
 DIGITS = {"Y": 4, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "y": 2, "j": 3}
-"""Digits of the parts of a format that are integers of a fixed length."""
+"""The number of digits of each part of a format that is an integer of a fixed length."""
 
 FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
 MIDNIGHT = " 00:00:00"
 
 
 def matches(text: str, regex: str) -> str:
-    """Return the condition that a pattern matches a whole text."""
+    """Return the SQL condition that a pattern matches a whole text."""
     return f"regexp_full_match({text}, {quoting.text(regex)})"
 
 
 def text_of(source: str, stored: str) -> str:
-    """Return the text of a stored value; NULL where it is missing.
+    """Return SQL of the text of a stored value, which is NULL where the value is missing.
 
     Integral floats and decimals are spelled as integers, timestamps at midnight as dates.
     """
@@ -66,7 +69,7 @@ def text_of(source: str, stored: str) -> str:
             rest = rf"regexp_replace({rest}, '^(-?)[.]', '\1' || '0.')"
             return f"CASE WHEN {source} = trunc({source}) THEN {integer_text} ELSE {rest} END"
         case "days":
-            return f"CAST({calendar_day(source)} AS VARCHAR)"
+            return f"CAST({valid_date_sql(source)} AS VARCHAR)"
         case "instants":
             text = f"CAST({instant(source, stored)} AS VARCHAR)"
             at_midnight = f"ends_with({text}, {quoting.text(MIDNIGHT)})"
@@ -75,7 +78,7 @@ def text_of(source: str, stored: str) -> str:
 
 
 def _float_text(source: str, stored: str) -> str:
-    value = as_double(source, stored)
+    value = double_sql(source, stored)
     kinds = (f"TRY_CAST({value} AS BIGINT)", f"TRY_CAST({value} AS HUGEINT)", value)
     texts = ", ".join(f"CAST({kind} AS VARCHAR)" for kind in kinds)
     return (
@@ -84,20 +87,21 @@ def _float_text(source: str, stored: str) -> str:
     )
 
 
-def as_double(source: str, stored: str) -> str:
-    """Return a float as a DOUBLE."""
+def double_sql(source: str, stored: str) -> str:
+    """Return SQL of a float as a DOUBLE."""
     return source if stored == "DOUBLE" else f"CAST({source} AS DOUBLE)"
 
 
-def number_of_float(source: str, stored: str) -> str:
-    """Return the number of a float as a DOUBLE: for 32 bits, the shortest that is stored so.
+def number_of_float_sql(source: str, stored: str) -> str:
+    """Return SQL of the number that a float stands for, as a DOUBLE.
 
-    As a DOUBLE, the 32-bit float of 0.7 is 0.699999988079071. Short decimals are tried first,
-    because writing the float as a text takes ten times as long.
+    A 32-bit float stands for the shortest decimal number that is stored as this float: the cast of
+    0.7 to a DOUBLE would be 0.699999988079071. The SQL tries short decimals first, because
+    converting the float to a text takes ten times as long.
     """
     if stored == "DOUBLE":
         return source
-    value = as_double(source, stored)
+    value = double_sql(source, stored)
     arms = [f"WHEN abs({value}) < {EXACT_FLOATS[stored]} AND {value} = trunc({value}) THEN {value}"]
     for power in (10, 100, 1000, 10_000):
         near = f"round({value} * {power}) / {power}"
@@ -106,18 +110,16 @@ def number_of_float(source: str, stored: str) -> str:
     return f"CASE {' '.join(arms)} ELSE TRY_CAST(CAST({source} AS VARCHAR) AS DOUBLE) END"
 
 
-def whole_of_text(text: str) -> str:
-    """Return the integer of a text as a HUGEINT, exactly."""
+def integer_of_text_sql(text: str) -> str:
+    """Return SQL of the exact integer of a text, as a HUGEINT."""
     return f"CASE {_whole_arms(text)} {_truth_arms(text)} END"
 
 
 def _whole_arms(text: str) -> str:
-    # The cast of the text is exact where its double is not: two ids stay two.
+    # The cast of the text is exact where its double is not, so that two ids remain different.
     exact, value = f"TRY_CAST(trim({text}) AS HUGEINT)", f"TRY_CAST(trim({text}) AS DOUBLE)"
     is_whole = f"abs({value}) < {BEYOND_HUGE!r} AND {value} = trunc({value})"
-    integer_text = (
-        f"coalesce({exact}, TRY_CAST({value} AS HUGEINT))"  # 0e9999999999 is no integer's text
-    )
+    integer_text = f"coalesce({exact}, TRY_CAST({value} AS HUGEINT))"  # 0e9999999999 is no HUGEINT
     return (
         f"WHEN {matches(text, WHOLE_TEXT)} THEN {exact} "
         f"WHEN {matches(text, FRACTION_TEXT)} THEN NULL "
@@ -125,8 +127,8 @@ def _whole_arms(text: str) -> str:
     )
 
 
-def number_of_text(text: str) -> str:
-    """Return the number of a text as a DOUBLE."""
+def number_of_text_sql(text: str) -> str:
+    """Return SQL of the number of a text, as a DOUBLE."""
     return (
         f"CASE WHEN {matches(text, NUMBER_TEXT)} THEN TRY_CAST(trim({text}) AS DOUBLE) "
         f"{_truth_arms(text)} END"
@@ -134,13 +136,13 @@ def number_of_text(text: str) -> str:
 
 
 def _truth_arms(text: str) -> str:
-    """Return stored booleans as numbers, for booleans that became texts."""
+    """Return the CASE branches that convert the texts of booleans to the numbers 1 and 0."""
     truth = f"lower(trim({text}))"
     return f"WHEN {truth} = 'true' THEN 1 WHEN {truth} = 'false' THEN 0"
 
 
-def truth_of_text(text: str) -> str:
-    """Return the boolean of a text."""
+def boolean_of_text_sql(text: str) -> str:
+    """Return SQL of the boolean of a text."""
     truth, value = f"lower(trim({text}))", f"TRY_CAST(trim({text}) AS DOUBLE)"
     return (
         f"CASE WHEN {truth} IN ('true', 't', '1') THEN TRUE "
@@ -150,10 +152,10 @@ def truth_of_text(text: str) -> str:
     )
 
 
-def instant_of_text(text: str, layout: str, zone: str = UTC) -> str:
-    """Return the TIMESTAMP of a text: in the declared format, otherwise by ISO 8601.
+def timestamp_of_text_sql(text: str, layout: str, zone: str = UTC) -> str:
+    """Return SQL of the TIMESTAMP of a text in the declared format, or otherwise in ISO 8601.
 
-    It is local; a text with an offset from UTC is converted to the time of the zone.
+    The timestamp is in local time: a text with an offset from UTC is converted to the time zone.
     """
     width = _digits(layout)
     if width is not None:
@@ -162,7 +164,7 @@ def instant_of_text(text: str, layout: str, zone: str = UTC) -> str:
         f"CASE WHEN NOT {matches(text, WORDS_FOR_DAYS)} "
         f"THEN try_strptime({text}, {quoting.text(layout)}) END"
     )
-    if is_other_order(layout):
+    if misreads_iso_dates(layout):
         return declared
     trimmed = f"trim({text})"
     iso = f"WHEN {matches(text, ISO_TEXT)} THEN {instant(trimmed, 'TIMESTAMPTZ')}"
@@ -171,53 +173,54 @@ def instant_of_text(text: str, layout: str, zone: str = UTC) -> str:
     return f"coalesce({declared}, CASE {iso} END)"
 
 
-def is_other_order(layout: str) -> bool:
-    """Return whether a format misreads ISO 8601 dates as others, because its month comes last."""
+def misreads_iso_dates(layout: str) -> bool:
+    """Return whether a format misreads ISO 8601 dates, because its month comes after the day."""
     return layout.startswith("%Y-%d")
 
 
-def says_numbers(layout: str, beyond: int = 0) -> bool:
-    """Return whether a format reads integers, some above `beyond`: 20241231 in %Y%m%d."""
+def reads_integers(layout: str, beyond: int = 0) -> bool:
+    """Return whether a format's texts are integers, some above `beyond`: 20241231 in %Y%m%d."""
     width = _digits(layout)
     return width is not None and 10**width > beyond
 
 
-def loses_numbers(layout: str) -> bool:
-    """Return whether texts of a format may lose digits as numbers: 10.2020 becomes 10.202."""
+def loses_digits(layout: str) -> bool:
+    """Return whether texts of a format may lose digits if stored as numbers: 10.2020 as 10.202."""
     number = re.sub("%[YmdHIMSfyj]", "0", layout)
-    return not says_numbers(layout) and re.fullmatch(NUMBER_TEXT, number, re.ASCII) is not None
+    return not reads_integers(layout) and re.fullmatch(NUMBER_TEXT, number, re.ASCII) is not None
 
 
 def _digits(layout: str) -> int | None:
-    """Return the number of digits of a format that consists of digits alone."""
+    """Return the length of a format's texts if they consist of digits alone; None otherwise."""
     if not re.fullmatch(f"(%[{''.join(DIGITS)}])+", layout):
         return None
     return sum(DIGITS[part] for part in layout[1::2])
 
 
 def _pad_zeros(text: str, width: int) -> str:
-    """Return the digits of an integer with the leading zeros that a number has lost."""
+    """Return SQL of an integer's digits with the leading zeros that a stored number has lost."""
     number = f"CASE {_whole_arms(text)} END"
     inside = f"{number} BETWEEN 0 AND {10**width - 1}"
     return f"CASE WHEN {inside} THEN lpad(CAST({number} AS VARCHAR), {width}, '0') ELSE {text} END"
 
 
-def calendar_day(day: str) -> str:
-    """Return a DATE of the years 1 to 9999; NULL outside."""
+def valid_date_sql(day: str) -> str:
+    """Return SQL of a DATE in the years 1 to 9999, which is NULL outside of these years."""
     return f"CASE WHEN {day} BETWEEN DATE '{FIRST_DAY}' AND DATE '{LAST_DAY}' THEN {day} END"
 
 
 def instant(source: str, stored: str, zone: str = UTC) -> str:
-    """Return a TIMESTAMP within the years 1 to 9999; NULL outside, where casts can fail.
+    """Return SQL of a TIMESTAMP in the years 1 to 9999, which is NULL outside of these years.
 
-    A timestamp with an offset from UTC is converted to the local time of the zone.
+    Outside of these years casts can fail. A timestamp with an offset from UTC is converted to the
+    local time of the time zone.
     """
     first, last = f"{FIRST_DAY} 00:00:00", f"{LAST_DAY} 23:59:59.999999"
     if stored in ZONED or stored == "TIMESTAMPTZ":
         wide = _whole_microseconds(source, stored, "TIMESTAMPTZ")
         inside = f"{wide} BETWEEN TIMESTAMPTZ '{first}+00' AND TIMESTAMPTZ '{last}+00'"
         local = f"{wide} AT TIME ZONE {quoting.text(zone)}"
-        if zone != UTC:  # hours away, it may be in another year
+        if zone != UTC:  # the local time may lie in another year
             inside += f" AND {local} BETWEEN TIMESTAMP '{first}' AND TIMESTAMP '{last}'"
         return f"CASE WHEN {inside} THEN {local} END"
     wide = _whole_microseconds(source, stored, "TIMESTAMP")
@@ -226,11 +229,11 @@ def instant(source: str, stored: str, zone: str = UTC) -> str:
 
 
 def _whole_microseconds(source: str, stored: str, kind: str) -> str:
-    """Return an instant without its nanoseconds, as texts and objects lose theirs: never later."""
-    if stored == ZONED_MS:  # in a session whose own zone is UTC
+    """Return SQL of a timestamp, rounded down to microseconds, as texts and objects are."""
+    if stored == ZONED_MS:  # the session's own time zone is UTC
         source = f"TRY_CAST({source} AS TIMESTAMP)"
     near = f"TRY_CAST({source} AS {kind})"
     if "_NS" not in stored:
         return near
-    later = f"TRY_CAST({near} AS {kind}_NS) > {source}"  # the engine rounds to the nearest one
+    later = f"TRY_CAST({near} AS {kind}_NS) > {source}"  # the cast rounds to the nearest
     return f"CASE WHEN {later} THEN {near} - INTERVAL 1 MICROSECOND ELSE {near} END"

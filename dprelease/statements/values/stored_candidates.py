@@ -1,8 +1,8 @@
-"""Stored numbers that the counting code, instead of the engine, converts to candidates.
+"""Describe stored numbers that the counting code, instead of the engine, converts to candidates.
 
-Clamping a number takes the engine as long as everything else that it does with its row, and
-rounding takes as long again. The descriptions here give the same integers as `lattice_steps`, to
-the bit; columns that would need more than these descriptions are left to the engine.
+The engine needs as much time to clamp a number as for all other work on the row, and as much again
+to round it. The descriptions of this module give exactly the same integers as `lattice_steps`. The
+engine converts the columns that these descriptions do not cover.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ from dataclasses import dataclass
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
 from dprelease.schema.number_bounds import Lattice
-from dprelease.statements.layers import typed_column
+from dprelease.statements.layers import typed_column_sql
 from dprelease.statements.values.lattice_steps import (
     EXACT,
-    float_ends,
+    clamp_floats,
+    clamp_integers,
     is_whole,
-    stay_inside,
-    whole_ends,
+    stays_within,
 )
 from dprelease.statements.values.physical import SMALL_INTEGERS, base_type
 
 WIDEST = 2**62
-"""Sums and differences of two smaller numbers fit 64 bits."""
+"""The number below which sums and differences of two numbers fit into 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClampedIntegers:
-    """Integers of at most 64 bits, `sql`, that are steps once they are clamped to two ends.
+    """Integers of at most 64 bits that become steps when they are clamped to two ends.
 
-    `first`: the step of the first candidate. All are below 2^62 in size.
+    `sql` selects the integers, which are clamped to `least` and `most`. `first` is the step of the
+    first candidate. All of these numbers have absolute values below 2^62.
     """
 
     sql: str
@@ -42,10 +43,11 @@ class ClampedIntegers:
 
 @dataclass(frozen=True, slots=True)
 class RoundedFloats:
-    """Floats, `sql`, that are steps once they are clamped, scaled and rounded half away from zero.
+    """Floats that become steps when they are clamped, scaled and rounded half away from zero.
 
-    Clamped floats are multiplied by `times`, or divided by `over`. `first`: the step of the first
-    candidate. Steps are at most 2^53 in size. NULL may appear as any float, also NaN.
+    `sql` selects the floats. Floats clamped to `least` and `most` are multiplied by `times`, or
+    divided by `over`. `first` is the step of the first candidate. The absolute values of steps are
+    at most 2^53. A NULL may appear as any float, including NaN.
     """
 
     sql: str
@@ -59,7 +61,10 @@ class RoundedFloats:
 def stored_candidates(
     aggregate: Aggregate, columns: Mapping[str, Column], physical: Mapping[str, str]
 ) -> ClampedIntegers | RoundedFloats | None:
-    """Return values to be converted to candidates when they are counted; None for others."""
+    """Return the stored values that the counting code converts to an aggregate's candidates.
+
+    Returns None if the engine must convert the values.
+    """
     name, lattice = aggregate.column or "", aggregate.lattice
     column = columns[name]
     if lattice is None or not isinstance(column, IntegerColumn | NumberColumn):
@@ -67,13 +72,16 @@ def stored_candidates(
     # candidates are not consecutive steps
     if aggregate.candidates != lattice.upper - lattice.lower + 1:
         return None
-    return as_stored(typed_column(name), lattice, column, physical[name])
+    return as_stored(typed_column_sql(name), lattice, column, physical[name])
 
 
 def as_stored(
     value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, physical: str
 ) -> ClampedIntegers | RoundedFloats | None:
-    """Return a typed value to be converted to steps when it is counted; None for the engine's."""
+    """Return the description of a typed value that the counting code converts to steps.
+
+    Returns None if the engine must convert the value.
+    """
     if column.null_value is not None:
         return None
     if is_whole(column, lattice.step, physical):
@@ -84,10 +92,11 @@ def as_stored(
 def _clamped_candidate(
     value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, kind: str
 ) -> ClampedIntegers | None:
-    is_float = isinstance(column, NumberColumn) and kind == "BIGINT"  # once it is typed
+    # a BIGINT becomes a DOUBLE when a number column is typed
+    is_float = isinstance(column, NumberColumn) and kind == "BIGINT"
     if kind not in SMALL_INTEGERS or is_float or lattice.step != 1:
         return None
-    least, most = whole_ends(column, lattice.lower, lattice.upper, 1)
+    least, most = clamp_integers(column, lattice.lower, lattice.upper, 1)
     if max(map(abs, (least, most, lattice.lower))) >= WIDEST:
         return None
     wide = "BIGINT" if kind in {"BIGINT", "UINTEGER"} else "INTEGER"
@@ -96,8 +105,8 @@ def _clamped_candidate(
 
 def _rounded_candidate(value: str, lattice: Lattice, column: NumberColumn) -> RoundedFloats | None:
     low, high, step = lattice.lower, lattice.upper, lattice.step
-    ends = float_ends(column)
-    if max(abs(low), abs(high)) > EXACT or not stay_inside(ends, low, high, step):
+    ends = clamp_floats(column)
+    if max(abs(low), abs(high)) > EXACT or not stays_within(ends, low, high, step):
         return None
     sql = f"CAST({value} AS DOUBLE)"
     if step.numerator == 1:

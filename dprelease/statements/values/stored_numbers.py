@@ -1,8 +1,9 @@
-"""Categories that are stored as integers, and found as such, without converting rows to texts.
+"""Find values of categories that are stored as integers, without converting rows to texts.
 
-A declared value is found by its meaning (`categories`), so 7 and 07 are the number 7. If every
-declared value that is a number consists of digits alone, a stored number is one of them if and only
-if they are equal as numbers; two with the same meaning are refused wherever numbers are stored.
+A declared value is found by its meaning (`categories`), so 7 and 07 both mean the number 7. If
+every declared value that is a number consists of digits alone, then a stored number means a
+declared value if and only if the two are equal as numbers. Stored numbers are refused if two
+declared values have the same meaning.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from dprelease.statements.values.categories import CACHED, FEW, IS_NUMBER
 from dprelease.statements.values.physical import SMALL_INTEGERS, base_type
 
 DIGITS = "-?[0-9]{1,18}"
-"""Integers that fit 64 bits."""
+"""The pattern of integers that fit into 64 bits."""
 
 IS_DIGITS = re.compile(DIGITS, re.ASCII)
 
 
 def found_as_numbers(query: Query, physical: Mapping[str, str]) -> frozenset[str]:
-    """Return the keys whose stored numbers can be found so, and that nothing else reads."""
+    """Return the keys that can be found by stored numbers, and that nothing else reads."""
     # Only keys of categories are converted to texts: an integer key may have very many values.
     keys = {key.column: key for key in (query.finest or query.keys).keys}
     return frozenset(
@@ -34,21 +35,24 @@ def found_as_numbers(query: Query, physical: Mapping[str, str]) -> frozenset[str
     )
 
 
-def run_position(values: tuple[str, ...], number: str) -> str | None:
-    """Return SQL of the position of a stored number; None if it must be looked up in a table."""
-    run = _run(values)
+def run_position_sql(values: tuple[str, ...], number: str) -> str | None:
+    """Return SQL of the position of a stored number among consecutive declared numbers.
+
+    Returns None if the number must be looked up in a table.
+    """
+    run = _consecutive_range(values)
     if run is None:
         return None
     least, most, first = run
     inside = f"{number} BETWEEN {quoting.integer(least)} AND {quoting.integer(most)}"
-    # Cast first: the difference of two TINYINT may not be a TINYINT.
+    # Cast before subtracting: the difference of two TINYINT numbers may not fit a TINYINT.
     return (
         f"CASE WHEN {inside} THEN CAST({number} AS BIGINT) - {quoting.integer(least - first)} END"
     )
 
 
-def table_of_numbers(table: str) -> str:
-    """Return the relation of a table of values in which each that is a number is that number."""
+def number_table_sql(table: str) -> str:
+    """Return SQL of a relation that has the numbers of a table's values instead of the texts."""
     number = "TRY_CAST(value AS BIGINT)"
     has_digits = f"regexp_full_match(value, '{DIGITS}')"
     return f"(SELECT {number} AS value, code FROM {table} WHERE {has_digits})"
@@ -62,10 +66,10 @@ def _are_digits(values: tuple[str, ...]) -> bool:
 
 
 @lru_cache(CACHED)
-def _run(values: tuple[str, ...]) -> tuple[int, int, int] | None:
-    """Return the minimum and maximum of consecutive numbers, and the position of the first.
+def _consecutive_range(values: tuple[str, ...]) -> tuple[int, int, int] | None:
+    """Return the minimum and maximum of consecutive numbers, and the position of the first one.
 
-    None if other values are between them, or a number is missing.
+    Returns None if other values are between the numbers, or if a number is missing.
     """
     places = [i for i, value in enumerate(values) if IS_DIGITS.fullmatch(value)]
     if not places:

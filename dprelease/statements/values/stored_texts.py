@@ -1,4 +1,4 @@
-"""Categories that are stored as texts, and compared as they are."""
+"""Find the categories whose stored texts are compared directly with the declared values."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dprelease.statements.values.physical import base_type
 
 
 def found_as_texts(query: Query, physical: Mapping[str, str]) -> frozenset[str]:
-    """Return the keys whose stored texts are compared as they are, and that nothing else reads.
+    """Return the keys whose stored texts are compared directly, and that nothing else reads.
 
-    An empty text needs no special treatment as missing where missing values are not replaced: it is
-    not a declared value, like any other undeclared text.
+    Empty texts need no special treatment if missing values are not replaced: an empty text is then
+    an undeclared text like any other.
     """
     keys = {key.column: key for key in (query.finest or query.keys).keys}
     return frozenset(
@@ -30,7 +30,7 @@ def found_as_texts(query: Query, physical: Mapping[str, str]) -> frozenset[str]:
 
 
 def _are_plain(name: str, query: Query) -> bool:
-    """Return whether a stored text means itself, unless it is empty."""
+    """Return whether every stored text, unless it is empty, means the declared value it equals."""
     column, source = query.table.columns[name], quoting.identifier(name)
     if not isinstance(column, CategoryColumn):
         return False

@@ -1,7 +1,8 @@
-"""Convert numbers as people write them to the one form that is parsed.
+"""SQL that converts numbers with declared separators to the plain form that is parsed.
 
-Their separators are declared, never inferred: '1.234' is one number with a decimal point, and
-another with points between thousands. A text with a point that is neither is not a number.
+The separators are declared, never inferred: '1.234' is one number if the point is the decimal
+separator, and another number if points separate thousands. If the point is neither, a text with a
+point is not a number.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from dprelease.statements.values.spelling import matches
 NO_NUMBER = "'?'"
 
 
-def plain_number(text: str, decimal: str, thousands: str | None, own_points: bool) -> str:
-    """Return a text with its number, if it has the declared form, converted to the plain form.
+def plain_number_sql(text: str, decimal: str, thousands: str | None, own_points: bool) -> str:
+    """Return SQL of a text in which a number of the declared form is converted to the plain form.
 
-    `own_points`: numbers in the plain form occur as well, as JSON's own do.
+    `own_points` says that numbers in the plain form occur as well, as unquoted numbers in JSON do.
     """
     between = _class(thousands)
     shape = form(decimal, thousands)
@@ -29,14 +30,13 @@ def plain_number(text: str, decimal: str, thousands: str | None, own_points: boo
         digits = f"replace({digits}, {quoting.text(decimal)}, '.')"
     rest = text
     if decimal != "." and not own_points:
-        # Not NULL: whoever may see the data must learn that it is unreadable, not that it is
-        # missing.
+        # Not NULL: the data owner must learn that the text is unreadable, not that it is missing.
         rest = f"CASE WHEN contains({text}, '.') THEN {NO_NUMBER} ELSE {text} END"
     return f"CASE WHEN {matches(text, shape)} THEN {digits} ELSE {rest} END"
 
 
 def form(decimal: str, thousands: str | None) -> str:
-    """Return the pattern of a complete number with these separators."""
+    """Return the pattern of a complete number with the declared separators."""
     between = _class(thousands)
     grouped = rf"[0-9]{{1,3}}({between}[0-9]{{2,3}})*{between}[0-9]{{3}}|" if between else ""
     digits = rf"({grouped}[0-9]*)({re.escape(decimal)}[0-9]*)?"
@@ -44,7 +44,7 @@ def form(decimal: str, thousands: str | None) -> str:
 
 
 def _class(thousands: str | None) -> str:
-    """Return a pattern of the separators between thousands."""
+    """Return the pattern of the characters that may separate thousands."""
     if thousands is None:
         return ""
     return f"[{SPACES}]" if thousands == " " else f"[{re.escape(thousands)}]"

@@ -22,11 +22,11 @@ from dprelease.exact.spark.executors.task_rows import Link, from_ipc_bytes, to_i
 from dprelease.exact.spark.executors.tasks import Batches, Public, Reading, redact_failures
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query import quoting
-from dprelease.statements.bounding import windows
+from dprelease.statements.bounding import limited_rows_sql
 from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import KEPT
 from dprelease.statements.layers import JOINED, SOURCE
-from dprelease.statements.rows_of_ids import Columns, CompiledRows
+from dprelease.statements.rows_of_ids import CompiledRows, TableColumns
 
 SPREAD = "bucket int, kind int, content binary"
 CODED = 2
@@ -115,12 +115,12 @@ class TableTask:
     values: tuple[str, ...]
     rows: str
     sql: str
-    columns: Columns | None = None
+    columns: TableColumns | None = None
     key_tables: tuple[KeyTable, ...] = ()
 
     def by_windows(self, *, text: bool) -> str:
         """Return the selected rows as a SELECT with window functions, for the engine."""
-        return windows(self.rows, self.unit, self.values, self.cells, text=text)
+        return limited_rows_sql(self.rows, self.unit, self.values, self.cells, text=text)
 
 
 @dataclass(frozen=True)
