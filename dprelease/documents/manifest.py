@@ -211,7 +211,7 @@ def measurement(column: PlannedColumn) -> MeasurementRecord:
 
 def _derivation_text(column: PlannedColumn) -> str:
     sensitivity = column.measurement.sensitivity
-    each = column.measurement.aggregate.each(column.query.unit.max_rows_per_group)
+    each = column.measurement.aggregate.contribution_text(column.query.unit.max_rows_per_group)
     moves = " or ".join(
         f"{move.cells} cell{'s' * (move.cells > 1)} by {move.shift} steps"
         for move in sensitivity.moves

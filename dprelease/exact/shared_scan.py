@@ -20,7 +20,7 @@ from dprelease.exact.results.true_table import (
 from dprelease.exact.results.vectors import MOST_ROWS
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query
-from dprelease.query.scans.scan_planning import Part, Scan, parts_of, scans
+from dprelease.query.scans.scan_planning import Part, Scan, query_parts, scans
 from dprelease.statements.scan import JointTable
 
 Scanned = list[tuple[JointTable, dict[object, Integers]]]
@@ -50,7 +50,7 @@ class ScannedTables:
         """Return the true table of a query; raises as `read` and `scan`."""
         if self._expected.pop(query.name, None) is not query:
             return self._read(query)
-        parts = parts_of(query)
+        parts = query_parts(query)
         if not any(part.name in self._scans or part.name in self._found for part in parts):
             return self._read(query)
         vectors: dict[str, VectorBlock] = {}

@@ -26,7 +26,7 @@ from dprelease.exports.sdmx.structures import (
     is_coded,
     structures_of,
 )
-from dprelease.query.post import leaves_empty
+from dprelease.query.post import suppresses_cells
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +62,7 @@ class _CubeRows:
         self._cube = cube
         told = next(one for one in release.central.files if one.name == cube.table.file)
         words = told.post_processing
-        self._may_be_empty = {v.name: leaves_empty(words.get(v.name, ())) for v in cube.values}
+        self._may_be_empty = {v.name: suppresses_cells(words.get(v.name, ())) for v in cube.values}
         self._attributes = list(cube.attribute_columns)
         self._last = {value.name: self._constant_fields(value) for value in cube.values}
         self._key_texts = [_texts_of_key(key) for key in cube.table.keys]

@@ -1,1 +1,1 @@
-"""Queries: aggregates with proven limits over public or private keys."""
+"""Queries: aggregates with proven sensitivities, grouped by public or private keys."""

@@ -1,4 +1,4 @@
-"""Turn the declared columns of one query into measurements, shared where they are equal.
+"""Turn the declared columns of one query into measurements; equal measurements are shared.
 
 Each aggregate keyword of a column determines its measurements.
 
@@ -31,13 +31,16 @@ from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.release import PRIVATE_KEYS, PrivateKeysSpec
 
-Way = Callable[[DeclaredColumns, DeclaredColumn], ColumnParts | None]
+ColumnParser = Callable[[DeclaredColumns, DeclaredColumn], ColumnParts | None]
 
 
 @cache
-def ways() -> dict[str, Way]:
-    """Return how each keyword becomes measurements, from all files that define any."""
-    by_word: dict[str, Way] = {}
+def keyword_functions() -> dict[str, ColumnParser]:
+    """Return, for each aggregate keyword, the function that turns a column into measurements.
+
+    The functions come from `BY_WORD` in all files that define it.
+    """
+    by_word: dict[str, ColumnParser] = {}
     for folder in (aggregates, forms):
         for file in pkgutil.iter_modules(folder.__path__):
             module = importlib.import_module(f"{folder.__name__}.{file.name}")
@@ -45,8 +48,8 @@ def ways() -> dict[str, Way]:
     return by_word
 
 
-def parts_of(columns: DeclaredColumns, name: str, spec: ColumnSpec) -> ColumnParts | None:
-    """Return a column's form and its aggregates; None if it is refused."""
+def column_parts(columns: DeclaredColumns, name: str, spec: ColumnSpec) -> ColumnParts | None:
+    """Return a column's form and its aggregates; None if the column is refused."""
     declared = DeclaredColumn.of(name, spec)
     if not (declared.column == "*" and WORDS[declared.kind].of_rows):
         for column in declared.columns:
@@ -54,14 +57,14 @@ def parts_of(columns: DeclaredColumns, name: str, spec: ColumnSpec) -> ColumnPar
                 unknown = unknown_column(columns.table, column)
                 columns.refuse("DP-QUERY-001", "columns", name, declared.kind, **unknown)
                 return None
-    return ways()[declared.kind](columns, declared)
+    return keyword_functions()[declared.kind](columns, declared)
 
 
 LARGEST_BASE = 2**61
-"""Maximum base in steps: noised values saturate at twice as many."""
+"""Maximum base of rounding and of codes, in steps: noised values saturate at twice this number."""
 
 CHOICES = ("exponential", "permute_and_flip")
-"""Mechanisms that select among candidates; all other measurements get noise."""
+"""The mechanisms that select among candidates; all other mechanisms add noise."""
 
 COUNT = ColumnSpec.model_validate({"count": "*"})
 
@@ -75,16 +78,16 @@ class AnswerCollector:
     cells: int
     declared: DeclaredColumns
     finest: tuple[int, int] | None = None
-    """In a family: the number of its finest cells, and the most of them that lie in one cell."""
+    """In a family: the number of finest cells, and the largest number of them in one cell."""
     exact: Mapping[str, str] = field(default_factory=dict)
-    """Columns whose true values are published, and how; see `Measurement.exact`."""
+    """The columns whose true values are published, and why (see `Measurement.exact`)."""
     measurements: list[Measurement] = field(default_factory=list)
     columns: list[OutputColumn] = field(default_factory=list)
     _shared: dict[object, int] = field(default_factory=dict)
 
     def add(self, name: str, spec: ColumnSpec) -> None:
-        """Add one declared column; refuse it if it can't be measured."""
-        computed = parts_of(self.declared, name, spec)
+        """Add one declared column, or an error if the column can't be measured."""
+        computed = column_parts(self.declared, name, spec)
         if computed is None or any(
             self._refuse_column(name, spec, part) for _, part in computed.parts
         ):
@@ -94,7 +97,7 @@ class AnswerCollector:
             self._measurement(name, spec, f"{name}.{label}" if label else name, aggregate)
             for label, aggregate in computed.parts
         ]
-        post = self._post(name, spec, form, measurements[0])
+        post = self._post_processing(name, spec, form, measurements[0])
         if form.apart and len(measurements) > 1:
             for rank, measurement in enumerate(measurements, 1):
                 self.columns.append(OutputColumn(f"{name}_{rank}", form, (measurement,), ""))
@@ -106,8 +109,8 @@ class AnswerCollector:
     def add_keys(self, spec: PrivateKeysSpec) -> None:
         """Add the selection of private keys.
 
-        A noised number of privacy units also answers a column that counts them, without further
-        noise.
+        If the selection adds noise to the number of privacy units, a column that counts privacy
+        units publishes the same noised number.
         """
         unit = self.declared.table.unit.id
         aggregate: Aggregate = Partitions()
@@ -137,9 +140,9 @@ class AnswerCollector:
     def _measurement(
         self, asked_by: str, spec: ColumnSpec, name: str, aggregate: Aggregate
     ) -> Measurement:
-        """Return the vector; an existing one if it is equal and has the same noise.
+        """Return the measurement of an aggregate: an equal existing one, or a new one.
 
-        A column with its own share or accuracy has its own noise.
+        A column that declares its own share of the budget, or an accuracy, shares no measurement.
         """
         mechanism = self._mechanism(spec, aggregate)
         own = any(x is not None for x in (spec.epsilon, spec.rho, spec.margin_wanted))
@@ -153,7 +156,7 @@ class AnswerCollector:
             if weight != known.weight:
                 known = replace(known, weight=weight)
                 self.measurements[place] = known
-                self.columns = [_using(column, known) for column in self.columns]
+                self.columns = [_with_measurement(column, known) for column in self.columns]
             return known
         self.measurements.append(
             Measurement(
@@ -207,7 +210,7 @@ class AnswerCollector:
             return MechanismSpec(name=AUTO)
         return declared or self.default
 
-    def _post(
+    def _post_processing(
         self, name: str, spec: ColumnSpec, form: Form, measurement: Measurement
     ) -> PostProcessing:
         for key in ("round_to", "bottom_code", "top_code") if form.on_lattice else ():
@@ -227,6 +230,6 @@ class AnswerCollector:
         return aggregate.unit(self.declared.table.columns)
 
 
-def _using(column: OutputColumn, measurement: Measurement) -> OutputColumn:
+def _with_measurement(column: OutputColumn, measurement: Measurement) -> OutputColumn:
     parts = tuple(measurement if part.name == measurement.name else part for part in column.parts)
     return replace(column, parts=parts)

@@ -1,4 +1,4 @@
-"""The declared columns of one query, with what the table declares about them."""
+"""The declared columns of one query, together with the declarations of the table's columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dprelease.schema.number_bounds import Lattice
 from dprelease.schema.table import Table
 
 Part = tuple[str, Aggregate]
-"""Suffix of a measurement's name, if any, and its aggregate."""
+"""The suffix of a measurement's name, which may be empty, and the measurement's aggregate."""
 
 Found = TypeVar("Found")
 
@@ -39,21 +39,21 @@ class DeclaredColumn:
 
     @property
     def column(self) -> str:
-        """Return the first column that is named."""
+        """The first column of the table that the declared column names."""
         return self.columns[0]
 
     @property
     def has_own_noise(self) -> bool:
-        """Return whether it has its own mechanism or share."""
+        """Whether the column declares its own mechanism or its own share of the budget."""
         own = (self.spec.mechanism, self.spec.epsilon, self.spec.rho)
         return any(x is not None for x in own)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnParts:
-    """The result for a declared column: its form, and the aggregates that it is computed from.
+    """The form of a declared column, and the aggregates from which the column is computed.
 
-    `at`: the fraction of values below, for a quantile that is read from a tree.
+    `at` is the fraction of values below the quantile, for a quantile that is read from a tree.
     """
 
     form: Form
@@ -63,7 +63,7 @@ class ColumnParts:
 
 @dataclass
 class DeclaredColumns:
-    """The columns of one query over one table; columns without a bounded meaning are refused."""
+    """The columns of one query over one table; columns without bounds or values are refused."""
 
     table: Table
     refuse: Callable[..., None]
@@ -72,11 +72,11 @@ class DeclaredColumns:
 
     @property
     def all_declared(self) -> list[DeclaredColumn]:
-        """Return all declared columns of the query."""
+        """Return all declared columns of the query, in declared order."""
         return [DeclaredColumn.of(name, spec) for name, spec in self.specs.items()]
 
     def once(self, find: Callable[[DeclaredColumns], Found]) -> Found:
-        """Return a function's result for all columns of the query, computed once."""
+        """Return the result of a function of all columns, which is computed only once."""
         if find not in self._known:
             self._known[find] = find(self)
         return cast("Found", self._known[find])
@@ -89,7 +89,7 @@ class DeclaredColumns:
         self.refuse(code, "columns", declared.name, declared.kind, **named)
 
     def lattice(self, declared: DeclaredColumn, column: str = "") -> Lattice | None:
-        """Return the steps of a number with bounds; None if it is refused."""
+        """Return the steps of a numeric column with bounds; None if the column is refused."""
         name = column or declared.column
         values = self.table.columns[name]
         if not isinstance(values, IntegerColumn | NumberColumn):
@@ -101,7 +101,7 @@ class DeclaredColumns:
         return values.lattice
 
     def values(self, declared: DeclaredColumn) -> int | None:
-        """Return the number of declared values of a column; None if it is refused."""
+        """Return the number of declared values of a column; None if the column is refused."""
         column = declared.column
         key = key_of(column, self.table.columns[column])
         if not isinstance(key, Key) or column == self.table.unit.id:

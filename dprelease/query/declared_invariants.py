@@ -1,8 +1,8 @@
 """Invariants: totals of consistent tables that are published exactly, outside the guarantee.
 
-A declared invariant names a table of a family at a level. Every table above it, with some of its
-keys at its level or a higher one, is a sum of its cells. So it is known exactly too, and is
-measured without noise and without privacy cost.
+A declared invariant names a table of a family at a level. Every coarser table, with some of the
+same keys at the same level or a higher one, is a sum of the cells of the invariant. So such a table
+is known exactly as well, and is published without noise and without privacy cost.
 
 **What remains of the guarantee.** Let M be the noised measurements and I(x) the invariants of the
 rows x. If x and x' are neighbours and I(x) = I(x'), the release (M, I) has the same bound for them
@@ -31,37 +31,37 @@ from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.consistent import InvariantSpec
 
 ACKNOWLEDGED = "invariants are published exactly"
-"""The required text of `acknowledge`, word by word."""
+"""The exact text that `acknowledge` must have."""
 
 Refuse = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table of a family: its level, 0 for the whole, and its keys without areas."""
+    """A table of a family: its level of areas, 0 for the whole area, and its other keys."""
 
     level: int
     keys: frozenset[str]
 
     def follows_from(self, other: _Table) -> bool:
-        """Return whether its cells are sums of those of another table."""
+        """Return whether the cells of this table are sums of cells of another table."""
         return self.level <= other.level and self.keys <= other.keys
 
 
 def exactly_published(family: QuerySpec, keys: Sequence[str]) -> Mapping[str, str]:
-    """Return which columns of one table are published exactly; empty if all have noise.
+    """Return the columns of one table that are published exactly; empty if all get noise.
 
     Parameters
     ----------
     family
-        The query that the table belongs to.
+        The query to which the table belongs.
     keys
-        Keys of the table, the level of areas first if it has one.
+        The keys of the table; the level of areas comes first if there is one.
 
     Returns
     -------
     Mapping
-        By column, "declared" for an invariant, "implied" for a sum of one.
+        For each such column, "declared" for an invariant, or "implied" for a sum of an invariant.
     """
     if family.consistent is None or not family.consistent.invariants:
         return {}
@@ -71,13 +71,13 @@ def exactly_published(family: QuerySpec, keys: Sequence[str]) -> Mapping[str, st
         declared = _invariant_table(family, spec)
         if declared is None or not table.follows_from(declared):
             continue
-        for column in _columns(family, spec):
+        for column in _invariant_columns(family, spec):
             found[column] = DECLARED if table == declared else found.get(column, IMPLIED)
     return found
 
 
 def refuse_invariants(family: QuerySpec, neighbours: Neighbours, refuse: Refuse) -> None:
-    """Refuse invariants that are not acknowledged, leave no guarantee, or are impossible."""
+    """Add errors for invariants that are not acknowledged, leave no guarantee, or don't exist."""
     consistency = family.consistent
     if consistency is None or (not consistency.invariants and consistency.acknowledge is None):
         return
@@ -90,13 +90,13 @@ def refuse_invariants(family: QuerySpec, neighbours: Neighbours, refuse: Refuse)
         refuse("DP-CONSIST-003", "consistent", where, words=ACKNOWLEDGED)
     if neighbours is not Neighbours.REPLACE:
         refuse("DP-CONSIST-006", "consistent", "invariants", neighbours=neighbours.value)
-    for place, reason in _impossible(family):
+    for place, reason in _impossible_invariants(family):
         key = ".".join(part for part in place if isinstance(part, str))
         refuse("DP-CONSIST-013", "consistent", *place, key=key, reason=reason)
 
 
-def _impossible(family: QuerySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield places and reasons of impossible invariants."""
+def _impossible_invariants(family: QuerySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield the key path of each impossible invariant, and the reason."""
     invariants = () if family.consistent is None else family.consistent.invariants
     tables = [_table(family, keys) for keys in family.keys_of_tables]
     open_columns = set(family.columns)
@@ -114,13 +114,13 @@ def _impossible(family: QuerySpec) -> Iterator[tuple[tuple[str | int, ...], str]
             names = ", ".join(family.columns)
             yield ("invariants", i, "column"), f"'{spec.column}' is not one of the columns {names}"
         if declared is not None and all(one.follows_from(declared) for one in tables):
-            open_columns -= {*_columns(family, spec)}
+            open_columns -= {*_invariant_columns(family, spec)}
     for column in family.columns:
         if column not in open_columns:
             yield ("invariants",), f"nothing of '{column}' would be left that noise protects"
 
 
-def _columns(family: QuerySpec, spec: InvariantSpec) -> Sequence[str]:
+def _invariant_columns(family: QuerySpec, spec: InvariantSpec) -> Sequence[str]:
     return [*family.columns] if spec.column is None else [spec.column]
 
 
@@ -134,7 +134,7 @@ def _invariant_table(family: QuerySpec, spec: InvariantSpec) -> _Table | None:
 
 
 def _table(family: QuerySpec, keys: Sequence[str]) -> _Table:
-    """Return a table by its keys."""
+    """Return the table of a family that has these keys."""
     areas = [key for key in keys if key in family.hierarchy]
     level = 1 + family.hierarchy.index(areas[0]) if areas else 0
     return _Table(level, frozenset(keys) - {*areas})

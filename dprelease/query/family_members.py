@@ -1,4 +1,4 @@
-"""Several declared queries whose tables are consistent: what they share, and who declares a key."""
+"""The queries of one family of consistent tables: what all of them must declare equally."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from dprelease.errors import DpReleaseError, Place, QueryError
 from dprelease.schema.release import QuerySpec, ReleaseSpec
 from dprelease.schema.release_parts.shares import ShareSpec
 
-ALIKE = {
+SHARED_FIELDS = {
     "source": "from", "join": "join", "derive": "derive", "where": "where",
     "hierarchy": "hierarchy", "columns": "columns", "consistent": "consistent",
     "private_keys": "private_keys",
 }  # fmt: skip
-"""What all queries of a family must declare equally, by name in the model: only keys differ."""
+"""The fields that all queries of a family must declare equally, with their names in YAML.
+
+Only the keys of the queries may differ."""
 
 NOT_PUBLIC = "its keys are not public"
 
@@ -32,7 +34,7 @@ class FamilyQueries:
 
     @cached_property
     def combined_query(self) -> QuerySpec:
-        """Return one query for the family, with the tables of each query."""
+        """One query for the whole family, with the tables of all its queries."""
         members = [self.spec.queries[name] for name in self.queries]
         if len(members) == 1:
             return members[0]
@@ -46,21 +48,24 @@ class FamilyQueries:
         changed = {**none, "marginals": tables(None), "marginals_at": at_levels}
         return members[0].model_copy(update=changed)
 
-    def placer(self, place: Placer) -> Placer:
-        """Return places of the family's errors: in the query that declares a key, or the first."""
+    def error_locator(self, place: Placer) -> Placer:
+        """Return a function that locates an error of the combined query in the release file.
+
+        The error is located in the query that declares the key concerned, or in the first query.
+        """
 
         def of_keys(*keys: str | int) -> Place:
             query = self.queries[0]
             column = self._column_at(keys) if len(self.queries) > 1 else None
             if column is not None:
-                query = next(name for name in self.queries if column in self._keys(name))
+                query = next(name for name in self.queries if column in self._declared_keys(name))
                 keys = self.spec.queries[query].place_of_key(column)
             return place("queries", query, *keys)
 
         return of_keys
 
     def _column_at(self, keys: tuple[str | int, ...]) -> str | None:
-        """Return the key of a table that a place of the combined query names, if it names one."""
+        """Return the key column at a key path of the combined query; None at any other path."""
         match keys:
             case ("marginals", int(table), int(place)):
                 return self.combined_query.marginals[table][place]
@@ -68,11 +73,14 @@ class FamilyQueries:
                 return self.combined_query.marginals_at[level][table][place]
         return None
 
-    def _keys(self, query: str) -> set[str]:
+    def _declared_keys(self, query: str) -> set[str]:
         return {key for keys in self.spec.queries[query].attribute_sets for key in keys}
 
-    def problems(self, place: Placer) -> Iterator[DpReleaseError]:
-        """Yield why the queries can't be one family; `place` gives places of the release file."""
+    def family_errors(self, place: Placer) -> Iterator[DpReleaseError]:
+        """Yield an error for each reason why the queries can't be one family.
+
+        `place` returns the position of a key path in the release file.
+        """
         first, *others = self.queries
         for query in self.queries:
             spec = self.spec.queries[query]
@@ -81,19 +89,19 @@ class FamilyQueries:
                 yield QueryError(
                     "DP-QUERY-013", place=spot, query=query, step="consistent", problem=NOT_PUBLIC
                 )
-            for key, reason in self._of_one(query):
+            for key, reason in self._single_query_problems(query):
                 yield self._family_error(query, place("queries", query, key), reason)
         for query in others:
-            for key, reason in self._unlike(query, first):
+            for key, reason in self._difference_problems(query, first):
                 yield self._family_error(query, place("queries", query, key), reason)
-        yield from self._twice(place)
+        yield from self._duplicate_table_errors(place)
 
     def _family_error(self, query: str, place: Place, reason: str) -> DpReleaseError:
         return QueryError(
             "DP-CONSIST-030", place=place, query=query, family=self.family, reason=reason
         )
 
-    def _of_one(self, query: str) -> Iterator[tuple[str, str]]:
+    def _single_query_problems(self, query: str) -> Iterator[tuple[str, str]]:
         spec = self.spec.queries[query]
         if spec.family is None:
             if len(self.queries) > 1:
@@ -109,14 +117,14 @@ class FamilyQueries:
         if spec.share != ShareSpec() and len(self.queries) > 1:
             yield "share", "its tables share one part of the budget, by their weights"
 
-    def _unlike(self, query: str, first: str) -> Iterator[tuple[str, str]]:
+    def _difference_problems(self, query: str, first: str) -> Iterator[tuple[str, str]]:
         one, other = self.spec.queries[query], self.spec.queries[first]
-        for name, key in ALIKE.items():
+        for name, key in SHARED_FIELDS.items():
             if getattr(one, name) != getattr(other, name):
                 yield key, f"its `{key}` is not that of '{first}'"
 
-    def _twice(self, place: Placer) -> Iterator[DpReleaseError]:
-        """Yield tables that two of the queries declare: each may be measured only once."""
+    def _duplicate_table_errors(self, place: Placer) -> Iterator[DpReleaseError]:
+        """Yield an error for each table that two queries declare, which would be charged twice."""
         seen: dict[tuple[str | None, frozenset[str]], str] = {}
         reported: set[tuple[str, frozenset[str]]] = set()
         for query in self.queries:
@@ -128,12 +136,12 @@ class FamilyQueries:
                         continue
                     reported.add((query, frozenset(keys)))
                     reason = f"its table by [{', '.join(keys)}] is one of '{other}' already"
-                    spot = place("queries", query, *_place_of_table(spec, level, i))
+                    spot = place("queries", query, *_table_key_path(spec, level, i))
                     yield self._family_error(query, spot, reason)
 
 
-def _place_of_table(spec: QuerySpec, level: str | None, number: int) -> tuple[str | int, ...]:
-    """Return the place of one of the tables at a level, below the query."""
+def _table_key_path(spec: QuerySpec, level: str | None, number: int) -> tuple[str | int, ...]:
+    """Return the key path, below the query, of one of the tables at a level."""
     if level in spec.marginals_at:
         return "marginals_at", str(level), number
     return ("marginals", number) if spec.marginals else ("family",)

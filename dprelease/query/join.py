@@ -1,4 +1,4 @@
-"""Joins of a query: which rows are combined, and why all guarantees still hold.
+"""Joins of a query: which rows are combined, and why the privacy guarantee still holds.
 
 A public table is joined from the left by a key that is unique in it, so every row of the queried
 table stays exactly one row of the same privacy unit. A table about the same people is joined by the
@@ -22,15 +22,16 @@ COMPARED = {
     "boolean": "truth values",
     "date": "dates",
 }
-"""Types that can be keys of a join, and how their values are compared."""
+"""The column types that can be join keys, and the type as which their values are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
     """A resolved join.
 
-    `on`: own columns, and the equal columns of the joined table. `columns`: the columns of the
-    joined table that the query can name. `by_unit`: the joined table is about the same people.
+    `on` has pairs of columns that must be equal: a column of the queried table, and a column of the
+    joined table. `columns` are the columns of the joined table that the query can name. `by_unit`
+    says that the joined table is about the same people.
     """
 
     declared: Declared
@@ -40,7 +41,7 @@ class Join:
     by_unit: bool
 
     def words(self, table: str) -> str:
-        """Return what is joined, for the manifest."""
+        """Return the description of the join, for the manifest."""
         name = self.declared.table.name
         if self.by_unit:
             return (
@@ -54,14 +55,19 @@ class Join:
         )
 
 
-def seen_columns(right: Mapping[str, Column], on: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """Return the visible columns of a joined table: all but keys named like the query's own key."""
+def visible_columns(
+    right: Mapping[str, Column], on: tuple[tuple[str, str], ...]
+) -> tuple[str, ...]:
+    """Return the columns of a joined table that a query can name.
+
+    These are all columns, except join keys that have the same name in both tables.
+    """
     same = {name for left, name in on if left == name}
     return tuple(name for name in right if name not in same)
 
 
 def compared_as(column: Column) -> str | None:
-    """Return the type as which a key's values are compared; None if they can't be.
+    """Return the type as which the values of a join key are compared; None if none is possible.
 
     Floats are not compared: two different integers may be the same float.
     """

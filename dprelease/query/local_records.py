@@ -1,8 +1,8 @@
-"""Records that are published one by one: columns, values and sensitivities.
+"""Records that are published one by one (`mode: local`): columns, values and sensitivities.
 
-In the local model, neighbours differ in the content of one record. The number of records is public,
-and their order is random. So nothing in a record may decide whether it is published: there is no
-predicate, and a record without a declared value gets a declared one.
+In the local model, neighbouring tables differ in the content of one record. The number of records
+is public, and their order is random. So nothing in a record may decide whether the record is
+published: there is no predicate, and a declared value replaces a missing or undeclared value.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ MOST_VALUES = 2**20
 
 @dataclass(frozen=True, slots=True)
 class RecordColumn:
-    """One column to publish: numbers in steps, or public values.
+    """One published column of records: numbers in steps, or public values.
 
-    `key`: the public values; None for numbers. `measurement`: numbers low..high in steps, or the
-    positions 0..n-1 of the values, and how far one record can move them.
+    `key` has the public values, or is None for numbers. The published integers are the numbers
+    `low`..`high` in steps, or the positions 0..n-1 of the public values. `measurement` says how far
+    one record can change them.
     """
 
     measurement: Measurement
@@ -52,35 +53,35 @@ class RecordColumn:
 
     @property
     def name(self) -> str:
-        """Return the name, in the table and in the published file."""
+        """The name of the column, in the source and in the published file."""
         return self.measurement.name
 
     @property
     def values(self) -> int:
-        """Return the number of values that a record can have."""
+        """The number of values that a record can have in this column."""
         return self.high - self.low + 1
 
     @property
     def is_response(self) -> bool:
-        """Return whether a randomized response is published, instead of a number with noise."""
+        """Whether a randomized response is published, instead of a number with noise."""
         return self.measurement.mechanism.name == RESPONSE
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records of one table; `query` has their columns as measurements, for plan and ledger."""
+    """The records of one table; `query` has their columns as measurements, for plan and ledger."""
 
     query: Query
     columns: tuple[RecordColumn, ...]
 
     @property
     def name(self) -> str:
-        """Return the name of the published records."""
+        """The name of the published records."""
         return self.query.name
 
     @property
     def declared(self) -> Declared:
-        """Return the table."""
+        """The declared table that holds the records."""
         return self.query.declared
 
 
@@ -90,7 +91,7 @@ def resolve_records(declaration: Declaration) -> tuple[Records, ...]:
     Raises
     ------
     QueryError, Findings
-        DP-LOCAL-001 to 006 and DP-QUERY-001, all errors together.
+        DP-LOCAL-001 to 006 and DP-QUERY-001; all errors are raised together.
     """
     errors: list[DpReleaseError] = []
     if declaration.spec.budget.neighbours is not Neighbours.REPLACE:
@@ -119,7 +120,7 @@ class _Resolver:
             if name not in table.columns:
                 self._refuse("DP-QUERY-001", "columns", name, **unknown_column(table, name))
                 continue
-            column = self._column(name, table.columns[name], spec)
+            column = self._record_column(name, table.columns[name], spec)
             if column is not None:
                 columns.append(column)
         query = Query(
@@ -138,19 +139,21 @@ class _Resolver:
         place = self.declaration.place("records", self.name, *keys)
         self.errors.append(QueryError(code, place=place, **fields))
 
-    def _column(self, name: str, column: Column, spec: RecordColumnSpec) -> RecordColumn | None:
+    def _record_column(
+        self, name: str, column: Column, spec: RecordColumnSpec
+    ) -> RecordColumn | None:
         keys = ("columns", name)
         open_keys = _dropping_options(column)
-        noise = spec.mechanism or _default(column, self.declaration.spec.mechanism)
+        noise = spec.mechanism or _default_mechanism(column, self.declaration.spec.mechanism)
         resolved: RecordColumn | str
         read = self.declared.table.columns[column.cut] if isinstance(column, CutColumn) else column
         if expression_of(read) is not None:
             self._refuse("DP-LOCAL-004", *keys, column=name, reason="it is computed from others")
             return None
         if isinstance(column, IntegerColumn | NumberColumn):
-            resolved = _number(name, column, noise, spec)
+            resolved = _number_column(name, column, noise, spec)
         else:
-            resolved = _value(name, column, noise, spec)
+            resolved = _value_column(name, column, noise, spec)
         if isinstance(resolved, str):
             self._refuse("DP-LOCAL-004", *keys, column=name, reason=resolved)
             return None
@@ -169,34 +172,34 @@ class _Resolver:
         return resolved
 
 
-def _default(column: Column, default: MechanismSpec) -> MechanismSpec:
-    """Return the release's mechanism for numbers, randomized response for everything else."""
+def _default_mechanism(column: Column, default: MechanismSpec) -> MechanismSpec:
+    """Return a column's default mechanism: the release's for numbers, else randomized response."""
     numbers = isinstance(column, IntegerColumn | NumberColumn)
     return default if numbers else MechanismSpec(name=RESPONSE)
 
 
 def _dropping_options(column: Column) -> list[str]:
-    """Return the keys by which a column would drop records."""
+    """Return the YAML keys of a column whose settings would drop records."""
     names = (
         ["`nulls`", "`others`"] if isinstance(column, CategoryColumn | CutColumn) else ["`nulls`"]
     )
     return [name for name in names if getattr(column, name.strip("`"), DROP) == DROP]
 
 
-def _number(
+def _number_column(
     name: str, column: IntegerColumn | NumberColumn, noise: MechanismSpec, spec: RecordColumnSpec
 ) -> RecordColumn | str:
     lattice = column.lattice
     if lattice is None:
         return "it has no bounds"
     aggregate = Sum.of(name, lattice)
-    # Randomized response moves a value to any other: the distance between them does not matter.
+    # Randomized response may replace a value by any other, so distances do not matter.
     shift = 1 if noise.name == RESPONSE else max(1, lattice.upper - lattice.lower)
     measurement = _measurement(name, aggregate, shift, column.unit or "", noise, spec)
     return RecordColumn(measurement, lattice.lower, lattice.upper)
 
 
-def _value(
+def _value_column(
     name: str, column: Column, noise: MechanismSpec, spec: RecordColumnSpec
 ) -> RecordColumn | str:
     if not isinstance(column, BooleanColumn | CategoryColumn | CutColumn | DateColumn):

@@ -1,4 +1,4 @@
-"""What a query measures, and the columns that it publishes."""
+"""The measurements of a query, and the published columns that are computed from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DECLARED, IMPLIED = "declared", "implied"
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One noisy vector of integers, one for each cell; several columns may be computed from it."""
+    """A vector of one noisy integer for each cell, from which several columns may be computed."""
 
     name: str
     aggregate: Aggregate
@@ -27,45 +27,46 @@ class Measurement:
     mechanism: MechanismSpec
     weight: Fraction
     asked_by: str
-    """The declared column that it is charged for."""
+    """The declared column for which the measurement is charged."""
     confidence: Fraction | None = None
-    """Confidence of the declared margin of error."""
+    """The confidence level of the declared margin of error."""
     wanted: Fraction | None = None
-    """Declared margin of error, in the column's unit."""
+    """The declared margin of error, in the column's unit."""
     own: str = ""
-    """The column, if its noise must not be shared."""
+    """The name of the column, if other columns must not share its noise; otherwise empty."""
     of_family: bool = False
-    """Whether it belongs to consistent tables, and is weighted by its variance."""
+    """Whether the measurement belongs to consistent tables, and is weighted by its variance."""
     exact: str = ""
-    """How its true values are published, outside the guarantee: `DECLARED` as an invariant, or
-    `IMPLIED`, as sums of one. Empty if noise is added, as for nearly all."""
+    """Why the true values are published, outside the guarantee; empty if noise is added.
+
+    `DECLARED` marks an invariant, and `IMPLIED` sums of an invariant."""
 
     finds_keys: bool = False
-    """Whether it selects private keys; a column may have the same name elsewhere."""
+    """Whether the measurement selects private keys; its name does not tell."""
 
     @property
     def step(self) -> Fraction:
-        """Return the step, in the column's unit."""
+        """The step of the values, in the column's unit."""
         return self.aggregate.step
 
     @property
     def error_step(self) -> Fraction:
-        """Return one step of the mechanism's error, in `error_unit`."""
+        """The size of one step of the mechanism's error, in `error_unit`."""
         return self.aggregate.error_step
 
     @property
     def error_unit(self) -> str:
-        """Return the unit of errors: the column's own, or rows for selections."""
+        """The unit of errors: the column's unit, or rows for selections."""
         return self.aggregate.error_unit or self.unit
 
     @property
     def is_vector(self) -> bool:
-        """Return whether noise is added to true numbers."""
+        """Whether noise is added to true numbers."""
         return self.aggregate.is_vector
 
     @property
     def is_choice(self) -> bool:
-        """Return whether the number of occurrences of each candidate in a cell is what counts."""
+        """Whether a candidate is selected in each cell, by how often each candidate occurs."""
         return self.aggregate.is_choice
 
 
@@ -78,22 +79,23 @@ class Form(ABC):
     __slots__ = ()
 
     on_lattice: ClassVar[bool] = True
-    """Whether published values are multiples of the first part's step; otherwise fractions or
-    labels."""
+    """Whether published values are multiples of the first part's step.
+
+    Otherwise the published values are fractions or labels."""
 
     apart: ClassVar[bool] = False
-    """Whether each of several parts becomes a column."""
+    """Whether each of several parts becomes a separate column."""
 
     @abstractmethod
     def formula(self, column: OutputColumn) -> str:
-        """Return how a column is computed from the measurements, in words."""
+        """Return the formula by which a column is computed from the measurements, as text."""
 
     def unit(self, units: Sequence[str]) -> str:
         """Return the unit of the published values, from the units of the parts."""
         return units[0]
 
     def largest_shift(self, column: OutputColumn) -> int:
-        """Return how far one privacy unit moves any total behind a column, in steps."""
+        """Return how far one privacy unit can change a total of a column's formula, in steps."""
         return max(part.sensitivity.largest_shift for part in column.parts)
 
 
@@ -101,7 +103,8 @@ class Form(ABC):
 class OutputColumn:
     """One column of the published table.
 
-    `parts`: the measurements that it is computed from, in the order that its form expects.
+    `parts` are the measurements from which the column is computed, in the order that its form
+    expects.
     """
 
     name: str
@@ -109,27 +112,27 @@ class OutputColumn:
     parts: tuple[Measurement, ...]
     unit: str
     margin: Fraction | None = None
-    """Confidence of the margin of error that is published with it."""
+    """The confidence level of the margin of error that is published with the column, if any."""
     post: PostProcessing = NOTHING
     at: Fraction | None = None
-    """The fraction of values below, for a quantile read from a tree."""
+    """The fraction of values below the quantile, for a quantile that is read from a tree."""
 
     @property
     def step(self) -> Fraction | None:
-        """Return the step of the published values; None for fractions and labels."""
+        """The step of the published values; None for fractions and labels."""
         return self.parts[0].step if self.form.on_lattice else None
 
     @property
     def part_names(self) -> list[str]:
-        """Return the names of the parts, as used in formulas."""
+        """The names of the parts, as used in formulas."""
         return [f"[{part.name}]" for part in self.parts]
 
     @property
     def formula(self) -> str:
-        """Return how it is computed from the measurements, in words."""
+        """The formula by which the column is computed from the measurements, as text."""
         return self.form.formula(self)
 
 
 def read_at(measurement: str, at: Fraction) -> str:
-    """Return the name among noised vectors of a quantile that is read from a tree."""
+    """Return the name of the noised vector with a quantile that is read from a tree."""
     return f"{measurement}@{at}"

@@ -1,4 +1,4 @@
-"""Declared post-processing of noised values, in the column's unit; it reveals nothing new."""
+"""Declared post-processing of noised values, in the column's unit, without privacy cost."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LEFT_EMPTY = "are left empty"
 
 @dataclass(frozen=True, slots=True)
 class PostProcessing:
-    """In this order: small cells are suppressed, negatives become 0, values are rounded, coded.
+    """The steps of post-processing, in the order of the fields; None skips a step.
 
-    `suppress_below`: noised values below it become null; None suppresses nothing. `round_to`: every
-    value becomes the nearest multiple, halves away from zero; None changes nothing. `bottom_code`,
-    `top_code`: values outside are published as these, and `labels` marks them. `flag_above`: flags
-    cells whose expected error exceeds this fraction of the noised value.
+    Noised values below `suppress_below` become null. With `non_negative`, negative values become 0.
+    Every value is rounded to the nearest multiple of `round_to`, halves away from zero. Values
+    below `bottom_code` or above `top_code` are replaced by these numbers, and `labels` marks them.
+    `flag_above` flags cells whose expected error exceeds this fraction of the noised value.
     """
 
     suppress_below: Fraction | None = None
@@ -53,8 +53,8 @@ class PostProcessing:
             )
 
 
-def leaves_empty(descriptions: Iterable[str]) -> bool:
-    """Return whether a manifest's description of a column says that small values are suppressed."""
+def suppresses_cells(descriptions: Iterable[str]) -> bool:
+    """Return whether the descriptions of a column in a manifest name the suppression step."""
     return any(LEFT_EMPTY in description for description in descriptions)
 
 

@@ -1,4 +1,4 @@
-"""Quote names and literals: the only place that turns text written by people into SQL."""
+"""Quote names and literals: the only module that turns texts of declarations into SQL."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from fractions import Fraction
 
 
 def identifier(name: str) -> str:
-    """Return a quoted identifier; quotes inside are doubled, so nothing can end it early."""
+    """Return a quoted identifier, in which quotes are doubled so that no name can end it early."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def text(value: str) -> str:
-    """Return a text literal; declarations refuse NUL, the only character that it can't hold."""
+    """Return a text literal; declarations refuse NUL, which a literal can't contain."""
     return "'" + value.replace("'", "''") + "'"
 
 
@@ -22,7 +22,7 @@ def day(value: date) -> str:
 
 
 def integer(value: int) -> str:
-    """Return an integer literal; negative ones in parentheses, so that no '--' can arise."""
+    """Return an integer literal, in parentheses if it is negative, so that no '--' can arise."""
     return str(value) if value >= 0 else f"({value})"
 
 

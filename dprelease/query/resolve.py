@@ -1,4 +1,4 @@
-"""Turn a declared release into queries with exact sensitivities; opens no data."""
+"""Turn a declared release into queries with exact sensitivities, without opening the data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ Placer = Callable[..., Place]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One table to publish; `declared` is the source's table, `view` what the query can name."""
+    """One table to publish.
+
+    `declared` is the table of the source, and `view` the table with all columns that the query can
+    name, if it has computed or joined columns.
+    """
 
     name: str
     declared: Declared
@@ -43,25 +47,26 @@ class Query:
     formulas: Formulas = field(default_factory=dict)
     join: Join | None = None
     private: PrivateKeys | None = None
-    """Private keys; `keys` is empty until they have been selected."""
+    """The private keys, if any; `keys` is empty until private keys have been selected."""
     finest: KeySpace | None = None
-    """The finest cells of a family of consistent tables: the last level of areas, and every
-    attribute of any of its tables. Rows without such a cell count in none of the tables,
-    contributions are limited by these cells alone, and each cell of a table is a sum of them. None
-    for a single table."""
+    """The keys of the finest cells of a family of consistent tables; None for a single table.
+
+    The keys are the last level of areas, and every attribute of any table of the family. Rows
+    without a finest cell count in none of the tables, contribution limits apply to the finest
+    cells, and each cell of a table is a sum of finest cells."""
     family: str = ""
-    """The family of tables that it is published with; empty for a table that is one by itself."""
+    """The name of the family of consistent tables; empty for a single table."""
     declared_family: QuerySpec | None = field(default=None, compare=False, repr=False)
-    """The first declared query of the family, whose step is that of all of them."""
+    """The first declared query of the family, whose step all queries of the family share."""
 
     @property
     def cells(self) -> int | None:
-        """Return the number of cells; None if unknown."""
+        """The number of cells; None if private keys have not been selected yet."""
         return None if self.private is not None and not self.keys.keys else self.keys.size
 
     @property
     def key_columns(self) -> list[Key]:
-        """Return the published key columns, with a value for each cell if they were selected."""
+        """The published key columns; selected private keys have one value for each cell."""
         if self.private is None:
             return list(self.keys.keys)
         selected = self.keys.keys or (Key(COMPOSITE, "text", ()),)
@@ -69,12 +74,12 @@ class Query:
 
     @property
     def table(self) -> Table:
-        """Return the queried table, with computed and joined columns."""
+        """The queried table, with computed and joined columns."""
         return self.view or self.declared.table
 
     @property
     def charged_tables(self) -> tuple[Table, ...]:
-        """Return the tables about people that the query reads."""
+        """The tables about people that the query reads, which are charged for it."""
         if self.join is None or not self.join.by_unit:
             return (self.declared.table,)
         return (self.declared.table, self.join.declared.table)
@@ -86,7 +91,7 @@ def resolve(declaration: Declaration) -> tuple[Query, ...]:
     Raises
     ------
     QueryError, Findings
-        All errors of all queries, together.
+        All errors of all queries are raised together.
     """
     queries, errors = resolve_with_findings(declaration)
     raise_all(errors)
@@ -96,7 +101,7 @@ def resolve(declaration: Declaration) -> tuple[Query, ...]:
 def resolve_with_findings(
     declaration: Declaration,
 ) -> tuple[tuple[Query, ...], list[DpReleaseError]]:
-    """Return the queries without errors, and the errors of all others."""
+    """Return the queries without errors, and the errors of all other queries."""
     spec = declaration.spec
     errors: list[DpReleaseError] = []
     queries = []
@@ -105,22 +110,22 @@ def resolve_with_findings(
     families: dict[str, FamilyKeys] = {}
     together = {name: FamilyQueries(spec, name, queries) for name, queries in spec.families.items()}
     for one in together.values():
-        errors += one.problems(declaration.place)
+        errors += one.family_errors(declaration.place)
     family_of = {query: name for name, one in together.items() for query in one.queries}
     for name, query_spec in spec.published_tables.items():
-        place = _placer(declaration, asked_by[name], query_spec)
+        place = _table_error_locator(declaration, asked_by[name], query_spec)
         family = family_of[asked_by[name]]
         before = len(errors)
         view = views.of(declaration.tables[query_spec.source], query_spec, place)
         if view is None or (
             query_spec.consistent is not None and query_spec.private_keys is not None
         ):
-            continue  # the family has been refused already
+            continue  # an error has been reported already
         resolver = _Resolver(view, place, errors)
         if query_spec.consistent is not None:
             if family not in families:
                 neighbours, all_of_it = spec.budget.neighbours, together[family]
-                refuse = _Resolver(view, all_of_it.placer(declaration.place), errors).refuse
+                refuse = _Resolver(view, all_of_it.error_locator(declaration.place), errors).refuse
                 families[family] = family_keys(
                     all_of_it.combined_query, view.declared.table, refuse
                 )
@@ -143,12 +148,12 @@ def resolve_with_findings(
                 limit=spec.limits.max_columns,
             )
         )
-    # Tables of one query, such as its marginals, share its errors.
+    # Each table of a query, such as a marginal, repeats the errors of the query.
     return tuple(queries), list({str(error): error for error in errors}.values())
 
 
-def _placer(declaration: Declaration, query: str, spec: QuerySpec) -> Placer:
-    """Return places in a query for errors in one of its tables."""
+def _table_error_locator(declaration: Declaration, query: str, spec: QuerySpec) -> Placer:
+    """Return a function that locates errors of one table in the query that declares it."""
     written = declaration.spec.queries[query]
 
     def place(*keys: str | int) -> Place:
@@ -156,7 +161,7 @@ def _placer(declaration: Declaration, query: str, spec: QuerySpec) -> Placer:
         if bands is not None and keys == ("derive", bands.key):
             keys = ("histogram", "column")
         elif keys[0] == "group_by" and len(keys) == 2 and isinstance(keys[1], int):
-            known = written.group_by == spec.group_by  # a key may occur twice there
+            known = written.group_by == spec.group_by  # several tables may share a key
             keys = keys if known else written.place_of_key(spec.group_by[keys[1]])
         return declaration.place("queries", query, *keys)
 
@@ -171,9 +176,9 @@ def resolve_one(
     limits: Limits,
     tables: Mapping[str, Declared] | None = None,
 ) -> Query:
-    """Return one query that was not read from a file; raise its errors together.
+    """Return one query that was not read from a file, or raise all its errors together.
 
-    `tables`: those that it may join, by name.
+    `tables` are the tables that the query may join, by name.
     """
     errors: list[DpReleaseError] = []
 
@@ -240,12 +245,12 @@ class _Resolver:
             view=table,
             formulas=self.view.formulas,
             join=self.view.join,
-            private=None if private is None else self._private(query_spec),
+            private=None if private is None else self._private_keys(query_spec),
             finest=None if self.family is None else self.family.finest,
         )
 
     def refuse(self, code: str, *keys: str | int, **fields: Any) -> None:
-        """Add an error at a place of the query."""
+        """Add an error at a key path of the query."""
         self.errors.append(QueryError(code, place=self.place(*keys), **fields))
 
     def _keys(self, spec: QuerySpec) -> list[Key]:
@@ -254,7 +259,7 @@ class _Resolver:
             if column in spec.group_by[:i]:
                 self.refuse("DP-QUERY-008", "group_by", i, column=column)
             elif column not in table.columns:
-                self._unknown(column, "group_by", i)
+                self._add_unknown_column(column, "group_by", i)
             elif column == table.unit.id:
                 reason = "it names the privacy unit"
                 self.refuse("DP-QUERY-002", "group_by", i, column=column, reason=reason)
@@ -267,7 +272,7 @@ class _Resolver:
                     self.refuse("DP-QUERY-002", "group_by", i, column=column, reason=key)
         return keys
 
-    def _private(self, spec: QuerySpec) -> PrivateKeys:
+    def _private_keys(self, spec: QuerySpec) -> PrivateKeys:
         table, columns = self.declared.table, []
         if not spec.group_by:
             reason = "it names no key"
@@ -279,7 +284,7 @@ class _Resolver:
             if column in spec.group_by[:i]:
                 self.refuse("DP-QUERY-008", "group_by", i, column=column)
             elif column not in table.columns:
-                self._unknown(column, "group_by", i)
+                self._add_unknown_column(column, "group_by", i)
             elif kind is None:
                 reason = "it identifies the privacy unit, or most of its values occur only once"
                 self.refuse("DP-QUERY-002", "group_by", i, column=column, reason=reason)
@@ -287,7 +292,7 @@ class _Resolver:
                 columns.append((column, kind))
         return PrivateKeys(tuple(columns))
 
-    def _unknown(self, column: str, *keys: str | int) -> None:
+    def _add_unknown_column(self, column: str, *keys: str | int) -> None:
         table = self.declared.table
         self.refuse("DP-QUERY-001", *keys, **unknown_column(table, column))
 

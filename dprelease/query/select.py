@@ -1,8 +1,8 @@
 """Split one SELECT into bounded aggregates over keys, and computations on noised values.
 
-Aggregates and keys become a declared query, whose answer is a noised table. Everything around them
-(arithmetic on aggregates, HAVING, ORDER BY, LIMIT) is rendered again as a statement over that table
-alone. That is post-processing, and it reads nothing else.
+Aggregates and keys become a declared query, whose result is a noised table. Everything around them
+(arithmetic on aggregates, HAVING, ORDER BY, LIMIT) is rendered again as a statement over the noised
+table alone, which is post-processing.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
 from dprelease.query.expressions.nodes import (
-    CALLS_OVER_ANSWERS,
     MAY_BE_UNDEFINED,
-    OVER_ANSWERS,
-    near,
+    NOISED_FUNCTIONS,
+    NOISED_OPERATORS,
+    stop_text,
 )
-from dprelease.query.expressions.whole import KNOWN, dropped_word, unread
+from dprelease.query.expressions.whole import KNOWN, dropped_word_text, unread_argument_text
 from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.field_types import NAME, RESERVED
 from dprelease.schema.mistakes.suggestions import nearest
@@ -37,22 +37,22 @@ from dprelease.schema.yaml_text.reader import Plain
 LENGTH_LIMIT = 10_000
 DEPTH_LIMIT = 60
 MOST_NODES = 20_000
-"""Maximum parts computed from the noised table, with each alias counted where it is used."""
+"""Maximum number of rendered nodes over the noised table; each use of an alias counts again."""
 
 MOST_LETTERS = 50
-"""Maximum characters of a name derived from a column's; a number can still be appended."""
+"""Maximum length of a name that is derived from a column's, so that a number can be appended."""
 NOISED = "noised"
-"""Name of the noised table in the statement over it."""
+"""The name of the noised table in the statement that reads it."""
 
 WITH_MARGIN = ("", "_moe")
-"""Endings of the names of a noised column and of its margin."""
+"""The endings of the names of a noised column and of its margin of error."""
 
 PLACE = Place(key="sql")
 
 OR_MISSING = "list_filter([TRY({})], lambda number: isfinite(number))[1]"
 """The result of arithmetic, or NULL where it is infinite, not a number, or out of range.
 
-Not a CASE, which would repeat the operand: nested text would double at every level.
+A CASE would repeat the operand, so that the text of nested operations would double at every level.
 """
 
 KINDS: dict[type, str] = {
@@ -61,7 +61,7 @@ KINDS: dict[type, str] = {
     for name in word.sql
     if name in exp.FUNCTION_BY_NAME and name != "COUNT"
 }
-"""Functions of one column, and their aggregate keywords."""
+"""The SQL functions of one column, and their aggregate keywords."""
 
 PARTS: dict[type[exp.Expression], str] = {
     exp.PercentileCont: "expression",
@@ -75,8 +75,8 @@ AGGREGATES = frozenset({exp.Count, *KINDS, *PARTS})
 NEAREST = {"variancepop": "use VARIANCE, of a sample", "stddevpop": "use STDDEV, of a sample"}
 SUGGESTED = tuple(word.sql[0] for word in WORDS.values() if word.sql)
 OTHERS = f"use {', '.join(SUGGESTED[:-1])} or {SUGGESTED[-1]}"
-FUNCTIONS = (*SUGGESTED, *(name.upper() for name in CALLS_OVER_ANSWERS.values()))
-"""Functions to suggest for an unknown name."""
+FUNCTIONS = (*SUGGESTED, *(name.upper() for name in NOISED_FUNCTIONS.values()))
+"""The functions that a message may suggest for an unknown name."""
 
 NAMES_ELSEWHERE = {"size": "COUNT"} | {
     name: word.sql[0]
@@ -84,15 +84,15 @@ NAMES_ELSEWHERE = {"size": "COUNT"} | {
     for name in (kind, word.pandas)
     if word.sql and name
 }
-"""SQL functions by the names of the same aggregates in pandas and in release files."""
+"""The SQL functions of aggregates, by the aggregates' names in pandas and in release files."""
 
 
 @dataclass
 class SelectStatement:
     """A statement split into its parts.
 
-    `columns`: the query's columns, as a release file would declare them. `where` and `group_by` are
-    the query's. `view`: the statement over the noised table, whose columns are those and the keys.
+    `source`, `where`, `group_by` and `columns` declare the query, as a release file would. `view`
+    is the statement over the noised table, which has the columns and the keys of the query.
     """
 
     source: str
@@ -108,7 +108,7 @@ def select(text: str, tables: Mapping[str, Table]) -> SelectStatement:
     Raises
     ------
     QueryError
-        DP-SQL-001 to 006: why it has no bounded meaning, and what works instead.
+        DP-SQL-001 to 006, with the reason why the statement can't be answered, and what can be.
     """
     if len(text) > LENGTH_LIMIT:
         _refuse("DP-SQL-001", problem=f"it is longer than {LENGTH_LIMIT} characters")
@@ -116,17 +116,17 @@ def select(text: str, tables: Mapping[str, Table]) -> SelectStatement:
     try:
         trees = sqlglot.parse(text, read="duckdb")
     except (sqlglot.errors.SqlglotError, RecursionError) as problem:
-        trees, broken = [], f"it can't be parsed as SQL{near(problem)}"
+        trees, broken = [], f"it can't be parsed as SQL{stop_text(problem)}"
     if broken:
         _refuse("DP-SQL-001", problem=broken)
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         _refuse("DP-SQL-001", problem="it is not one SELECT statement")
-    what = unread(trees[0])
+    what = unread_argument_text(trees[0])
     if what is not None:
         _refuse("DP-SQL-002", what=what)
     statement = trees[0].copy()
     selected = _Splitter(trees[0], tables).run()
-    what = dropped_word(statement, text)
+    what = dropped_word_text(statement, text)
     if what is not None:
         _refuse("DP-SQL-002", what=what)
     return selected
@@ -145,9 +145,9 @@ class _Splitter:
         self.found: SelectStatement
 
     def run(self) -> SelectStatement:
-        self._only_known_clauses()
-        source = self._source()
-        self._only_its_own_columns()
+        self._refuse_other_clauses()
+        source = self._source_name()
+        self._unqualify_columns()
         where = self.tree.args.get("where")
         self.found = SelectStatement(
             source, None if where is None else where.this.sql("duckdb"), []
@@ -156,21 +156,21 @@ class _Splitter:
             if item.alias and item.alias in self.aliases:
                 _refuse("DP-SQL-002", what=f"the name {item.alias[:60]} for two columns")
             self.aliases[item.alias_or_name] = item.unalias()
-        self.found.group_by = [self._key(item) for item in self._group_keys()]
+        self.found.group_by = [self._key_name(item) for item in self._group_keys()]
         items = [self._item(item) for item in self.tree.expressions]
         if not self.found.columns:
             _refuse("DP-SQL-005")
-        self.found.view = self._view(items)
-        self._nothing_unknown()
+        self.found.view = self._view_sql(items)
+        self._refuse_unlisted_syntax()
         return self.found
 
-    def _nothing_unknown(self) -> None:
-        """Refuse unlisted syntax; the predicate's own rules check it with better messages."""
+    def _refuse_unlisted_syntax(self) -> None:
+        """Refuse unlisted syntax, except in WHERE, whose rules have better messages."""
         for node in self.tree.walk(prune=lambda node: isinstance(node, exp.Where)):
             if type(node) not in KNOWN:
                 _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
 
-    def _only_known_clauses(self) -> None:
+    def _refuse_other_clauses(self) -> None:
         for node in self.tree.walk(prune=lambda node: isinstance(node, exp.Where)):
             if isinstance(node, exp.Anonymous):
                 unknown = f"The unknown function {node.name[:60].upper()}"
@@ -187,7 +187,7 @@ class _Splitter:
                 what = {(True, False): "a window function", (False, True): "* for all columns"}
                 _refuse("DP-SQL-002", what=what.get(named, "a subquery"))
 
-    def _source(self) -> str:
+    def _source_name(self) -> str:
         clause = self.tree.args.get("from_") or self.tree.args.get("from")
         table = None if clause is None else clause.this
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
@@ -197,8 +197,8 @@ class _Splitter:
             _refuse("DP-SQL-003", name=f"'{name[:60]}'", known=", ".join(self.tables))
         return str(table.name)
 
-    def _only_its_own_columns(self) -> None:
-        """Remove the table's own name from its columns; refuse any other qualifier."""
+    def _unqualify_columns(self) -> None:
+        """Remove the table's name before its columns, and refuse any other qualifier."""
         table = self.tree.find(exp.Table)
         own = "" if table is None else table.alias or table.name
         for column in self.tree.find_all(exp.Column):
@@ -227,11 +227,11 @@ class _Splitter:
         return keys
 
     def _is_alias(self, item: exp.Expression) -> bool:
-        """Return whether a key names a column of the answer; the table's columns come first."""
+        """Return whether a key names a column of the result, and not one of the table."""
         own = self.tables[self.found.source].columns
         return isinstance(item, exp.Column) and item.name in self.aliases and item.name not in own
 
-    def _key(self, item: exp.Expression) -> str:
+    def _key_name(self, item: exp.Expression) -> str:
         if not isinstance(item, exp.Column):
             _refuse("DP-SQL-004", what=item.sql("duckdb")[:60])
         return str(item.name)
@@ -242,28 +242,28 @@ class _Splitter:
         name = item.alias or (body.name if isinstance(body, exp.Column) else "")
         if type(body) in AGGREGATES:
             self._aggregate(body, item.alias)
-        rendered = self._rendered(body)
+        rendered = self._rendered_sql(body)
         return rendered, name or self.names.get(body.sql("duckdb"), "") or body.sql("duckdb")[:60]
 
     def _aggregate(self, node: exp.Expression, function_name: str = "") -> str:
         """Return the noised column that holds an aggregate."""
         text = node.sql("duckdb")
         if text not in self.names:
-            kind, column, spec = self._kind(node)
+            kind, column, spec = self._aggregate_spec(node)
             names = [f"{name}{part}" for name in self.found.columns for part in WITH_MARGIN]
             taken = {same_name(name) for name in (*names, *self.found.group_by, PRIVATE_KEYS)}
             default_name = f"{kind}_{'rows' if column == '*' else column}"
             name = (
                 function_name
                 if _is_valid_column_name(function_name, taken)
-                else _free(default_name, taken)
+                else _unused_name(default_name, taken)
             )
             self.found.columns[name] = {kind: spec}
             self.names[text] = name
         return self.names[text]
 
-    def _kind(self, node: exp.Expression) -> tuple[str, str, Plain]:
-        """Return an aggregate, its column, and its declaration in a release file."""
+    def _aggregate_spec(self, node: exp.Expression) -> tuple[str, str, Plain]:
+        """Return an aggregate's keyword, its column, and its declaration in a release file."""
         inner = node.this
         if inner is None or (isinstance(inner, exp.Distinct) and not isinstance(node, exp.Count)):
             name = node.sql("duckdb")[:60]
@@ -272,19 +272,19 @@ class _Splitter:
             if isinstance(inner, exp.Distinct) and len(inner.expressions) != 1:
                 _refuse("DP-SQL-006", name="DISTINCT of none or several columns", nearest=OTHERS)
             if isinstance(inner, exp.Distinct):
-                column = self._key(inner.expressions[0])
+                column = self._key_name(inner.expressions[0])
                 return "count_distinct", column, column
-            column = "*" if isinstance(inner, exp.Star) else self._key(inner)
+            column = "*" if isinstance(inner, exp.Star) else self._key_name(inner)
             return "count", column, column
-        column = self._key(inner)
+        column = self._key_name(inner)
         if type(node) not in PARTS:
             return KINDS[type(node)], column, column
         part = node.args.get(PARTS[type(node)])
         if not isinstance(part, exp.Literal) or part.is_string:
             _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
-        return "quantile", column, {"of": column, "at": self._number(part.name)}
+        return "quantile", column, {"of": column, "at": self._number_sql(part.name)}
 
-    def _rendered(self, node: exp.Expression) -> str:
+    def _rendered_sql(self, node: exp.Expression) -> str:
         """Render an expression over the noised table, by an allow-list."""
         self.nodes, self.depth = self.nodes + 1, self.depth + 1
         if self.nodes > MOST_NODES or self.depth > DEPTH_LIMIT:
@@ -298,7 +298,7 @@ class _Splitter:
 
     def _one_over(self, node: exp.Expression) -> str:
         if type(node) in AGGREGATES:
-            return _noisy_column(self._aggregate(node))
+            return _noised_column_sql(self._aggregate(node))
         if isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter):
             name = str(node.key)
             nearest = NEAREST.get(name, OTHERS)
@@ -309,21 +309,21 @@ class _Splitter:
         if isinstance(node, exp.Column):
             return self._column_or_alias(node)
         if isinstance(node, exp.Literal):
-            return quoting.text(node.name) if node.is_string else self._number(node.name)
+            return quoting.text(node.name) if node.is_string else self._number_sql(node.name)
         if isinstance(node, exp.Paren | exp.Neg | exp.Not):
             operator = {exp.Paren: "", exp.Neg: "-", exp.Not: "NOT "}[type(node)]
-            return f"({operator}{self._rendered(node.this)})"
-        if type(node) in OVER_ANSWERS:
-            left, right = self._rendered(node.this), self._rendered(node.expression)
-            return f"({left} {OVER_ANSWERS[type(node)]} {right})"
-        if type(node) in CALLS_OVER_ANSWERS:
+            return f"({operator}{self._rendered_sql(node.this)})"
+        if type(node) in NOISED_OPERATORS:
+            left, right = self._rendered_sql(node.this), self._rendered_sql(node.expression)
+            return f"({left} {NOISED_OPERATORS[type(node)]} {right})"
+        if type(node) in NOISED_FUNCTIONS:
             parts = [node.this, *node.expressions]
             parts += [node.args[key] for key in ("decimals", "expression") if node.args.get(key)]
-            arguments = ", ".join(self._rendered(part) for part in parts)
-            return f"{CALLS_OVER_ANSWERS[type(node)]}({arguments})"
+            arguments = ", ".join(self._rendered_sql(part) for part in parts)
+            return f"{NOISED_FUNCTIONS[type(node)]}({arguments})"
         _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
 
-    def _number(self, text: str) -> str:
+    def _number_sql(self, text: str) -> str:
         try:
             exact(text)
         except ValueError:
@@ -333,21 +333,21 @@ class _Splitter:
     def _column_or_alias(self, node: exp.Column) -> str:
         name = str(node.name)
         if name in self.found.group_by:
-            return _noisy_column(name)
+            return _noised_column_sql(name)
         body = self.aliases.get(name)
         if body is not None and not (isinstance(body, exp.Column) and body.name == name):
-            return self._rendered(body)
+            return self._rendered_sql(body)
         _refuse("DP-SQL-004", what=name[:60])
 
-    def _view(self, items: list[tuple[str, str]]) -> str:
+    def _view_sql(self, items: list[tuple[str, str]]) -> str:
         shown = ", ".join(f"{text} AS {quoting.identifier(name)}" for text, name in items)
         parts = [f"SELECT {shown} FROM {NOISED}"]
         having, order, limit = (self.tree.args.get(key) for key in ("having", "order", "limit"))
         if having is not None:
-            parts.append(f"WHERE {self._rendered(having.this)}")
+            parts.append(f"WHERE {self._rendered_sql(having.this)}")
         if order is not None:
             parts.append(
-                "ORDER BY " + ", ".join(self._order_item(item) for item in order.expressions)
+                "ORDER BY " + ", ".join(self._order_item_sql(item) for item in order.expressions)
             )
         if limit is not None:
             count = limit.expression
@@ -356,7 +356,7 @@ class _Splitter:
             parts.append(f"LIMIT {count.name}")
         return " ".join(parts)
 
-    def _order_item(self, item: exp.Expression) -> str:
+    def _order_item_sql(self, item: exp.Expression) -> str:
         body, direction = item.this, ""
         if isinstance(item, exp.Ordered):
             direction = " DESC" if item.args.get("desc") else " ASC"
@@ -367,33 +367,33 @@ class _Splitter:
                 _refuse("DP-SQL-002", what="ORDER BY with a column number that does not exist")
             body = self.tree.expressions[place - 1].unalias()
         body = self.aliases.get(body.name, body) if isinstance(body, exp.Column) else body
-        return self._rendered(body) + direction
+        return self._rendered_sql(body) + direction
 
 
-def _noisy_column(name: str) -> str:
-    """Return a column of the noised table, qualified: the answer may have the same name."""
+def _noised_column_sql(name: str) -> str:
+    """Return SQL of a column of the noised table, qualified because aliases may be the same."""
     return f"{NOISED}.{quoting.identifier(name)}"
 
 
 def _suggest_functions(name: str) -> str:
-    """Return the known functions, the most similar one first."""
+    """Return a text with the known functions, the most similar one first."""
     similar = nearest(name, FUNCTIONS).removeprefix("; did you mean ").strip("'")
     meant = NAMES_ELSEWHERE.get(name.lower(), similar)
     return f"did you mean {meant}: {OTHERS}" if meant else OTHERS
 
 
 def _is_valid_column_name(name: str, taken: Collection[str]) -> bool:
-    """Return whether a file's column may have this name; an answer's may have any."""
+    """Return whether a declared column may have this name; columns of results may have any."""
     is_name = bool(re.fullmatch(NAME, name)) and name.casefold() not in RESERVED
-    return is_name and _is_free(name, taken)
+    return is_name and _is_unused(name, taken)
 
 
-def _is_free(name: str, taken: Collection[str]) -> bool:
+def _is_unused(name: str, taken: Collection[str]) -> bool:
     return all(f"{name}{part}".casefold() not in taken for part in WITH_MARGIN)
 
 
-def _free(new_name: str, taken: Collection[str]) -> str:
-    """Return a name that a file can hold, derived from that of a column, which may be any text."""
+def _unused_name(new_name: str, taken: Collection[str]) -> str:
+    """Return an unused name that a release file may declare, derived from a column's name."""
     name = re.sub("[^A-Za-z0-9_]+", "_", new_name)[:MOST_LETTERS]
     numbered = (f"{name}_{number}" for number in itertools.count(2))
-    return next(free for free in itertools.chain([name], numbered) if _is_free(free, taken))
+    return next(free for free in itertools.chain([name], numbered) if _is_unused(free, taken))

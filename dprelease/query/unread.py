@@ -1,4 +1,4 @@
-"""Find the tables that a release's engine can't read, from declarations alone."""
+"""Find the tables that the engine of a release can't read, from declarations alone."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def unsupported_by_spark(declared: Declared) -> DataError | None:
 
 
 def unread(declaration: Declaration, queries: Sequence[Query]) -> list[DataError]:
-    """Return the errors of tables that queries read, and the declared engine can't.
+    """Return an error for each table that queries read, but that the declared engine can't read.
 
-    A run may pass frames instead.
+    Such a release can still run if the caller passes data frames for these tables.
     """
     engine = declaration.spec.engine
     tables = {query.declared.table.name: query.declared for query in queries}
-    # The Spark driver reads public tables by DuckDB, and sends them to the tasks.
+    # On Spark, the driver reads public tables with DuckDB, and sends them to the tasks.
     joins = [
         query.join.declared
         for query in queries

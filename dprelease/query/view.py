@@ -1,4 +1,4 @@
-"""A table as one query sees it: with computed columns and the columns of a joined table."""
+"""The view of a query: its table with computed columns and the columns of a joined table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from dprelease.errors import DeclarationError, DpReleaseError, Place, QueryError
 from dprelease.query.expressions.computed_order import Placer, check_order, closure, formulas_of
 from dprelease.query.expressions.used_columns import Formulas, unknown_column
-from dprelease.query.join import Join, compared_as, seen_columns
+from dprelease.query.join import Join, compared_as, visible_columns
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
 from dprelease.schema.model import same_name
@@ -20,7 +20,7 @@ from dprelease.schema.table import Table, UnitSpec
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`declared` has every column that the query may name; `base` is the table of the source."""
+    """A table with every column that the query may name (`declared`), and the source's (`base`)."""
 
     declared: Declared
     base: Declared
@@ -29,37 +29,42 @@ class View:
 
 
 class Views:
-    """Makes views of the tables of one release; errors of a table are reported once."""
+    """Creates views of the tables of one release, and reports the errors of each table once."""
 
     def __init__(self, tables: Mapping[str, Declared], errors: list[DpReleaseError]) -> None:
         self.tables, self.errors = tables, errors
         self._formulas: dict[str, Formulas | None] = {}
         private = [table for table in tables.values() if not table.table.public]
-        self._sources = {_source_of(table) for table in private} - {None}
+        self._sources = {_source_location(table) for table in private} - {None}
 
     def of(self, base: Declared, spec: QuerySpec, place: Placer) -> View | None:
-        """Return the table as a query sees it; None if errors were added to `errors`."""
+        """Return the view of a query; None if errors were added to `errors`."""
         before = len(self.errors)
         own = self._own_formulas(base)
         if base.table.public:
             name = base.table.name
             self.errors.append(QueryError("DP-JOIN-005", place=place("from"), table=name))
         columns = dict(base.table.columns)
-        self._add(columns, spec.derive, f"'{base.table.name}'", place, "derive")
+        self._add_columns(columns, spec.derive, f"'{base.table.name}'", place, "derive")
         join = None
         if spec.join is not None:
-            join = self._join(base, columns, spec.join, place)
+            join = self._resolve_join(base, columns, spec.join, place)
         if own is None or len(self.errors) > before or (join is None and spec.join is not None):
             return None
         if join is not None:
             right = join.declared.table.columns
             added = {name: right[name] for name in join.columns}
-            self._add(columns, added, f"'{base.table.name}', or `derive`,", place, "join", "table")
+            self._add_columns(
+                columns, added, f"'{base.table.name}', or `derive`,", place, "join", "table"
+            )
         self._check_cuts(columns, spec.derive, place)
         if len(self.errors) > before:
             return None
         table = base.table.model_copy(
-            update={"columns": columns, "privacy_unit": _bounds(base.table, spec.join)}
+            update={
+                "columns": columns,
+                "privacy_unit": _unit_with_join_limits(base.table, spec.join),
+            }
         )
         view = View(replace(base, table=table), base, own, join)
         view = self._with_formulas(view, spec.derive, place)
@@ -79,7 +84,7 @@ class Views:
             self._formulas[table.name] = formulas if len(self.errors) == before else None
         return self._formulas[table.name]
 
-    def _add(
+    def _add_columns(
         self,
         columns: dict[str, Column],
         added: Mapping[str, Column],
@@ -87,7 +92,7 @@ class Views:
         place: Placer,
         *keys: str,
     ) -> None:
-        """Add columns to `columns`; refuse names that are taken."""
+        """Add the columns `added` to `columns`, or an error for each name that is taken."""
         taken = {same_name(name) for name in columns}
         for name, column in added.items():
             if same_name(name) in taken:
@@ -111,7 +116,7 @@ class Views:
                 self.errors.append(error)
 
     def _with_formulas(self, view: View, names: Iterable[str], place: Placer) -> View:
-        """Return the view with the query's own expressions, once all columns are known."""
+        """Return the view with the query's own expressions, after all columns are known."""
 
         def spot(*keys: str) -> Place:
             return place("derive", *keys)
@@ -127,16 +132,16 @@ class Views:
                 late = [name for name in read if name in view.join.columns]
                 if late:
                     problem = f"{left} is computed from {late[0]}, which only the join would add"
-                    self._uncomparable(left, right, problem, place)
+                    self._add_comparison_error(left, right, problem, place)
         return replace(view, formulas=formulas)
 
-    def _join(
+    def _resolve_join(
         self, base: Declared, columns: Mapping[str, Column], spec: JoinSpec, place: Placer
     ) -> Join | None:
-        """Return the resolved join, or None if errors were added."""
+        """Return the resolved join; None if errors were added to `errors`."""
         right = self.tables.get(spec.table)
-        reason = _unfit(base.table, None if right is None else right.table, spec)
-        if right is not None and right.table.public and _source_of(right) in self._sources:
+        reason = _join_problem(base.table, None if right is None else right.table, spec)
+        if right is not None and right.table.public and _source_location(right) in self._sources:
             reason = "its source is that of a table about people"
         if reason is not None or right is None:
             spot = place("join", "table")
@@ -149,7 +154,7 @@ class Views:
             self._check_pair(columns, base.table, right.table, (left, other), place)
         if formulas is None:
             return None
-        seen = seen_columns(right.table.columns, on)
+        seen = visible_columns(right.table.columns, on)
         return Join(right, formulas, on, seen, spec.on_unit)
 
     def _check_pair(
@@ -160,7 +165,7 @@ class Views:
         pair: tuple[str, str],
         place: Placer,
     ) -> None:
-        """Add to `errors` why two columns can't be compared."""
+        """Add an error for each reason why two columns can't be compared."""
         left, other = pair
         spot = place("join", "on", left)
         kinds = []
@@ -172,18 +177,22 @@ class Views:
             kinds.append(compared_as(known[name]))
         if None in kinds:
             name = left if kinds[0] is None else other
-            self._uncomparable(left, other, f"{name} has a type that can't be a join key", place)
+            self._add_comparison_error(
+                left, other, f"{name} has a type that can't be a join key", place
+            )
         elif kinds[0] != kinds[1]:
-            self._uncomparable(left, other, f"one side is {kinds[0]}, one {kinds[1]}", place)
+            self._add_comparison_error(
+                left, other, f"one side is {kinds[0]}, one {kinds[1]}", place
+            )
 
-    def _uncomparable(self, left: str, right: str, problem: str, place: Placer) -> None:
+    def _add_comparison_error(self, left: str, right: str, problem: str, place: Placer) -> None:
         spot = place("join", "on", left)
         error = QueryError("DP-JOIN-004", place=spot, left=left, right=right, problem=problem)
         self.errors.append(error)
 
 
-def _source_of(declared: Declared) -> tuple[str, str | None] | None:
-    """Return where a declared table's rows are, as far as names show; None for a frame."""
+def _source_location(declared: Declared) -> tuple[str, str | None] | None:
+    """Return the path and the table name of a table's source; None for a data frame."""
     source = declared.table.source
     if source is None or source.frame is not None:
         return None
@@ -192,8 +201,8 @@ def _source_of(declared: Declared) -> tuple[str, str | None] | None:
     return os.path.normpath(declared.folder / source.path), source.table or source.sheet
 
 
-def _unfit(left: Table, right: Table | None, spec: JoinSpec) -> str | None:
-    """Return why two tables can't be joined as declared; None if they can."""
+def _join_problem(left: Table, right: Table | None, spec: JoinSpec) -> str | None:
+    """Return the reason why two tables can't be joined as declared; None if they can be."""
     if right is None:
         return "it is not declared here"
     if right.name == left.name:
@@ -208,8 +217,8 @@ def _unfit(left: Table, right: Table | None, spec: JoinSpec) -> str | None:
     return None if len(kinds) == 1 else "the ids are of different types"
 
 
-def _bounds(table: Table, join: JoinSpec | None) -> UnitSpec:
-    """Return the declared privacy unit, with the limits that a join declares for its rows."""
+def _unit_with_join_limits(table: Table, join: JoinSpec | None) -> UnitSpec:
+    """Return the declared privacy unit, with the contribution limits of the join if any."""
     unit = table.privacy_unit
     if join is None or not join.on_unit:
         return unit

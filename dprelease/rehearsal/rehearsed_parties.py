@@ -58,12 +58,12 @@ from dprelease.system.deferred_signals import temporary_folder
 from dprelease.tables import formats
 from dprelease.tables.field_notes import with_field_notes
 from dprelease.tables.summed_messages import (
-    fits,
-    in_unit,
+    are_exact_sums,
     keys_to_arrow,
     margin_names,
     messages_to_arrow,
     sum_messages,
+    sums_in_unit,
 )
 
 if TYPE_CHECKING:
@@ -336,11 +336,11 @@ def sum_of(folder: Path, query: Query, plan: FederatedPlan) -> pa.Table:
         name = column.name
         share = shares[column.parts[0].name]
         sums = sum_messages(_message_columns(folder, query, share, plan.parties))
-        if not fits(sums):
+        if not are_exact_sums(sums):
             problem = f"the sums of {name} do not fit 64 bits"
             raise BudgetError("DP-FED-003", place=Place(NAME), problem=problem)
         unit = share.measurement.step / share.refined
-        arrays[name] = pa.array(in_unit(sums, unit))
+        arrays[name] = pa.array(sums_in_unit(sums, unit))
         arrays[margins[name]] = pa.array([float(share.margin(plan.parties))] * len(sums))
     return pa.table(arrays)
 

@@ -22,7 +22,7 @@ from dprelease.query.resolve import Query
 from dprelease.rehearsal.truth import MISSING, Truth, below_and_upto, totals
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.tables import formats
-from dprelease.tables.arrays import fractions, key_values, wrap_array
+from dprelease.tables.arrays import float_array, key_values, wrap_array
 from dprelease.tables.key_columns import KeyArrays
 from dprelease.tables.published_columns import published_arrays, published_types
 
@@ -138,7 +138,7 @@ def compare_with_truth(
             published = published.append_column(one.unbounded, loose[one.column].take(positions))
         if one.off:
             off = _rows_off(published.column(one.column), by_name[one.column], truth, cells)
-            published = published.append_column(one.off, fractions(off))
+            published = published.append_column(one.off, float_array(off))
     if columns:
         rows = wrapped_places(np.ascontiguousarray(truth.rows[cells]))
         published = published.append_column(columns[0].rows, rows)

@@ -87,10 +87,12 @@ class _Partial(Compiler):
         parts: list[str] = []
         if self.vectors:
             by_rows = self.query.unit.id is not None
-            sql = self._sums(by_rows=by_rows)
+            sql = self._sums_sql(by_rows=by_rows)
             parts.append(self._part(0, sql, "0::BIGINT", [f"m{j}" for j in range(self._width)]))
         numbers: dict[str, int] = {}
-        profiles = {name: self._number(numbers, p.grouped) for name, p in self._profiles().items()}
+        profiles = {
+            name: self._number(numbers, p.grouped) for name, p in self._profile_statements().items()
+        }
         counted = {
             name: self._number(numbers, self._distinct_values_sql(m))
             for name, m in distinct.items()

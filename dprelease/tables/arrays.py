@@ -1,7 +1,7 @@
-"""Arrow arrays from plain values, without importing pandas.
+"""Create Arrow arrays from plain values, without importing pandas.
 
-For small tables `pyarrow.compute` is not imported either (`Array.take` and `Array.cast` import it),
-because the import takes longer than the work.
+For small tables `pyarrow.compute` is not imported either, because the import takes longer than the
+conversion itself. `Array.take` and `Array.cast` would import it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 WIDEST_STEP = 17
-"""Largest number of digits of a step: 20 more for a 64-bit number fill a 128-bit decimal."""
+"""Maximum number of digits of a step: with a 64-bit integer of 20 digits, 37 digits."""
 
 FEW = 1 << 16
-"""Number of values from which on importing Arrow's compute functions pays off."""
+"""The number of values from which on it pays to import Arrow's compute functions."""
 
 AT_ONCE = 1 << 16
-"""Number of texts that are Python objects at a time."""
+"""Number of texts that are converted from Python objects at a time."""
 
 COMPUTE = "pyarrow.compute"
-"""Their module; once loaded it is used for few values as well."""
+"""The module of Arrow's compute functions; once loaded, it is used for few values as well."""
 
 
 def key_values(key: Key) -> pa.Array:
@@ -41,7 +41,7 @@ def key_values(key: Key) -> pa.Array:
     import pyarrow as pa
 
     if key.kind == "text":
-        return texts(key.values)
+        return text_array(key.values)
     if key.kind == "date":
         epoch = date(1970, 1, 1)
         days = [(value - epoch).days for value in key.days]
@@ -51,7 +51,7 @@ def key_values(key: Key) -> pa.Array:
 
 
 def take_values(values: pa.Array, places: Integers | NDArray[np.int32]) -> pa.Array:
-    """Return the values of `key_values` at these places."""
+    """Return the values of an array of `key_values` at these positions."""
     import pyarrow as pa
 
     kind = values.type
@@ -70,9 +70,9 @@ def take_values(values: pa.Array, places: Integers | NDArray[np.int32]) -> pa.Ar
 
 
 def wrap_array(kind: pa.DataType, values: NDArray[Any]) -> pa.Array:
-    """Return an Arrow array over a NumPy array of the same width.
+    """Return an Arrow array that shares the memory of a NumPy array of the same width.
 
-    Not `pa.array`: it imports pandas, which would cost every run more than its own work.
+    `pa.array` would import pandas, which takes longer than everything else that a small run does.
     """
     import pyarrow as pa
 
@@ -86,13 +86,13 @@ def _booleans(values: NDArray[Any]) -> pa.Array:
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
 
 
-def flags(values: Flags) -> pa.Array:
-    """Return true and false."""
+def boolean_array(values: Flags) -> pa.Array:
+    """Return an Arrow array of booleans."""
     return _booleans(values.astype(np.bool_, copy=False))
 
 
-def texts(values: Sequence[object]) -> pa.Array:
-    """Return values as texts, converted in batches, because there may be many."""
+def text_array(values: Sequence[object]) -> pa.Array:
+    """Return an Arrow array of values as texts, converted in batches to save memory."""
     lengths, joined = np.zeros(len(values), np.int64), []
     for first in range(0, len(values), AT_ONCE):
         encoded = [str(value).encode() for value in values[first : first + AT_ONCE]]
@@ -110,8 +110,8 @@ def _texts(lengths: Integers | NDArray[np.int32], joined: bytes) -> pa.Array:
     )
 
 
-def without(values: pa.Array, empty: Flags) -> pa.Array:
-    """Return numbers with some cells empty; the buffers don't contain their values."""
+def with_nulls(values: pa.Array, empty: Flags) -> pa.Array:
+    """Return numbers in which some cells are null; the buffers don't contain the removed values."""
     import pyarrow as pa
 
     raw = np.frombuffer(values.buffers()[1], dtype=np.uint8)
@@ -122,7 +122,7 @@ def without(values: pa.Array, empty: Flags) -> pa.Array:
 
 
 def scale_steps(steps: Integers, step: Fraction) -> pa.Array:
-    """Return steps * step exactly: 64-bit integers for step one, else decimals."""
+    """Return the exact products steps * step: 64-bit integers if the step is 1, else decimals."""
     import pyarrow as pa
 
     integers = wrap_array(pa.int64(), steps)
@@ -146,16 +146,16 @@ def _decimals(values: list[int], kind: pa.DataType) -> pa.Array:
 
 
 def kind_of(step: Fraction | None) -> str:
-    """Return the Arrow type of values on a lattice, or of fractions."""
+    """Return the Arrow type of multiples of a step, or of fractions if there is no step."""
     if step is None:
         return "double"
     return "int64" if step == 1 else f"decimal128(38, {decimal_digits(step) or 0})"
 
 
-def fractions(values: Floats) -> pa.Array:
-    """Return doubles, null where NaN."""
+def float_array(values: Floats) -> pa.Array:
+    """Return an Arrow array of doubles, which is null where a number is NaN."""
     import pyarrow as pa
 
     doubles = wrap_array(pa.float64(), np.ascontiguousarray(values))
     unknown = ~np.isfinite(values)
-    return without(doubles, unknown) if unknown.any() else doubles
+    return with_nulls(doubles, unknown) if unknown.any() else doubles

@@ -1,4 +1,4 @@
-"""Arrow tables that a step publishes: the measurements of a family, and its outputs."""
+"""Arrow tables of a family of consistent tables: its measurements, and its published outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dprelease.postprocess.families import (
 )
 from dprelease.postprocess.partition import Parts
 from dprelease.tables import formats
-from dprelease.tables.arrays import flags, fractions, kind_of, scale_steps, wrap_array
+from dprelease.tables.arrays import boolean_array, float_array, kind_of, scale_steps, wrap_array
 from dprelease.tables.key_columns import KeyArrays, PublicKeys, key_types
 from dprelease.tables.published_tables import to_arrow
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 Schema = list[tuple[str, str]]
 
 ROWS = 1 << 17
-"""Number of rows of each output that are buffered; many outputs are buffered at once."""
+"""Number of rows of each output that are buffered. Many outputs are buffered at once."""
 
 
 class MeasuredTables:
-    """Noisy integers as drawn, with their keys: all cells at once, or in batches.
+    """Converts noisy integers and their keys to Arrow tables: all cells at once, or in batches.
 
-    `coded`: whether texts are dictionary-encoded, which is faster for writing files.
+    `coded` says that texts are dictionary-encoded, which makes writing files faster.
     """
 
     def __init__(self, columns: Sequence[PlannedColumn], *, coded: bool = False) -> None:
@@ -49,7 +49,7 @@ class MeasuredTables:
         self._done = 0
 
     def of(self, noisy: NoisyTable) -> pa.Table:
-        """Return keys and noisy integers, lattice steps, for the next cells."""
+        """Return a table with the keys and the noisy numbers of steps for the next cells."""
         import pyarrow as pa
 
         arrays = self._keys.of(self._done, self._done + noisy.size)
@@ -59,15 +59,15 @@ class MeasuredTables:
 
 
 def schema_of_measured(table: FamilyTable) -> Schema:
-    """Return name and Arrow type of every column of a table's measurements."""
+    """Return the name and the Arrow type of every column of a table's measurements."""
     keys = key_types(table.query.key_columns)
     return [*keys, *((measurement.name, "int64") for measurement in table.vectors)]
 
 
 def published_table(table: FamilyTable, folder: Path) -> NoisedTable:
-    """Return the measurements of a table in a folder; the file is read lazily.
+    """Return the measurements of a table from its file in a folder, which is read lazily.
 
-    It has the columns of `schema_of_measured`.
+    The file has the columns of `schema_of_measured`.
     """
     path = folder / formats.file_of(table.measurements_name)
 
@@ -79,7 +79,7 @@ def published_table(table: FamilyTable, folder: Path) -> NoisedTable:
 
 
 def published_answers(family: Family, drawn: Sequence[Answer]) -> dict[str, pa.Table]:
-    """Return all published tables of a family, by name, from its noisy tables in memory."""
+    """Return all published tables of a family, by name, from noisy tables in memory."""
     import pyarrow as pa
 
     if family.step is None:
@@ -100,7 +100,7 @@ def _vector_reader(noisy: NoisyTable) -> Callable[[str], Iterator[Integers]]:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some rows of a table, or of one of its parts."""
+    """Some rows of a published table, or of one of its parts (`part`)."""
 
     name: str
     rows: pa.Table
@@ -110,29 +110,29 @@ class Piece:
 def step_tables(
     outputs: Sequence[Output], batches: Iterator[tuple[str, Batch]], parts: Mapping[str, Parts]
 ) -> Iterator[Piece]:
-    """Yield the outputs of a step in pieces of ROWS rows; the last of a table or part has less.
+    """Yield the outputs of a step in pieces of ROWS rows; the last piece may have fewer rows.
 
-    The pieces of one output don't depend on the batches. There is at least one piece of each
-    output, and of each of its `parts`, which come one after the other.
+    The pieces of an output don't depend on the batches. Each output has at least one piece, and so
+    has each of its `parts`, which follow one another.
     """
-    waiting = {output.name: _Waiting(output, parts.get(output.name)) for output in outputs}
+    waiting = {output.name: _PieceBuffer(output, parts.get(output.name)) for output in outputs}
     for name, batch in batches:
         yield from waiting[name].add(batch)
     for one in waiting.values():
         yield from one.rest()
 
 
-class _Waiting:
-    """Buffered rows of one output."""
+class _PieceBuffer:
+    """Buffers the rows of one output until they fill a piece."""
 
     def __init__(self, output: Output, parts: Parts | None) -> None:
         self._output, self._parts = output, parts
         self._keys = PublicKeys(output.keys)
-        self._held: list[pa.Table] = []
+        self._buffered: list[pa.Table] = []
         self._part, self._begun = 0, False
 
     def add(self, batch: Batch) -> Iterator[Piece]:
-        """Add rows; yield full pieces, and the last piece of a part."""
+        """Add the rows of a batch; yield all full pieces, and the last piece of each part."""
         if self._parts is None:
             yield from self._more(batch)
             return
@@ -143,7 +143,7 @@ class _Waiting:
             yield from self._more(Batch(batch.cells[rows], values))
 
     def rest(self) -> Iterator[Piece]:
-        """Yield the remaining rows at the end."""
+        """Yield the remaining rows after the last batch."""
         yield from self._flush()
         while self._parts is not None and self._part < len(self._parts):
             yield from self._flush()
@@ -151,23 +151,23 @@ class _Waiting:
     def _more(self, batch: Batch) -> Iterator[Piece]:
         import pyarrow as pa
 
-        self._held.append(_output_table(self._output, self._keys, batch))
-        while sum(map(len, self._held)) >= ROWS:
-            together = pa.concat_tables(self._held)
+        self._buffered.append(_output_table(self._output, self._keys, batch))
+        while sum(map(len, self._buffered)) >= ROWS:
+            together = pa.concat_tables(self._buffered)
             yield self._piece(together.slice(0, ROWS))
-            self._held = [left] if len(left := together.slice(ROWS)) else []
+            self._buffered = [left] if len(left := together.slice(ROWS)) else []
 
     def _flush(self) -> Iterator[Piece]:
-        """Yield the remaining rows of a table or a part, or an empty piece if it has no rows."""
+        """Yield the remaining rows of a table or a part, or an empty piece if there are none."""
         import pyarrow as pa
 
-        if self._held:
-            yield self._piece(pa.concat_tables(self._held))
+        if self._buffered:
+            yield self._piece(pa.concat_tables(self._buffered))
         elif not self._begun:
             none = np.empty(0, dtype=np.int64)
             empty = Batch(none, dict.fromkeys(self._output.columns, none))
             yield self._piece(_output_table(self._output, self._keys, empty))
-        self._held, self._begun = [], False
+        self._buffered, self._begun = [], False
         self._part += 1
 
     def _piece(self, rows: pa.Table) -> Piece:
@@ -190,12 +190,12 @@ def _array(kind: object, values: Any) -> pa.Array:
     if isinstance(kind, Lattice):
         return scale_steps(values.astype(np.int64, copy=False), kind.step)
     if isinstance(kind, Flag):
-        return flags(values)
-    return fractions(values.astype(np.float64, copy=False))
+        return boolean_array(values)
+    return float_array(values.astype(np.float64, copy=False))
 
 
 def schema_of_output(output: Output) -> Schema:
-    """Return name and Arrow type of every column of an output."""
+    """Return the name and the Arrow type of every column of an output."""
     columns = key_types(output.keys.keys)
     for name, kind in output.columns.items():
         if isinstance(kind, Flag):

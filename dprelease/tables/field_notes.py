@@ -1,4 +1,4 @@
-"""Notes on columns, stored as metadata of Arrow fields."""
+"""Notes on columns, which are stored as metadata of Arrow fields."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Notes = Mapping[str, Mapping[str, str]]
-"""For each column, texts by name."""
+"""The notes of each column: texts by name."""
 
 
 def with_field_notes(table: pa.Table, notes: Notes) -> pa.Table:
-    """Return a table over the same arrays, with notes in the metadata of its fields."""
+    """Return a table of the same arrays, with notes in the metadata of its fields."""
     import pyarrow as pa
 
     fields = [field.with_metadata(dict(notes[field.name])) for field in table.schema]
@@ -22,12 +22,12 @@ def with_field_notes(table: pa.Table, notes: Notes) -> pa.Table:
 
 
 def noted_tables(tables: Iterator[pa.Table], notes: Notes) -> Iterator[pa.Table]:
-    """Yield the tables with field notes."""
+    """Yield each table with notes in the metadata of its fields."""
     return (with_field_notes(table, notes) for table in tables)
 
 
-def says(schema: pa.Schema, notes: Notes) -> bool:
-    """Return whether the metadata of the fields of a file are exactly these notes."""
+def has_exactly_notes(schema: pa.Schema, notes: Notes) -> bool:
+    """Return whether the metadata of a file's fields consist of exactly these notes."""
     return all(
         (field.metadata or {})
         == {name.encode(): text.encode() for name, text in notes.get(field.name, {}).items()}

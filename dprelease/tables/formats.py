@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROW_GROUP = 1 << 20
-"""Number of rows of a row group, and of a batch that is made while another is written."""
+"""Number of rows of a row group, and of a batch that is computed while another is written."""
 
 BATCH = 1 << 15
-"""Number of rows read at a time; all files of a family are open at once, each with a batch."""
+"""Number of rows that are read at a time; all files of a family are open at once."""
 
 ARROW = b"ARROW:schema"
 """The key of the Arrow schema in the metadata of a Parquet file."""
@@ -33,9 +33,9 @@ class Writer(Protocol):
 class Format(Protocol):
     """The interface for writing tables, and for reading them in `verify`.
 
-    Readers raise OSError or ArrowException for files that are not of the format: anybody may have
-    written them. A path may be the folder of a partitioned table (`parts_in`), which is read as one
-    table.
+    Readers raise OSError or ArrowException for files of another format, because anybody may have
+    written the files. A path may be the folder of a partitioned table (`parts_in`), which is read
+    as one table.
     """
 
     extension: str
@@ -48,26 +48,26 @@ class Format(Protocol):
         """
 
     def shape(self, path: Path) -> tuple[pa.Schema, int]:
-        """Return columns with their notes, and number of rows, without reading the rows."""
+        """Return the columns with their notes and the number of rows, without reading rows."""
 
     def notes(self, path: Path) -> dict[bytes, bytes]:
-        """Return the file metadata by name, without those of columns."""
+        """Return the metadata of the file by name, without the metadata of columns."""
 
     def batches(self, path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        """Yield some columns, or all, in the order in which they were written."""
+        """Yield the rows of some columns, or of all, in the order in which they were written."""
 
     def read(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return some columns, or all."""
+        """Return a table of some columns, or of all."""
 
 
 class Parquet:
-    """Parquet without statistics, which would repeat least and largest values.
+    """Parquet files without statistics, which would repeat the minimum and maximum of columns.
 
-    Arrow gets absolute paths, because it takes `~` and `c:` at the start of others for a home
-    folder or a URI.
+    Arrow gets absolute paths, because it reads `~` at the start of a relative path as the home
+    folder, and `c:` as a URI.
 
-    Notes on columns are stored in the Arrow schema, the only place for them in Parquet. A file
-    without notes has no Arrow schema.
+    Notes on columns are stored in the Arrow schema, because a Parquet file can't hold them
+    elsewhere. A file without notes has no Arrow schema.
     """
 
     extension = "parquet"
@@ -77,16 +77,16 @@ class Parquet:
         """See `Format.writer`."""
         import pyarrow.parquet as pq
 
-        said = any(field.metadata for field in schema)
-        plain = _plain(schema)
-        stored = said and plain.equals(schema)
+        has_field_notes = any(field.metadata for field in schema)
+        plain = _with_plain_texts(schema)
+        stored = has_field_notes and plain.equals(schema)
         with pq.ParquetWriter(
             path.absolute(), schema, compression="zstd", write_statistics=False, store_schema=stored
         ) as writer:
             notes = dict(schema.metadata or {})
-            if said and not stored:  # don't publish the dictionary encoding
+            if has_field_notes and not stored:  # don't publish the dictionary encoding
                 notes[ARROW] = base64.b64encode(plain.serialize().to_pybytes())
-            if notes and not stored:  # the note of a step; otherwise stored with the schema
+            if notes and not stored:  # without a stored schema, notes are separate metadata
                 writer.add_key_value_metadata(notes)
             yield _RowGroups(writer)
 
@@ -104,8 +104,8 @@ class Parquet:
         file = pq.ParquetFile(path.absolute())
         schema, notes = file.schema_arrow, dict(file.metadata.metadata or {})
         stored = notes.pop(ARROW, None)
-        told = stored is None or _is_no_more(stored, schema)
-        if not told or dict(schema.metadata or {}) != notes or not _has_unique_notes(schema):
+        is_complete = stored is None or _has_only_notes(stored, schema)
+        if not is_complete or dict(schema.metadata or {}) != notes or not _has_unique_notes(schema):
             notes[ARROW] = stored or b""
         return notes
 
@@ -114,7 +114,7 @@ class Parquet:
         import pyarrow.parquet as pq
 
         for part in parts_in(path):
-            # Without this, prebuffered pages would stay in memory until the last row.
+            # With `pre_buffer`, pages would stay in memory until the last row is read.
             file = pq.ParquetFile(part.absolute(), pre_buffer=False)
             yield from file.iter_batches(batch_size=BATCH, columns=columns)
 
@@ -129,8 +129,8 @@ class Parquet:
         return pa.concat_tables(pq.ParquetFile(file).read(columns) for file in parts)
 
 
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with texts instead of dictionary codes."""
+def _with_plain_texts(schema: pa.Schema) -> pa.Schema:
+    """Return a schema in which dictionary-encoded texts are plain texts."""
     import pyarrow as pa
 
     fields = [
@@ -140,8 +140,8 @@ def _plain(schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields, metadata=schema.metadata)
 
 
-def _is_no_more(stored: bytes, schema: pa.Schema) -> bool:
-    """Return whether a stored schema contains only the columns and notes of a file."""
+def _has_only_notes(stored: bytes, schema: pa.Schema) -> bool:
+    """Return whether a stored Arrow schema contains only the columns and notes of its file."""
     import pyarrow as pa
 
     try:
@@ -152,7 +152,7 @@ def _is_no_more(stored: bytes, schema: pa.Schema) -> bool:
 
 
 def _has_unique_notes(schema: pa.Schema) -> bool:
-    """Return whether metadata have no duplicate names, which a mapping would hide."""
+    """Return whether all names in the metadata differ; a mapping would hide duplicates."""
     import pyarrow as pa
 
     fields = [
@@ -172,7 +172,7 @@ class _RowGroups:
 
 
 PUBLISHED: Format = Parquet()
-"""The format of releases."""
+"""The format of published tables."""
 
 
 def parts_in(path: Path) -> list[Path]:
@@ -195,7 +195,7 @@ def file_of(name: str) -> str:
 
 
 def write_table(table: pa.Table | Iterable[pa.Table], path: Path) -> int:
-    """Write a table, or tables one after the other; return the number of rows."""
+    """Write a table, or several tables one after the other; return the number of rows."""
     import pyarrow as pa
 
     parts = iter([table] if isinstance(table, pa.Table) else table)

@@ -1,4 +1,4 @@
-"""Key columns of consecutive cells: declared values, independent of the data."""
+"""Key columns of consecutive cells: declared values, which do not depend on the data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dprelease.numerics.lattice import Integers
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.resolve import Query
-from dprelease.tables.arrays import flags, key_values, take_values, wrap_array
+from dprelease.tables.arrays import boolean_array, key_values, take_values, wrap_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,97 +20,103 @@ if TYPE_CHECKING:
 KEY_TYPES = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
 
 _LEAST_COPIED = 1 << 12
-"""Least number of codes that are copied at a time."""
+"""Minimum number of codes that are copied at a time."""
 
 
 def key_types(keys: Sequence[Key]) -> list[tuple[str, str]]:
-    """Return name and Arrow type of every key column."""
+    """Return the name and the Arrow type of every key column."""
     return [(key.column, KEY_TYPES[key.kind]) for key in keys]
 
 
 class PublicKeys:
-    """The key columns of a space of cells, in ranges of cells."""
+    """Creates the key columns of a key space, for any range of cells."""
 
     def __init__(self, keys: KeySpace) -> None:
-        # A range may be as long as the table: it is computed, not stored.
+        # An integer or date key may have as many values as the table has cells: compute them.
         self._held: list[tuple[Key, int, pa.Array | None]] = [
             (key, stride, None if isinstance(key.values, range) else key_values(key))
             for key, stride in zip(keys.keys, keys.strides, strict=True)
         ]
 
     def at(self, cells: Integers) -> dict[str, pa.Array]:
-        """Return the key columns of cells, by name."""
+        """Return the key columns of the given cells, by name."""
         return {
-            key.column: _column(key, cells // stride % len(key.values), values)
+            key.column: _key_array(key, cells // stride % len(key.values), values)
             for key, stride, values in self._held
         }
 
     def of(self, first: int, last: int) -> dict[str, pa.Array]:
         """Return the key columns of cells `first` to `last` - 1, by name."""
         return {
-            key.column: _column(key, np.arange(first, last) // stride % len(key.values), values)
+            key.column: _key_array(key, np.arange(first, last) // stride % len(key.values), values)
             for key, stride, values in self._held
         }
 
     def dictionary_columns(self, first: int, last: int) -> dict[str, pa.Array]:
-        """Return the columns of `of`, with texts as dictionary codes.
+        """Return the same columns as `of`, with dictionary-encoded texts.
 
-        The dictionary has texts in order of first occurrence, so that a file has the same bytes as
-        with `of`.
+        The dictionary has the texts in the order of their first occurrence, so that a file gets
+        the same bytes as with the columns of `of`.
         """
         return {
-            key.column: _dictionary_column(key, stride, values, first, last)
+            key.column: _dictionary_array(key, stride, values, first, last)
             for key, stride, values in self._held
         }
 
 
-def _column(key: Key, codes: Integers | NDArray[np.int32], values: pa.Array | None) -> pa.Array:
+def _key_array(key: Key, codes: Integers | NDArray[np.int32], values: pa.Array | None) -> pa.Array:
     import pyarrow as pa
 
     if key.kind == "boolean":
-        return flags(codes == 1)  # the places of false and true
+        return boolean_array(codes == 1)  # the codes of false and true are 0 and 1
     if values is not None:
         return take_values(values, codes)
     return wrap_array(pa.int64(), codes.astype(np.int64, copy=False) + key.whole[0])
 
 
-def _dictionary_column(
+def _dictionary_array(
     key: Key, stride: int, values: pa.Array | None, first: int, last: int
 ) -> pa.Array:
     import pyarrow as pa
 
     begun, size = first // stride, len(key.values)
     if values is None or key.kind != "text":
-        return _column(key, (_places(first, last, stride) + begun) % size, values)
-    there = (last - 1) // stride - begun + 1 if last > first else 0  # values, one after the other
+        return _key_array(key, (_value_offsets(first, last, stride) + begun) % size, values)
+    there = (last - 1) // stride - begun + 1 if last > first else 0  # number of consecutive values
     rounds = there > size
-    places = _rounds(first, last, stride, size) if rounds else _places(first, last, stride)
+    places = (
+        _repeating_offsets(first, last, stride, size)
+        if rounds
+        else _value_offsets(first, last, stride)
+    )
     listed = take_values(values, (begun + np.arange(min(there, size))) % size)
     codes = wrap_array(pa.int32(), places.astype(np.int32, copy=False))
     return pa.DictionaryArray.from_arrays(codes, listed)
 
 
-def _places(first: int, last: int, stride: int) -> Integers | NDArray[np.int32]:
-    """Return the number of values of a key between the first cell's and each other cell's."""
+def _value_offsets(first: int, last: int, stride: int) -> Integers | NDArray[np.int32]:
+    """Return, for each cell, how many values of a key lie between it and the first cell."""
     within = first % stride
-    if within + last - first < 1 << 31:  # numbers of half the length
+    if within + last - first < 1 << 31:  # 32-bit integers suffice
         return np.arange(within, within + last - first, dtype=np.int32) // np.int32(stride)
     return np.arange(within, within + last - first) // stride
 
 
-def _rounds(first: int, last: int, stride: int, size: int) -> Integers | NDArray[np.int32]:
-    """Return `_places` modulo a number of values that is repeated."""
+def _repeating_offsets(
+    first: int, last: int, stride: int, size: int
+) -> Integers | NDArray[np.int32]:
+    """Return `_value_offsets` modulo `size`, the number of values, after which they repeat."""
     once = stride * size
     rounds = max(1, _LEAST_COPIED // once)  # short periods are copied several at a time
     end = min(last, first + rounds * once)
-    one = _places(first, end, stride) % size
+    one = _value_offsets(first, end, stride) % size
     return np.concatenate([one] * -(-(last - first) // len(one)))[: last - first]
 
 
 class KeyArrays:
-    """The key columns of a query, in ranges of cells.
+    """Creates the key columns of a query, public or private, for any range of cells.
 
-    `coded`: whether texts are dictionary-encoded, for files.
+    `coded` says that texts are dictionary-encoded, for files.
     """
 
     def __init__(self, query: Query, *, coded: bool = False) -> None:

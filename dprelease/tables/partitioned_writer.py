@@ -1,4 +1,4 @@
-"""Split tables into parts, each written to a separate file."""
+"""Split tables into parts, each of which is written to a separate file."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def in_parts(name: str, tables: Iterator[pa.Table], parts: Parts | None) -> Iterator[Piece]:
-    """Yield the rows of a table with a row for each cell, in order, split at the ends of parts."""
+def split_into_parts(name: str, tables: Iterator[pa.Table], parts: Parts | None) -> Iterator[Piece]:
+    """Yield the rows of a table in order, one row for each cell, split where a part ends."""
     done = 0
     for table in tables:
         if parts is None:
@@ -21,13 +21,17 @@ def in_parts(name: str, tables: Iterator[pa.Table], parts: Parts | None) -> Iter
             continue
         for part, rows in parts.between(done, done + len(table)):
             size = rows.stop - rows.start
-            taken = table if size == len(table) else _own(table.slice(rows.start, size))
+            taken = (
+                table
+                if size == len(table)
+                else _with_compact_dictionaries(table.slice(rows.start, size))
+            )
             yield Piece(name, taken, part)
         done += len(table)
 
 
-def _own(table: pa.Table) -> pa.Table:
-    """Return rows of a larger table, with dictionaries reduced to the texts in these rows."""
+def _with_compact_dictionaries(table: pa.Table) -> pa.Table:
+    """Return the same rows, with each dictionary reduced to the texts that occur in these rows."""
     import pyarrow as pa
 
     columns = [
@@ -40,8 +44,8 @@ def _own(table: pa.Table) -> pa.Table:
 
 
 def _compact_dictionary(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Return texts with a dictionary of only these texts, in order of first occurrence."""
+    """Return the same texts with a dictionary of only these, in order of first occurrence."""
     import pyarrow as pa
 
-    codes = column.indices.dictionary_encode()  # encodes the codes, without reading texts
+    codes = column.indices.dictionary_encode()  # encode the codes themselves, not the texts
     return pa.DictionaryArray.from_arrays(codes.indices, column.dictionary.take(codes.dictionary))

@@ -1,4 +1,4 @@
-"""Published columns as Arrow arrays: values with their margins, labels and flags."""
+"""Published columns as Arrow arrays: values with their margins of error, labels and flags."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from dprelease.query.measurement import OutputColumn
 from dprelease.query.resolve import Query
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.tables.arrays import (
-    flags,
-    fractions,
+    boolean_array,
+    float_array,
     key_values,
     kind_of,
     scale_steps,
     take_values,
-    without,
+    with_nulls,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ Vectors = Mapping[str, Integers]
 
 
 def published_types(query: Query, column: OutputColumn) -> list[tuple[str, str]]:
-    """Return name and Arrow type of a column and of its companion columns."""
+    """Return the name and the Arrow type of a column and of its companion columns."""
     if column.form == LABEL:
         kinds = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
         return [(column.name, kinds[candidates_of(query, column).kind])]
@@ -75,20 +75,23 @@ def published_arrays(
 def companion_columns(
     column: OutputColumn, values: pa.Array, margin: pa.Array | None
 ) -> dict[str, pa.Array]:
-    """Return the companion columns of published values, by name, from values and margin only."""
+    """Return the companion columns of published values, by name.
+
+    They are computed from the published values and their margins of error alone.
+    """
     arrays = {}
     if column.margin is not None:
         arrays[f"{column.name}_moe"] = margin
     if column.post.labels:
-        arrays[f"{column.name}_label"] = _labels(column, values)
+        arrays[f"{column.name}_label"] = _labelled_texts(column, values)
     if column.post.flag_above is not None:
-        arrays[f"{column.name}_unreliable"] = _flags(column, values, margin)
+        arrays[f"{column.name}_unreliable"] = _flag_array(column, values, margin)
     return arrays
 
 
 def margins_on_lattice(column: OutputColumn, laws: Laws, cells: int) -> pa.Array | None:
-    """Return the margins of values on a lattice, all equal; None if none is needed."""
-    confidence = _confidence(column)
+    """Return the margins of error of multiples of a step, all equal; None if none is needed."""
+    confidence = _needed_confidence(column)
     if confidence is None:
         return None
     if column.form in WHOLE:
@@ -109,7 +112,7 @@ def _on_lattice(query: Query, column: OutputColumn, vectors: Vectors, laws: Laws
     steps, empty = post_process(steps, column.post, step)
     array = scale_steps(steps, step)
     margin = margins_on_lattice(column, laws, len(steps))
-    return _Values(array if empty is None else without(array, empty), margin)
+    return _Values(array if empty is None else with_nulls(array, empty), margin)
 
 
 def _steps(query: Query, column: OutputColumn, vectors: Vectors) -> Integers:
@@ -123,21 +126,21 @@ def _steps(query: Query, column: OutputColumn, vectors: Vectors) -> Integers:
 
 def _fractions(column: OutputColumn, vectors: Vectors, laws: Laws) -> _Values:
     values = fractions_of(column, vectors)
-    margin, confidence = None, _confidence(column)
+    margin, confidence = None, _needed_confidence(column)
     if confidence is not None:
-        margin = fractions(margins_of(column, vectors, laws, confidence))
-    return _Values(fractions(finished_fractions(values, column.post)), margin)
+        margin = float_array(margins_of(column, vectors, laws, confidence))
+    return _Values(float_array(finished_fractions(values, column.post)), margin)
 
 
-def _confidence(column: OutputColumn) -> float | None:
-    """Return the confidence of the margin that a column or its flags need; None if none is."""
+def _needed_confidence(column: OutputColumn) -> float | None:
+    """Return the confidence of the margin that a column or its flags need; None without one."""
     if column.margin is None and column.post.flag_above is None:
         return None
     return float(column.margin or DEFAULT_CONFIDENCE)
 
 
-def _labels(column: OutputColumn, array: pa.Array) -> pa.Array:
-    """Return every value as a text, with the labels of both ends."""
+def _labelled_texts(column: OutputColumn, array: pa.Array) -> pa.Array:
+    """Return the values as texts, with a label for the lowest and the highest code."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -150,14 +153,14 @@ def _labels(column: OutputColumn, array: pa.Array) -> pa.Array:
     return labels
 
 
-def _flags(column: OutputColumn, values: pa.Array, margin: pa.Array | None) -> pa.Array:
-    """Return where the margin of error is above the declared part of the value."""
-    numbers, widths = _floats(values), _floats(margin)
+def _flag_array(column: OutputColumn, values: pa.Array, margin: pa.Array | None) -> pa.Array:
+    """Return whether the margin of error of each value exceeds the declared fraction of it."""
+    numbers, widths = _as_floats(values), _as_floats(margin)
     with np.errstate(invalid="ignore"):
-        return flags(~(widths <= np.abs(numbers) * float(column.post.flag_above or 0)))
+        return boolean_array(~(widths <= np.abs(numbers) * float(column.post.flag_above or 0)))
 
 
-def _floats(array: pa.Array | None) -> Floats:
+def _as_floats(array: pa.Array | None) -> Floats:
     import pyarrow as pa
 
     if array is None:
@@ -167,7 +170,7 @@ def _floats(array: pa.Array | None) -> Floats:
 
 
 def candidates_of(query: Query, column: OutputColumn) -> Key:
-    """Return the declared values among which a label was selected."""
+    """Return the key whose declared values are the candidates of a selected label."""
     name = column.parts[0].aggregate.column or ""
     key = key_of(name, query.table.columns[name])
     if isinstance(key, str):

@@ -1,4 +1,4 @@
-"""Published tables from noisy ones; keys and types come from the plan."""
+"""Convert noisy tables to published tables; keys and types come from the plan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_TRIAL_CELLS = 1 << 16
 
 
 class Tables:
-    """Published tables of one query from noisy ones: all cells at once, or in batches."""
+    """Converts noisy tables of one query to published tables: all cells at once, or in batches."""
 
     def __init__(self, columns: Sequence[PlannedColumn]) -> None:
         self._query = columns[0].query
@@ -29,7 +29,7 @@ class Tables:
         self._done = 0
 
     def of(self, noisy: NoisyTable) -> pa.Table:
-        """Return keys, published columns and companion columns for the next cells."""
+        """Return a table of keys, published columns and companion columns for the next cells."""
         import pyarrow as pa
 
         arrays = self._keys.of(self._done, self._done + noisy.size)
@@ -40,26 +40,28 @@ class Tables:
 
 
 def to_arrow(answer: Answer) -> pa.Table:
-    """Return keys, published columns and companion columns, one row per cell in key order."""
+    """Return a table of keys, published and companion columns, one row per cell in key order."""
     return Tables(answer.columns).of(answer.noisy)
 
 
 def trial_table(query: Query) -> pa.Table:
-    """Return a table with the format of a query: public keys, zeros for numbers, else nulls.
+    """Return a table in the format of a query, with public keys, zeros for numbers, else nulls.
 
-    Without public keys the table has no rows. If there are very many cells it has the first ones.
+    If the query has no public keys, the table has no rows. If there are very many cells, the table
+    has only the first cells.
     """
     import pyarrow as pa
 
     size = 0 if query.private is not None else min(query.keys.size, MOST_TRIAL_CELLS)
     keys = PublicKeys(query.keys).of(0, size) if size else {}
     columns = {
-        name: keys[name] if name in keys else _zeros(size, kind) for name, kind in schema_of(query)
+        name: keys[name] if name in keys else _zero_array(size, kind)
+        for name, kind in schema_of(query)
     }
     return pa.table(columns)
 
 
-def _zeros(size: int, kind: str) -> pa.Array:
+def _zero_array(size: int, kind: str) -> pa.Array:
     import pyarrow as pa
 
     if kind.startswith("decimal128"):
@@ -70,7 +72,7 @@ def _zeros(size: int, kind: str) -> pa.Array:
 
 
 def schema_of(query: Query) -> list[tuple[str, str]]:
-    """Return name and Arrow type of every column that a query publishes."""
+    """Return the name and the Arrow type of every column that a query publishes."""
     columns = key_types(query.key_columns)
     for published in query.columns:
         columns += published_types(query, published)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One estimate: a mean (`value` None), or the frequency of one value.
+    """One estimate: a mean (`value` is None), or the frequency of one value.
 
-    `standard_error` is None for noise without one. The true value for the n records lies within
-    `margin` at the requested confidence.
+    `standard_error` is None if the noise has no finite variance. The true mean or frequency of the
+    n records differs from the estimate by at most `margin`, with the requested confidence.
     """
 
     value: object
@@ -45,13 +45,13 @@ class Estimate:
 def estimates(
     values: pa.ChunkedArray, column: RecordColumn, law: Mechanism, confidence: float
 ) -> tuple[Estimate, ...]:
-    """Return the estimates from the published values of a column; at least one record."""
+    """Return the estimates from the published values of a column with at least one record."""
     if isinstance(law, RandomizedResponse):
-        return _frequencies(values, column, law, confidence)
-    return (_mean(values, column, law, confidence),)
+        return _frequency_estimates(values, column, law, confidence)
+    return (_mean_estimate(values, column, law, confidence),)
 
 
-def _mean(
+def _mean_estimate(
     values: pa.ChunkedArray, column: RecordColumn, law: Mechanism, confidence: float
 ) -> Estimate:
     import pyarrow as pa
@@ -59,13 +59,13 @@ def _mean(
 
     step = column.measurement.step
     noise = MeanNoise.of(law, step, len(values))
-    # 64-bit numbers are added up as 128-bit decimals, exactly.
+    # The sum of 64-bit integers is exact in 128-bit decimals.
     wide = values if pa.types.is_decimal(values.type) else values.cast(pa.decimal128(38, 0))
     mean = float(Fraction(pc.sum(wide).as_py()) / len(values)) - law.mean * float(step)
     return Estimate(None, mean, finite(noise.standard_deviation), noise.margin(confidence))
 
 
-def _frequencies(
+def _frequency_estimates(
     values: pa.ChunkedArray, column: RecordColumn, law: RandomizedResponse, confidence: float
 ) -> tuple[Estimate, ...]:
     import pyarrow.compute as pc

@@ -1,4 +1,4 @@
-"""Noisy records as Arrow tables: only the declared columns, in the order of the noise."""
+"""Noisy records as Arrow tables: only the declared columns, in the random order of the noise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = {"text": "string", "boolean": "bool", "date": "date32[day]", "integer": 
 
 
 def records_to_arrow(noisy: Mapping[str, Integers], columns: Sequence[RecordColumn]) -> pa.Table:
-    """Return one row for each record, one column for each declared one."""
+    """Return a table with one row for each record, and one column for each declared column."""
     import pyarrow as pa
 
     arrays = []
@@ -34,7 +34,7 @@ def records_to_arrow(noisy: Mapping[str, Integers], columns: Sequence[RecordColu
 
 
 def schema_of_records(records: Records) -> list[tuple[str, str]]:
-    """Return name and Arrow type of every published column."""
+    """Return the name and the Arrow type of every published column."""
     columns = []
     for column in records.columns:
         if column.key is not None:
@@ -48,7 +48,7 @@ def schema_of_records(records: Records) -> list[tuple[str, str]]:
 
 
 def public_values(column: RecordColumn) -> pa.Array:
-    """Return every value that randomized response can publish for a column, in order."""
+    """Return all values that randomized response can publish for a column, in order."""
     if column.key is not None:
         return key_values(column.key)
     steps = np.arange(column.low, column.high + 1, dtype=np.int64)
@@ -56,9 +56,9 @@ def public_values(column: RecordColumn) -> pa.Array:
 
 
 def declared_values(values: pa.ChunkedArray, column: RecordColumn) -> bool:
-    """Return whether no value is missing, and the column can publish all values.
+    """Return whether no value is missing and every value can be published in the column.
 
-    For randomized response these are the declared values, otherwise whole lattice steps.
+    For randomized response these are the declared values, otherwise multiples of the step.
     """
     import pyarrow.compute as pc
 
@@ -69,6 +69,6 @@ def declared_values(values: pa.ChunkedArray, column: RecordColumn) -> bool:
         return bool(pc.all(pc.is_in(values, value_set=known), min_count=0).as_py())
     step, digits = column.measurement.step, decimal_digits(column.measurement.step) or 0
     if step * 10**digits == 1:
-        return True  # the type of the column allows only whole steps
+        return True  # the type of the column holds only multiples of the step
     steps = [Fraction(value) / step for value in pc.unique(values).to_pylist()]
     return all(each.denominator == 1 and abs(each) <= LIMIT for each in steps)

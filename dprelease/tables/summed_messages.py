@@ -1,4 +1,4 @@
-"""Tables of the messages of parties, and their sums."""
+"""Tables of the parties' messages in a federated release, and the sums of the messages."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MARGIN = "_moe"
-"""Ending of the name of a sum's margin."""
+"""The ending of the name of a sum's margin of error."""
 
 
 def messages_to_arrow(query: Query, vectors: Mapping[str, Integers]) -> pa.Table:
-    """Return keys and messages, one row for each cell in key order."""
+    """Return a table of keys and messages, with one row for each cell in key order."""
     import pyarrow as pa
 
     arrays = keys_to_arrow(query)
@@ -31,7 +31,7 @@ def messages_to_arrow(query: Query, vectors: Mapping[str, Integers]) -> pa.Table
 
 
 def keys_to_arrow(query: Query) -> dict[str, pa.Array]:
-    """Return the keys of every cell, in key order."""
+    """Return the key columns of all cells, in key order."""
     arrays = {}
     for key, stride in zip(query.keys.keys, query.keys.strides, strict=True):
         codes = np.arange(query.keys.size) // stride % len(key.values)
@@ -40,7 +40,7 @@ def keys_to_arrow(query: Query) -> dict[str, pa.Array]:
 
 
 def margin_names(query: Query) -> dict[str, str]:
-    """Return the name of the margin of each sum, different from keys, sums and other margins."""
+    """Return the name of each sum's margin of error, which no key, sum or other margin has."""
     columns = [measurement.name for measurement in query.measurements]
     taken_names = {name.casefold() for name in (*columns, *(k.column for k in query.keys.keys))}
     names = {}
@@ -51,9 +51,9 @@ def margin_names(query: Query) -> dict[str, str]:
 
 
 def sum_messages(messages: Iterable[Integers]) -> Integers:
-    """Return the sums of all parties' messages modulo 2^64, as signed numbers.
+    """Return the sums of all parties' messages modulo 2^64, as signed integers.
 
-    Nothing else is computed from single messages.
+    No other function computes anything from single messages.
     """
     total = np.zeros(0, dtype=np.uint64)
     for values in messages:
@@ -61,15 +61,15 @@ def sum_messages(messages: Iterable[Integers]) -> Integers:
     return total.view(np.int64)
 
 
-def fits(sums: Integers) -> bool:
-    """Return whether all sums are in the range where they equal the sums of the integers.
+def are_exact_sums(sums: Integers) -> bool:
+    """Return whether all sums modulo 2^64 lie in the range where they equal the integer sums.
 
-    Outside of it they may be off by a multiple of 2^64. The result depends only on the sum modulo
-    2^64, so it reveals no more than the sum.
+    Outside of this range, a sum may be wrong by a multiple of 2^64. The result depends only on the
+    sums modulo 2^64, so it reveals no more than the sums.
     """
-    return all(abs(value) < LIMIT for value in sums.tolist())  # the lowest int64 has no abs
+    return all(abs(value) < LIMIT for value in sums.tolist())  # np.abs of -2^63 overflows
 
 
-def in_unit(sums: Integers, unit: Fraction) -> Floats:
-    """Return sums in the unit of their column, each the nearest float."""
+def sums_in_unit(sums: Integers, unit: Fraction) -> Floats:
+    """Return each sum in the unit of its column, as the nearest float."""
     return np.array([float(value * unit) for value in sums.tolist()], dtype=np.float64)

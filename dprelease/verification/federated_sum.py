@@ -15,7 +15,12 @@ from dprelease.errors.local_paths import check_paths
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import exact
 from dprelease.query.resolve import Query
-from dprelease.tables.summed_messages import fits, in_unit, margin_names, sum_messages
+from dprelease.tables.summed_messages import (
+    are_exact_sums,
+    margin_names,
+    sum_messages,
+    sums_in_unit,
+)
 from dprelease.verification.manifest_comparison import differences
 from dprelease.verification.manifest_reader import read_sealed
 from dprelease.verification.party_messages import checked_messages, declared_queries
@@ -130,9 +135,9 @@ def _sum_table(
     assert shown is not None  # a release has two parties at least
     margins = margin_names(query)
     for name, held in columns.items():
-        if not fits(totals[name]):
+        if not are_exact_sums(totals[name]):
             _refuse(f"the sums of {name} do not fit 64 bits")
-        shown[name] = in_unit(totals[name], exact(held.step) / held.refined)
+        shown[name] = sums_in_unit(totals[name], exact(held.step) / held.refined)
         shown[margins[name]] = float(exact(held.sum_margin_95))
     shown.attrs["dprelease"] = {
         "trust": [trust.to_json() for trust in records[0].trust],

@@ -16,7 +16,7 @@ from dprelease.planning.kinds import Part, ReleaseKind, kind_of
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.load import Declaration, declaration_from_texts
 from dprelease.tables import formats
-from dprelease.tables.field_notes import says
+from dprelease.tables.field_notes import has_exactly_notes
 from dprelease.verification.signed.named_audits import audit_of
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _is_file(path: Path, told: TableMetadata, rows: int, note: str, *, rehearsal
         return (
             written == [(column.name, column.kind) for column in told.columns]
             and there == rows
-            and says(schema, field_notes(told))
+            and has_exactly_notes(schema, field_notes(told))
             and formats.PUBLISHED.notes(path) == notes
         )
     except (OSError, pa.ArrowException):

@@ -57,12 +57,12 @@ def test_a_planted_fault_is_found_and_made_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums are claimed to move half as far; a release of one sum, and the row that moves it."""
-    right = sums.of_values
+    right = sums.sum_sensitivity
 
     def half(least: int, most: int, *more: Any) -> Sensitivity:
         return right(least // 2, most // 2, *more)
 
-    monkeypatch.setattr(sums, "of_values", half)
+    monkeypatch.setattr(sums, "sum_sensitivity", half)
     found = Search(tmp_path)
     with pytest.raises(Broken, match="claims: q0"):
         search(found, 3, MANY)

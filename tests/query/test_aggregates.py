@@ -20,7 +20,7 @@ from dprelease.noise.selections import CHOOSERS
 from dprelease.postprocess.derived_values import FRACTIONS, WHOLE
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregates.aggregate import Aggregate
-from dprelease.query.answers import CHOICES, ways
+from dprelease.query.answers import CHOICES, keyword_functions
 from dprelease.query.forms.single_part import LABEL, MEASURED, READ_FROM_TREE
 from dprelease.query.measurement import Form, Measurement
 from dprelease.schema.aggregate_keywords import WORDS, Origin
@@ -31,7 +31,7 @@ from tests.exact.build import ask, declare, exact
 
 PACKAGE = Path(dprelease.__file__).parent
 SHOWN = {MEASURED, READ_FROM_TREE, LABEL}
-ways()  # whatever is declared is imported
+keyword_functions()  # whatever is declared is imported
 
 
 def classes_of(base: type[Any]) -> list[type[Any]]:
@@ -47,7 +47,7 @@ AGGREGATES = {kind.__name__: kind for kind in classes_of(Aggregate)}
 
 
 def test_every_word_becomes_something() -> None:
-    assert set(ways()) == set(WORDS)
+    assert set(keyword_functions()) == set(WORDS)
 
 
 @pytest.mark.parametrize("kind", AGGREGATES.values(), ids=AGGREGATES)

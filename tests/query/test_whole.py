@@ -16,7 +16,7 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.exact.post_view import run_statement
 from dprelease.query.expressions.predicate import parse_predicate
-from dprelease.query.expressions.whole import KNOWN, unread
+from dprelease.query.expressions.whole import KNOWN, unread_argument_text
 from dprelease.query.select import NOISED, select
 from dprelease.schema.load import table_from_mapping
 
@@ -235,7 +235,7 @@ def test_every_argument_of_every_node_is_read_or_refused() -> None:
         for name in kind.arg_types:
             if name not in known:
                 node = kind(**{name: exp.Literal.number(1)})
-                assert unread(exp.Paren(this=node)) is not None, (kind, name)
+                assert unread_argument_text(exp.Paren(this=node)) is not None, (kind, name)
                 found += 1
     assert found > 50
-    assert unread(sqlglot.parse_one(SAME, read="duckdb")) is None
+    assert unread_argument_text(sqlglot.parse_one(SAME, read="duckdb")) is None

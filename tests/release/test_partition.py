@@ -26,7 +26,7 @@ from dprelease.postprocess.consistent.published import Cells
 from dprelease.postprocess.partition import Parts
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.tables import formats
-from dprelease.tables.partitioned_writer import in_parts
+from dprelease.tables.partitioned_writer import split_into_parts
 from tests.covering import spread
 from tests.manifest_files import with_digest
 from tests.release.families_of_areas import TOWNS, declared, published
@@ -323,7 +323,7 @@ def test_rows_of_a_part_list_the_texts_that_stand_there() -> None:
     table = pa.table({"key": pa.DictionaryArray.from_arrays(codes, listed), "n": range(8)})
     edges = np.array([0, 3, 3, 6, 8])
     key = Key("state", "text", ("1", "2", "3", "4"))
-    pieces = list(in_parts("t", iter([table]), Parts(key, edges)))
+    pieces = list(split_into_parts("t", iter([table]), Parts(key, edges)))
     assert [piece.part for piece in pieces] == [0, 2, 3]
     for piece, rows in zip(pieces, (texts[:3], texts[3:6], texts[6:]), strict=True):
         column = piece.rows["key"].combine_chunks()

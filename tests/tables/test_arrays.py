@@ -59,7 +59,7 @@ def test_what_is_left_out_is_in_no_buffer(step: str, size: int) -> None:
     steps = np.arange(size) + 77
     empty = steps % 2 == 1
     values = arrays.scale_steps(steps, Fraction(step))
-    found = arrays.without(values, empty)
+    found = arrays.with_nulls(values, empty)
     found.validate(full=True)
     assert found.type == values.type
     expected = [
@@ -71,7 +71,7 @@ def test_what_is_left_out_is_in_no_buffer(step: str, size: int) -> None:
 
 
 def test_unknown_fractions_are_empty() -> None:
-    found = arrays.fractions(np.array([0.5, np.nan, np.inf, -1.0]))
+    found = arrays.float_array(np.array([0.5, np.nan, np.inf, -1.0]))
     found.validate(full=True)
     assert found.to_pylist() == [0.5, None, None, -1.0]
     assert found.null_count == 2

@@ -1,4 +1,4 @@
-"""The base of aggregates: sensitivity to one privacy unit, units and descriptions."""
+"""The base class of aggregates: their sensitivity to one privacy unit, units and descriptions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Kind = TypeVar("Kind", bound="Aggregate")
 class Aggregate(ABC):
     """One integer for each cell, or one candidate selected in each cell.
 
-    Two equal aggregates are one measurement. Subclasses are frozen dataclasses; the defaults here
-    are those of a count. Other stages never test the class of an aggregate, because they would have
-    to know all of them.
+    Two equal aggregates become one measurement. Subclasses are frozen dataclasses; the defaults of
+    this class are those of a count. Other stages never test the class of an aggregate, because
+    then a new aggregate would require changes in those stages.
     """
 
     __slots__ = ()
@@ -34,120 +34,121 @@ class Aggregate(ABC):
     """Whether noise is added to one true number in each cell."""
 
     is_choice: ClassVar[bool] = False
-    """Whether the number of occurrences of each candidate in a cell is what counts."""
+    """Whether a candidate is selected in each cell, by how often each candidate occurs."""
 
     by_rank: ClassVar[bool] = False
-    """Whether a declared value is selected by its number of rows; other candidates are numeric
-    steps."""
+    """Whether the candidates are declared values, selected by their number of rows.
+
+    The candidates of other aggregates are numeric steps."""
 
     is_distinct: ClassVar[bool] = False
-    """Whether a cell holds the number of different ids or values, which is no sum over its rows."""
+    """Whether a cell holds a number of different ids or values, which is not a sum over rows."""
 
     selects_keys: ClassVar[bool] = False
-    """Whether it decides which cells are published."""
+    """Whether the aggregate decides which cells are published."""
 
     mechanisms: ClassVar[tuple[str, ...]] = ()
-    """Selection mechanisms that it supports, the best one first; if empty, noise is added."""
+    """The supported selection mechanisms, the best one first; empty if noise is added instead."""
 
     paid_together: ClassVar[bool] = False
-    """Whether columns that share it have the sum of their weights, and not the largest weight."""
+    """Whether columns that share the aggregate have the sum of their weights, not the largest."""
 
     error_unit: ClassVar[str] = ""
     """The unit of errors; empty for the unit of the values."""
 
     @abstractmethod
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return how far one privacy unit can move its cells, in steps."""
+        """Return how far one privacy unit can change the cells of the aggregate, in steps."""
 
     @property
     @abstractmethod
     def words(self) -> str:
-        """Return what is counted or summed, and over which rows, for plan and manifest."""
+        """Return the description of the aggregate and its rows, for plan and manifest."""
 
     @property
     def step(self) -> Fraction:
-        """Return the step, in the column's unit."""
+        """The step of the values, in the column's unit."""
         return Fraction(1)
 
     @property
     def least(self) -> int:
-        """Return the least that one row adds to a cell, in steps."""
+        """The minimum that one row adds to a cell, in steps."""
         return 0
 
     @property
     def lowest(self) -> int:
-        """Return the least value that a row can have, in steps."""
+        """The minimum value that a row can have, in steps."""
         return self.least
 
     @property
     def error_step(self) -> Fraction:
-        """Return one step of the mechanism's error, in the unit of errors."""
+        """The size of one step of the mechanism's error, in the unit of errors."""
         return self.step
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Return the columns that it reads."""
+        """The columns that the aggregate reads."""
         return () if self.column is None else (self.column,)
 
     @property
     def reads_values(self) -> bool:
-        """Return whether a row's contribution depends on a value; otherwise all rows add alike."""
+        """Whether a row's contribution depends on a value; otherwise all rows add the same."""
         return self.column is not None
 
     @property
     def by_places(self) -> bool:
-        """Return whether values count by their position among the declared ones, as in keys."""
+        """Whether a value is represented by its position among the declared values, as in keys."""
         return False
 
     @property
     def lattice(self) -> Lattice | None:
-        """Return the steps to which values are clamped and rounded; None if not numeric."""
+        """The steps to which values are clamped and rounded; None if the values are no numbers."""
         return None
 
     @property
     def candidates(self) -> int:
-        """Return the number of selectable values; 0 if nothing is selected."""
+        """The number of selectable values; 0 if the aggregate selects nothing."""
         return 0
 
     @property
     def levels(self) -> int:
-        """Return how many draws of noise one answer contains."""
+        """The number of noise draws that enter one result."""
         return 1
 
     @property
     def part(self) -> Fraction | None:
-        """Return the fraction of values below a selected quantile; None for other aggregates."""
+        """The fraction of values below a selected quantile; None for other aggregates."""
         return None
 
     @property
     def adds_up(self) -> bool:
-        """Return whether its value is the sum of the values of the parties."""
+        """Whether the result for all parties together is the sum of the results of the parties."""
         return False
 
     def unit(self, columns: Mapping[str, Column]) -> str:
-        """Return the unit of its values, in a table with these columns."""
+        """Return the unit of the aggregate's values, in a table with these columns."""
         return ROWS
 
-    def each(self, rows: int) -> str:
-        """Return, in words, the contribution of one privacy unit with so many rows to a group."""
+    def contribution_text(self, rows: int) -> str:
+        """Return a text on what one privacy unit with `rows` rows contributes to a group."""
         return f"{rows} rows of one step"
 
     def evenly_spread(self, rows: int) -> int:
-        """Return the value of a cell with so many rows, spread evenly over the bounds."""
+        """Return the value of a cell of `rows` rows with values spread evenly over the bounds."""
         return rows
 
     def most_added(self, sensitivity: Sensitivity) -> int:
-        """Return the largest absolute value that one row of the engine adds to a vector."""
+        """Return the largest absolute number that one row of the engine adds to a vector."""
         return sensitivity.largest_shift
 
 
 def narrow_aggregate(aggregate: Aggregate, kind: type[Kind]) -> Kind:
-    """Return an aggregate as one of the class that a form or a mechanism needs.
+    """Return the same aggregate, checked to be of the class that a form or a mechanism needs.
 
     Raises
     ------
     TypeError
-        If it is of another class: then mismatched parts were combined.
+        If the aggregate is of another class, because mismatched parts were combined.
     """
     if not isinstance(aggregate, kind):
         raise TypeError(f"{kind.__name__} is needed, not {type(aggregate).__name__}")
@@ -155,17 +156,17 @@ def narrow_aggregate(aggregate: Aggregate, kind: type[Kind]) -> Kind:
 
 
 def unit_of(column: str, columns: Mapping[str, Column]) -> str:
-    """Return the declared unit of a column; empty without one."""
+    """Return the declared unit of a column, or an empty text if it has none."""
     return getattr(columns[column], "unit", None) or ""
 
 
-def of_values(
+def sum_sensitivity(
     least: int, most: int, unit: PrivacyUnit, neighbours: Neighbours, cells: int
 ) -> Sensitivity:
     """Return the sensitivity of a sum to which one row adds from `least` to `most` steps.
 
-    Within a group a row may be replaced by another or by none (its value is missing, or the
-    predicate drops it), so the difference ranges from min(least, 0) to max(most, 0).
+    Within a group, a row may be replaced by another row or by no row (if its value is missing, or
+    the predicate drops the row), so one row contributes from min(least, 0) to max(most, 0).
     """
     rows = unit.max_rows_per_group
     return Sensitivity.of(

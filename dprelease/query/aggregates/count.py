@@ -17,7 +17,7 @@ class Count(Aggregate):
     column: str | None = None
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return the rows per group: they all appear, vanish, or are replaced by fewer."""
+        """Return the sensitivity: all rows of a unit in a group may appear, or disappear."""
         rows = unit.max_rows_per_group
         return Sensitivity.of(
             per_group=rows, within_group=rows, unit=unit, neighbours=neighbours, cells=cells
@@ -25,7 +25,7 @@ class Count(Aggregate):
 
     @property
     def words(self) -> str:
-        """Return which rows are counted."""
+        """Return the description of the counted rows."""
         if self.column is None:
             return "count of rows"
         return f"count of rows in which '{self.column}' is not missing"
@@ -36,8 +36,8 @@ class Count(Aggregate):
         return True
 
 
-def _count(_columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts:
+def _count_parts(_columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts:
     return ColumnParts(MEASURED, [("", Count(None if declared.column == "*" else declared.column))])
 
 
-BY_WORD = {"count": _count}
+BY_WORD = {"count": _count_parts}

@@ -15,7 +15,7 @@ from dprelease.schema.columns import Column
 
 @dataclass(frozen=True, slots=True)
 class CountDistinct(Aggregate):
-    """Distinct ids of the privacy unit (`values` None), or distinct declared values of a column."""
+    """The number of distinct ids (`values` is None), or of distinct declared values of a column."""
 
     is_distinct: ClassVar[bool] = True
 
@@ -23,7 +23,7 @@ class CountDistinct(Aggregate):
     values: int | None
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return 1 for ids; for values, one per row, but no more than the number of values."""
+        """Return the sensitivity: 1 per group for ids; for values the rows, or all values."""
         moved = 1 if self.values is None else min(unit.max_rows_per_group, self.values)
         return Sensitivity.of(
             per_group=moved, within_group=moved, unit=unit, neighbours=neighbours, cells=cells
@@ -31,36 +31,36 @@ class CountDistinct(Aggregate):
 
     @property
     def words(self) -> str:
-        """Return what is counted."""
+        """Return the description of what is counted."""
         if self.values is None:
             return f"count of distinct '{self.column}'"
         return f"count of distinct declared values of '{self.column}'"
 
     @property
     def reads_values(self) -> bool:
-        """Return whether values are distinguished; ids are read with every row anyway."""
+        """Whether the values of a column are counted; ids are read with every row anyway."""
         return self.values is not None
 
     @property
     def by_places(self) -> bool:
-        """Return whether declared values are counted, rather than ids."""
+        """Whether declared values are counted, and not ids."""
         return self.values is not None
 
     @property
     def adds_up(self) -> bool:
-        """Return True for ids: each id belongs to one party, but a value may occur with several."""
+        """Whether ids are counted: each id belongs to one party, but parties may share a value."""
         return self.values is None
 
     def unit(self, columns: Mapping[str, Column]) -> str:
         """Return the name of what is counted."""
         return self.column
 
-    def each(self, rows: int) -> str:
-        """Return, in words, the contribution of one privacy unit to a group."""
+    def contribution_text(self, rows: int) -> str:
+        """Return a text on what one privacy unit contributes to a group."""
         return "distinct values, each counted once"
 
 
-def _count_distinct(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+def _count_distinct_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
     if declared.column == columns.table.unit.id:
         return ColumnParts(MEASURED, [("", CountDistinct(declared.column, None))])
     values = columns.values(declared)
@@ -69,4 +69,4 @@ def _count_distinct(columns: DeclaredColumns, declared: DeclaredColumn) -> Colum
     return ColumnParts(MEASURED, [("", CountDistinct(declared.column, values))])
 
 
-BY_WORD = {"count_distinct": _count_distinct}
+BY_WORD = {"count_distinct": _count_distinct_parts}

@@ -17,8 +17,8 @@ from dprelease.schema.columns import Column
 class Frequent(Aggregate):
     """The most frequent declared value of a column, or the following ones.
 
-    `rank` 1 is the most frequent. A value is selected among those that lower ranks of the same
-    column have not selected. The score of a value is its number of rows.
+    A value of `rank` 1 is the most frequent value. Each rank selects among the values that the
+    smaller ranks of the same column have not selected. The score of a value is its number of rows.
     """
 
     is_vector: ClassVar[bool] = False
@@ -34,11 +34,11 @@ class Frequent(Aggregate):
 
     @property
     def candidates(self) -> int:
-        """Return the number of selectable values."""
+        """The number of selectable values."""
         return self.values
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return how far one privacy unit can move two scores of a cell apart, and in how many."""
+        """Return how far a unit can move two scores of a cell apart, and in how many cells."""
         rows = unit.max_rows_per_group
         return Sensitivity.of(
             per_group=rows, within_group=2 * rows, unit=unit, neighbours=neighbours, cells=cells
@@ -46,19 +46,19 @@ class Frequent(Aggregate):
 
     @property
     def words(self) -> str:
-        """Return which value is selected."""
+        """Return the description of the selected value."""
         return f"the declared value of '{self.column}' with rank {self.rank} by number of rows"
 
     def unit(self, columns: Mapping[str, Column]) -> str:
         """Return an empty unit: a label is published."""
         return ""
 
-    def each(self, rows: int) -> str:
-        """Return, in words, the contribution of one privacy unit to a group."""
+    def contribution_text(self, rows: int) -> str:
+        """Return a text on what one privacy unit contributes to a group."""
         return f"{rows} rows that move the difference of any two scores"
 
 
-def _frequent(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+def _frequent_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
     values, ranks = columns.values(declared), declared.spec.ranks
     if values is None:
         return None
@@ -71,4 +71,4 @@ def _frequent(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts
     )
 
 
-BY_WORD = dict.fromkeys(("mode", "top_k"), _frequent)
+BY_WORD = dict.fromkeys(("mode", "top_k"), _frequent_parts)

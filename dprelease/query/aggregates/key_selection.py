@@ -24,14 +24,14 @@ class Partitions(Aggregate):
     column: None = None
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return 1 in each of the unit's groups; it counts once in a group."""
+        """Return the sensitivity: a privacy unit counts once in each of its groups."""
         return Sensitivity.of(
             per_group=1, within_group=1, unit=unit, neighbours=neighbours, cells=cells
         )
 
     @property
     def words(self) -> str:
-        """Return which keys are selected."""
+        """Return the description of the selected keys."""
         return "keys that enough privacy units have"
 
     def unit(self, columns: Mapping[str, Column]) -> str:

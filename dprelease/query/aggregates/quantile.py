@@ -1,4 +1,4 @@
-"""Quantiles: each selected by itself, or many read from a tree of counts."""
+"""Quantiles: each is selected by itself, or many are read from one tree of counts."""
 
 from __future__ import annotations
 
@@ -17,27 +17,29 @@ from dprelease.schema.columns import Column
 from dprelease.schema.number_bounds import Lattice
 
 MANY_QUANTILES = 9
-"""Quantiles of one column from which on a tree has the smaller errors in ranks.
+"""The number of quantiles of one column from which on a tree of counts has smaller rank errors.
 
-k selections by the exponential mechanism err by about k ln(candidates) rows over epsilon, a path
-through a tree of d levels by about sqrt(2 d) d. For 2^10 to 2^18 candidates these are equal at 7 to
-9 quantiles, for pure budgets and for others, where both grow by the square roots.
+k selections by the exponential mechanism err by about k ln(candidates) / epsilon rows, and a path
+through a tree of d levels by about sqrt(2 d) d / epsilon rows. For 2^10 to 2^18 candidates these
+errors are equal at 7 to 9 quantiles. The same holds for budgets with a delta or a rho, where both
+errors grow by the square roots.
 """
 
 MOST_CANDIDATES = 2**18
-"""Maximum number of candidates for a quantile; finer steps are thinned out."""
+"""Maximum number of candidates for a quantile; with finer steps, only every n-th is a candidate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantile(Aggregate):
-    """A value that holds the rank `at` = a/b: at most that fraction of the values lies below it.
+    """A value that holds the rank `at` = a/b: at most the fraction a/b of the values lies below it.
 
     Candidates are `lower` + i `stride` for i = 0..`last`, in steps of the column; values are
     rounded down to the nearest candidate. Of n values, L lie below a candidate and E are tied with
-    it, so that it holds the ranks L to L + E. Its score is minus the distance of the rank a n / b
-    from these, b points per row: u = -max(0, f, g), f = b L - a n - c, g = a n + d - b (L + E),
-    with constants c = d = 0 except at the ends (`planning/quantile_target.py`). It is 0 exactly for
-    true quantiles, however many values tie.
+    the candidate, which then holds the ranks L to L + E. The score u of a candidate is minus the
+    distance of the rank a n / b from these ranks, with b points per row: u = -max(0, f, g), where
+    f = b L - a n - c and g = a n + d - b (L + E), with constants c = d = 0 except at the ends
+    (`planning/quantile_target.py`). The score is 0 exactly for true quantiles, however many values
+    are tied.
 
     How far one row moves two scores apart, for any constants c and d, with m = max(a, b - a):
 
@@ -45,12 +47,13 @@ class Quantile(Aggregate):
       the largest of (0, f, g) moves by no more than its parts. At v, f falls by a and g by b - a: u
       rises by 0 to m. All moves lie in [-m, m], so two scores move apart by at most 2 m. Removing a
       value does the reverse.
-    * A value moves from v to w > v, n being the same. Between them f falls and g rises by b: u
-      moves by b at most. At v only g rises, by b; at w only f falls, by b; all others stay. So two
-      scores move apart by at most 2 b. From w to v is the reverse.
-    * Several rows of a privacy unit do so one after another, and the movements add up at most. Of k
-      rows that are replaced by j others, the smaller number moves and the rest is added or removed:
-      2 m <= 2 b.
+    * A value moves from v to w > v, and n stays the same. Between v and w, f falls and g rises by
+      b, so u moves by at most b. At v only g rises, by b; at w only f falls, by b; the scores of
+      all other candidates stay. So two scores move apart by at most 2 b. A move from w to v does
+      the reverse.
+    * Several rows of a privacy unit change one after another, and their movements at most add up.
+      If k rows are replaced by j other rows, min(k, j) rows move and the others are added or
+      removed, where 2 m <= 2 b.
     """
 
     is_vector: ClassVar[bool] = False
@@ -67,26 +70,26 @@ class Quantile(Aggregate):
 
     @property
     def step(self) -> Fraction:
-        """Return the step between candidates, in the column's unit."""
+        """The step between candidates, in the column's unit."""
         return self.base
 
     @property
     def error_step(self) -> Fraction:
-        """Return one point of score in ranks: b points are one row."""
+        """The size of one point of the score in ranks: b points are one row."""
         return Fraction(1, self.at.denominator)
 
     @property
     def candidates(self) -> int:
-        """Return the number of selectable values."""
+        """The number of selectable values."""
         return (self.upper - self.lower) // self.stride + 1
 
     @property
     def part(self) -> Fraction:
-        """Return the fraction of values below."""
+        """The fraction of values below the quantile."""
         return self.at
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return how far one privacy unit can move two scores of a cell apart, and in how many."""
+        """Return how far a unit can move two scores of a cell apart, and in how many cells."""
         a, b = self.at.numerator, self.at.denominator
         rows = unit.max_rows_per_group
         return Sensitivity.of(
@@ -99,7 +102,7 @@ class Quantile(Aggregate):
 
     @property
     def words(self) -> str:
-        """Return which value is selected, and among which."""
+        """Return the description of the selected value and of the candidates."""
         stride_text = plain_text(self.stride * self.base)
         among = (
             f", among values {stride_text} apart, rounded down to these" if self.stride > 1 else ""
@@ -112,43 +115,43 @@ class Quantile(Aggregate):
 
     @property
     def lattice(self) -> Lattice:
-        """Return the steps of the values."""
+        """The steps of the values."""
         return Lattice(lower=self.lower, upper=self.upper, step=self.base)
 
     def unit(self, columns: Mapping[str, Column]) -> str:
         """Return the column's unit."""
         return unit_of(self.column, columns)
 
-    def each(self, rows: int) -> str:
-        """Return, in words, the contribution of one privacy unit to a group."""
+    def contribution_text(self, rows: int) -> str:
+        """Return a text on what one privacy unit contributes to a group."""
         return f"{rows} rows that move the difference of any two scores"
 
 
-def _quantile(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+def _quantile_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
     lattice = columns.lattice(declared)
     if lattice is None:
         return None
     column, at = declared.column, declared.spec.at
     stride = -(-(lattice.upper - lattice.lower + 1) // MOST_CANDIDATES)
     ends = column, lattice.lower, lattice.upper, lattice.step
-    if _from_tree(declared) and column in columns.once(columns_with_trees):
+    if _can_use_tree(declared) and column in columns.once(columns_with_trees):
         return ColumnParts(READ_FROM_TREE, [("tree", Tree(*ends, stride))], at)
     return ColumnParts(MEASURED, [("", Quantile(*ends, at, stride))])
 
 
 def columns_with_trees(columns: DeclaredColumns) -> frozenset[str]:
-    """Return the columns with so many quantiles that a tree answers them better."""
+    """Return the columns with so many quantiles that a tree of counts gives smaller errors."""
     parts: dict[str, set[Fraction]] = {}
     for declared in columns.all_declared:
-        if declared.kind in ("quantile", "median") and _from_tree(declared):
+        if declared.kind in ("quantile", "median") and _can_use_tree(declared):
             parts.setdefault(declared.column, set()).add(declared.spec.at)
     many = {column for column, quantiles in parts.items() if len(quantiles) >= MANY_QUANTILES}
     return frozenset(many) if columns.table.unit.max_rows_per_group == 1 else frozenset()
 
 
-def _from_tree(declared: DeclaredColumn) -> bool:
-    """Return whether a tree can answer it: neither minimum nor maximum, and no noise of its own."""
+def _can_use_tree(declared: DeclaredColumn) -> bool:
+    """Return whether a column can be read from a tree: no minimum or maximum, no separate noise."""
     return 0 < declared.spec.at < 1 and not declared.has_own_noise
 
 
-BY_WORD = dict.fromkeys(("quantile", "median", "min", "max"), _quantile)
+BY_WORD = dict.fromkeys(("quantile", "median", "min", "max"), _quantile_parts)

@@ -9,7 +9,7 @@ from typing import Self
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
-from dprelease.query.aggregates.aggregate import Aggregate, of_values, unit_of
+from dprelease.query.aggregates.aggregate import Aggregate, sum_sensitivity, unit_of
 from dprelease.schema.columns import Column
 from dprelease.schema.number_bounds import Lattice
 
@@ -18,14 +18,15 @@ from dprelease.schema.number_bounds import Lattice
 class Sum(Aggregate):
     """The sum of x - center over a column whose values x are in lower..upper steps.
 
-    `beside`: another column; a row in which it is missing adds nothing. It changes no sensitivity:
-    a row adds least..most or nothing, with it or without.
+    `beside` is another column, or None. A row in which that column is missing adds nothing. The
+    sensitivity is the same with and without it, because in both cases a row adds a number from
+    `least` to `most`, or nothing.
     """
 
     column: str
     lower: int
     upper: int
-    # without `field`, a property of the base class would become the default
+    # without `field`, the property of the base class would become the default value
     step: Fraction = field()
     center: int = 0
     beside: str | None = None
@@ -37,36 +38,36 @@ class Sum(Aggregate):
 
     @property
     def centered_sum(self) -> Self:
-        """Return the sum around the middle of the bounds, which has the least sensitivity.
+        """Return the sum around the middle of the bounds, which has the smallest sensitivity.
 
-        If there is only one value, it is centred one step away from it, because otherwise nothing
-        could be summed.
+        If the bounds allow only one value, the sum is centred one step away from that value,
+        because otherwise every row would add 0.
         """
         middle = (self.lower + self.upper) // 2
         return replace(self, center=middle - 1 if self.lower == self.upper else middle)
 
     @property
     def least(self) -> int:
-        """Return the least that one row adds, in steps."""
+        """The minimum that one row adds, in steps."""
         return self.lower - self.center
 
     @property
     def lowest(self) -> int:
-        """Return the least value of a row, not its distance from the middle."""
+        """The minimum value of a row, in steps, before the center is subtracted."""
         return self.lower
 
     @property
     def most(self) -> int:
-        """Return the most that one row adds, in steps."""
+        """The maximum that one row adds, in steps."""
         return self.upper - self.center
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return rows per group times the largest value, or the largest difference."""
-        return of_values(self.least, self.most, unit, neighbours, cells)
+        """Return the sensitivity: rows per group times the largest value, or difference."""
+        return sum_sensitivity(self.least, self.most, unit, neighbours, cells)
 
     @property
     def words(self) -> str:
-        """Return what is summed, and over which rows."""
+        """Return the description of what is summed, and over which rows."""
         less = f", less {plain_text(self.center * self.step)} each" if self.center else ""
         both = ""
         if self.beside is not None:
@@ -78,12 +79,12 @@ class Sum(Aggregate):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Return the column, and the other one that must not be missing."""
+        """The summed column, and the other column that must not be missing, if any."""
         return (self.column,) if self.beside is None else (self.column, self.beside)
 
     @property
     def lattice(self) -> Lattice:
-        """Return the steps of the values."""
+        """The steps of the values."""
         return Lattice(lower=self.lower, upper=self.upper, step=self.step)
 
     @property
@@ -95,14 +96,14 @@ class Sum(Aggregate):
         """Return the column's unit."""
         return unit_of(self.column, columns)
 
-    def each(self, rows: int) -> str:
-        """Return, in words, the contribution of one privacy unit to a group."""
+    def contribution_text(self, rows: int) -> str:
+        """Return a text on what one privacy unit contributes to a group."""
         return f"{rows} rows of {self.least} to {self.most} steps"
 
     def evenly_spread(self, rows: int) -> int:
-        """Return 0, around which the values of a centred sum lie; only used for these."""
+        """Return 0, around which the values of a centred sum lie; other sums don't call this."""
         return 0
 
     def most_added(self, sensitivity: Sensitivity) -> int:
-        """Return the size of the largest value."""
+        """Return the largest absolute value that one row adds."""
         return max(abs(self.least), abs(self.most))

@@ -17,8 +17,9 @@ from dprelease.schema.number_bounds import Lattice
 class Tree(Aggregate):
     """Counts of values in successively halved ranges, from which any quantile can be read.
 
-    `levels` halvings of candidates numbered as in `Quantile`; a row counts once in each level. Only
-    for privacy units with one row per group: several rows could fall into one node.
+    The candidates, numbered as in `Quantile`, are halved `levels` times; a row counts once in each
+    level. Trees are only used for privacy units with one row per group, because several rows of one
+    unit could fall into the same node.
     """
 
     is_vector: ClassVar[bool] = False
@@ -34,26 +35,26 @@ class Tree(Aggregate):
 
     @property
     def step(self) -> Fraction:
-        """Return the step between candidates, in the column's unit."""
+        """The step between candidates, in the column's unit."""
         return self.base
 
     @property
     def error_step(self) -> Fraction:
-        """Return 1: errors are in ranks."""
+        """The number 1, because errors are in ranks."""
         return Fraction(1)
 
     @property
     def candidates(self) -> int:
-        """Return the number of values."""
+        """The number of candidates."""
         return (self.upper - self.lower) // self.stride + 1
 
     @property
     def levels(self) -> int:
-        """Return how often the candidates are halved."""
+        """The number of times that the candidates are halved."""
         return max(1, (self.candidates - 1).bit_length())
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        """Return one node in each level of each group; two where a row may be replaced."""
+        """Return the sensitivity: one node per level and group, or two if rows may be replaced."""
         if unit.max_rows_per_group != 1:
             raise ValueError("a tree is for units with one row in a group")
         slots = min(unit.max_groups, cells) * self.levels
@@ -62,18 +63,18 @@ class Tree(Aggregate):
 
     @property
     def words(self) -> str:
-        """Return what is counted."""
+        """Return the description of what is counted."""
         return f"counts of '{self.column}' in halves of its values, {self.levels} times halved"
 
     @property
     def lattice(self) -> Lattice:
-        """Return the steps of the values."""
+        """The steps of the values."""
         return Lattice(lower=self.lower, upper=self.upper, step=self.base)
 
     def unit(self, columns: Mapping[str, Column]) -> str:
         """Return the column's unit."""
         return unit_of(self.column, columns)
 
-    def each(self, rows: int) -> str:
-        """Return, in words, the contribution of one privacy unit to a group."""
+    def contribution_text(self, rows: int) -> str:
+        """Return a text on what one privacy unit contributes to a group."""
         return "a node of one level of the tree"

@@ -1,1 +1,1 @@
-"""Expressions and statements: functions of one row, by an allow-list on the parsed tree."""
+"""SQL expressions in declarations: an allow-list on the parsed tree admits functions of one row."""

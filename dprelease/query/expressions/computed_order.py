@@ -1,4 +1,4 @@
-"""Computed columns: what each expression reads, and the order in which to compute them."""
+"""Computed columns: the columns that each expression reads, and the order of computation."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dprelease.schema.columns import Column, CutColumn, expression_of
 from dprelease.schema.table import Table
 
 LONGEST_PATH = 12
-"""Maximum number of columns of a chain that a message lists."""
+"""Maximum number of columns that a message lists of a chain of computed columns."""
 
 DEEPEST = 20
-"""Maximum chain of computed columns: each is a SELECT around another."""
+"""Maximum length of a chain of computed columns: each adds a SELECT around another SELECT."""
 
 Placer = Callable[..., Place]
 
@@ -23,7 +23,7 @@ Placer = Callable[..., Place]
 def formulas_of(
     table: Table, names: Iterable[str], place: Placer, errors: list[DpReleaseError]
 ) -> dict[str, Formula]:
-    """Return the checked expressions of these columns; problems are added to `errors`."""
+    """Return the checked expressions of some columns, and add their problems to `errors`."""
     formulas: dict[str, Formula] = {}
     for name in names:
         text = expression_of(table.columns[name])
@@ -57,16 +57,16 @@ def _formula(table: Table, name: str, text: str, place: Place) -> Formula:
 def check_order(
     columns: Mapping[str, Column], formulas: Formulas, place: Placer, errors: list[DpReleaseError]
 ) -> None:
-    """Add to `errors` columns that depend on themselves, or on too long a chain."""
+    """Add an error for each column that depends on itself, or on too long a chain of columns."""
     computed = [*formulas, *(n for n, c in columns.items() if isinstance(c, CutColumn))]
-    levels = layers(columns, formulas, computed)
+    levels = computation_levels(columns, formulas, computed)
     done = {name for level in levels for name in level}
     for name in computed:
         if name in done:
             continue
-        path = _path_back(columns, formulas, name)
+        path = _cycle_through(columns, formulas, name)
         if path:
-            done.update(path if len(path) > LONGEST_PATH else ())  # one report per chain is enough
+            done.update(path if len(path) > LONGEST_PATH else ())  # report each chain only once
             cycle = " <- ".join(path if len(path) <= LONGEST_PATH else (*path[:3], "...", name))
             errors.append(QueryError("DP-DERIVE-002", place=place(name), column=name, path=cycle))
     if len(levels) > DEEPEST:
@@ -76,10 +76,10 @@ def check_order(
         errors.append(QueryError("DP-DERIVE-003", place=place(name), **fields))
 
 
-def layers(
+def computation_levels(
     columns: Mapping[str, Column], formulas: Formulas, names: Iterable[str]
 ) -> list[list[str]]:
-    """Return the computed columns that `names` needs, in levels that read only earlier levels.
+    """Return the computed columns that `names` depend on, in levels that read earlier levels only.
 
     Columns that depend on themselves are in no level.
     """
@@ -106,7 +106,7 @@ def layers(
 def closure(
     columns: Mapping[str, Column], formulas: Formulas, names: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return `names` and every column that it is computed from, in the table's order."""
+    """Return `names` and all columns from which they are computed, in the table's order."""
     reached: set[str] = set()
     todo = list(names)
     while todo:
@@ -125,7 +125,7 @@ def inputs(columns: Mapping[str, Column], formulas: Formulas, name: str) -> tupl
     return formulas[name].columns if name in formulas else ()
 
 
-def _path_back(
+def _cycle_through(
     columns: Mapping[str, Column], formulas: Formulas, start: str
 ) -> tuple[str, ...] | None:
     """Return a shortest chain from a column back to itself; None if there is none."""

@@ -1,4 +1,4 @@
-"""Checks and rendering of parsed nodes that all rules of expressions share."""
+"""Checks of parsed nodes, and their rendering as SQL, that all rules for expressions share."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ ARITHMETIC: dict[type[exp.Expression], str] = {
     exp.Mul: "*",
     exp.Div: "/",
 }
-OVER_ANSWERS: dict[type[exp.Expression], str] = {
+NOISED_OPERATORS: dict[type[exp.Expression], str] = {
     **ARITHMETIC,
     **COMPARISONS,
     exp.And: "AND",
     exp.Or: "OR",
 }
-"""Operators that are allowed between noised numbers."""
+"""The operators that are allowed between noised numbers."""
 
-CALLS_OVER_ANSWERS: dict[type[exp.Expression], str] = {
+NOISED_FUNCTIONS: dict[type[exp.Expression], str] = {
     exp.Abs: "abs",
     exp.Round: "round",
     exp.Floor: "floor",
@@ -50,32 +50,36 @@ MAY_BE_UNDEFINED = (
     *ARITHMETIC,
     *(exp.Neg, exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt),
 )
-"""Operations whose result may be undefined, as a quotient by zero is."""
+"""The operations whose result may be undefined, such as a quotient by zero."""
 
-SHOWN = 60
-"""Maximum characters of an expression in a message."""
+LONGEST_QUOTE = 60
+"""Maximum number of characters that a message quotes of an expression."""
 
 NAMED = 5
-"""Maximum values in a message."""
+"""Maximum number of values that a message lists."""
 
 
-def near(problem: Exception) -> str:
-    """Return where the parser gave up, in words."""
+def stop_text(problem: Exception) -> str:
+    """Return a text on where the parser stopped."""
     errors = getattr(problem, "errors", None) or [{}]
-    return f", from '{errors[0]['highlight'][:SHOWN]}' on" if errors[0].get("highlight") else ""
+    return (
+        f", from '{errors[0]['highlight'][:LONGEST_QUOTE]}' on"
+        if errors[0].get("highlight")
+        else ""
+    )
 
 
-def no_function(name: str, known: str, place: Place) -> QueryError:
+def unknown_function_error(name: str, known: str, place: Place) -> QueryError:
     """Return the error for a function that is not allowed."""
     close = nearest(name, known.split(", "))
     return QueryError("DP-WHERE-004", place=place, function=name, nearest=close, known=known)
 
 
 def check_never_true(node: exp.Expression, place: Place) -> None:
-    """Raise QueryError DP-WHERE-012 for a comparison with NULL, which would drop all rows."""
+    """Raise QueryError DP-WHERE-012 for a comparison with NULL, which is never true."""
     distinct = isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ)
     if not distinct and isinstance(node.this, exp.Null) | isinstance(node.expression, exp.Null):
-        raise QueryError("DP-WHERE-012", place=place, what=node.sql("duckdb")[:SHOWN])
+        raise QueryError("DP-WHERE-012", place=place, what=node.sql("duckdb")[:LONGEST_QUOTE])
 
 
 def check_declared(
@@ -92,24 +96,25 @@ def check_declared(
     texts = (one.name for one in others if isinstance(one, exp.Literal) and one.is_string)
     found = [text for text in dict.fromkeys(texts) if text not in values]
     if found:
-        fields: dict[str, Any] = {"column": side.name, "known": _some(values)}
-        fragments = _some([f"'{text[:SHOWN]}'" for text in found])
+        fields: dict[str, Any] = {"column": side.name, "known": _listed_text(values)}
+        fragments = _listed_text([f"'{text[:LONGEST_QUOTE]}'" for text in found])
         fields |= {"number": "is no declared value", "others": "this one"}
         if len(found) > 1:
             fields |= {"number": "are no declared values", "others": "these"}
         raise QueryError("DP-WHERE-011", place=place, values=fragments, **fields)
 
 
-def _some(texts: Sequence[str]) -> str:
-    """Return words as a message lists them: only some, and whether there are more."""
+def _listed_text(texts: Sequence[str]) -> str:
+    """Return the list of texts in a message: the first few texts, and whether there are more."""
     return ", ".join(texts[:NAMED]) + (", ..." if len(texts) > NAMED else "")
 
 
 def column_sql(node: exp.Column, column: Column) -> str:
-    """Return the value of a column in a condition or an expression, as SQL.
+    """Return SQL of a column's value in a condition or an expression.
 
-    The spelling of an undeclared code depends on the stored type of its column, so all such codes
-    are made equal. In comparisons with constants, which are declared, this makes no difference.
+    The spelling of an undeclared code depends on the stored type of its column, so the SQL makes
+    all undeclared codes equal. Comparisons with constants, which must be declared, are the same
+    with and without this replacement.
     """
     if not isinstance(column, CategoryColumn) or _is_compared_with_constants(node):
         return quoting.identifier(node.name)
@@ -117,9 +122,9 @@ def column_sql(node: exp.Column, column: Column) -> str:
 
 
 def declared_codes(name: str, column: CategoryColumn) -> str:
-    """Return SQL of a category's codes, with undeclared ones as "?", or another undeclared text."""
+    """Return SQL of a category's code, with "?" or another text for all undeclared codes."""
     values, name = column.values or (), quoting.identifier(name)
-    # longer than any value that it starts with
+    # a text that is longer than every declared value with the same beginning
     other = "?" if "?" not in values else max(values) + "?"
     known = ", ".join(quoting.text(value) for value in values)
     undeclared = f"WHEN {name} IS NOT NULL THEN {quoting.text(other)}"
@@ -143,7 +148,7 @@ def strip_date_cast(node: exp.Expression) -> exp.Expression:
 
 
 def flat(node: exp.Expression) -> Iterator[exp.Expression]:
-    """Yield the sides of a chain of one connective, left to right, without recursion."""
+    """Yield the operands of a chain of ANDs or of ORs, left to right, without recursion."""
     sides, todo = [], [node]
     while todo:
         part = todo.pop()

@@ -1,9 +1,9 @@
-"""`where` and `expression`: values of one row, by an allow-list on the parsed tree.
+"""Check `where` and `expression`: an allow-list on the parsed tree admits functions of one row.
 
 Only total functions are allowed: no expression can fail for any value of any row, or depend on
-another row, the clock, a random number, a file or another table. Whatever is not on the list is
-refused. The SQL that runs is rendered again from the checked tree. Arithmetic is that of 64-bit
-floats: overflow gives infinity, and a division by zero gives a missing value.
+another row, the clock, a random number, a file or another table. All other syntax is refused. The
+SQL that runs is rendered again from the checked tree. Arithmetic uses 64-bit floats: an overflow
+gives infinity, and a division by zero a missing value.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
 from dprelease.query.expressions.nodes import (
-    SHOWN,
+    LONGEST_QUOTE,
     check_declared,
     check_never_true,
     column_sql,
     flat,
-    near,
-    no_function,
+    stop_text,
     strip_date_cast,
+    unknown_function_error,
 )
 from dprelease.query.expressions.scalar import (
     ALLOWED,
@@ -38,18 +38,18 @@ from dprelease.query.expressions.scalar import (
     KIND_OF_TYPE,
     LONGEST_PART,
     PHYSICAL,
-    TIMELY,
+    TIME_KINDS,
     Kind,
     Term,
-    as_floats,
-    kind_of,
+    common_kind,
+    numbers_as_floats,
 )
 from dprelease.query.expressions.used_columns import Formula, Predicate, unknown_column
-from dprelease.query.expressions.whole import dropped_word, unread
+from dprelease.query.expressions.whole import dropped_word_text, unread_argument_text
 from dprelease.schema.table import Table
 
 LENGTH_LIMIT, DEPTH_LIMIT = 10_000, 60
-# integers from here on are compared as floats, because a column may hold them as floats
+# integers from this number on are compared as floats, because a column may store floats
 EXACT = 2**53
 
 
@@ -87,19 +87,19 @@ def _parse_term(text: str, table: Table, place: Place) -> tuple[Term, tuple[str,
     try:
         trees: list[exp.Expression | None] = sqlglot.parse(text, read="duckdb")  # type: ignore[assignment]
     except (sqlglot.errors.SqlglotError, RecursionError) as problem:
-        raise QueryError("DP-WHERE-001", place=place, near=near(problem)) from None
+        raise QueryError("DP-WHERE-001", place=place, near=stop_text(problem)) from None
     if len(trees) != 1 or trees[0] is None:
         raise QueryError("DP-WHERE-001", place=place, near="")
     checker = _Checker(table, place)
     term = checker.term(trees[0], 0)
-    what = unread(trees[0]) or dropped_word(trees[0], text)
+    what = unread_argument_text(trees[0]) or dropped_word_text(trees[0], text)
     if what is not None:
         raise QueryError("DP-WHERE-006", place=place, what=what)
     return term, tuple(sorted(checker.columns))
 
 
 class _Checker:
-    """Walks a tree once; a rule of this class renders each node, or it is refused."""
+    """Walks a tree once, and renders each node by a rule; nodes without a rule are refused."""
 
     def __init__(self, table: Table, place: Place) -> None:
         self.table, self.place = table, place
@@ -131,7 +131,7 @@ class _Checker:
         ]
 
     def term(self, node: exp.Expression, depth: int) -> Term:
-        """Return a node as SQL with its kind; refuse nodes that are not on the list."""
+        """Return the SQL of a node and the kind of its value; refuse nodes that have no rule."""
         if depth > DEPTH_LIMIT:
             raise QueryError("DP-WHERE-009", place=self.place, limit=LENGTH_LIMIT)
         if type(node) in COMPARISONS_OF_ROWS:
@@ -145,22 +145,22 @@ class _Checker:
         for kind, rule in self.rules:
             if type(node) is kind:
                 return rule(node, depth)
-        raise self._refusal(node)
+        raise self._refusal_error(node)
 
-    def _refusal(self, node: exp.Expression) -> QueryError:
+    def _refusal_error(self, node: exp.Expression) -> QueryError:
         if isinstance(node, exp.Query | exp.Exists | exp.Subquery):
             return QueryError("DP-WHERE-002", place=self.place)
         if isinstance(node, exp.AggFunc | exp.Window):
             return QueryError("DP-WHERE-003", place=self.place)
-        name = node.sql("duckdb").split("(")[0][:SHOWN].lower()
-        if isinstance(node, exp.Func) and name.isidentifier():  # and not an operator
-            return no_function(name, ALLOWED, self.place)
-        return QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:SHOWN])
+        name = node.sql("duckdb").split("(")[0][:LONGEST_QUOTE].lower()
+        if isinstance(node, exp.Func) and name.isidentifier():  # a function, not an operator
+            return unknown_function_error(name, ALLOWED, self.place)
+        return QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:LONGEST_QUOTE])
 
-    def _known_args(self, node: exp.Expression, *names: str) -> None:
-        """Refuse a node with arguments other than `names`, because they are not rendered."""
+    def _refuse_other_args(self, node: exp.Expression, *names: str) -> None:
+        """Refuse a node with arguments other than `names`, which the rule would not render."""
         if any(value for name, value in node.args.items() if name not in names):
-            what = node.sql("duckdb")[:SHOWN]
+            what = node.sql("duckdb")[:LONGEST_QUOTE]
             raise QueryError("DP-WHERE-006", place=self.place, what=what)
 
     def _same_kind(self, terms: list[Term]) -> list[Term]:
@@ -172,7 +172,7 @@ class _Checker:
         if len(kinds) > 1:
             left, right = sorted(kinds)[:2]
             raise QueryError("DP-WHERE-007", place=self.place, left=left.capitalize(), right=right)
-        return as_floats(terms) if kinds == {Kind.NUMBER} else terms
+        return numbers_as_floats(terms) if kinds == {Kind.NUMBER} else terms
 
     def _as_time(self, term: Term, kind: Kind) -> Term:
         if term.kind is not Kind.TEXT:
@@ -196,18 +196,18 @@ class _Checker:
             )
         return Term(f"{keyword} '{moment}'", kind)
 
-    def _of_kind(self, node: exp.Expression, kind: Kind, depth: int) -> str:
+    def _sql_of_kind(self, node: exp.Expression, kind: Kind, depth: int) -> str:
         term = self.term(node, depth + 1)
         if kind is Kind.DATE and term.kind is Kind.TIMESTAMP:
             return f"CAST({term.sql} AS DATE)"
-        if term.kind is Kind.NULL:  # without a type no function could be selected for it
+        if term.kind is Kind.NULL:  # DuckDB selects a function by types
             return f"CAST({term.sql} AS {PHYSICAL[kind]})"
         if term.kind is not kind:
             around = node.parent
             while isinstance(around, exp.TsOrDsToDate | exp.Paren):
                 around = around.parent
-            what = (around or node).sql("duckdb")[:SHOWN]
-            part = node.sql("duckdb")[:SHOWN]
+            what = (around or node).sql("duckdb")[:LONGEST_QUOTE]
+            part = node.sql("duckdb")[:LONGEST_QUOTE]
             fields: dict[str, Any] = {"what": what, "part": part}
             timely = kind in (Kind.DATE, Kind.TIMESTAMP)
             how = f"as {kind}, with its `format`" if timely else "so"
@@ -251,11 +251,11 @@ class _Checker:
 
     def _negative(self, node: exp.Neg, depth: int) -> Term:
         if isinstance(node.this, exp.Literal):
-            return Term(f"(-{self._of_kind(node.this, Kind.NUMBER, depth)})", Kind.NUMBER)
-        return Term(f"(- {self._double(node.this, depth)})", Kind.NUMBER)
+            return Term(f"(-{self._sql_of_kind(node.this, Kind.NUMBER, depth)})", Kind.NUMBER)
+        return Term(f"(- {self._double_sql(node.this, depth)})", Kind.NUMBER)
 
     def _comparison(self, node: exp.Expression, depth: int) -> Term:
-        self._known_args(node, "this", "expression")
+        self._refuse_other_args(node, "this", "expression")
         check_never_true(node, self.place)
         sides = [self.term(node.this, depth + 1), self.term(node.expression, depth + 1)]
         left, right = self._same_kind(sides)
@@ -264,38 +264,38 @@ class _Checker:
         return Term(f"({left.sql} {COMPARISONS_OF_ROWS[type(node)]} {right.sql})", Kind.BOOLEAN)
 
     def _arithmetic(self, node: exp.Expression, depth: int) -> Term:
-        # In DOUBLE nothing overflows into an error: the result is infinity, which can be compared.
-        left, right = (self._double(side, depth) for side in (node.this, node.expression))
+        # An overflow of DOUBLE is no error: the result is infinity, which can be compared.
+        left, right = (self._double_sql(side, depth) for side in (node.this, node.expression))
         if isinstance(node, DIVISIONS):
             right = f"nullif({right}, 0)"
         else:
-            self._known_args(node, "this", "expression")
+            self._refuse_other_args(node, "this", "expression")
         return Term(f"({left} {ARITHMETIC_OF_ROWS[type(node)]} {right})", Kind.NUMBER)
 
-    def _double(self, node: exp.Expression, depth: int) -> str:
-        return f"CAST({self._of_kind(node, Kind.NUMBER, depth)} AS DOUBLE)"
+    def _double_sql(self, node: exp.Expression, depth: int) -> str:
+        return f"CAST({self._sql_of_kind(node, Kind.NUMBER, depth)} AS DOUBLE)"
 
     def _logic(self, node: exp.Expression, depth: int) -> Term:
-        # Long chains lean to the left; they are walked flat, so that depth counts real nesting.
+        # The operands of a long chain have one depth, so that depth counts only real nesting.
         keyword = "AND" if isinstance(node, exp.And) else "OR"
-        sides = [self._of_kind(side, Kind.BOOLEAN, depth) for side in flat(node)]
+        sides = [self._sql_of_kind(side, Kind.BOOLEAN, depth) for side in flat(node)]
         return Term("(" + f" {keyword} ".join(sides) + ")", Kind.BOOLEAN)
 
     def _not(self, node: exp.Not, depth: int) -> Term:
-        return Term(f"(NOT {self._of_kind(node.this, Kind.BOOLEAN, depth)})", Kind.BOOLEAN)
+        return Term(f"(NOT {self._sql_of_kind(node.this, Kind.BOOLEAN, depth)})", Kind.BOOLEAN)
 
     def _is(self, node: exp.Is, depth: int) -> Term:
-        self._known_args(node, "this", "expression")
+        self._refuse_other_args(node, "this", "expression")
         inner, other = self.term(node.this, depth + 1), node.expression
         if isinstance(other, exp.Null):
             return Term(f"({inner.sql} IS NULL)", Kind.BOOLEAN)
         if isinstance(other, exp.Boolean) and inner.kind is Kind.BOOLEAN:
             keyword = "TRUE" if other.this else "FALSE"
             return Term(f"({inner.sql} IS {keyword})", Kind.BOOLEAN)
-        raise QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:SHOWN])
+        raise QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:LONGEST_QUOTE])
 
     def _between(self, node: exp.Between, depth: int) -> Term:
-        self._known_args(node, "this", "low", "high")
+        self._refuse_other_args(node, "this", "low", "high")
         parts = [node.this, node.args["low"], node.args["high"]]
         value, low, high = self._same_kind([self.term(part, depth + 1) for part in parts])
         return Term(f"({value.sql} BETWEEN {low.sql} AND {high.sql})", Kind.BOOLEAN)
@@ -311,56 +311,56 @@ class _Checker:
         return Term(f"({value.sql} IN ({', '.join(i.sql for i in items)}))", Kind.BOOLEAN)
 
     def _like(self, node: exp.Expression, depth: int) -> Term:
-        self._known_args(node, "this", "expression", "negate")
+        self._refuse_other_args(node, "this", "expression", "negate")
         if not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
             raise QueryError("DP-WHERE-006", place=self.place, what="LIKE without a constant")
-        value = self._of_kind(node.this, Kind.TEXT, depth)
+        value = self._sql_of_kind(node.this, Kind.TEXT, depth)
         keyword = "LIKE" if isinstance(node, exp.Like) else "ILIKE"
         keyword = f"NOT {keyword}" if node.args.get("negate") else keyword
         return Term(f"({value} {keyword} {quoting.text(node.expression.this)})", Kind.BOOLEAN)
 
     def _case(self, node: exp.Case, depth: int) -> Term:
-        self._known_args(node, "ifs", "default")
+        self._refuse_other_args(node, "ifs", "default")
         branches = node.args.get("ifs") or []
-        conditions = [self._of_kind(branch.this, Kind.BOOLEAN, depth) for branch in branches]
+        conditions = [self._sql_of_kind(branch.this, Kind.BOOLEAN, depth) for branch in branches]
         results = [self.term(branch.args["true"], depth + 1) for branch in branches]
         default = node.args.get("default") or exp.Null()
         results = self._same_kind([*results, self.term(default, depth + 1)])
         arms = zip(conditions, results, strict=False)
         body = " ".join(f"WHEN {condition} THEN {result.sql}" for condition, result in arms)
-        return Term(f"(CASE {body} ELSE {results[-1].sql} END)", kind_of(results))
+        return Term(f"(CASE {body} ELSE {results[-1].sql} END)", common_kind(results))
 
     def _if(self, node: exp.If, depth: int) -> Term:
-        self._known_args(node, "this", "true", "false")
-        condition = self._of_kind(node.this, Kind.BOOLEAN, depth)
+        self._refuse_other_args(node, "this", "true", "false")
+        condition = self._sql_of_kind(node.this, Kind.BOOLEAN, depth)
         sides = [node.args["true"], node.args.get("false") or exp.Null()]
         then, other = self._same_kind([self.term(side, depth + 1) for side in sides])
         sql = f"(CASE WHEN {condition} THEN {then.sql} ELSE {other.sql} END)"
-        return Term(sql, kind_of([then, other]))
+        return Term(sql, common_kind([then, other]))
 
     def _choice(self, node: exp.Expression, depth: int) -> Term:
-        self._known_args(node, "this", "expressions", "ignore_nulls")
+        self._refuse_other_args(node, "this", "expressions", "ignore_nulls")
         parts = [self.term(part, depth + 1) for part in (node.this, *node.expressions)]
         parts = self._same_kind(parts)
-        return Term(f"{CHOICES[type(node)]}({', '.join(p.sql for p in parts)})", kind_of(parts))
+        return Term(f"{CHOICES[type(node)]}({', '.join(p.sql for p in parts)})", common_kind(parts))
 
     def _nullif(self, node: exp.Nullif, depth: int) -> Term:
         parts = [self.term(part, depth + 1) for part in (node.this, node.expression)]
         value, other = self._same_kind(parts)
-        return Term(f"nullif({value.sql}, {other.sql})", kind_of([value, other]))
+        return Term(f"nullif({value.sql}, {other.sql})", common_kind([value, other]))
 
     def _function(self, node: exp.Expression, depth: int) -> Term:
-        self._known_args(node, "this")
+        self._refuse_other_args(node, "this")
         name, wants, gives = FUNCTIONS[type(node)]
-        inner = self._of_kind(strip_date_cast(node.this), wants, depth)
+        inner = self._sql_of_kind(strip_date_cast(node.this), wants, depth)
         if wants is Kind.NUMBER:
             inner = f"CAST({inner} AS DOUBLE)"
         return Term(f"{name}({inner})", gives)
 
     def _part(self, node: exp.Expression, depth: int) -> Term:
         """Allow substr and left with constant positions, from 1."""
-        self._known_args(node, "this", "start", "length", "expression")
-        value = self._of_kind(node.this, Kind.TEXT, depth)
+        self._refuse_other_args(node, "this", "start", "length", "expression")
+        value = self._sql_of_kind(node.this, Kind.TEXT, depth)
         length = node.args.get("length") or node.args.get("expression")
         places = [node.args.get("start") or exp.Literal.number(1)]
         places += [] if length is None else [length]
@@ -372,29 +372,29 @@ class _Checker:
 
     def _days_between(self, node: exp.DateDiff, depth: int) -> Term:
         """Allow date_diff('day', from, to): days between any two dates fit into 64 bits."""
-        self._known_args(node, "this", "expression", "unit", "date_part_boundary")
+        self._refuse_other_args(node, "this", "expression", "unit", "date_part_boundary")
         if node.args.get("unit") is None or node.args["unit"].name.upper() != "DAY":
             raise QueryError("DP-WHERE-006", place=self.place, what="date_diff other than in days")
         last, first = (strip_date_cast(side) for side in (node.this, node.expression))
-        days = [self._day(side, depth) for side in (first, last)]
+        days = [self._date_sql(side, depth) for side in (first, last)]
         return Term(f"date_diff('day', {', '.join(days)})", Kind.NUMBER)
 
-    def _day(self, node: exp.Expression, depth: int) -> str:
+    def _date_sql(self, node: exp.Expression, depth: int) -> str:
         if isinstance(node, exp.Literal) and node.is_string:
             return self._as_time(self.term(node, depth + 1), Kind.DATE).sql
-        return f"CAST({self._of_kind(node, Kind.DATE, depth)} AS DATE)"
+        return f"CAST({self._sql_of_kind(node, Kind.DATE, depth)} AS DATE)"
 
     def _starts_with(self, node: exp.StartsWith, depth: int) -> Term:
-        parts = [self._of_kind(p, Kind.TEXT, depth) for p in (node.this, node.expression)]
+        parts = [self._sql_of_kind(p, Kind.TEXT, depth) for p in (node.this, node.expression)]
         return Term(f"starts_with({', '.join(parts)})", Kind.BOOLEAN)
 
     def _trim(self, node: exp.Trim, depth: int) -> Term:
-        self._known_args(node, "this")
-        return Term(f"trim({self._of_kind(node.this, Kind.TEXT, depth)})", Kind.TEXT)
+        self._refuse_other_args(node, "this")
+        return Term(f"trim({self._sql_of_kind(node.this, Kind.TEXT, depth)})", Kind.TEXT)
 
     def _time_literal(self, node: exp.Cast, depth: int) -> Term:
         """Allow DATE '...' and TIMESTAMP '...': literals, which sqlglot parses as casts."""
-        target_kind = TIMELY.get(node.to.this.value if node.to.this else "")
+        target_kind = TIME_KINDS.get(node.to.this.value if node.to.this else "")
         if target_kind is None or not (isinstance(node.this, exp.Literal) and node.this.is_string):
             raise QueryError("DP-WHERE-006", place=self.place, what="a cast")
         return self._as_time(Term(quoting.text(node.this.this), Kind.TEXT), target_kind)

@@ -49,12 +49,14 @@ READ_FROM = {
     "category": {Kind.TEXT, Kind.BOOLEAN, Kind.DATE},
     "text": {Kind.TEXT, Kind.BOOLEAN, Kind.DATE},
 }
-"""Kinds of expressions that a declared type accepts. Floats are not keys, because 3 is '3.0'."""
+"""The kinds of expressions that each declared type accepts.
+
+Floats can't be keys, because their text for 3 is '3.0'."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A checked part of an expression."""
+    """A checked part of an expression: its SQL, and the kind of its value."""
 
     sql: str
     kind: Kind
@@ -89,9 +91,9 @@ CHOICES: dict[type[exp.Expression], str] = {
     exp.Greatest: "greatest",
     exp.Least: "least",
 }
-"""Functions of several values of one kind, which return one of them; missing ones are skipped."""
+"""Functions that return one of several values of the same kind, and skip missing values."""
 
-TIMELY = {
+TIME_KINDS = {
     "DATE": Kind.DATE,
     "TIMESTAMP": Kind.TIMESTAMP,
     "TIMESTAMPNTZ": Kind.TIMESTAMP,
@@ -106,13 +108,13 @@ LONGEST_PART = 10_000
 """Maximum position for substr and left."""
 
 
-def kind_of(terms: list[Term]) -> Kind:
-    """Return the common kind of terms; a missing value has none."""
+def common_kind(terms: list[Term]) -> Kind:
+    """Return the common kind of several terms; NULL fits every kind."""
     return next((term.kind for term in terms if term.kind is not Kind.NULL), Kind.NULL)
 
 
-def as_floats(terms: list[Term]) -> list[Term]:
-    """Return numbers as floats, because two computed or stored ones might both exceed 2^53."""
+def numbers_as_floats(terms: list[Term]) -> list[Term]:
+    """Return the terms, with numbers converted to floats, because integers may exceed 2^53."""
     constant = r"NULL|\(?-?[0-9.e+]+(::DOUBLE)?\)?"
     if sum(not re.fullmatch(constant, term.sql) for term in terms) < 2:
         return terms

@@ -12,7 +12,7 @@ from dprelease.schema.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A checked predicate: SQL over the typed columns of one table, and the columns it reads."""
+    """A checked predicate: SQL over a table's typed columns, and the columns that it reads."""
 
     sql: str
     columns: tuple[str, ...]
@@ -20,7 +20,7 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A checked expression: SQL over typed columns, the columns it reads, and its SQL type."""
+    """A checked expression: SQL over typed columns, the columns that it reads, and its type."""
 
     sql: str
     columns: tuple[str, ...]
@@ -42,7 +42,7 @@ def unknown_column(table: Table, column: str) -> dict[str, Any]:
 
 
 def _without_comma(written: str, table: Table) -> str:
-    """Return a hint if a list over several lines lacks commas, which makes one text of it."""
+    """Return a hint if commas are missing between lines of a list, which YAML reads as one text."""
     names = written.split()
     if len(names) < 2 or not all(name in table.columns for name in names):
         return ""

@@ -1,9 +1,9 @@
 """Refuse statements and expressions with any argument that the rules do not read.
 
-A parser stores what it knows of a text in a tree, and rules that read the tree may overlook a part
-of it: a sample of the rows, a version of the table, a second argument. So for every node type, the
-arguments that the rules read are listed; any other argument makes the text refused. Where the
-parser itself drops a word, the word is missing in the tree, and that is refused as well.
+The parser turns a text into a tree, and rules that read the tree may overlook a part of the tree: a
+sample of the rows, a version of the table, a second argument. So `KNOWN` lists, for every node
+type, the arguments that the rules read. A text with any other argument is refused. If the parser
+itself drops a word, so that the word is missing in the tree, the text is refused as well.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ KNOWN: dict[type, tuple[str, ...]] = {
     exp.Table: ("this", "alias", "db"),
     exp.TableAlias: ("this",),
 }  # fmt: skip
-"""The arguments that the rules read, by node type; a false or empty argument has no meaning."""
+"""The arguments that the rules read, by node type. False or empty arguments are ignored."""
 
 LONGEST = 60
 _WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING}
 _PHRASES = {"nulls", "first", "last"}
-"""Keywords that the tree stores as a boolean."""
+"""The keywords that the tree stores as booleans."""
 
 _NAMED: dict[tuple[type, str], str] = {
     (exp.Table, "sample"): "TABLESAMPLE",
@@ -88,15 +88,15 @@ _NAMED: dict[tuple[type, str], str] = {
 }
 
 
-def unread(tree: exp.Expression) -> str | None:
-    """Return the first unlisted argument, in words; None if all are listed.
+def unread_argument_text(tree: exp.Expression) -> str | None:
+    """Return a text that names the first unlisted argument; None if all arguments are listed.
 
-    Node types that are not listed are refused by the rules that encounter them.
+    Node types that are not listed are refused by the rules that read the tree.
     """
-    return next(_unread(tree), None)
+    return next(_unread_arguments(tree), None)
 
 
-def _unread(tree: exp.Expression) -> Iterator[str]:
+def _unread_arguments(tree: exp.Expression) -> Iterator[str]:
     for node in tree.walk():
         known = KNOWN.get(type(node))
         for name, value in node.args.items() if known is not None else ():
@@ -117,11 +117,13 @@ def _clause_name(node: Any, name: str, value: object) -> str:
     return f"{name.rstrip('_').replace('_', ' ')} of {type(node).__name__.upper()}"
 
 
-def dropped_word(tree: exp.Expression, text: str) -> str | None:
-    """Return a name or a constant of the text that is missing in its tree, in words."""
+def dropped_word_text(tree: exp.Expression, text: str) -> str | None:
+    """Return a text that quotes a name or a constant that the parser dropped; None if none is."""
     tokens = list(DuckDB().tokenize(text))
-    counts = Counter(_key(text) for text in _names_and_constants(tokens))
-    counts.subtract(_key(str(node.this)) for node in tree.walk() if _holds_a_word(node))
+    counts = Counter(_normalized_word(text) for text in _names_and_constants(tokens))
+    counts.subtract(
+        _normalized_word(str(node.this)) for node in tree.walk() if _contains_word(node)
+    )
     return next(
         (f"'{keyword}', which nothing reads" for keyword, n in counts.items() if n > 0), None
     )
@@ -141,11 +143,11 @@ def _names_and_constants(tokens: list[Token]) -> Iterator[str]:
             yield token.text
 
 
-def _holds_a_word(node: object) -> bool:
+def _contains_word(node: object) -> bool:
     return isinstance(node, exp.Literal | exp.Identifier | exp.Var)
 
 
-def _key(text: str) -> str:
+def _normalized_word(text: str) -> str:
     try:
         return str(exact(text))
     except ValueError:

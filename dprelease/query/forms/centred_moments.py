@@ -1,4 +1,4 @@
-"""Sums, means and variances from sums around the middle of the bounds, and counts."""
+"""Forms of sums, means and variances, computed from counts and sums around the middle of bounds."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ from dprelease.query.measurement import Form, OutputColumn
 
 @dataclass(frozen=True, slots=True)
 class CentredSum(Form):
-    """A centred sum and a count: sum + center * count."""
+    """A sum, computed from a centred sum and a count: sum + center * count."""
 
     def formula(self, column: OutputColumn) -> str:
-        """Return the sum of both."""
+        """Return the formula of the sum."""
         total, count = column.part_names
-        return f"{total} + {_center(column)} x {count}"
+        return f"{total} + {_center_text(column)} x {count}"
 
     def largest_shift(self, column: OutputColumn) -> int:
-        """Return how far one privacy unit moves the sum, of which the centred sum is a part."""
+        """Return how far one privacy unit changes the whole sum, not only its centred part."""
         total, count = (part.sensitivity.largest_shift for part in column.parts)
         return total + abs(narrow_aggregate(column.parts[0].aggregate, Sum).center) * count
 
 
 @dataclass(frozen=True, slots=True)
 class Mean(Form):
-    """A centred sum and a count: center + sum / count, within the bounds."""
+    """A mean, computed from a centred sum and a count: center + sum / count, within the bounds."""
 
     on_lattice: ClassVar[bool] = False
 
     def formula(self, column: OutputColumn) -> str:
-        """Return the division, and the limits of its result."""
+        """Return the formula of the mean, with the limits of the result."""
         total, count = column.part_names
-        within = f"within the column's bounds{_rows(column)}"
-        return f"{_center(column)} + {total} / {count}, {within}"
+        within = f"within the column's bounds{_rows_text(column)}"
+        return f"{_center_text(column)} + {total} / {count}, {within}"
 
 
 @dataclass(frozen=True, slots=True)
 class Variance(Form):
-    """Centred squares, a centred sum and a count: the sample variance, at least 0."""
+    """A sample variance, at least 0, computed from centred squares, a centred sum and a count."""
 
     on_lattice: ClassVar[bool] = False
 
     def formula(self, column: OutputColumn) -> str:
-        """Return what it is computed from, and the limits of its result."""
+        """Return the formula of the variance, with the limits of the result."""
         squares, total, count = column.part_names
         return (
             f"sample variance from {squares} (squares), {total} (sum) and {count} "
-            f"(rows), within what the bounds allow{_rows(column)}"
+            f"(rows), within what the bounds allow{_rows_text(column)}"
         )
 
 
@@ -66,7 +66,7 @@ class StandardDeviation(Form):
     on_lattice: ClassVar[bool] = False
 
     def formula(self, column: OutputColumn) -> str:
-        """Return the root of the variance's formula."""
+        """Return the formula: the square root of the variance's formula."""
         return f"square root of the {VARIANCE.formula(column)}"
 
     def unit(self, units: Sequence[str]) -> str:
@@ -78,21 +78,21 @@ SUM, MEAN = CentredSum(), Mean()
 VARIANCE, STDDEV = Variance(), StandardDeviation()
 
 
-def _center(column: OutputColumn) -> str:
+def _center_text(column: OutputColumn) -> str:
     total = narrow_aggregate(column.parts[0].aggregate, Sum)
     return plain_text(total.center * total.step)
 
 
-def _rows(column: OutputColumn) -> str:
-    """Return the rows that a column is computed from, if not all of them."""
+def _rows_text(column: OutputColumn) -> str:
+    """Return a text that names the rows of a column; empty if it is computed from all rows."""
     counted = column.parts[-1].aggregate.column
     return "" if counted is None else f", of rows with '{counted}' present"
 
 
-def _sum(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
-    """Return the sum itself, or the centred sum and the count that other columns need anyway.
+def _sum_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    """Return a plain sum, or the centred sum and the count if other columns need these anyway.
 
-    Each then has half the noise that a separate sum would have next to them.
+    Sharing them halves the noise, compared with a separate sum in addition to them.
     """
     lattice = columns.lattice(declared)
     if lattice is None:
@@ -103,31 +103,31 @@ def _sum(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | No
     always_zero = total.least == total.most == 0
     if own or not shared or always_zero or total.centered_sum.least == total.least:
         return ColumnParts(MEASURED, [("", total)])
-    return ColumnParts(SUM, _parts(columns, total))
+    return ColumnParts(SUM, _moment_parts(columns, total))
 
 
-def _mean(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+def _mean_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
     lattice = columns.lattice(declared)
     if lattice is None:
         return None
-    return ColumnParts(MEAN, _parts(columns, Sum.of(declared.column, lattice)))
+    return ColumnParts(MEAN, _moment_parts(columns, Sum.of(declared.column, lattice)))
 
 
-def _spread(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+def _variance_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
     lattice = columns.lattice(declared)
     if lattice is None:
         return None
     total = Sum.of(declared.column, lattice)
     form = {"variance": VARIANCE, "stddev": STDDEV}[declared.kind]
     return ColumnParts(
-        form, [("squares", SquareSum.of(total.centered_sum)), *_parts(columns, total)]
+        form, [("squares", SquareSum.of(total.centered_sum)), *_moment_parts(columns, total)]
     )
 
 
-def _parts(columns: DeclaredColumns, total: Sum) -> list[Part]:
-    """Return a centred sum, and the count of the rows that enter it.
+def _moment_parts(columns: DeclaredColumns, total: Sum) -> list[Part]:
+    """Return a centred sum, and the count of the rows that the sum includes.
 
-    All rows enter it if missing values are replaced.
+    The sum includes all rows if missing values are replaced.
     """
     counted = Count(total.column) if columns.drops(total.column) else Count()
     return [("sum", total.centered_sum), ("count", counted)]
@@ -142,4 +142,9 @@ def columns_with_moments(columns: DeclaredColumns) -> frozenset[str]:
     )
 
 
-BY_WORD = {"sum": _sum, "mean": _mean, "variance": _spread, "stddev": _spread}
+BY_WORD = {
+    "sum": _sum_parts,
+    "mean": _mean_parts,
+    "variance": _variance_parts,
+    "stddev": _variance_parts,
+}

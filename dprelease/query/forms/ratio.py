@@ -13,28 +13,29 @@ from dprelease.query.measurement import Form, OutputColumn
 
 @dataclass(frozen=True, slots=True)
 class Ratio(Form):
-    """A sum over a sum."""
+    """The ratio of two sums."""
 
     on_lattice: ClassVar[bool] = False
 
     def formula(self, column: OutputColumn) -> str:
-        """Return the quotient, and its rows."""
+        """Return the formula of the ratio, with the rows that both sums include."""
         over, under = column.part_names
         both = any(len(part.aggregate.reads) > 1 for part in column.parts)
         return f"{over} / {under}" + ", of rows with both present" * both
 
     def unit(self, units: Sequence[str]) -> str:
-        """Return the quotient of both units; empty if neither sum has one."""
+        """Return the quotient of the two units; empty if neither sum has a unit."""
         return f"{units[0]} / {units[1]}" if any(units) else ""
 
 
 RATIO = Ratio()
 
 
-def _ratio(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
-    """Return both sums over the rows in which both columns are present, so each row is a pair.
+def _ratio_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    """Return two sums over the rows in which both columns are present.
 
-    A row with one value missing would count in the other sum: a ratio of two populations.
+    Without this condition, a row with one missing value would count in the other sum, and the ratio
+    would compare two different populations.
     """
     over, under = declared.columns
     lattices = [columns.lattice(declared, column) for column in (over, under)]
@@ -45,14 +46,17 @@ def _ratio(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | 
     ]
     if len(sums) < 2:
         return None
-    pairs = [_where_present(columns, sums[0], under), _where_present(columns, sums[1], over)]
+    pairs = [
+        _sum_where_present(columns, sums[0], under),
+        _sum_where_present(columns, sums[1], over),
+    ]
     return ColumnParts(RATIO, [("over", pairs[0]), ("under", pairs[1])])
 
 
-def _where_present(columns: DeclaredColumns, total: Sum, other: str) -> Sum:
-    """Return a sum over rows with `other`; unchanged if that can't be missing."""
+def _sum_where_present(columns: DeclaredColumns, total: Sum, other: str) -> Sum:
+    """Return the sum over rows in which `other` is present; unchanged if it can't be missing."""
     dropped = columns.drops(other) and other != total.column
     return replace(total, beside=other) if dropped else total
 
 
-BY_WORD = {"ratio": _ratio}
+BY_WORD = {"ratio": _ratio_parts}

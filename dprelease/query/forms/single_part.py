@@ -12,10 +12,10 @@ from dprelease.query.measurement import Form, OutputColumn
 
 @dataclass(frozen=True, slots=True)
 class Measured(Form):
-    """The vector itself."""
+    """A column that publishes its measurement unchanged."""
 
     def formula(self, column: OutputColumn) -> str:
-        """Return the measurement."""
+        """Return the name of the measurement."""
         return column.part_names[0]
 
 
@@ -24,7 +24,7 @@ class ReadFromTree(Form):
     """A quantile read from a tree of counts."""
 
     def formula(self, column: OutputColumn) -> str:
-        """Return which quantile is read, and from what."""
+        """Return a text on the quantile that is read, and on the tree."""
         return f"{plain_text(column.at or Fraction(0))} quantile read from {column.part_names[0]}"
 
 
@@ -36,7 +36,7 @@ class Label(Form):
     apart: ClassVar[bool] = True
 
     def formula(self, column: OutputColumn) -> str:
-        """Return the candidate whose label it is."""
+        """Return a text on the candidate whose label is published."""
         return f"label of {column.part_names[0]}"
 
 

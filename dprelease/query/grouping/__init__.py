@@ -1,1 +1,1 @@
-"""Keys by which rows are grouped: public, private, or those of consistent tables."""
+"""The keys by which rows are grouped: public keys, private keys, and keys of consistent tables."""

@@ -1,7 +1,7 @@
-"""The keys of consistent tables: levels of areas, attributes, and the finest cells of all.
+"""The keys of consistent tables: levels of areas, other keys (attributes), and the finest cells.
 
-Only the last level of areas is read from the rows. The levels above follow from the declared
-nesting, so no row can contradict itself, and every table is a sum of the finest one.
+Only the last level of areas is read from the rows. The higher levels follow from the declared
+nesting, so that no row can contradict itself, and every table is a sum of the finest cells.
 """
 
 from __future__ import annotations
@@ -19,20 +19,23 @@ from dprelease.schema.release import QuerySpec
 from dprelease.schema.table import Table
 
 MOST_FINEST = 2**62
-"""Maximum number of cells: hashes of cells and positions in SQL are 64-bit integers."""
+"""Maximum number of finest cells, because their numbers in SQL are 64-bit integers."""
 
 Refuse = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyKeys:
-    """Levels of areas by column, and the finest cells: the last level, then every attribute."""
+    """The keys of areas, by column, and the keys of the finest cells.
+
+    The finest cells have the last level of areas as their first key, then every attribute.
+    """
 
     levels: Mapping[str, Key]
     finest: KeySpace
 
     def within(self, keys: KeySpace) -> tuple[int, int]:
-        """Return the number of finest cells, and the most that lie in one cell of a table."""
+        """Return the number of finest cells, and the largest number of them in one table cell."""
         of_table = {key.read_from: key for key in keys.keys}
         most = 1
         for key in self.finest.keys:
@@ -45,12 +48,12 @@ class FamilyKeys:
 
 
 def family_keys(spec: QuerySpec, table: Table, refuse: Refuse) -> FamilyKeys:
-    """Return the keys of the tables that a query with `consistent` declares.
+    """Return the keys of all tables that a query with `consistent` declares.
 
-    Impossible keys are refused, at their place below the query. Unknown columns, and columns that
-    can't be keys, are refused later, when the keys of each table are made.
+    The function adds errors for impossible keys, at their key paths below the query. Unknown
+    columns, and columns that can't be keys, are refused later, with the keys of each table.
     """
-    levels = _levels(spec, table.columns, refuse)
+    levels = _area_keys(spec, table.columns, refuse)
     attributes = dict.fromkeys(key for keys in spec.attribute_sets for key in keys)
     columns = dict(table.columns)
     if spec.histogram is not None:
@@ -65,13 +68,13 @@ def family_keys(spec: QuerySpec, table: Table, refuse: Refuse) -> FamilyKeys:
     return FamilyKeys(levels, finest)
 
 
-def _levels(spec: QuerySpec, columns: Mapping[str, Column], refuse: Refuse) -> dict[str, Key]:
-    """Return the keys of areas by column; fewer if some are refused."""
+def _area_keys(spec: QuerySpec, columns: Mapping[str, Column], refuse: Refuse) -> dict[str, Key]:
+    """Return the keys of areas by column, without the keys that are refused."""
     declared: list[CategoryColumn] = []
     for i, name in enumerate(spec.hierarchy):
         column = columns.get(name)
         if column is None:
-            return {}  # reported with the tables that have it as a key
+            return {}  # the error is reported with the tables that have this key
         if not isinstance(column, CategoryColumn) or column.values is None:
             refuse("DP-CONSIST-001", "hierarchy", i, column=name, reason="it is no category")
             return {}
@@ -81,10 +84,10 @@ def _levels(spec: QuerySpec, columns: Mapping[str, Column], refuse: Refuse) -> d
             refuse("DP-CONSIST-001", "hierarchy", i, column=name, reason=reason)
             return {}
         declared.append(column)
-    return _keys(spec.hierarchy, declared, columns) if declared else {}
+    return _keys_of_levels(spec.hierarchy, declared, columns) if declared else {}
 
 
-def _keys(
+def _keys_of_levels(
     names: Sequence[str], declared: Sequence[CategoryColumn], columns: Mapping[str, Column]
 ) -> dict[str, Key]:
     leaf = names[-1]
@@ -96,7 +99,7 @@ def _keys(
             raise TypeError("a category can be a key")
         inside = np.zeros(key.size, np.int64)
         parents = Places(_positions(names[i], names[i - 1], columns) if i else inside)
-        if i < len(names) - 1:  # no row is read from it
+        if i < len(names) - 1:  # rows have no column of this level
             key = replace(key, nulls=None, others=None)
         ancestors = Places(leaves)
         keys[names[i]] = replace(key, level=i + 1, parents=parents, leaf=leaf, ancestors=ancestors)
@@ -105,7 +108,7 @@ def _keys(
 
 
 def _outer_columns(name: str, columns: Mapping[str, Column]) -> list[str]:
-    """Return the columns that a column lies within, the nearest first."""
+    """Return the columns whose areas contain a column's areas, the nearest first."""
     found: list[str] = []
     column: Column | None = columns[name]
     while isinstance(column, CategoryColumn) and column.within is not None:
@@ -115,7 +118,7 @@ def _outer_columns(name: str, columns: Mapping[str, Column]) -> list[str]:
 
 
 def _positions(name: str, above: str, columns: Mapping[str, Column]) -> NDArray[np.int64]:
-    """Return, for each value of a column, the position of its area among the values of `above`."""
+    """Return the position, among the values of `above`, of the area that contains each value."""
     positions: NDArray[np.int64] | None = None
     for low in (name, *_outer_columns(name, columns)):
         if low == above:
@@ -133,7 +136,7 @@ def _positions(name: str, above: str, columns: Mapping[str, Column]) -> NDArray[
 def _refuse_overlaps(
     spec: QuerySpec, attributes: Sequence[str], columns: Mapping[str, Column], refuse: Refuse
 ) -> None:
-    """Refuse keys that determine each other: areas of one tree, cuts of one number."""
+    """Add errors for keys that determine each other: areas of one tree, cuts of one number."""
     leaf = spec.hierarchy[-1] if spec.hierarchy and spec.hierarchy[-1] in columns else None
     lies = set() if leaf is None else {*_outer_columns(leaf, columns)}
     seen: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Public group keys: complete, ordered, and independent of the data."""
+"""Public keys of groups: complete and ordered lists that do not depend on the data."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ from dprelease.schema.columns import (
 from dprelease.schema.field_types import DROP, to_bool, to_date, to_int
 from dprelease.schema.public_values.key_files import KeyValues
 
-NONE = Places(())
+NO_POSITIONS = Places(())
 
 KeyKind = Literal["text", "integer", "boolean", "date"]
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key column: its cells in declared order, and where rows without a cell go.
+    """One key column: its values in declared order, and the cells of missing and other values.
 
-    `nulls` and `others` are positions in `values`, or None: such rows are dropped. `rest`: they are
-    kept in an additional last cell instead, for tables that are summed over this key.
+    `nulls` and `others` are the positions in `values` that replace missing and undeclared values,
+    or None if rows with such values are dropped. If `rest` is true, these rows are kept in an
+    additional last cell instead, for tables that are summed over this key.
 
-    `level`: the level in a hierarchy of areas, from 1 on below the whole; 0 for every other key.
-    `parents`: for each area of a level, the position of the area that contains it, one level up;
-    all 0 at the first level. They ascend: the parts of an area are adjacent. `leaf`: the column of
-    the last level, the only one that is read from rows: a row lies where its leaf lies.
-    `ancestors`: for each leaf, the position of the area of this level that contains it; they ascend
-    as well.
+    The other fields describe a level of areas. `level` is the number of the level in a hierarchy,
+    from 1 on, or 0 for every other key. `parents` has, for each area of the level, the position of
+    the area one level up that contains it, or 0 at the first level. These positions ascend, because
+    the parts of an area are adjacent. `leaf` is the column of the last level, which is the only
+    column that is read from the rows. `ancestors` has, for each area of the last level, the
+    position of the area of this level that contains it; these positions ascend as well.
     """
 
     column: str
@@ -47,40 +48,40 @@ class Key:
     others: int | None = None
     rest: bool = False
     level: int = 0
-    parents: Places = NONE
+    parents: Places = NO_POSITIONS
     leaf: str = ""
-    ancestors: Places = NONE
+    ancestors: Places = NO_POSITIONS
 
     @property
     def read_from(self) -> str:
-        """Return the column that is read from the rows."""
+        """The column that is read from the rows."""
         return self.leaf or self.column
 
     @property
     def size(self) -> int:
-        """Return the number of cells, including the one for rows without a cell, if it exists."""
+        """The number of cells, including the additional last cell if `rest` is true."""
         return len(self.values) + self.rest
 
     @property
     def texts(self) -> KeyValues:
-        """Return the values as texts."""
+        """The values as texts."""
         own_values = self.values
         return own_values if isinstance(own_values, KeyValues) else KeyValues(map(str, own_values))
 
     @property
     def whole(self) -> Sequence[int]:
-        """Return the values of an integer or boolean key, as numbers."""
+        """The values of an integer or boolean key, as integers."""
         return cast("Sequence[int]", self.values)
 
     @property
     def days(self) -> Sequence[date]:
-        """Return the values of a key of dates."""
+        """The values of a key of dates."""
         return cast("Sequence[date]", self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class KeySpace:
-    """The full cross product of the keys; cells are numbered with the first key slowest."""
+    """All combinations of the values of several keys; the first key varies slowest."""
 
     keys: tuple[Key, ...]
 
@@ -91,13 +92,13 @@ class KeySpace:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Return how far one step of each key moves the cell number."""
+        """The difference in cell numbers between neighbouring values of each key."""
         sizes = [key.size for key in self.keys]
         return tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
 
 
 def key_of(name: str, column: Column) -> Key | str:
-    """Return the key of a column, or the reason why it can't be one."""
+    """Return the key of a column, or the reason why the column can't be a key."""
     match column:
         case CategoryColumn() | CutColumn():
             values = column.values or ()

@@ -1,4 +1,4 @@
-"""Compact sequences of integer positions, of which there may be many."""
+"""Compact sequences of many integer positions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 AT_ONCE = 1 << 16
-"""Number of positions that are Python objects at a time."""
+"""Number of positions that are converted to Python integers at a time."""
 
 
 class Places(Sequence[int]):
-    """A sequence of positions, at least 0: immutable, hashed once, equal if the positions are.
+    """An immutable sequence of positions, which are integers from 0 up.
 
-    Ascending sequences with many repeats, such as the areas that contain other areas, are stored as
-    each position once, with the end of its run.
+    The hash is computed once, and sequences with equal positions are equal. An ascending sequence
+    with many repeats, such as the areas that contain other areas, stores each different position
+    once, with the index at which its run ends.
     """
 
     def __init__(self, places: Iterable[int] | NDArray[np.int64]) -> None:
@@ -39,7 +40,7 @@ class Places(Sequence[int]):
     def __getitem__(self, at: slice) -> Sequence[int]: ...
 
     def __getitem__(self, at: int | slice) -> int | Sequence[int]:
-        """Return one position, or some."""
+        """Return one position, or the positions of a slice."""
         if isinstance(at, slice):
             found: list[int] = self.numbers[at].tolist()
             return found
@@ -59,7 +60,7 @@ class Places(Sequence[int]):
             yield from numbers[first : first + AT_ONCE].tolist()
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the other holds the same positions."""
+        """Return whether the other sequence has the same positions."""
         return self is other or (isinstance(other, Places) and self._bytes == other._bytes)
 
     def __hash__(self) -> int:
@@ -77,14 +78,14 @@ class Places(Sequence[int]):
 
     @cached_property
     def most_alike(self) -> int:
-        """Return how often the most frequent position occurs."""
+        """The number of occurrences of the most frequent position."""
         if self._ends is not None:
             return int(np.diff(self._ends, prepend=0).max())
         return int(np.unique(self._held, return_counts=True)[1].max(initial=0))
 
     @property
     def numbers(self) -> NDArray[np.int64]:
-        """Return the positions as an array, which must not be written to."""
+        """The positions as an array, which callers must not change."""
         if self._ends is None:
             return self._held
         found = np.repeat(self._held, np.diff(self._ends, prepend=0))

@@ -1,4 +1,4 @@
-"""Private keys: found in the data, and released only if enough people have them."""
+"""Private keys, which are found in the data and published only if enough people have them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,24 @@ from dprelease.schema.columns import (
 )
 
 COMPOSITE = ""
-"""Name of the single key that stands for all of them; no declared column has it."""
+"""The name of the single key that stands for all private keys; no column can have this name."""
 
 UNKNOWN = 2**62
-"""Stands for an unknown number of cells."""
+"""A number of cells that stands for an unknown number."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrivateKeys:
-    """The key columns. A partition is one text: each value's length, a colon, the value."""
+    """The columns of private keys, by name and kind.
+
+    A partition, one combination of key values, is a text: the length of each value, a colon, and
+    the value.
+    """
 
     columns: tuple[tuple[str, KeyKind], ...]
 
     def values(self, partition: str) -> tuple[str, ...]:
-        """Return the texts of one partition's key values."""
+        """Return the key values of one partition, as texts."""
         texts, rest = [], partition
         for _ in self.columns:
             size, _, rest = rest.partition(":")
@@ -39,15 +43,17 @@ class PrivateKeys:
         return tuple(texts)
 
     def among(self, partitions: Iterable[str]) -> KeySpace:
-        """Return the cells of these partitions, in the order of their values."""
-        ordered = sorted(partitions, key=lambda text: tuple(map(_rank, *self._parts(text))))
+        """Return a key space with one cell for each partition, in the order of the key values."""
+        ordered = sorted(
+            partitions, key=lambda text: tuple(map(_sort_key, *self._kinds_and_texts(text)))
+        )
         return KeySpace((Key(COMPOSITE, "text", tuple(ordered)),))
 
-    def _parts(self, partition: str) -> tuple[tuple[KeyKind, ...], tuple[str, ...]]:
+    def _kinds_and_texts(self, partition: str) -> tuple[tuple[KeyKind, ...], tuple[str, ...]]:
         return tuple(kind for _, kind in self.columns), self.values(partition)
 
     def keys(self, space: KeySpace) -> list[Key]:
-        """Return the values of each key column, one for each cell."""
+        """Return the key columns, each with one value for each cell."""
         (composite,) = space.keys
         rows = [self.values(str(text)) for text in composite.values]
         return [
@@ -56,7 +62,7 @@ class PrivateKeys:
         ]
 
 
-def _rank(kind: KeyKind, text: str) -> tuple[int, str]:
+def _sort_key(kind: KeyKind, text: str) -> tuple[int, str]:
     return (int(text), "") if kind == "integer" else (0, text)
 
 
@@ -74,7 +80,7 @@ def _parse_keys(
 
 
 def private_kind(column: Column) -> KeyKind | None:
-    """Return the kind of key of a column; None if its values hardly ever repeat."""
+    """Return the kind of key that a column can be; None if its values hardly ever repeat."""
     match column:
         case NumberColumn() | TimestampColumn():
             return None

@@ -1,10 +1,10 @@
-"""Tables that are read together: one scan of the rows for all queries over the same ones.
+"""Plan one scan of the rows for all queries that read the same rows.
 
-A count, a sum, or the number of occurrences of each candidate in a cell, is the sum of the same
-over finer cells. So tables whose privacy unit is a row, and whose keys have a small product, are
-summed from one joint table. One scan, which computes every row's cell in each of them, fills all
-joint tables. The numbers equal those of separate queries, to the bit. What is read together depends
-on declarations alone, never on rows.
+A count, a sum, or how often each candidate occurs in a cell, is the sum of the same numbers over
+finer cells. So tables whose privacy unit is a row, and whose keys have few combinations, are summed
+from one joint table. One scan computes every row's cell in each joint table, and fills all joint
+tables. The results are exactly those of separate queries. Which tables are read together depends on
+declarations alone, never on rows.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ from dprelease.query.resolve import Query
 from dprelease.query.scans.shared_sources import SharedSource
 
 MOST_CELLS = 2**18
-"""Maximum cells of a joint table, or twice those of its largest part: with more cells, adding rows
-and summing the cells again costs as much as another joint table."""
+"""Maximum number of cells of a joint table, unless twice the cells of its largest part are more.
+
+With more cells, filling the joint table and summing its cells costs as much as another table."""
 
 MOST_NUMBERS = 2**26
-"""Maximum numbers that a scan holds: 512 MB."""
+"""Maximum number of integers that a scan holds in memory: 512 MB."""
 
 MOST_PLACES = 2**24
-"""Maximum numbers of one joint table of candidates."""
+"""Maximum number of integers of one joint table of candidates."""
 
 MOST_ADDED = 2**30
-"""Maximum steps that a row adds: fewer than 2^32 rows never reach 2^62, where sums are clamped."""
+"""Maximum number of steps that a row may add in a scan.
+
+Fewer than 2^32 rows then never reach 2^62, where sums are clamped."""
 
 
 FINEST_CELLS = "the finest cells of its family are computed once, and all its tables from these"
@@ -38,9 +41,10 @@ FINEST_CELLS = "the finest cells of its family are computed once, and all its ta
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a query that is read at once: all vectors, or the candidates of one column.
+    """A part of a query that is read at once: all its vectors, or the candidates of one column.
 
-    `query` has only these measurements. `reason`: why it is never read with others, or "".
+    `query` has only the measurements of this part. `reason` says why the part is never read
+    together with other parts, or is empty.
     """
 
     query: Query
@@ -48,38 +52,38 @@ class Part:
 
     @property
     def candidates(self) -> tuple[object, ...]:
-        """Return what identifies the candidates of all measurements; empty for vectors."""
+        """The values that identify the candidates of all measurements; empty for vectors."""
         first = self.query.measurements[0]
         return _candidates(first) if first.is_choice else ()
 
     @property
     def width(self) -> int:
-        """Return the number of candidates; 1 for vectors."""
+        """The number of candidates; 1 for vectors."""
         return self.query.measurements[0].aggregate.candidates or 1
 
     @property
     def numbers(self) -> int:
-        """Return how many numbers its tables have."""
+        """The number of integers in the tables of the part."""
         own = 1 if self.candidates else len(self.query.measurements)
         return self.query.keys.size * self.width * own
 
     @property
     def name(self) -> tuple[str, str]:
-        """Return what distinguishes it from all other parts of a run."""
+        """The pair of names that distinguishes the part from all other parts of a run."""
         return self.query.name, self.query.measurements[0].name
 
     @property
     def common(self) -> tuple[object, str]:
-        """Return what all parts of a joint table have in common."""
+        """The candidates and the condition, which all parts of a joint table have in common."""
         return self.candidates, self.condition
 
     @property
     def condition(self) -> str:
-        """Return the condition on rows, as SQL; "" without one."""
+        """The SQL condition on rows; empty if there is none."""
         return "" if self.query.predicate is None else self.query.predicate.sql
 
 
-def parts_of(query: Query) -> list[Part]:
+def query_parts(query: Query) -> list[Part]:
     """Return the parts of a query."""
     if query.private is not None:
         return [Part(query, "its keys are not public")]
@@ -88,7 +92,9 @@ def parts_of(query: Query) -> list[Part]:
     if query.unit.id is not None:
         return [Part(query, "its contribution limits depend on the cells of this table")]
     vectors = tuple(m for m in query.measurements if m.is_vector)
-    parts = [Part(replace(query, measurements=vectors), _alone(vectors))] if vectors else []
+    parts = (
+        [Part(replace(query, measurements=vectors), _separate_reason(vectors))] if vectors else []
+    )
     choices: dict[object, list[Measurement]] = {}
     for measurement in query.measurements:
         if not measurement.is_vector:
@@ -96,8 +102,8 @@ def parts_of(query: Query) -> list[Part]:
     return parts + [Part(replace(query, measurements=tuple(each))) for each in choices.values()]
 
 
-def _alone(vectors: Iterable[Measurement]) -> str:
-    """Return why vectors can't be summed from finer ones; "" if they can be."""
+def _separate_reason(vectors: Iterable[Measurement]) -> str:
+    """Return the reason why vectors can't be summed from finer cells; empty if they can be."""
     for measurement in vectors:
         if measurement.aggregate.is_distinct:
             return "distinct values don't add up"
@@ -120,7 +126,7 @@ class Joint:
     parts: list[Part]
     keys: dict[str, Key]
     vectors: dict[object, Measurement]
-    """The vectors that are summed for each cell: by aggregate, one measurement."""
+    """The vectors that are summed for each cell: one measurement for each aggregate."""
 
     common: frozenset[str]
     """The keys that all parts have."""
@@ -129,9 +135,9 @@ class Joint:
     def of(cls, part: Part) -> Joint:
         """Return the joint table of one part."""
         keys = {key.column: key for key in part.query.keys.keys}
-        return cls([part], keys, _vectors(part), frozenset(keys))
+        return cls([part], keys, _vectors_by_aggregate(part), frozenset(keys))
 
-    def with_(self, part: Part) -> Joint:
+    def with_part(self, part: Part) -> Joint:
         """Return the joint table with one more part."""
         new = Joint.of(part)
         return Joint(
@@ -143,19 +149,19 @@ class Joint:
 
     @property
     def candidates(self) -> int:
-        """Return the number of candidates; 0 for vectors."""
+        """The number of candidates; 0 for vectors."""
         return self.parts[0].width if self.parts[0].candidates else 0
 
     @property
     def condition(self) -> Predicate | None:
-        """Return the condition of all parts."""
+        """The condition of all parts."""
         return self.parts[0].query.predicate
 
     @property
     def space(self) -> KeySpace:
-        """Return the keys of all parts.
+        """The keys of all parts.
 
-        A row that lacks a cell of one key is dropped there, but counts in tables without that key.
+        A row without a cell in one key counts only in the tables that do not have this key.
         """
         keys = (
             replace(key, rest=True) if _has_rest(key, self.common) else key
@@ -165,28 +171,28 @@ class Joint:
 
     @property
     def numbers(self) -> int:
-        """Return how many numbers it holds."""
-        return _size(self.keys, self.common) * (self.candidates or len(self.vectors))
+        """The number of integers in the joint table."""
+        return _cell_count(self.keys, self.common) * (self.candidates or len(self.vectors))
 
-    def grown(self, part: Part) -> int:
-        """Return the number of cells with another such part; 0 if another table is better."""
+    def cells_with_part(self, part: Part) -> int:
+        """Return the number of cells after adding a part; 0 if another joint table is better."""
         keys = {key.column: key for key in part.query.keys.keys}
-        size = _size(self.keys | keys, self.common & keys.keys())
+        size = _cell_count(self.keys | keys, self.common & keys.keys())
         if size > max(MOST_CELLS, 2 * self.parts[0].query.keys.size):
             return 0
         return 0 if self.candidates and size * self.candidates > MOST_PLACES else size
 
 
 def _has_rest(key: Key, common: Set[str]) -> bool:
-    """Return whether rows that a key drops are kept, for tables without that key."""
+    """Return whether a joint table keeps rows that a key drops, for tables without that key."""
     return key.column not in common and (key.nulls is None or key.others is None)
 
 
-def _size(keys: Mapping[str, Key], common: Set[str]) -> int:
+def _cell_count(keys: Mapping[str, Key], common: Set[str]) -> int:
     return math.prod(len(key.values) + _has_rest(key, common) for key in keys.values())
 
 
-def _vectors(part: Part) -> dict[object, Measurement]:
+def _vectors_by_aggregate(part: Part) -> dict[object, Measurement]:
     if part.candidates:
         return {part.candidates: part.query.measurements[0]}
     return {m.aggregate: m for m in part.query.measurements}
@@ -199,49 +205,49 @@ class Scan:
     sources: SharedSource = field(default_factory=SharedSource)
     joints: list[Joint] = field(default_factory=list)
     numbers: int = 0
-    _alike: dict[object, list[int]] = field(default_factory=dict)
-    """Indexes of the joint tables that a part may be added to, by what they have in common."""
+    _joints_by_common: dict[object, list[int]] = field(default_factory=dict)
+    """The indexes of joint tables, by the candidates and condition that their parts share."""
 
     @property
     def parts(self) -> list[Part]:
-        """Return all parts."""
+        """The parts of all joint tables."""
         return [part for joint in self.joints for part in joint.parts]
 
     @property
     def query(self) -> Query:
-        """Return a query of all columns that are read."""
+        """A query that reads all columns of the scan."""
         return self.sources.query(m for joint in self.joints for m in joint.vectors.values())
 
     def take(self, part: Part) -> bool:
-        """Add a part to the joint table that grows least; False if it can't be read here."""
+        """Add a part to the joint table that grows least; return False if it does not fit."""
         if not self.sources.admits(part.query):
             return False
-        alike = self._alike.get(part.common, [])
-        grown = [(size, i) for i in alike if (size := self.joints[i].grown(part))]
+        alike = self._joints_by_common.get(part.common, [])
+        larger = [(size, i) for i in alike if (size := self.joints[i].cells_with_part(part))]
         joint = Joint.of(part)
-        if grown:
-            old = self.joints[min(grown)[1]]
-            joint = old.with_(part)
-        # The numbers of the part are held as well, until they are requested.
-        more = joint.numbers - (old.numbers if grown else 0) + part.numbers
+        if larger:
+            old = self.joints[min(larger)[1]]
+            joint = old.with_part(part)
+        # The scan also holds the integers of the part itself, until a caller requests them.
+        more = joint.numbers - (old.numbers if larger else 0) + part.numbers
         if self.numbers + more > MOST_NUMBERS:
             return False
         self.numbers += more
-        if grown:
-            self.joints[min(grown)[1]] = joint
+        if larger:
+            self.joints[min(larger)[1]] = joint
         else:
-            self._alike.setdefault(part.common, []).append(len(self.joints))
+            self._joints_by_common.setdefault(part.common, []).append(len(self.joints))
             self.joints.append(joint)
         self.sources.add(part.query)
         return True
 
 
 MOST_TABLES = 32
-"""Maximum tables with id units read at once: each adds bytes to every row in memory."""
+"""Maximum number of tables with ids that are read at once: each adds bytes to every row."""
 
 
 def bounded_together(queries: Iterable[Query]) -> list[SharedSource]:
-    """Return queries with id units whose rows are read, and whose ids are numbered, once."""
+    """Return groups of queries with ids whose rows are read, and whose ids are numbered, once."""
     groups: list[SharedSource] = []
     for query in queries:
         if query.unit.id is None or query.private is not None or query.finest is not None:
@@ -257,13 +263,13 @@ def bounded_together(queries: Iterable[Query]) -> list[SharedSource]:
 
 
 def scans(queries: Iterable[Query]) -> tuple[list[Scan], dict[str, list[str]]]:
-    """Return the scans that serve several tables, and why other tables, by name, are read alone.
+    """Return the scans for several tables, and the reasons why other tables are read alone.
 
-    `queries` are those of one engine, with names that differ.
+    `queries` are the queries of one engine, with different names. The reasons are by table name.
     """
     planned: list[Scan] = []
     reasons: dict[str, list[str]] = {}
-    parts = [part for query in queries for part in parts_of(query)]
+    parts = [part for query in queries for part in query_parts(query)]
     for part in sorted(parts, key=lambda part: -part.query.keys.size):
         query = part.query
         if part.reason:

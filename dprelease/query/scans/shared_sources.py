@@ -15,28 +15,28 @@ from dprelease.schema.model import same_name
 
 @dataclass
 class SharedSource:
-    """Queries whose rows can be read by one statement, and all that it reads."""
+    """Queries whose rows can be read by one statement, with all keys and columns that it reads."""
 
     queries: list[Query] = field(default_factory=list)
     keys: dict[str, Key] = field(default_factory=dict)
     columns: dict[str, Column] = field(default_factory=dict)
     formulas: dict[str, Formula] = field(default_factory=dict)
-    _spelled: set[str] = field(default_factory=set)
-    """The names of all columns, in the form in which names that count as the same are equal."""
+    _normalized_names: set[str] = field(default_factory=set)
+    """The names of all columns, in a form that is equal for names that the engine confuses."""
 
     def admits(self, query: Query) -> bool:
-        """Return whether a query reads the same sources, with the same meaning of all names.
+        """Return whether a query reads the same sources, and uses all names in the same meaning.
 
-        Names that differ only in case are one name to the engine, which would use one of two
-        columns for both.
+        The engine ignores case in names, so that it would use one of two columns whose names differ
+        only in case for both of them.
         """
         if not self.queries:
             return True
         first = self.queries[0]
-        if query.declared is not first.declared or _differ(query.join, first.join):
+        if query.declared is not first.declared or _are_different(query.join, first.join):
             return False
         new = query.table.columns.keys() - self.columns.keys()
-        if any(same_name(name) in self._spelled for name in new):
+        if any(same_name(name) in self._normalized_names for name in new):
             return False
         pairs = (
             (self.columns, query.table.columns),
@@ -44,20 +44,22 @@ class SharedSource:
             (self.keys, _by_column(query)),
         )
         return not any(
-            _differ(known.get(name, one), one) for known, new in pairs for name, one in new.items()
+            _are_different(known.get(name, one), one)
+            for known, new in pairs
+            for name, one in new.items()
         )
 
     def add(self, query: Query) -> None:
-        """Add a query that is admitted."""
+        """Add a query for which `admits` is true."""
         self.queries.append(query)
         self.keys |= _by_column(query)
         new = query.table.columns.keys() - self.columns.keys()
-        self._spelled |= {same_name(name) for name in new}
+        self._normalized_names |= {same_name(name) for name in new}
         self.columns |= query.table.columns
         self.formulas |= query.formulas
 
     def query(self, measurements: Iterable[Measurement]) -> Query:
-        """Return a query of all columns that are read, with the rows of any of the queries."""
+        """Return one query that reads the columns and the rows of all the queries."""
         predicates = [query.predicate for query in self.queries]
         conditions = {condition.sql: condition for condition in predicates if condition is not None}
         predicate = None
@@ -82,6 +84,6 @@ def _by_column(query: Query) -> dict[str, Key]:
     return {key.column: key for key in query.keys.keys}
 
 
-def _differ(left: object, right: object) -> bool:
+def _are_different(left: object, right: object) -> bool:
     """Return whether two declarations differ; usually they are the same object."""
     return left is not right and left != right

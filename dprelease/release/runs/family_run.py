@@ -37,7 +37,7 @@ from dprelease.tables import formats
 from dprelease.tables.family_tables import MeasuredTables, Piece, published_table, step_tables
 from dprelease.tables.field_notes import Notes, noted_tables, with_field_notes
 from dprelease.tables.formats import ROW_GROUP
-from dprelease.tables.partitioned_writer import in_parts
+from dprelease.tables.partitioned_writer import split_into_parts
 from dprelease.tables.published_tables import Tables
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class _Run:
         engine = self.engines[name]
         with streaming(engine, planned, self.bits, shown=shown) as tables:
             noticed = noted_tables(tables, self.notes[named])
-            pieces = in_parts(named, noticed, family.parts.get(named))
+            pieces = split_into_parts(named, noticed, family.parts.get(named))
             is_whole = query.private is not None or query.keys.size <= ROW_GROUP
             if is_whole:  # computed here, since bits and ball arithmetic belong to one thread
                 pieces = iter(list(pieces))

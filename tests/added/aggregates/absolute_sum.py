@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
-from dprelease.query.aggregates.aggregate import Aggregate, of_values, unit_of
+from dprelease.query.aggregates.aggregate import Aggregate, sum_sensitivity, unit_of
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.schema.columns import Column
@@ -36,7 +36,7 @@ class AbsoluteSum(Aggregate):
         return max(abs(self.lower), abs(self.upper))
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        return of_values(self.least, self.most, unit, neighbours, cells)
+        return sum_sensitivity(self.least, self.most, unit, neighbours, cells)
 
     @property
     def words(self) -> str:
@@ -53,7 +53,7 @@ class AbsoluteSum(Aggregate):
     def unit(self, columns: Mapping[str, Column]) -> str:
         return unit_of(self.column, columns)
 
-    def each(self, rows: int) -> str:
+    def contribution_text(self, rows: int) -> str:
         return f"{rows} rows of {self.least} to {self.most} steps"
 
     def most_added(self, sensitivity: Sensitivity) -> int:

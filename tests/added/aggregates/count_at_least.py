@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
-from dprelease.query.aggregates.aggregate import Aggregate, of_values
+from dprelease.query.aggregates.aggregate import Aggregate, sum_sensitivity
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.schema.number_bounds import Lattice
@@ -24,7 +24,7 @@ class CountAtLeast(Aggregate):
     least: int
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
-        return of_values(0, 1, unit, neighbours, cells)
+        return sum_sensitivity(0, 1, unit, neighbours, cells)
 
     @property
     def words(self) -> str:
