@@ -1,1 +1,1 @@
-"""Models of what the data owner declares: table schemas and release files."""
+"""Models of the documents that the data owner writes: table schemas and release files."""

@@ -1,8 +1,8 @@
 """The aggregate keywords of a column in a release file.
 
 A new keyword needs only one entry in `WORDS`: `ColumnSpec`, its checks, the JSON Schema, the SQL
-functions and the functions of pandas' `agg` are built from these. The aggregate itself is defined
-in `query/aggregates` or `query/forms`.
+functions and the functions of pandas' `agg` are built from these entries. The aggregate itself is
+defined in `query/aggregates` or `query/forms`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dprelease.schema.field_types import Exact, Text, refuse
 from dprelease.schema.model import Model
 
 MOST_PARTS = 10_000
-"""Largest denominator of a quantile."""
+"""Maximum denominator of a quantile's fraction."""
 
 
 class OfColumn(Model):
@@ -48,19 +48,20 @@ class Origin(Enum):
     COMPUTED = auto()
     """Computed from noised values: it has a margin of error, but its accuracy can't be declared."""
     CHOSEN = auto()
-    """A number selected among candidates: without a margin of error in its own unit."""
+    """A number is selected among candidates: it has no margin of error in its own unit."""
     LABEL = auto()
-    """A selected declared value: without margin of error and numeric post-processing."""
+    """A declared value is selected: it has no margin of error and no numeric post-processing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
     """Properties of an aggregate keyword.
 
-    `kind`: type of its value: a column, columns, or an `OfColumn`. `of_rows`: whether `*` counts
-    whole rows. `with_k`: whether it takes the key `k`, which no other keyword does. `at`: the
-    fraction of values below, for quantiles with their own keyword. `sql`: the equivalent SQL
-    functions, first the one that messages suggest. `pandas`: its name in pandas, if it differs.
+    `kind` is the type of the keyword's value: a column, several columns, or an `OfColumn`.
+    `of_rows` says that `*` is allowed, which counts rows. `with_k` says that the key `k` is
+    allowed. `at` is the fraction of values below, for quantiles with a keyword such as `median`.
+    `sql` are the equivalent SQL functions; messages suggest the first one. `pandas` is the name of
+    the aggregate in pandas, if it differs.
     """
 
     origin: Origin
@@ -73,7 +74,7 @@ class Word:
 
 
 def _two(columns: object) -> object:
-    """Refuse a list that is not a pair: pydantic would overlook a key named 1."""
+    """Refuse a list that is not a pair, because pydantic would ignore further items."""
     if isinstance(columns, list | tuple) and len(columns) != 2:
         refuse("DP-DECL-003", problem="it must be two columns, as in [distance, hours]")
     return columns
@@ -94,4 +95,4 @@ WORDS: dict[str, Word] = {
     "mode": Word(Origin.LABEL, sql=("MODE",)),
     "top_k": Word(Origin.LABEL, with_k=True),
 }
-"""All keywords, in the order of the JSON Schema."""
+"""All aggregate keywords, in the order of the JSON Schema."""

@@ -12,14 +12,14 @@ from dprelease.schema.model import Model
 
 
 def above_zero(value: Fraction | None) -> Fraction | None:
-    """Return a number; refuse it unless it is above zero."""
+    """Return the same number, or refuse it if it is not above zero."""
     if value is not None and value <= 0:
         refuse("DP-RELEASE-004")
     return value
 
 
 def confidence(value: object) -> Fraction | None:
-    """Return the confidence of margins of error; None unless it is a number in range."""
+    """Return the confidence level of margins of error; None if the value is not valid."""
     try:
         number = exact_of(value)
     except ValueError:
@@ -28,14 +28,14 @@ def confidence(value: object) -> Fraction | None:
 
 
 def at_most_one(spec: Model, *names: str) -> None:
-    """Refuse a declaration that sets more than one of these keys."""
+    """Refuse a declaration that sets more than one of the keys `names`."""
     present = [name for name in names if getattr(spec, name) is not None]
     if len(present) > 1:
         refuse("DP-RELEASE-008", found=" and ".join(present), key=present[-1])
 
 
 def refuse_edges(edges: Sequence[Fraction], labels: int | None) -> None:
-    """Raise DP-SCHEMA-006 for edges of a cut that form no cells, or not one for each label."""
+    """Raise DP-SCHEMA-006 for edges that form no intervals, or not one interval per label."""
     cells = len(edges) - 1
     if cells < 1 or any(one >= other for one, other in pairwise(edges)):
         problem = "are not ascending" if cells > 0 else "are fewer than two"

@@ -48,7 +48,7 @@ def _percentage(value: object) -> Fraction:
 
 
 def _share(value: object) -> object:
-    """Return a fraction of 1; above 1 only with a percent sign, because many write 30 for 30 %."""
+    """Return a fraction; refuse numbers above 1 without a percent sign, such as 30 for 30 %."""
     share = _percentage(value)
     if share > 1 and not str(value).strip().endswith("%"):
         refuse("DP-RELEASE-017", percent=f"{plain_text(100 * share)}")
@@ -61,19 +61,19 @@ def _confidence(value: object) -> object:
     try:
         share = confidence(_percentage(value))
     except PydanticCustomError:
-        share = None  # neither a boolean nor a number
+        share = None  # the value is neither a boolean nor a number
     if share is None:
         refuse("DP-RELEASE-005")
     return share
 
 
 KINDS = tuple(WORDS)
-"""Aggregates; a column has exactly one of them."""
+"""The aggregate keywords; a column has exactly one of them."""
 
 CHOSEN = frozenset(
     name for name, word in WORDS.items() if word.origin in (Origin.CHOSEN, Origin.LABEL)
 )
-"""Aggregates that select among candidates."""
+"""The aggregate keywords whose values are selected among candidates."""
 
 if TYPE_CHECKING:
 
@@ -144,19 +144,19 @@ class ColumnSpec(WordKeys):
 
     @property
     def aggregate_and_column(self) -> tuple[str, str | tuple[str, ...]]:
-        """Return the aggregate and its column, or columns."""
+        """The aggregate keyword, and the column or columns that it names."""
         kind, declared = self.aggregate_and_options
         return kind, declared.of if isinstance(declared, OfColumn) else declared
 
     @property
     def aggregate_and_options(self) -> tuple[str, str | tuple[str, ...] | OfColumn]:
-        """Return the aggregate and its declared options."""
+        """The aggregate keyword and its declared options."""
         kind = next(name for name in KINDS if getattr(self, name) is not None)
         return kind, getattr(self, kind)
 
     @property
     def at(self) -> Fraction:
-        """Return the fraction of values below a quantile."""
+        """The fraction of values below the quantile that the column declares."""
         kind, declared = self.aggregate_and_options
         at = declared.at if isinstance(declared, QuantileSpec) else WORDS[kind].at
         if at is None:
@@ -165,11 +165,11 @@ class ColumnSpec(WordKeys):
 
     @property
     def ranks(self) -> int:
-        """Return how many of the most frequent values are requested."""
+        """The number of most frequent values that the column requests."""
         return self.k or 1
 
     def published_names(self, name: str) -> list[str]:
-        """Return the names of all columns that are published for this one."""
+        """Return the names of all columns that are published for a declared column `name`."""
         if self.ranks > 1:
             return [f"{name}_{rank}" for rank in range(1, self.ranks + 1)]
         extra_columns = {"moe": self.margin is not None, "label": self.labels}
@@ -181,5 +181,5 @@ class ColumnSpec(WordKeys):
 
     @property
     def margin_wanted(self) -> Fraction | None:
-        """Return the declared margin of error, in the column's unit."""
+        """The declared margin of error, in the column's unit."""
         return self.relative_moe if self.moe is None else self.moe

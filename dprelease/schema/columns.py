@@ -1,6 +1,6 @@
-"""Declared columns: type, unit, bounds, public values, and substitutes for missing ones.
+"""Declared columns: type, unit, bounds, public values, and substitutes for missing values.
 
-Some columns are computed from others of the same row.
+Some columns are computed from other columns of the same row.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ class CategoryColumn(Computable):
         within = to_text(raw["within"]) if "within" in raw else None
         found = listed_values(raw, within, info.context)
         if found is None:
-            return handler(raw)  # which reports it at its own place
+            return handler(raw)  # pydantic then reports the error at its position
         listed, labels = found
         column = handler({**raw, "values": listed[0]} if listed[0] else raw)
         column._above = () if within is None else tuple(listed[1])
@@ -274,16 +274,16 @@ class CategoryColumn(Computable):
 
     @property
     def value_labels(self) -> Mapping[str, LocalizedText]:
-        """Return the labels of the values that have one."""
+        """The labels of the values that have one."""
         return self._labels
 
     @property
     def above(self) -> tuple[str, ...]:
-        """Return the area of each value; empty if the column lies within no other."""
+        """The area of each value; empty if no other column contains the values."""
         return self._above
 
     def lying(self, values: Sequence[str], above: Sequence[str]) -> Self:
-        """Return the column with its values in another order, and the area of each."""
+        """Return the column with its values in another order, and with the area of each value."""
         key_values = values if isinstance(values, KeyValues) else KeyValues(values)
         column = self.model_copy(update={"values": key_values})
         column._above = tuple(above)
@@ -300,7 +300,7 @@ class CategoryColumn(Computable):
 
 _LISTED = {"type": "array", "items": TEXT_SCHEMA}
 CutLabels = Annotated[Listed | None, BeforeValidator(to_listed), ShortForm(_LISTED)]
-"""Names of cells in order; a mapping also has a label for each."""
+"""The names of the intervals in order; a mapping also has a label for each name."""
 
 
 class CutColumn(Documented):
@@ -325,7 +325,7 @@ class CutColumn(Documented):
 
     @property
     def values(self) -> tuple[str, ...]:
-        """Return the labels: declared, or "0-17" for integer edges and "[0.5, 1)" for others."""
+        """The names of the intervals: declared, or such as "0-17" and "[0.5, 1)"."""
         if self.labels is not None:
             return tuple(self.labels)
         pairs = list(zip(self.edges, self.edges[1:], strict=False))
@@ -362,19 +362,20 @@ Column = Annotated[
 
 
 def expression_of(column: Column) -> str | None:
-    """Return the expression of a computed column; None if it is stored, or a cut."""
+    """Return the expression of a computed column; None for a stored column or a cut."""
     return getattr(column, "expression", None)
 
 
 def is_stored(column: Column) -> bool:
-    """Return whether the source must have the column: all but cuts and expressions."""
+    """Return whether the source stores the column, which is neither a cut nor an expression."""
     return not isinstance(column, CutColumn) and expression_of(column) is None
 
 
 def check_computed(columns: Mapping[str, Column]) -> None:
-    """Raise DP-DERIVE-001 for a stored column, DP-DECL-006 for names that are alike.
+    """Check columns that a query derives.
 
-    DP-SCHEMA-016 for a column that lies within another.
+    Raises DP-DERIVE-001 for a stored column, DP-DECL-006 for names that differ only in case, and
+    DP-SCHEMA-016 for a column that lies within another column.
     """
     check_column_names(columns)
     for name, column in columns.items():

@@ -22,11 +22,11 @@ NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 RESERVED = frozenset(
     {"con", "prn", "aux", "nul"} | {f"{port}{i}" for port in ("com", "lpt") for i in range(10)}
 )
-"""File names that some systems reserve for devices."""
+"""The file names that some operating systems reserve for devices."""
 
 
 LEAST, LARGEST = Fraction(1, 10**100), Fraction(10**100)
-"""Range of the size of declared numbers other than zero."""
+"""The range of the absolute values of declared numbers other than zero."""
 
 
 def refuse(code: str, **fields: object) -> NoReturn:
@@ -62,7 +62,7 @@ NO_TEXTS = {
 
 
 def _none_of(value: object) -> str:
-    """Return, in words, what was found in place of a text or a number."""
+    """Return a text that names the value found in place of a text or a number."""
     return NO_TEXTS.get(
         type(value), "a mapping" if isinstance(value, dict) else "an object of another type"
     )
@@ -172,7 +172,7 @@ class ShortForm:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Return a schema for any of the short forms, or the long one."""
+        """Return a JSON Schema that accepts any of the short forms, or the long form."""
         return {"anyOf": [*self._forms, handler(schema)]}
 
 
@@ -181,7 +181,7 @@ NUMBER_SCHEMA = {"type": ["number", "string"], "description": "an exact decimal 
 
 Exact = Annotated[Fraction, BeforeValidator(to_exact), WithJsonSchema(NUMBER_SCHEMA)]
 Amount = Annotated[Fraction, BeforeValidator(to_fraction), WithJsonSchema(NUMBER_SCHEMA)]
-"""For budgets, which have limits of their own."""
+"""A number in a budget, which is checked against other limits."""
 Whole = Annotated[int, BeforeValidator(to_int), WithJsonSchema({"type": ["integer", "string"]})]
 Flag = Annotated[bool, BeforeValidator(to_bool), WithJsonSchema({"type": "boolean"})]
 Text = Annotated[str, BeforeValidator(to_text), WithJsonSchema({"type": ["string", "integer"]})]
@@ -196,7 +196,7 @@ TimeFormat = Annotated[str, BeforeValidator(to_time_format), WithJsonSchema({"ty
 
 
 def null_inside(nulls: str, low: Fraction | None, high: Fraction | None) -> None:
-    """Raise DP-SCHEMA-005 for a substitute that is not a number within the bounds."""
+    """Raise DP-SCHEMA-005 for a substitute for missing values that does not lie in the bounds."""
     if nulls == DROP:
         return
     if low is None or high is None:
@@ -211,7 +211,7 @@ def null_inside(nulls: str, low: Fraction | None, high: Fraction | None) -> None
 
 
 def refuse_stand_in(key: str, written: str, allowed: str, known: Iterable[str] = ()) -> NoReturn:
-    """Raise DP-SCHEMA-005."""
+    """Raise DP-SCHEMA-005 for a substitute `written` under a key, with the allowed values."""
     close = get_close_matches(written, [DROP, *known], n=1)
     nearest = f"; did you mean '{close[0]}'" if close else ""
     fields = {"found": written, "allowed": allowed, "nearest": nearest}

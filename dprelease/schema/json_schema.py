@@ -15,7 +15,7 @@ from dprelease.schema.table import Table
 
 
 def _shared_alone(schema: dict[str, Any]) -> None:
-    """Keep only the keys that several releases may share, none of which is required."""
+    """Keep only the keys that several releases may share, and make all keys optional."""
     for key in ("required", "if", "then"):
         schema.pop(key, None)
     schema["properties"] = {name: schema["properties"][name] for name in SHARED}

@@ -1,4 +1,4 @@
-"""Check that all texts of a release are in its languages, and that labelled tables exist."""
+"""Check that all texts of a release are in its languages, and that tables with texts exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Document, KeyPath
 
 MOST_TOLD = 20
-"""Maximum findings of one document: a missing language is missing in most texts."""
+"""Maximum number of errors per document, because a missing language concerns most texts."""
 
 
 def languages_of(spec: ReleaseSpec) -> tuple[str, ...]:
@@ -27,9 +27,9 @@ def languages_of(spec: ReleaseSpec) -> tuple[str, ...]:
 def findings_of_texts(
     spec: ReleaseSpec, document: Document, tables: Sequence[tuple[Table, Document]]
 ) -> Iterator[DpReleaseError]:
-    """Yield DP-LABEL-002 for texts in other languages, 003 for texts of tables that don't exist.
+    """Yield DP-LABEL-002 for texts in other languages, and 003 for texts of unknown tables.
 
-    `tables`: the schemas, each with its document.
+    `tables` has each table schema with its document.
     """
     languages = languages_of(spec)
     for model, document_of_model in ((spec, document), *tables):
@@ -49,7 +49,7 @@ def findings_of_texts(
 
 
 def _problem(text: LocalizedText, languages: Sequence[str]) -> str | None:
-    """Return what is wrong with a text's languages; None if they are those of the release."""
+    """Return the problem of a text's languages; None if they are the release's languages."""
     if text.languages is None:
         return None
     lacking = [tag for tag in languages if tag not in text.languages]
@@ -75,7 +75,7 @@ def texts_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, Locali
     """Yield every localized text of a declared model, with its key path."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
-        if value is not None and not isinstance(value, str):  # most are; there may be thousands
+        if value is not None and not isinstance(value, str):  # most values are plain texts
             yield from _localized_texts(value, (*keys, field.alias or name))
     if isinstance(model, CategoryColumn) and model.values_from is None:
         areas = dict(zip(model.values or (), model.above, strict=False))
@@ -98,7 +98,7 @@ def _localized_texts(value: Any, keys: KeyPath) -> Iterator[tuple[KeyPath, Local
 
 
 def untold(spec: ReleaseSpec) -> list[str]:
-    """Return the columns of queries without a label, if others have one: query.column."""
+    """Return the columns without a label, as query.column, if any other column has a label."""
     columns = {
         f"{query}.{name}": column.label is not None
         for query, query_spec in spec.queries.items()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey
 
 OTHER_DATA = (".xls", *COMPRESSED)
-"""Endings of data files that no source type has by itself."""
+"""The endings of data files that no source type declares."""
 
 PEEKED = "# PEEKED"
 """The mark of values that `dprelease init --peek` took from the data."""
@@ -53,7 +53,7 @@ CONFIRM = "# CONFIRM"
 
 @dataclass(frozen=True)
 class Declared:
-    """A declared table: its model, its document, and the folder its paths are relative to."""
+    """A declared table: its model, its document, and the folder to which paths are relative."""
 
     table: Table
     document: Document
@@ -64,8 +64,8 @@ class Declared:
 class Declaration:
     """A release as declared; no data has been opened.
 
-    `texts` holds the exact text of every file that the declaration consists of, by its path
-    relative to the release file; the release file itself is "release.yaml" or its own name.
+    `texts` has the exact text of every file of the declaration, by its path relative to the release
+    file. The release file itself has the name "release.yaml" or its actual name.
     """
 
     spec: ReleaseSpec
@@ -73,23 +73,23 @@ class Declaration:
     tables: dict[str, Declared]
     texts: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
-    """The values of its variables, which are filled in everywhere except in `texts`."""
+    """The values of the release's variables, which are filled in everywhere except in `texts`."""
     party: int | None = None
-    """The party that runs a federated release; all parties have the same texts."""
+    """The number of the party that runs a federated release; all parties have the same texts."""
     key: SigningKey | None = None
-    """The key that signs its manifest, and its entries in a ledger with signers."""
+    """The key that signs the release's manifest, and its entries in a ledger with signers."""
     audit: bytes | None = field(default=None, repr=False)
     """The result of an audit of the release, which is published with it."""
     kept: dict[str, tuple[KeptFile, Path]] = field(default_factory=dict)
-    """Files that are not texts, by their path as in `texts`: their digests, and where they are."""
+    """The files that are not in `texts`, by path: their digests, and their locations."""
 
     def place(self, *keys: str | int) -> Place:
-        """Return the place of a key path of the release file."""
+        """Return the position of a key path in the release file, for error messages."""
         return self.document.place(*keys)
 
     @property
     def folder(self) -> Path:
-        """Return the folder of the release file."""
+        """The folder of the release file."""
         return self.document.path.parent
 
 
@@ -129,7 +129,7 @@ def read_declaration(path: Path, variables: Mapping[str, str] | None = None) -> 
     Raises
     ------
     DeclarationError, Findings
-        All errors of the release file and of its tables, together.
+        All errors of the release file and of its tables are raised together.
     """
     _refuse_data(path.name, Place(path.name), "a release file", _ASKS)
     read = relative_reader(path.parent)
@@ -151,9 +151,9 @@ def declaration_from_texts(
     copies: Mapping[str, KeptFile] | None = None,
     folder: Path = Path(),
 ) -> Declaration:
-    """Return the declaration from the texts of a manifest, and the copies of `copies` files.
+    """Return the declaration from the texts in a manifest, and from copies of larger files.
 
-    No other file is read; `folder` is that of the release.
+    The copies lie in `folder`, the folder of the release. No other file is read.
     """
     document, find = parse(texts[name], Path(name)), find_copies(folder, copies or {})
     return _declaration(document, lambda file: texts[file], find, name, variables or {})
@@ -166,7 +166,7 @@ def _declaration(
     name: str,
     values: Mapping[str, str] | None,
 ) -> Declaration:
-    """Return the release of a document; `values`: values of variables, None if it has none."""
+    """Return the release of a document; `values` are the values of its variables, or None."""
     _refuse_table(document)
     errors: list[DpReleaseError] = []
     texts = {name: document.text}
@@ -209,9 +209,9 @@ def _declaration(
 def prepare_document(
     document: Document, read: Callable[[str], str], texts: dict[str, str], values: Mapping[str, str]
 ) -> tuple[Document, Variables]:
-    """Return a release file with its shared keys and variables filled in; and the variables.
+    """Return a release file with shared keys and variables filled in, and the variables.
 
-    Raises as `with_defaults` and `variables_of`.
+    The errors are those of `with_defaults` and `variables_of`.
     """
     complete = with_defaults(document, read, texts)
     variables = variables_of(complete, values)
@@ -219,7 +219,7 @@ def prepare_document(
 
 
 def table_files(document: Document) -> list[str]:
-    """Return the files of a release's tables, as far as they are named."""
+    """Return the names of the files of a release's tables that are valid names."""
     tables = document.values.get("tables")
     return [file for file in tables if isinstance(file, str)] if isinstance(tables, list) else []
 
@@ -266,7 +266,7 @@ _IS_RELEASE = "a file that lists this one under `tables` and declares `budget` a
 
 
 def _refuse_data(name: str, place: Place, target: str, hint: str) -> None:
-    """Raise for a data file, recognized by its name, where a declaration is expected."""
+    """Raise an error for a data file, recognized by its name, instead of a declaration."""
     ending = PurePosixPath(name).suffix.lower()
     if ending in OTHER_DATA or type_of_suffix(ending) is not None:
         read = f"a data file, by its name ({ending})"
@@ -274,7 +274,7 @@ def _refuse_data(name: str, place: Place, target: str, hint: str) -> None:
 
 
 def _refuse_release(document: Document) -> None:
-    """Raise for a release file where a table schema is expected."""
+    """Raise an error for a release file where a table schema is expected."""
     if not {"table", "columns"} & document.values.keys() and "budget" in document.values:
         raise DeclarationError(
             "DP-RELEASE-018",
@@ -286,7 +286,7 @@ def _refuse_release(document: Document) -> None:
 
 
 def _refuse_table(document: Document) -> None:
-    """Raise for a table schema where a release file is expected."""
+    """Raise an error for a table schema where a release file is expected."""
     if {"table", "columns"} <= document.values.keys() and "queries" not in document.values:
         raise DeclarationError(
             "DP-RELEASE-018",
@@ -307,7 +307,7 @@ def _find_peeked(document: Document) -> None:
 
 
 def unknown_tables(document: Document, tables: Mapping[str, Declared]) -> list[DpReleaseError]:
-    """Return an error for every unknown name of a table, whatever else is wrong."""
+    """Return an error for every unknown name of a table, in addition to any other errors."""
     spots: list[tuple[KeyPath, str]] = []
     for name in _mapping(document.values.get("queries")):
         spots += [(("queries", name, "from"), "DP-RELEASE-001")]
@@ -332,7 +332,7 @@ def _mapping(value: Plain) -> Mapping[str, Plain]:
 
 
 def _value_at(document: Document, keys: KeyPath) -> Plain:
-    """Return the value at a path; None if it does not exist."""
+    """Return the value at a key path; None if the path does not exist."""
     value: Plain = document.values
     for key in keys:
         value = _mapping(value).get(str(key))

@@ -1,8 +1,8 @@
 """Declared texts for readers: labels, descriptions and footnotes, in one or several languages.
 
-Many programs that display them interpret some characters: terminals, workbooks, XML, web pages. So
-a text is one line of visible characters. Characters that hide, reverse or break it are refused when
-it is declared.
+Many programs that display these texts interpret some characters: terminals, workbooks, XML, web
+pages. So a text must be one line of visible characters. Characters that hide, reverse or break the
+text are refused when the text is declared.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dprelease.schema.field_types import TEXT_SCHEMA, ShortForm, Whole, refuse
 from dprelease.schema.model import Model
 
 EVERY = ""
-"""Key for every language of a release."""
+"""The key of a text that is the same in every language of a release."""
 
 LONGEST_LABEL, LONGEST_TEXT = 200, 1000
 MOST_FOOTNOTES, MOST_DECIMALS = 20, 18
 
-# Ranges rather than Unicode categories, which grow with Python versions: all versions must refuse
-# or verify the same releases. Joiners, direction marks and variation selectors are part of the
-# spelling of many languages.
+# Ranges, and not Unicode categories, which change with the Python version: all versions must accept
+# the same releases. Joiners, direction marks and variation selectors are allowed, because they are
+# part of the spelling of many languages.
 _NO_TEXT = {
     "a line break": "\n\r\v\f\x85\u2028\u2029",
     "a control character": "\0-\x1f\x7f-\x9f",
@@ -57,11 +57,11 @@ class LocalizedText:
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """Return the languages that it is declared in; None if one text serves all."""
+        """The languages of the text; None if one text serves all languages."""
         return None if EVERY in self.by_language else frozenset(self.by_language)
 
     def texts(self, languages: Sequence[str]) -> dict[str, str]:
-        """Return the text in each of some declared languages."""
+        """Return the text in each of the given languages, which must be declared."""
         every = self.by_language.get(EVERY)
         return {tag: self.by_language[tag] if every is None else every for tag in languages}
 
@@ -76,7 +76,7 @@ def to_language(value: object) -> str:
 
 
 def problem_of(text: str, most: int) -> str | None:
-    """Return why a text can't be displayed everywhere; None if it can."""
+    """Return the reason why a text can't be displayed everywhere; None if it can be."""
     if not text:
         return "it is empty"
     if len(text) > most:
@@ -90,7 +90,7 @@ def problem_of(text: str, most: int) -> str | None:
 
 
 def to_line(value: object, most: int = LONGEST_TEXT) -> str:
-    """Return a text of one line, without white space at its ends."""
+    """Return a text as one line, without white space at its ends."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str):
         several = isinstance(value, Mapping)
@@ -104,7 +104,7 @@ def to_line(value: object, most: int = LONGEST_TEXT) -> str:
 
 
 def to_localized_text(value: object, most: int = LONGEST_TEXT) -> LocalizedText:
-    """Return a text for all languages, or one per language."""
+    """Return a localized text: one text for all languages, or one text per language."""
     if isinstance(value, LocalizedText):
         return value
     if not isinstance(value, Mapping):
@@ -121,7 +121,7 @@ def to_localized_text(value: object, most: int = LONGEST_TEXT) -> LocalizedText:
 
 
 def _apply_at_key(key: str, parse: Callable[[object], str], value: object) -> str:
-    """Apply a function to a value; its error is reported at a key."""
+    """Return the result of `parse` for a value, whose error is reported at a key."""
     try:
         return parse(value)
     except PydanticCustomError as problem:
@@ -134,7 +134,7 @@ to_label = partial(to_localized_text, most=LONGEST_LABEL)
 def labels_of_values(
     values: Mapping[object, object], *keys: str
 ) -> Iterator[tuple[str, LocalizedText]]:
-    """Yield the labels of listed values; errors are reported at the value, below some keys."""
+    """Yield listed values with their labels; an error is reported at its value, below `keys`."""
     for value, labels in values.items():
         try:
             yield str(value), to_label(labels)
@@ -162,7 +162,7 @@ Texts = Annotated[
     Field(max_length=MOST_FOOTNOTES),
     ShortForm(TEXT_SCHEMA, _BY_LANGUAGE),
 ]
-"""Several texts in order; a single one may be written without a list."""
+"""Several texts in order; a single text may be written without a list."""
 Decimals = Annotated[Whole, Field(ge=0, le=MOST_DECIMALS)]
 ValueLabels = dict[str, Label]
 

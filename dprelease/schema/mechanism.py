@@ -1,4 +1,4 @@
-"""Mechanisms, as named in a release file."""
+"""Mechanisms, as a release file declares them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MechanismSpec(Model):
 
     @property
     def shape(self) -> dict[str, str]:
-        """Return the keys other than the name, as texts."""
+        """The declared keys other than the name, as texts."""
         return {key: str(value) for key, value in (self.model_extra or {}).items()}
 
 

@@ -1,4 +1,4 @@
-"""The base of all document models, and the conversion of pydantic's errors to ours."""
+"""The base class of all document models, and the conversion of pydantic's errors."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Model(BaseModel):
         extra="forbid",
         frozen=True,
         arbitrary_types_allowed=True,
-        defer_build=True,  # most are only built as parts of a document's model
+        defer_build=True,  # most models are only needed as parts of another
     )
 
 
 Known = dict[tuple[str | int, ...], list[str]]
-"""The keys that a model allows, by location."""
+"""The keys that a model allows, by pydantic location."""
 
 MOST_FINDINGS = 100
-"""Maximum errors reported per document: more do not help, and one fix often removes several."""
+"""Maximum number of reported errors per document; one fix often removes several errors."""
 
 ModelT = TypeVar("ModelT", bound=Model)
 
@@ -56,27 +56,27 @@ class Files:
     kept: dict[str, tuple[KeptFile, Path]] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """Return the text of a file named relative to the document."""
+        """Return the text of a file, whose name is relative to the document's folder."""
         self.texts[name] = self.read(name)
         return self.texts[name]
 
     def large(self, name: str) -> LargeFile | None:
-        """Return a large file, which is read as it is; None if the manifest holds its text."""
+        """Return a large file, or None for a file whose text is stored in the manifest."""
         found = self.find(name)
         return None if found is None else LargeFile(name, *found, self.kept)
 
 
 LONGEST_QUOTE = 100
-"""Maximum characters of a text that a message quotes."""
+"""Maximum number of characters that a message quotes of a text."""
 
 
 def relative_reader(folder: Path) -> Callable[[str], str]:
-    """Return a reader of UTF-8 files relative to `folder`; it raises as `read_file`."""
+    """Return a function that reads UTF-8 files relative to `folder`, with errors of `read_file`."""
     return lambda name: read_file(folder / name, LARGEST_TEXT).decode("utf-8-sig")
 
 
 def not_read(name: str, problem: Exception) -> str:
-    """Return, in words, why a named file can't be read."""
+    """Return the text of the reason why a named file can't be read."""
     reason = "is not there"
     system_message = problem.strerror if isinstance(problem, OSError) else None
     if system_message and isinstance(problem, NoFile | TooLarge):
@@ -87,19 +87,19 @@ def not_read(name: str, problem: Exception) -> str:
 
 
 def shorten(text: str) -> str:
-    """Return a text as quoted in messages, cut if it is longer than a line."""
+    """Return a text as messages quote it, shortened if it is longer than a line."""
     return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}..."
 
 
 def same_name(text: str) -> str:
-    """Return the form in which two names that count as the same are equal."""
+    """Return a name in a normalized form, which is equal for names that count as the same."""
     return unicodedata.normalize("NFKC", text).casefold().strip()
 
 
 def free_name(name: str, taken: Collection[str], endings: Sequence[str] = ("",)) -> str:
-    """Return a name with as many `_` appended as are needed to make it unused.
+    """Return a name, with as many `_` appended as are needed to make the name unused.
 
-    `endings`: of names derived from it, which must be unused as well.
+    `endings` are the endings of derived names, which must be unused as well.
     """
     while any(f"{name}{ending}" in taken for ending in endings):
         name += "_"
@@ -123,7 +123,7 @@ def check_column_names(names: Collection[str]) -> None:
 
 
 def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:
-    """Return the model of a document; all errors are raised together, in order of lines."""
+    """Return the model of a document, or raise all its errors together, in the order of lines."""
     model_read: ModelT | None = None
     errors: list[DpReleaseError] = list(document.findings.values())
     error_places = {error.place for error in errors}
@@ -156,7 +156,7 @@ def _without_empty_lists(problems: list[ErrorDetails]) -> list[ErrorDetails]:
 def findings_of(
     model: type[Model], document: Document, problems: Iterable[ErrorDetails]
 ) -> Iterator[DpReleaseError]:
-    """Yield pydantic's errors as errors of ours, one for each, at their places."""
+    """Yield an error with a code and a position in the document for each pydantic error."""
     return _findings(model, document, problems, {})
 
 
@@ -195,7 +195,7 @@ def _findings(
 A_TYPE = "a type is needed: category, integer, number, boolean, date, timestamp, text, or a `cut`"
 TYPES = ("category", "integer", "number", "boolean", "date", "timestamp", "text")
 THIS_COLUMN = "this column"
-"""The name of a column in its own validators, which don't know it."""
+"""The text for a column in its own validators, which don't know the column's name."""
 
 SPOTS: dict[str, tuple[str, ...]] = {
     "DP-SCHEMA-001": ("lower",),
@@ -214,11 +214,11 @@ SPOTS: dict[str, tuple[str, ...]] = {
     "DP-RELEASE-007": ("columns", "{name}"),
     "DP-RELEASE-015": ("k",),
 }
-"""Keys at which an error of a whole mapping is reported: the first ones that exist."""
+"""The keys at which an error of a whole mapping is reported: the first key that exists."""
 
 
 def _type_found(document: Document, keys: KeyPath) -> tuple[KeyPath, dict[str, object]]:
-    """Return where an unknown type is declared, and the fields of its message."""
+    """Return the key path at which an unknown type is declared, and the fields of its message."""
     written: Plain = document.values
     for key in (*keys, "type"):
         written = written.get(str(key)) if isinstance(written, dict) else None
@@ -230,7 +230,7 @@ def _type_found(document: Document, keys: KeyPath) -> tuple[KeyPath, dict[str, o
 
 
 def _spot(document: Document, kind: str, keys: KeyPath, context: Mapping[str, object]) -> KeyPath:
-    """Return the key path of an error, which may lie inside the validated mapping."""
+    """Return the key path at which an error is reported, possibly inside the mapping."""
     named = ("{key}",) if "key" in context else SPOTS.get(kind, ())
     inner = context.get("spot") or [part.format(**context) for part in named]
     path = keys
@@ -239,7 +239,7 @@ def _spot(document: Document, kind: str, keys: KeyPath, context: Mapping[str, ob
         if longer not in document.lines:
             break
         path = longer
-    if kind == "DP-DECL-006":  # the second of two similar names, wherever it is below
+    if kind == "DP-DECL-006":  # find the second of two similar names
         path = next(_find_keys(_value_at(document, keys), str(context["other"]), keys), keys)
     return path
 
@@ -278,7 +278,7 @@ def _key_path(document: Document, loc: tuple[str | int, ...], *, missing: bool) 
 
 
 def _is_cut_arm(loc: tuple[str | int, ...], i: int) -> bool:
-    """Return whether a part of a location is a union member that is named like its key."""
+    """Return whether a part of a location is a union member with the same name as its key."""
     return loc[i] == "cut" and i > 1 and loc[i - 2] in ("columns", "derive")
 
 
@@ -301,7 +301,7 @@ def _unknown_key(
 
 
 def _known_keys(model: type[Model], loc: tuple[str | int, ...], known: Known) -> list[str]:
-    """Return the allowed keys at a location; each location is looked up once."""
+    """Return the allowed keys at a pydantic location, and cache them in `known`."""
     if loc not in known:
         known[loc] = sorted(_fields_at(model, loc))
     return known[loc]

@@ -21,7 +21,7 @@ class Lattice(Model):
 
 
 def check_bounds(lower: Fraction | None, upper: Fraction | None, column: str) -> None:
-    """Refuse one bound without the other, and a lower bound above the upper."""
+    """Refuse one bound without the other, and a lower bound above the upper bound."""
     if (lower is None) != (upper is None):
         refuse("DP-SCHEMA-012", column=column)
     if lower is not None and upper is not None and lower > upper:
@@ -31,7 +31,7 @@ def check_bounds(lower: Fraction | None, upper: Fraction | None, column: str) ->
 def check_digits(lattice: Lattice) -> None:
     """Refuse bounds and steps whose totals do not fit into a Parquet decimal.
 
-    It has 38 digits, 20 of which are needed for the number of steps.
+    A Parquet decimal has 38 digits, of which the number of steps needs 20.
     """
     digits = decimal_digits(lattice.step)
     is_wide = digits is None or digits > 38 or lattice.step * 10**digits >= 10**17
@@ -40,13 +40,13 @@ def check_digits(lattice: Lattice) -> None:
 
 
 def check_step(lower: Fraction | None, upper: Fraction | None, step: Fraction, column: str) -> None:
-    """Refuse a step larger than the range of values, because rounding would erase them."""
+    """Refuse a step larger than the range of values, because rounding would make all equal."""
     if lower is not None and upper is not None and lower < upper and step > upper - lower:
         refuse("DP-SCHEMA-022", column=column)
 
 
 def lattice_of(lower: Fraction, upper: Fraction, step: Fraction) -> Lattice:
-    """Return the steps of the bounds, rounded outwards."""
+    """Return the steps between two bounds, which are rounded outwards to multiples of the step."""
     return Lattice(lower=math.floor(lower / step), upper=math.ceil(upper / step), step=step)
 
 

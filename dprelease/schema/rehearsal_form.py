@@ -1,4 +1,4 @@
-"""How a rehearsal generates rows of a table, declared from public knowledge, like bounds."""
+"""Properties of the rows that a rehearsal generates, declared from public knowledge."""
 
 from __future__ import annotations
 

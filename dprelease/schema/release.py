@@ -104,7 +104,7 @@ def _private_keys(value: object) -> object:
 
 
 def _one_or_many(value: object) -> object:
-    if isinstance(value, str) and "," in value:  # a name with a comma is part of a list
+    if isinstance(value, str) and "," in value:  # a comma means a list without brackets
         refuse("DP-DECL-003", problem=A_LIST)
     return [value] if isinstance(value, str) else value
 
@@ -152,12 +152,12 @@ class QuerySpec(Documented):
 
     @property
     def table_keys(self) -> tuple[tuple[str, ...], ...]:
-        """Return the keys of every table that the query declares, coarsest first.
+        """The keys of every table that the query declares, the coarsest table first.
 
-        `cube`: all subsets of its keys. `rollup`: all prefixes of its keys. `hierarchy`: each key
-        by itself, for keys whose values already name those above (county names state). With
-        `consistent` it is a tree of areas: the whole and each level, with every marginal, or with
-        those of `marginals_at`.
+        `cube` declares all subsets of its keys, and `rollup` all prefixes of its keys. `hierarchy`
+        declares a table of each key alone; the values of such keys name the higher levels (as a
+        county code names the state). With `consistent`, `hierarchy` is a tree of areas: the whole
+        and each level, with every marginal, or with those of `marginals_at`.
         """
         return tuple(
             (*key, *keys)
@@ -168,18 +168,18 @@ class QuerySpec(Documented):
 
     @property
     def keys_of_tables(self) -> tuple[tuple[str, ...], ...]:
-        """Return the keys of every table that the query declares, bands of a histogram included."""
+        """The keys of every table that the query declares, with the intervals of a histogram."""
         bands = () if self.histogram is None else (self.histogram.key,)
         return tuple((*keys, *bands) for keys in self.table_keys)
 
     @property
     def attribute_sets(self) -> tuple[tuple[str, ...], ...]:
-        """Return the keys of the tables of all levels, without areas; each set once."""
+        """The different sets of keys, without areas, of the tables of all levels."""
         key_sets = [keys for level in (None, *self.hierarchy) for keys in self.attributes_at(level)]
         return tuple(dict.fromkeys(key_sets))
 
     def attributes_at(self, level: str | None) -> tuple[tuple[str, ...], ...]:
-        """Return the keys of the tables at a level of areas; None is the whole."""
+        """Return the keys, without areas, of the tables at a level; None is the whole area."""
         if level is not None and level in self.marginals_at:
             return self.marginals_at[level]
         if self.cube:
@@ -190,7 +190,7 @@ class QuerySpec(Documented):
         return self.marginals or (self.group_by,)
 
     def place_of_key(self, column: str) -> tuple[str | int, ...]:
-        """Return the path of a table's key, below the query."""
+        """Return the key path, below the query, at which a table's key is declared."""
         for keyword in ("group_by", "cube", "rollup", "hierarchy"):
             if column in getattr(self, keyword):
                 return keyword, getattr(self, keyword).index(column)
@@ -205,7 +205,7 @@ class QuerySpec(Documented):
 
     @property
     def is_several(self) -> bool:
-        """Return whether it declares several tables, which are named by their keys."""
+        """Whether the query declares several tables, which are named by their keys."""
         return bool(self.marginals or self.cube or self.rollup or self.hierarchy)
 
     def tables(self, name: str) -> dict[str, QuerySpec]:
@@ -218,7 +218,7 @@ class QuerySpec(Documented):
         by_name = {}
         for i, keys in enumerate(by_keys):
             label = f"{name}_{'_'.join(keys) or 'total'}"
-            # Names are file names: a long or invalid one becomes a number.
+            # Names are file names: a number replaces a long or invalid name.
             fits = re.fullmatch(NAME, label) and label not in by_name
             label = label if fits else f"{name}_{i}"
             table = self._with_bands(keys)
@@ -228,12 +228,12 @@ class QuerySpec(Documented):
         return by_name
 
     def invented_table_names(self, name: str) -> list[str]:
-        """Return the name of the table of synthetic persons, if one is published."""
+        """Return the name of the table of synthetic persons in a list; empty if there is none."""
         publishes_records = self.consistent is not None and self.consistent.publish.records
         return [f"{name}_invented"] if publishes_records else []
 
     def _with_bands(self, keys: tuple[str, ...]) -> QuerySpec:
-        """Return the query with these keys, and with the bands of a histogram."""
+        """Return the query with these keys, and with the intervals of a histogram."""
         bands = self.histogram
         if bands is None:
             return self.model_copy(update={"group_by": keys})
@@ -242,7 +242,7 @@ class QuerySpec(Documented):
         return self.model_copy(update=changed)
 
     def _refuse_twice(self) -> None:
-        """Refuse a marginal that is declared, and charged, twice: in any order of its keys."""
+        """Refuse a marginal that is declared twice, in any order of its keys: both would cost."""
         seen: set[frozenset[str]] = set()
         for keys in self.table_keys:
             if frozenset(keys) in seen:
@@ -362,12 +362,12 @@ class ReleaseSpec(Model):
 
     @property
     def extra_formats(self) -> tuple[str, ...]:
-        """Return the formats that are written along with the Parquet tables, in fixed order."""
+        """The formats that are written in addition to the Parquet tables, in a fixed order."""
         return in_order(self.formats)
 
     @property
     def published_tables(self) -> dict[str, QuerySpec]:
-        """Return every published table, by name, with marginals listed one by one."""
+        """Every published table by name; each marginal is a separate table."""
         return {
             name: table
             for query, spec in self.queries.items()
@@ -376,7 +376,7 @@ class ReleaseSpec(Model):
 
     @property
     def families(self) -> dict[str, list[str]]:
-        """Return the queries of each family by its name; without `family` it is the query alone."""
+        """The queries of each family by its name; a query without `family` is its own family."""
         found: dict[str, list[str]] = {}
         for name, query in self.queries.items():
             found.setdefault(query.family or name, []).append(name)
@@ -384,7 +384,7 @@ class ReleaseSpec(Model):
 
     @property
     def query_of_table(self) -> dict[str, str]:
-        """Return the name of the query that declares each published table, by the table's name."""
+        """The name of the query that declares each published table, by the table's name."""
         return {
             table: query for query, spec in self.queries.items() for table in spec.tables(query)
         }

@@ -1,9 +1,9 @@
-"""Addresses of PostgreSQL servers: where they are, without credentials.
+"""Addresses of PostgreSQL servers, without credentials.
 
-Schemas are published, and their digests as well. Passwords belong into a password file, a service
-file or the environment, which libpq reads by itself. The keys of an address are an allow-list,
-because libpq accepts some that name commands and files. No part of a refused address is ever
-quoted: it may be the password.
+Table schemas and their digests are published. Passwords belong in a password file, a service file
+or the environment, which libpq reads by itself. An allow-list limits the keys of an address,
+because libpq accepts keys that name commands and files. Messages never quote any part of a refused
+address, because it may be the password.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEYS = (
     "connect_timeout",
     "target_session_attrs",
 )
-"""Allowed keys after the `?` of an address.
+"""The allowed keys after the `?` of an address.
 
 https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS"""
 

@@ -1,4 +1,4 @@
-"""Find the files of a declared source by name, and detect that they are no complete table."""
+"""Find the files of a declared source by name, and detect files that are no complete table."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dprelease.system.lake_tables import Problem, job_problem
 
 
 def find_files(folder: Path, source: Source) -> list[Path]:
-    """Return the files of a path, a pattern or a folder, in order of name.
+    """Return the files of a path, a pattern or a folder, sorted by name.
 
-    Names that begin with _ mark incomplete or foreign files in a folder: they are left out.
+    Files of a folder whose names begin with _ are left out, because they are incomplete or foreign.
     """
     return [file for file in _matches(folder, source) if os.path.isfile(file)]
 
 
 def _matches(folder: Path, source: Source) -> list[Path]:
-    """Return the matches of a path, a pattern or a folder, files or not."""
+    """Return all matches of a path, a pattern or a folder, whether they are files or not."""
     path = source.pattern or ""
     if os.path.isfile(folder / path):  # Path.is_file raises for a name that is too long
         return [folder / path]
-    root = None if Path(path).is_absolute() else folder  # may itself contain '[' or '*'
+    root = None if Path(path).is_absolute() else folder  # the folder's name may contain '[' or '*'
     matches = glob.glob(path, root_dir=root, recursive=True)
     if source.is_folder:
         matches = [one for one in matches if _underscore_part(path, one) is None]
@@ -35,9 +35,9 @@ def _matches(folder: Path, source: Source) -> list[Path]:
 
 
 def problem_of(folder: Path, source: Source, files: Sequence[Path]) -> Problem | None:
-    """Return why not all rows of a source's files can be trusted to count; None if they can.
+    """Return the problem that makes a source's files no complete table; None if there is none.
 
-    No file is opened: the names of the files, and of what is around them, suffice.
+    The check opens no file: it needs only the names of the files and of their neighbours.
     """
     odd: NoFile | None = None
     try:
@@ -59,9 +59,9 @@ def problem_of(folder: Path, source: Source, files: Sequence[Path]) -> Problem |
 
 
 def _is_lost(match: Path) -> bool:
-    """Return whether a match is neither a file nor a folder: a pipe, or a link to nothing.
+    """Return whether a match is neither a file nor a folder: a pipe, or a broken link.
 
-    A circular path, through a link to one of its parent folders, leads to nothing new.
+    A circular path, through a link to one of its parent folders, is ignored.
     """
     try:
         mode = os.stat(match).st_mode
@@ -71,7 +71,7 @@ def _is_lost(match: Path) -> bool:
 
 
 def _pattern_problem(folder: Path, source: Source, files: Sequence[Path]) -> Problem | None:
-    """Return why a pattern finds too much: names with a leading _ that it does not mention."""
+    """Return the problem of a pattern that finds names with a leading _ which it does not have."""
     path = source.pattern or ""
     is_one = os.path.isfile(folder / path)
     if is_one or source.is_folder or any(part.startswith("_") for part in Path(path).parts):

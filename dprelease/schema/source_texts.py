@@ -1,4 +1,4 @@
-"""How a source writes its values as text: encoding, numbers, dates and time zone."""
+"""The declared text form of a source's values: encoding, numbers, dates and time zone."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ ENCODINGS = frozenset(
     | {f"mac-{script}" for script in ("roman", "latin2", "cyrillic", "greek", "turkish")}
     | {"shift_jis", "euc_jp", "euc_kr", "gb2312", "gbk", "gb18030", "big5", "big5hkscs"}
 )
-"""Encodings, by their names in Python's codecs, whose line ends are unambiguous bytes."""
+"""The encodings, by their names in Python, whose line ends are unambiguous bytes."""
 
 SPACES = "\u0020\u00a0\u2009\u202f"
-"""Spaces that separate thousands; a declared space matches any of them."""
+"""The spaces that may separate thousands; a declared space matches any of these."""
 
 MARKS = (".", ",", "'", "\u2019", "_", *SPACES)
-"""Allowed thousands separators."""
+"""The allowed thousands separators."""
 
 Compression = Literal["none", "gzip", "zstd"]
 COMPRESSED: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
@@ -50,7 +50,7 @@ def to_encoding(value: object) -> str:
 
 
 def to_mark(value: object) -> str:
-    """Return the thousands separator; all kinds of spaces are equivalent."""
+    """Return the thousands separator; all kinds of spaces become the same space."""
     text = to_text(value)
     if text not in MARKS:
         refuse("DP-DECL-003", problem="the thousands separator must be . , ' _ or a space")
@@ -64,7 +64,7 @@ def to_zone(value: object) -> str:
         ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         text = "localtime"
-    if text == "localtime":  # that of a machine
+    if text == "localtime":  # it differs between machines
         refuse("DP-DECL-003", problem="it must be a time zone such as Europe/Vienna")
     return text
 

@@ -71,7 +71,7 @@ PATHS = (
     "with a `table` and no other format"
 )
 NO_PASSWORD = "remove it: whoever reads the table must get it from elsewhere"
-"""Hints for wrongly declared sources."""
+"""The hints that messages give for wrongly declared sources."""
 
 
 def _odd(reason: str, way: str) -> NoReturn:
@@ -133,7 +133,7 @@ class Source(Model):
         return self
 
     def _check_uri(self) -> None:
-        """Raise for a password in any URI, and for declarations that a URI does not support."""
+        """Raise an error for a password in a URI, and for keys that a URI does not support."""
         path = self.path or ""
         addressed = type_of_address(path)
         if addressed is not (self.type if self.type.schemes else None):
@@ -145,11 +145,11 @@ class Source(Model):
             _odd("only Parquet can be read from a URI", PATHS)
         if _SECRET.match(path):
             _odd("its URI contains a password, and schemas are published", NO_PASSWORD)
-        if not self.is_uri and (fields := uri_fields(path)):  # as hdfs:/people, of one slash
+        if not self.is_uri and (fields := uri_fields(path)):  # such as hdfs:/people, with one slash
             refuse(URI_CODE, **fields, key="path")
 
     def _check_texts(self) -> None:
-        """Raise DP-SCHEMA-014 for a key that does not apply, or two separators that are equal."""
+        """Raise DP-SCHEMA-014 for a key that does not apply, or for two equal separators."""
         for key in OPTIONS:
             if key in self.model_fields_set and key not in self.type.options:
                 reason = f"{self.type.label} does not store values this way"
@@ -166,27 +166,27 @@ class Source(Model):
 
     @property
     def is_uri(self) -> bool:
-        """Return whether the path has a scheme, and so is not a local path."""
+        """Whether the path is a URI with a scheme, and not a local path."""
         return self.path is not None and _URI.match(self.path) is not None
 
     @property
     def is_folder(self) -> bool:
-        """Return whether the path names a folder, by the slash at its end."""
+        """Whether the path names a folder, which a slash at its end shows."""
         return self.path is not None and self.path.endswith("/") and not self.is_uri
 
     @property
     def pattern(self) -> str | None:
-        """Return the path, or for a folder the pattern of the files that are read."""
+        """The path, or for a folder the pattern of the files that are read."""
         return f"{self.path}**/*.parquet" if self.is_folder else self.path
 
     @property
     def is_sparks(self) -> bool:
-        """Return whether only Spark can read it."""
+        """Whether only Spark can read the source."""
         return self.kind == "catalogue" or (self.is_uri and not self.type.schemes)
 
     @property
     def kind(self) -> str | None:
-        """Return the format, declared or inferred from the ending; None for a frame."""
+        """The format, declared or inferred from the ending of the path; None for a frame."""
         if self.path is None and self.frame is None:
             return "catalogue"
         if self.format is not None or self.path is None:
@@ -202,24 +202,24 @@ class Source(Model):
 
     @property
     def type(self) -> SourceType:
-        """Return the source type, which is that of frames if there is no `kind`."""
+        """The source type; a source without `kind` is a data frame."""
         return source_type(self.kind or "frame")
 
     @property
     def _ending(self) -> tuple[str, str]:
-        """Return the ending of the path, and that of its compression, or an empty text."""
+        """The ending of the path, and the ending for its compression, which may be empty."""
         parts = ["", *(self.path or "").lower().rsplit(".", 2)]
         ends = ["." + part for part in parts[-2:]]
         return (ends[0], ends[1]) if ends[1] in COMPRESSED else (ends[1], "")
 
     @property
     def effective_compression(self) -> Compression:
-        """Return how a text file is compressed, declared or inferred from the ending."""
+        """The compression of a text file, declared or inferred from the ending of the path."""
         return self.compression or COMPRESSED.get(self._ending[1], "none")
 
     @property
     def separator(self) -> str:
-        """Return the delimiter of a CSV file."""
+        """The delimiter of a CSV file."""
         return self.delimiter or ("\t" if self._ending[0] == ".tsv" else ",")
 
 
@@ -271,12 +271,12 @@ class Table(Model):
 
     @property
     def most_units(self) -> int | None:
-        """Return twice the declared size, which is approximate; None without one."""
+        """Twice the declared size, which is approximate; None if no size is declared."""
         return None if self.size is None else 2 * self.size
 
     @model_validator(mode="after")
     def _write_formats(self) -> Self:
-        """Give columns without a format the one that their source declares."""
+        """Give each date column without a format the format that the source declares."""
         for name, column in self.columns.items():
             if not isinstance(column, DateColumn | TimestampColumn) or self.source is None:
                 continue
@@ -295,12 +295,12 @@ class Table(Model):
         return self
 
     def _nest(self) -> None:
-        """Sort the values of nested columns in the order of the areas above."""
+        """Sort the values of nested columns by the areas that contain them."""
         for name, column in nested_columns(self.columns):
             self.columns[name] = column
 
     def _check_column(self, name: str, column: Column) -> None:
-        """Refuse a column that contradicts the source, or the column that it cuts."""
+        """Refuse a column that contradicts the source, or the column from which it is cut."""
         if isinstance(column, CategoryColumn):
             self._refuse_missing(name, column)
         if isinstance(column, CutColumn):
@@ -309,7 +309,7 @@ class Table(Model):
                 refuse("DP-SCHEMA-007", column=name, source=column.cut)
 
     def _check_unit(self) -> None:
-        """Refuse a privacy unit that the table can't have, or whose id does not identify people."""
+        """Refuse a privacy unit that the table can't have, or whose id can't identify people."""
         if self.public and self.privacy_unit != UnitSpec():
             refuse("DP-JOIN-002")
         unit = self.privacy_unit.id
@@ -319,7 +319,7 @@ class Table(Model):
             refuse("DP-SCHEMA-008", column=unit)
 
     def _refuse_missing(self, name: str, column: CategoryColumn) -> None:
-        """Raise for a declared value that the source treats as missing: its cell would be empty."""
+        """Raise an error for a declared value that the source reads as missing."""
         nulls = () if self.source is None or not is_stored(column) else self.source.nulls
         for text in filter(None, nulls):
             if text in (column.values or ()):
@@ -328,16 +328,16 @@ class Table(Model):
 
     @property
     def identity(self) -> str:
-        """Return the table's name in a ledger, which does not depend on its file name."""
+        """The table's name in a ledger, which does not depend on the name of its file."""
         return f"{self.owner or ''}/{self.name}"
 
     @property
     def time_zone(self) -> str:
-        """Return the time zone of the source's local timestamps."""
+        """The time zone of the source's local timestamps."""
         return UTC if self.source is None else self.source.time_zone
 
     @property
     def unit(self) -> PrivacyUnit:
-        """Return the privacy unit."""
+        """The privacy unit with its contribution limits."""
         spec = self.privacy_unit
         return PrivacyUnit(spec.id, spec.max_groups or 1, spec.max_rows_per_group or 1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from dprelease.query import quoting
-from dprelease.query.expressions.computed_order import closure, layers
+from dprelease.query.expressions.computed_order import closure, computation_levels
 from dprelease.query.expressions.used_columns import Formulas
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.join import Join, compared_as
@@ -54,10 +54,10 @@ def columns_by_stage(query: Query) -> NeededColumns:
     if query.unit.id is not None:
         names.append(query.unit.id)
     compared = [] if join is None else [left for left, _ in join.on]
-    before = layers(columns, query.formulas, compared)
+    before = computation_levels(columns, query.formulas, compared)
     early = {name for level in before for name in level}
     needed = closure(columns, query.formulas, [*names, *compared])
-    levels = layers(columns, query.formulas, needed)
+    levels = computation_levels(columns, query.formulas, needed)
     after = [[name for name in level if name not in early] for level in levels]
     from_join = set() if join is None else set(join.columns)
     own = tuple(n for n in needed if n not in from_join and is_stored(columns[n]))
@@ -312,7 +312,7 @@ def _joined_table_sql(
     stored = [name for name in needed if is_stored(table.columns[name])]
     rows = _stored_columns_sql(JOINED, stored, table, physical)
     return _computed_columns_sql(
-        rows, layers(table.columns, formulas, names), table.columns, formulas
+        rows, computation_levels(table.columns, formulas, names), table.columns, formulas
     )
 
 

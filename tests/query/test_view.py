@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dprelease.errors import DpReleaseError, Findings
-from dprelease.query.expressions.computed_order import DEEPEST, closure, layers
+from dprelease.query.expressions.computed_order import DEEPEST, closure, computation_levels
 from dprelease.statements.layers import columns_by_stage, needed_columns, needed_joined_columns
 from tests.exact.build import ask, declare
 
@@ -157,7 +157,7 @@ def test_only_what_is_read_is_asked_of_a_source() -> None:
 def test_columns_are_computed_level_by_level() -> None:
     query = ask(declare(COLUMNS), ROWS, derive=chain(3))
     columns = query.table.columns
-    assert layers(columns, query.formulas, ["d2", "n"]) == [["d0"], ["d1"], ["d2"]]
+    assert computation_levels(columns, query.formulas, ["d2", "n"]) == [["d0"], ["d1"], ["d2"]]
     assert closure(columns, query.formulas, ["d1"]) == ("n", "d0", "d1")
 
 

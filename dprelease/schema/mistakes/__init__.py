@@ -1,1 +1,1 @@
-"""Errors in declarations, in plain words, and the parts of a declaration that remain valid."""
+"""Messages for errors in declarations, and the parts of a declaration that remain valid."""

@@ -1,8 +1,8 @@
 """Keep the valid parts of a faulty declaration, to report errors of other kinds as well.
 
-A wrong value hides only itself: the rest of both files is read as if the value were missing. The
-result is never run. Parts that depend on a removed part are removed too, so that no error is
-reported that would disappear once the first one is fixed.
+The rest of the release file and of its tables is read as if a wrong value were missing. The result
+is never run. Parts that depend on a removed part are removed as well, so that no error is reported
+that would disappear once the first error is fixed.
 """
 
 from __future__ import annotations
@@ -41,30 +41,30 @@ from dprelease.schema.yaml_text.reader import (
 )
 
 STAND_INS: dict[str, Plain] = {"title": "-", "budget": {"epsilon": "1"}, "output": "out"}
-"""Placeholders for missing keys of a release; no errors result from them."""
+"""The placeholders for missing keys of a release, which cause no further errors."""
 
 LEANING = ("from", "join", "derive", "histogram", "private_keys")
-"""Parts of a query that others depend on: without them the whole query is removed."""
+"""The keys of a query on which its other keys depend: without one, the whole query is removed."""
 FOR_READERS = ("label", "description", "footnotes", "decimals")
-"""Parts of a column that have no effect on its values."""
+"""The keys of a column that have no effect on its values."""
 
 
 @dataclass(frozen=True)
 class ValidParts:
-    """The valid parts of a release file and its tables, and errors that its faults had hidden."""
+    """The valid parts of a release file and its tables, and the errors found only then."""
 
     declaration: Declaration | None = None
-    """The valid parts; None if there are too few."""
+    """The valid parts; None if too few parts are valid."""
     findings: list[DpReleaseError] = field(default_factory=list)
     document: Document | None = None
     budget: BudgetSpec | None = None
-    """The budget, whatever else is wrong; None if the budget itself is invalid."""
+    """The budget, even if other parts are invalid; None if the budget itself is invalid."""
 
 
 def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> ValidParts:
     """Return the valid parts of a release file and its tables.
 
-    Raises nothing: the caller has already reported the other errors.
+    This function raises no errors, because the caller has already reported the first ones.
     """
     read = relative_reader(path.parent)
     try:
@@ -76,12 +76,12 @@ def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Vali
     tables = {}
     for name in names:
         declared = _table(path.parent, name, lost, known, findings)
-        if declared is not None:  # otherwise nothing is known about its queries' table
+        if declared is not None:  # without it, queries of this table can't be checked
             tables[declared.table.name] = declared
     if len(tables) == len(names) > 0:
         findings += unknown_tables(document, tables)
     values = _values(document)
-    budget = _budget(values)  # the declared one: a placeholder comes later
+    budget = _budget(values)  # read it before a placeholder is filled in
     spec, dropped = _release(
         document, values, tables, lost, Files(read, relative_finder(path.parent))
     )
@@ -96,9 +96,9 @@ def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Vali
 
 
 def without_columns(declaration: Declaration, lost: Mapping[str, set[str]]) -> Declaration | None:
-    """Return a declaration without some columns of its tables, and all that depends on them.
+    """Return a declaration without some columns, and without all parts that depend on them.
 
-    `lost`: their names, by table. Returns None if no query remains.
+    `lost` are the names of the columns, by table. Returns None if no query remains.
     """
     gone, tables = set[str](), {}
     for name, declared in declaration.tables.items():
@@ -118,7 +118,7 @@ def _release(
     lost: set[str],
     files: Files,
 ) -> tuple[ReleaseSpec | None, list[KeyPath]]:
-    """Return the rest of a release without lost columns, and the paths of what was dropped."""
+    """Return the rest of a release without lost columns, and the paths of the removed parts."""
     queries = values.get("queries")
     if isinstance(queries, dict):
         values["queries"] = dict(_queries(queries, tables, lost))
@@ -130,19 +130,19 @@ def _budget(values: Mapping[str, Plain]) -> BudgetSpec | None:
     """Return the budget of a release file, if it is valid."""
     try:
         return BudgetSpec.model_validate(values.get("budget"))
-    except ValidationError:  # which has been reported
+    except ValidationError:  # the caller has reported it
         return None
 
 
 def _is_leaned_on(key: str) -> bool:
-    """Return whether others may depend on a part of a query, even if its name is misspelt."""
+    """Return whether a key of a query, possibly misspelt, is one that other keys depend on."""
     known = [field.alias or name for name, field in QuerySpec.model_fields.items()]
     meant = key if key in known else nearest(key, known)
     return not any(part in meant for part in known if part not in LEANING)
 
 
 def _values(document: Document) -> dict[str, Plain]:
-    """Return the values, without those that the reader itself refuses."""
+    """Return the values of a document, without those that the YAML reader refuses."""
     values = copy.deepcopy(document.values)
     for keys in document.findings:
         for path in _with_same_line(document, keys):
@@ -151,7 +151,7 @@ def _values(document: Document) -> dict[str, Plain]:
 
 
 def _with_same_line(document: Document, keys: KeyPath) -> Iterator[KeyPath]:
-    """Yield a path, and others on its line: a stray comma may have split a value in two."""
+    """Yield a key path and the others on its line: a stray comma may have split a value."""
     line = document.lines.get(keys)
     for path, other in document.lines.items():
         if path == keys or (other == line and path[:-1] == keys[:-1] and len(path) == len(keys)):
@@ -161,10 +161,10 @@ def _with_same_line(document: Document, keys: KeyPath) -> Iterator[KeyPath]:
 def _table(
     folder: Path, name: str, lost: set[str], known: Variables, findings: list[DpReleaseError]
 ) -> Declared | None:
-    """Return the valid parts of a table.
+    """Return the valid parts of a table; None if there are none.
 
-    Names of removed columns are added to `lost`, and errors that its faults had hidden to
-    `findings`.
+    The names of removed columns are added to `lost`, and errors that appear only after the removal
+    to `findings`.
     """
     table_folder = folder / Path(name).parent
     files = Files(relative_reader(table_folder), relative_finder(table_folder))
@@ -184,7 +184,7 @@ def _table(
 
 
 def _as_texts(table: Table, names: set[str]) -> Table:
-    """Return a table with these columns as texts, so that messages that list columns name them."""
+    """Return a table with some columns as texts, so that messages that list columns have them."""
     columns = {
         name: TextColumn(type="text") if name in names else column
         for name, column in table.columns.items()
@@ -193,9 +193,9 @@ def _as_texts(table: Table, names: set[str]) -> Table:
 
 
 def _leaning(document: Document, lost: set[str]) -> set[str]:
-    """Return names of lost columns, and of columns computed from any of them."""
+    """Return the names of lost columns, and of all columns computed from a lost column."""
     columns = document.values.get("columns")
-    # by each word in a formula, for one look-up per word
+    # the computed columns by each word of their formulas
     read: dict[str, list[tuple[str, str]]] = {}
     for name, column in columns.items() if isinstance(columns, dict) else ():
         text = (column.get("expression") or column.get("cut")) if isinstance(column, dict) else None
@@ -226,12 +226,12 @@ def faulty_columns(declared: Declared, errors: Iterable[DpReleaseError]) -> set[
 
 
 def _names(document: Document, path: KeyPath) -> Iterator[str]:
-    """Yield what changes without a part of the schema: columns, and the privacy unit."""
+    """Yield the names that depend on a part of the schema: columns, and keywords of the unit."""
     if path[:1] == ("columns",) and len(path) > 2 and str(path[2]) in FOR_READERS:
         return
     if path[:1] == ("columns",) and len(path) > 1:
         yield str(path[1])
-    elif path and path[0] != "columns":  # it may be a misspelt privacy unit, whose id is unknown
+    elif path and path[0] != "columns":  # it may be a misspelt `privacy_unit`
         yield from ("count_distinct", "on_unit")
         yield from _texts(document.values.get(str(path[0])))
 
@@ -248,7 +248,7 @@ def _texts(value: Plain) -> Iterator[str]:
 def _queries(
     queries: Mapping[str, Plain], tables: Mapping[str, Declared], lost: set[str]
 ) -> Iterator[tuple[str, Plain]]:
-    """Yield queries without parts that name a lost column, or use an unknown table."""
+    """Yield the queries of known tables, without the parts that name a lost column."""
     pattern = _name_pattern(lost)
     for name, query in queries.items():
         if not isinstance(query, dict):
@@ -267,7 +267,7 @@ def _queries(
 
 
 def _name_pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that finds any of some names in a text; without names it finds nothing."""
+    """Return a pattern that finds any of the names in a text; with no names it finds nothing."""
     names_escaped = (rf"(?<!\w){re.escape(name)}(?!\w)" for name in names if name)
     return re.compile("|".join(names_escaped) or r"$^")
 

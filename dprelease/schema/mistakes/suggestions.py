@@ -1,4 +1,4 @@
-"""Suggest the intended name: one with similar spelling, or a synonym."""
+"""Suggest the intended name: a name with a similar spelling, or a synonym."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ SAME = {
     "category": ("enum", "factor", "categorical"),
     "timestamp": ("datetime", "instant", "time"),
 }
-"""Names in this project, and their synonyms elsewhere."""
+"""Names in this project, and their synonyms in other programs."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return "; did you mean '...'" with the closest known name; empty if none is close."""
+    """Return the text "; did you mean '...'" with the closest known name, or an empty text."""
     names_by_form = {_normalized(candidate): candidate for candidate in known}
     form = _normalized(name)
     meant = (

@@ -1,8 +1,8 @@
 """Validate again without the rejected values, to report more errors at once.
 
-An error hides those that are checked later in the same model: dependencies between columns are
-checked once each column is valid by itself. So rejected values are removed, and the rest is
-validated again. Errors that are found then are reported, unless they may result from the removal.
+pydantic stops at the first failed check of a model: dependencies between columns are checked only
+if each column is valid by itself. So the rejected values are removed, and the rest is validated
+again. New errors are reported unless they may result from the removal.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ModelT = TypeVar("ModelT", bound=Model)
 
 MOST_ROUNDS = 50
 OF_ALL = ("DP-JOIN-002",)
-"""Errors about a whole table: without the key in question nothing else of it can be checked."""
+"""The errors of a whole table: without the key concerned, nothing else in it can be checked."""
 Refused = tuple[KeyPath, DpReleaseError, ErrorDetails]
-"""An error, and the path that is removed because of it."""
+"""The key path that is removed because of an error, the error, and pydantic's details of it."""
 
 
 def in_rounds(
@@ -33,9 +33,9 @@ def in_rounds(
     files: Files,
     stand_ins: Mapping[str, Plain],
 ) -> tuple[ModelT | None, list[KeyPath], list[DpReleaseError]]:
-    """Return the model of the valid values, the paths of dropped values, and the errors.
+    """Return the model of the valid values, the paths of removed values, and the errors.
 
-    These are the errors of all passes but the first, which the caller has reported.
+    The errors are those of all passes after the first, whose errors the caller has reported.
     """
     dropped: list[KeyPath] = []
     errors: list[DpReleaseError] = []
@@ -58,7 +58,7 @@ def in_rounds(
             if not missing:
                 return None, dropped, errors
             values |= {key: stand_ins[key] for key in missing}
-        for path in sorted(paths - {()}, key=len, reverse=True):  # lists are dropped as a whole
+        for path in sorted(paths - {()}, key=len, reverse=True):  # a list is removed as a whole
             _leave_out(values, path, dropped)
     return None, dropped, errors
 
@@ -69,7 +69,7 @@ def _rejections(
     values: dict[str, Plain],
     problems: Iterable[ErrorDetails],
 ) -> Iterator[Refused]:
-    """Yield what a pass rejected; an error of a whole table belongs to the keys that it names."""
+    """Yield the rejections of a pass; an error of a whole table belongs to the keys it names."""
     for problem in problems:
         (error,) = findings_of(model, document, [problem])
         path = _key_path(values, problem["loc"])
@@ -94,7 +94,7 @@ def _follows(
     for path in dropped:
         size = min(len(path), len(own))
         if path[:1] == ("columns",):
-            size = min(size, 2)  # everything in a column, and everything that names it
+            size = min(size, 2)  # all keys of a column
             name = shorten(str(path[1])) if len(path) > 1 else ""
             if any(text == name or f"'{name}'" in text for text in texts):
                 return True
@@ -112,7 +112,7 @@ def _is_bare(values: Mapping[str, Plain], dropped: Iterable[KeyPath]) -> bool:
 def _leave_out(values: dict[str, Plain], path: KeyPath, dropped: list[KeyPath]) -> None:
     columns = values.get("columns")
     if path not in dropped and path[:1] == ("columns",) and len(path) == 2:
-        # a table's: messages that list its columns name this one, too
+        # replace a table's column by a text column, so that messages still list the column
         if isinstance(columns, dict):
             columns[str(path[1])] = {"type": "text"}
     else:
@@ -121,9 +121,9 @@ def _leave_out(values: dict[str, Plain], path: KeyPath, dropped: list[KeyPath]) 
 
 
 def _key_path(values: Plain, location: tuple[str | int, ...]) -> KeyPath:
-    """Return the keys in a location."""
+    """Return the keys of the document in a pydantic location."""
     keys: list[str | int] = []
-    for part in location:  # which also holds names of union members
+    for part in location:  # a location also has names of union members
         if isinstance(values, dict) and part in values:
             keys.append(part)
             values = values[str(part)]

@@ -1,4 +1,4 @@
-"""Describe errors in terms of the documents, because pydantic's messages name Python types."""
+"""Texts of validation errors in terms of the documents; pydantic's messages name Python types."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ WORDS = {
     "greater_than_equal": "it must be at least {ge}",
     "less_than_equal": "it must be at most {le}",
 }
-"""Descriptions by pydantic error type; fields come from its context."""
+"""The texts by pydantic's error type; the fields come from the error's context."""
 
 
 def words_of(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
-    """Return the description of an error; `otherwise`, pydantic's message, for types not listed."""
+    """Return the text of an error; for unlisted types, pydantic's message `otherwise`."""
     template = WORDS.get(kind)
     if template is None:
         return otherwise.removeprefix("Value error, ").lower()

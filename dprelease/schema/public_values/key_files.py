@@ -1,7 +1,8 @@
 """Read files of public values: the values of a column, with their areas and labels if any.
 
-Short CSV files are texts of the declaration, like the release file. Long ones, and Parquet files,
-are read in batches; a release has a copy of them next to its manifest, which records their digest.
+The texts of short CSV files are part of the declaration, like the release file. Long CSV files and
+Parquet files are read in batches; a release has a copy of each next to its manifest, which records
+the digest.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ MOST_VALUES = 10_000_000
 """Maximum number of values in a file for one column."""
 
 READ_AT_ONCE = 1 << 24
-"""Bytes of a long CSV file that are read at a time."""
+"""Number of bytes of a long CSV file that are read at a time."""
 
 _NO_CSV = "it is not a CSV file"
 
 OTHER_SIGNS = {";": "a semicolon", "\t": "a tab", "|": "a bar"}
-"""Delimiters that other programs write."""
+"""The delimiters other than a comma that programs write, with their names."""
 
 Columns = Sequence[Sequence[str]]
-"""Values; then the area of each, if they lie in areas; then their labels."""
+"""The values; then the area of each value, if values lie in areas; then the labels."""
 
 
 class KeyValues(tuple[str, ...]):
-    """Values of a column, with a cached hash, because many statements are cached by them."""
+    """The values of a column, with a cached hash, because the values are keys of many caches."""
 
     _hash: int | None = None
 
@@ -59,9 +60,9 @@ def _as_listed(value: object, handler: ValidatorFunctionWrapHandler) -> object:
 
 
 AS_LISTED = WrapValidator(_as_listed)
-"""Accepts values from a file unchanged, and validates lists of texts at once: there may be many.
+"""A validator that accepts values from a file unchanged, and checks a long list at once.
 
-Errors are reported for the single value.
+An error is still reported for the single value.
 """
 
 
@@ -82,7 +83,7 @@ class ValuesFrom(Model):
 
     @property
     def columns_of_labels(self) -> list[str]:
-        """Return the columns of labels."""
+        """Return the names of the columns of labels."""
         return [] if self.labels is None else [*self.labels.by_language.values()]
 
 
@@ -92,9 +93,9 @@ def short_file(value: object) -> object:
 
 
 def values_of(spec: ValuesFrom, files: Files, within: str | None) -> Columns:
-    """Return the values of a file, and their areas and labels.
+    """Return the values of a file, with their areas and labels.
 
-    The area is the value of the column `within`, if set; the labels come last.
+    The areas are the values of the column `within`, if it is set; the labels come last.
 
     Raises
     ------
@@ -150,13 +151,13 @@ def _columns_of(rows: Lines, spec: ValuesFrom, within: str | None) -> Columns:
 
 
 def _row_length_problem(rows: Lines, row: Sequence[str], header: Sequence[str]) -> str:
-    """Report a line that is longer or shorter than the first, without its content."""
+    """Return the problem of a line with more or fewer cells than the first, without its content."""
     has = f"has {len(row):,} cell{'' if len(row) == 1 else 's'}"
     return f"its line {rows.line_num:,} {has}, and its first line {len(header):,}"
 
 
 def _first_ragged(content: bytes) -> str | None:
-    """Return the first line of another length, which Arrow does not report; None without one."""
+    """Return the problem of the first line of another length, which Arrow ignores; or None."""
     try:
         rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         header = next(rows, [])
@@ -173,11 +174,11 @@ def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: str | None
         _refuse("its first line has no column names")
     if len(header) == 1 and header[0] != named:
         sign = next((sign for sign in OTHER_SIGNS if sign in header[0]), None)
-        if sign is not None:  # else one column of whole lines would be declared, in silence
+        if sign is not None:  # the whole line would silently become a single column
             _refuse(f"its first line has {OTHER_SIGNS[sign]} where a comma must separate columns")
     if within is not None and within not in header:
         _refuse(_lacks(header, within))
-    for name in labels:  # other columns' names are not quoted
+    for name in labels:  # the message quotes no other column
         if name not in header:
             _refuse(f"it has no column '{shorten(name)}' of labels")
     others = [name for name in header if name != within and name not in labels]
@@ -192,9 +193,9 @@ def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: str | None
 
 
 def _lacks(header: Sequence[str], name: str) -> str:
-    """Report a missing column: without a header, the first line holds values instead of names.
+    """Return the problem of a missing column, without quoting any other part of the first line.
 
-    So no other part of it is quoted.
+    A file without a header has confidential values in its first line, instead of names.
     """
     like = next((other for other in header if same_name(other) == same_name(name)), None)
     reason = f"it has no column '{shorten(name)}'"
@@ -202,13 +203,13 @@ def _lacks(header: Sequence[str], name: str) -> str:
 
 
 def _only(others: Sequence[str], within: str | None) -> str:
-    """Return the only possible column if none is named."""
+    """Return the only possible column of values, if the declaration names none."""
     if len(others) != 1:
         reason = "it has more than one column, and the schema does not name one"
         if not others:
             reason = "it has no column of values"
         _refuse(reason if within is None else f"{reason} besides '{within}'")
-    if others[0].strip().isdecimal():  # it is not shown: without a header it is the first value
+    if others[0].strip().isdecimal():  # don't quote it: it may be a value
         _refuse("its first line has a number, not column names: add a line of names above it")
     return others[0]
 
@@ -223,7 +224,7 @@ def _check_values(found: Columns) -> Columns:
         _refuse("it lists no value")
     empty = [i for i, value in enumerate(found[0]) if not value.strip()] if len(found) > 1 else []
     if any(not any(column[i].strip() for column in found[1:]) for i in empty):
-        # It would silently declare the empty text as a value.
+        # An empty line would silently declare the empty text as a value.
         _refuse("it has a line of empty cells, which spreadsheets often leave: remove it")
     return found
 

@@ -1,7 +1,8 @@
 """Files that a declaration names and that are too large to be texts in a manifest.
 
-Each is read once and as a whole, so that the digest is that of the bytes that were used. A release
-has a copy of each in its folder, named by the digest, so a verifier needs nothing else.
+Each file is read once and as a whole, so that the digest belongs to the bytes that were used. A
+release has a copy of each file in its folder, named by the digest, so that a verifier needs no
+other files.
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ from dprelease.system.files import NoFile, read_file
 from dprelease.system.lake_tables import lake_problem
 
 LARGEST_TEXT = 16 << 20
-"""Maximum bytes of any file whose text is in the manifest."""
+"""Maximum number of bytes of a file whose text is stored in the manifest."""
 
 MOST_LISTED = 4 << 20
-"""Maximum bytes of a values file in the manifest, which has to hold several of them."""
+"""Maximum number of bytes of a file of values in the manifest, which may hold several."""
 
 LARGEST = 1 << 30
-"""Maximum bytes of any file that a declaration names."""
+"""Maximum number of bytes of any file that a declaration names."""
 
 FOLDER = "declaration"
-"""The folder of the copies, inside that of a release."""
+"""The folder of the copies, inside the folder of a release."""
 
 PARQUET = (".parquet", ".pq")
 
 
 @dataclass(frozen=True, slots=True)
 class KeptFile:
-    """A file as recorded in a manifest: the SHA-256 of its bytes, their number, and its form."""
+    """The record of a file in a manifest: SHA-256, number of bytes, and form of the file."""
 
     sha256: str
     size: int
@@ -40,13 +41,13 @@ class KeptFile:
 
     @property
     def copy(self) -> str:
-        """Return the name of its copy, relative to the release's folder."""
+        """The name of the file's copy, relative to the release's folder."""
         return f"{FOLDER}/{self.sha256}.{self.form}"
 
 
 @dataclass(frozen=True)
 class LargeFile:
-    """A file to read; its record is added to `known`, by its declared name, once it is read."""
+    """A file to read; reading it adds its record to `known`, by its declared name."""
 
     name: str
     path: Path
@@ -54,24 +55,24 @@ class LargeFile:
     known: dict[str, tuple[KeptFile, Path]] = field(repr=False)
 
     def content(self) -> bytes:
-        """Return its bytes; raises as `read_file`."""
+        """Return the bytes of the file, with the errors of `read_file`."""
         content = read_file(self.path, LARGEST)
         digest = hashlib.sha256(content).hexdigest()
         form = "parquet" if self.is_parquet else "csv"
         file = KeptFile(digest, len(content), form)
-        if self.known.setdefault(self.name, (file, self.path))[0] != file:  # two columns name it
+        if self.known.setdefault(self.name, (file, self.path))[0] != file:  # two columns use it
             raise OSError(errno.EAGAIN, "it changed while it was read")
         return content
 
 
 Find = Callable[[str], tuple[Path, bool] | None]
-"""Returns where a named file is, and whether it is Parquet; None if it is a text.
+"""A function that returns a named file's path, and whether it is Parquet; None for a text.
 
-Raises NoFile for a file that may hold stale rows."""
+It raises NoFile for a file that may hold stale rows."""
 
 
 def relative_finder(folder: Path) -> Find:
-    """Return a function that finds a folder's files: Parquet, and those too large to be texts."""
+    """Return a function that finds a folder's Parquet files, and files too large to be texts."""
 
     def find(name: str) -> tuple[Path, bool] | None:
         path = folder / name
@@ -83,7 +84,7 @@ def relative_finder(folder: Path) -> Find:
         try:
             return (path, False) if path.stat().st_size > MOST_LISTED else None
         except (OSError, ValueError):
-            return None  # reading it as a text reports why
+            return None  # reading the file as a text will report the error
 
     return find
 
@@ -99,4 +100,4 @@ def find_copies(folder: Path, copies: Mapping[str, KeptFile]) -> Find:
 
 
 def none_found(_name: str) -> None:
-    """Find nothing: every file is a text."""
+    """Return None for every file, so that all files are read as texts."""

@@ -16,14 +16,16 @@ from dprelease.schema.public_values.value_labels import labels_of_rows, labels_o
 def listed_values(
     raw: Mapping[str, object], within: str | None, files: object
 ) -> tuple[Columns, Mapping[str, LocalizedText]] | None:
-    """Return values, the area `within` of each, and labels; no values if they are a plain list.
+    """Return values with their areas (of the column `within`), and the labels of values.
 
-    None if the key of a file is invalid, which the model reports.
+    Returns no values if they are declared as a plain list, and None if the declaration of a file is
+    invalid, which the model reports.
 
     Raises
     ------
     PydanticCustomError
-        As `values_of`, `labels_of_rows`, `labels_beside`, `parts_of_areas` and `once`.
+        The errors of `values_of`, `labels_of_rows`, `labels_of_values_file`, `parts_of_areas` and
+        `once`.
     """
     labels = labels_of_values_file(raw.get("values"), within)
     listed: Columns = [(), ()]

@@ -1,6 +1,7 @@
-"""Nested areas: columns whose values lie within those of another, and in its order.
+"""Nested areas: columns whose values are areas within the areas of another column.
 
-The area of each value is public, like the values: a file or the schema declares it, never the data.
+The area of each value is public, like the values: a file or the schema declares the area, never the
+data.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ OF_ONE_QUERY = "a column of a single query can't be a level of the hierarchy"
 
 
 def cannot_lie(column: str, above: str, reason: str) -> NoReturn:
-    """Raise DP-SCHEMA-016 for a column that can't lie within another."""
+    """Raise DP-SCHEMA-016 for a column that can't lie within another column."""
     refuse("DP-SCHEMA-016", column=column, above=shorten(above), reason=reason)
 
 
 def parts_of_areas(values: object, within: str) -> tuple[list[str], list[str]]:
-    """Return values, and the area of each, from lists of values by area.
+    """Return values and the area of each value, from lists of values by area.
 
-    A mapping from values to labels counts as a list, too.
+    A list may also be a mapping from values to labels.
     """
     if not isinstance(values, Mapping):
         cannot_lie("this column", within, "its values are not assigned to areas")
@@ -48,7 +49,7 @@ def parts_of_areas(values: object, within: str) -> tuple[list[str], list[str]]:
 
 
 def _part(value: object, area: str, i: int) -> str:
-    """Return a value of an area; an error is reported at its place in the list."""
+    """Return a value of an area; an error is reported at the value's position in the list."""
     try:
         return to_text(value)
     except PydanticCustomError as problem:
@@ -67,16 +68,16 @@ def once(values: Sequence[str], areas: Sequence[str]) -> None:
 
 
 def nested_columns(columns: Mapping[str, ColumnT]) -> Iterator[tuple[str, CategoryColumn]]:
-    """Yield the nested columns, with their values in the order of the areas above.
+    """Yield the nested columns, with their values sorted by the areas that contain them.
 
-    So the parts of an area are adjacent, in declared order; higher levels are sorted first.
+    Then the parts of an area are adjacent, in declared order. Higher levels are sorted first.
 
     Raises
     ------
     PydanticCustomError
-        DP-SCHEMA-016, 018 and 019 for columns whose values don't lie in those of the other column.
+        DP-SCHEMA-016, 018 and 019 for columns whose values don't lie in areas of the other column.
     """
-    from dprelease.schema.columns import CategoryColumn  # which imports this module
+    from dprelease.schema.columns import CategoryColumn  # it imports this module
 
     inner = {
         name: column
@@ -98,7 +99,7 @@ def nested_columns(columns: Mapping[str, ColumnT]) -> Iterator[tuple[str, Catego
 def _upwards(
     name: str, columns: Mapping[str, ColumnT], inner: Mapping[str, CategoryColumn]
 ) -> list[str]:
-    """Return a column and the nested columns above it, the highest last."""
+    """Return a column and the nested columns of its higher levels, the highest level last."""
     path = [name]
     while (above := inner[path[-1]].within or "") in inner:
         if above in path:
@@ -126,7 +127,7 @@ def _in_order(
         area = shorten(min(empty, key=position.__getitem__))
         refuse("DP-SCHEMA-019", column=name, area=area, above=above)
     places = [position[area] for area in lies]
-    if all(one <= other for one, other in pairwise(places)):  # most files are in order already
+    if all(one <= other for one, other in pairwise(places)):  # most files are sorted already
         return column.lying(values, lies)
     order = sorted(range(len(values)), key=places.__getitem__)
     return column.lying([values[i] for i in order], [lies[i] for i in order])

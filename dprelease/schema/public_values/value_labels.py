@@ -1,4 +1,4 @@
-"""Labels of the values of keys, next to the values themselves or in columns of their file."""
+"""Labels of the values of keys, declared with the values or in further columns of their file."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from dprelease.schema.localized_text import LONGEST_LABEL as LONGEST
 from dprelease.schema.model import shorten
 
 NAMED = 5
-"""Maximum number of values that a message names."""
+"""Maximum number of values that a message lists."""
 
 MANY = 1 << 16
-"""Number of values from which on a set of them takes much memory."""
+"""The number of values from which on a Python set of the values takes too much memory."""
 
 Listed = dict[str, Label | None]
-"""Values in order, each with its label if it has one."""
+"""The values in order, each with its label if it has one."""
 
 
 def to_listed(value: object) -> object:
-    """Turn a list of values into a mapping without labels; raises DP-SCHEMA-003 for duplicates."""
+    """Return a mapping without labels from a list of values; DP-SCHEMA-003 for duplicates."""
     if not isinstance(value, list | tuple):
         return value
     listed = [to_text(item) for item in value]
@@ -37,7 +37,7 @@ def to_listed(value: object) -> object:
 
 
 def refuse_twice(values: Sequence[str], **key: str) -> None:
-    """Refuse an empty list of values, or duplicates: DP-SCHEMA-003."""
+    """Raise DP-SCHEMA-003 for an empty list of values, or for duplicates."""
     if values and are_apart(values):
         return
     again = [f"'{shorten(value)}'" for value, number in Counter(values).items() if number > 1]
@@ -49,9 +49,9 @@ def refuse_twice(values: Sequence[str], **key: str) -> None:
 
 
 def are_apart(values: Sequence[str]) -> bool:
-    """Return whether all values differ; for very many, False may be wrong.
+    """Return whether all values differ; for very many values, the result False may be wrong.
 
-    Hashes are compared, which take 8 bytes each; a set takes 70 bytes per value.
+    For many values, the function compares hashes of 8 bytes each; a set takes 70 bytes per value.
     """
     if len(values) < MANY:
         return len(set(values)) == len(values)
@@ -63,12 +63,12 @@ def are_apart(values: Sequence[str]) -> bool:
 
 
 def labels_of_values_file(values: object, within: str | None) -> dict[str, LocalizedText]:
-    """Return the labels declared with the values of a category; none for plain lists.
+    """Return the labels that are declared with the values of a category; none for plain lists.
 
     Raises
     ------
     PydanticCustomError
-        DP-LABEL-001 or 004, at the value; DP-DECL-003 for values by area without their area.
+        DP-LABEL-001 or 004, at the value; DP-DECL-003 for values by area without `within`.
     """
     if not isinstance(values, Mapping):
         return {}
@@ -87,10 +87,10 @@ def labels_of_values_file(values: object, within: str | None) -> dict[str, Local
 def labels_of_rows(
     columns: LocalizedText, rows: Iterable[Sequence[str]], first: int
 ) -> dict[str, LocalizedText]:
-    """Return the labels of a file's values; the values come first in its rows.
+    """Return the labels of the values in a file, which are the first cells of its rows.
 
-    `columns`: the columns of labels, by language, whose cells start at index `first`. A value
-    without any text has no label.
+    `columns` are the columns of labels, by language; their cells start at index `first` of a row. A
+    value without any text has no label.
 
     Raises
     ------

@@ -22,9 +22,9 @@ _LINK = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+(?:[/?#][!-~]*)?")
 
 
 def to_period(text: str) -> str:
-    """Return a reference period as a date, or as its first and last day separated by a slash.
+    """Return a reference period as one day, or as the first and the last day with a slash.
 
-    The input is ISO 8601: a day, a month, a year, or two of these separated by a slash.
+    The input is in ISO 8601: a day, a month, a year, or two of these separated by a slash.
     """
     parts = [re.fullmatch(_PART, part) for part in text.split("/")]
     try:

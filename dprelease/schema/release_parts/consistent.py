@@ -1,4 +1,4 @@
-"""Consistent tables as declared: known values, targets, and what to publish."""
+"""The declaration of consistent tables: known values, accuracy targets, and published tables."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ Zero = Annotated[
         }
     ),
 ]
-"""Values of some keys that never occur together: a value, or a list of them, by key."""
+"""Values of some keys that never occur together: for each key, a value or a list of values."""
 
 
 class ConsistentSpec(Model):

@@ -20,7 +20,7 @@ SHARED = (
     "about", "budget", "duckdb", "engine", "formats", "ledger", "limits", "mechanism", "spark",
     "tables", "variables",
 )  # fmt: skip
-"""Keys that can be shared; queries and output belong to a single release."""
+"""The keys that releases can share. Queries and output belong to a single release."""
 
 
 def with_defaults(
@@ -31,8 +31,8 @@ def with_defaults(
     Raises
     ------
     DeclarationError
-        DP-YAML-001 or 002 if the file can't be read, 003 to 007 for its form; DP-VAR-009 if it is
-        elsewhere.
+        DP-YAML-001 or 002 if the file can't be read, 003 to 007 for its form; DP-VAR-009 if the
+        file is in another folder.
     """
     name = document.values.get(KEY)
     if not isinstance(name, str):

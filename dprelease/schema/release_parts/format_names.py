@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dprelease.schema.mistakes.suggestions import nearest
 
 PARQUET = "parquet"
-"""The format of the tables themselves: always published, whether or not it is named."""
+"""The format of the tables themselves, which is always published."""
 
 FORMATS = {
     "csv": "dprelease.exports.csv_tables.csv_files",
@@ -21,14 +21,15 @@ FORMATS = {
     "datapackage": "dprelease.exports.data_package",
     "dcat": "dprelease.exports.dcat",
 }
-"""By name, the module that defines `EXPORT`, as in `exports.export.Export`.
+"""The module of each format by name, which defines `EXPORT` (`exports.export.Export`).
 
-Stored as a string: names are checked without loading any format. Formats are written in this order,
-whatever the order in a release file, so that those that list the files of others come last.
+Modules are named by strings, so that names can be checked without loading any format. Formats are
+written in this order, whatever the order in a release file is, so that formats that list the files
+of other formats come last.
 """
 
 OF_RECORDS = ("csv", "report", "datapackage")
-"""The formats of single records, which are not tables with keys."""
+"""The formats that can hold single records, which are not tables with keys."""
 
 
 def known_formats() -> list[str]:
@@ -37,14 +38,14 @@ def known_formats() -> list[str]:
 
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the formats to write along with the tables, in the order of the list."""
+    """Return the formats to write in addition to Parquet, in the order of `FORMATS`."""
     requested = set(names)
     return tuple(name for name in FORMATS if name in requested)
 
 
 def refuse_formats(names: Sequence[str], wide: Sequence[str], known: Sequence[str]) -> None:
-    """Raise DP-EXPORT-004 for a format, or a layout, that does not suit what is published."""
-    # imported here: --help lists formats without it
+    """Raise DP-EXPORT-004 for a format, or a wide layout, that does not suit the release."""
+    # not imported above, because --help lists the formats without pydantic
     from dprelease.schema.field_types import refuse
 
     what = "The records of a local release" if known else "The messages of a party"
@@ -56,5 +57,5 @@ def refuse_formats(names: Sequence[str], wide: Sequence[str], known: Sequence[st
 
 
 def suggest_format(name: object) -> str:
-    """Return "; did you mean '...'" for an unknown format; empty if no name is close."""
+    """Return the text "; did you mean '...'" for an unknown format, or an empty text."""
     return nearest(name, known_formats()) if isinstance(name, str) else ""

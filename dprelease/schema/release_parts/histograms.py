@@ -1,4 +1,4 @@
-"""Histograms of a query: bands of a number as an additional key."""
+"""Histograms of a query: intervals of a number as an additional key."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class HistogramSpec(Documented):
 
     @property
     def key(self) -> str:
-        """Return the name of the key."""
+        """The name of the key."""
         return self.name or f"{self.column}_band"
 
     @property
     def cut(self) -> CutColumn:
-        """Return the bands as a column."""
+        """The intervals as a cut column."""
         documentation = {name: getattr(self, name) for name in Documented.model_fields}
         edges = {"edges": self.edges, "closed": self.closed, "labels": self.labels}
         return CutColumn.model_validate({"cut": self.column, **edges, **documentation})
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        _ = self.cut  # its validators refuse edges that don't ascend
+        _ = self.cut  # the validators of the cut check the edges
         return self

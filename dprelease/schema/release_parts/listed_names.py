@@ -1,4 +1,4 @@
-"""Field types for engine and format names: one of a list, or an error that shows the list."""
+"""Field types of engine and format names; an unknown name raises an error that lists the names."""
 
 from __future__ import annotations
 

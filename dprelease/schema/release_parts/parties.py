@@ -1,4 +1,4 @@
-"""Federated releases as declared: the number of parties, and how many must be honest."""
+"""The declaration of federated releases: the number of parties, and of honest parties."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ class FederatedSpec(Model):
 
     @property
     def least(self) -> int:
-        """Return the number of honest parties for which the budget has to hold."""
+        """The minimum number of honest parties, for which the budget has to hold."""
         return self.honest or self.parties

@@ -1,4 +1,4 @@
-"""How a budget is divided, as declared."""
+"""The declared division of a budget."""
 
 from __future__ import annotations
 

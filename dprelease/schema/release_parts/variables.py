@@ -1,9 +1,9 @@
 """Variables of a release file: `${year}` in paths, titles and conditions.
 
-A value is a text of a declared type. Whoever runs the release sets it, and the manifest lists it.
-In a path it is a part of one name, in a condition one literal: `where: year = ${year}` compares
-with the number 2026, or with the text '2026', depending on the declared type. No value can change
-the path to another folder, or add to a condition.
+A value is a text of a declared type. The person who runs the release sets the values, and the
+manifest lists them. In a path, a value is a part of one name; in a condition, it is one literal:
+`where: year = ${year}` compares with the number 2026 or with the text '2026', depending on the
+declared type. No value can change the folder of a path, or extend a condition.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ KINDS: tuple[str, ...] = get_args(Kind)
 _NEEDED = f"it must map names to types, such as {{year: integer}}; types are {', '.join(KINDS)}"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 MARK = re.compile(rf"(\$?)\$\{{({NAME})\}}")
-"""A variable, or literal text after a second dollar sign."""
+"""The pattern of a variable, or of literal text if a second dollar sign precedes it."""
 
 INTEGER = r"-?(?:0|[1-9][0-9]{0,17})"
 FORMS = {"integer": INTEGER, "number": rf"{INTEGER}(?:\.[0-9]{{1,18}})?"}
 LONGEST = 200
-"""Maximum characters of a value."""
+"""Maximum number of characters of a value."""
 
 SIGNS = frozenset(("=", "==", "<>", "!=", "<", ">", "<=", ">=", "(", ",", "+", "-", "*", "/", "//"))
 WORDS = frozenset(
     ("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "CASE", "WHEN", "THEN", "ELSE")
 )
 BEFORE = SIGNS | WORDS | {"%", "||"}
-"""Tokens before a value in a condition: after a name, -5 would be a subtraction."""
+"""The tokens that may precede a value in a condition: after a name, -5 would be a subtraction."""
 
 ANY = "*"
 TITLE, PATH, SQL = "title", "path", "sql"
@@ -49,12 +49,12 @@ READ: tuple[KeyPath, ...] = tuple(
     for several in ("queries", "records")
     for part in ((), ("tables", ANY), ("columns", ANY))
 )
-"""Declarations that have texts for readers, apart from the release as a whole."""
+"""The key paths of all parts with texts for readers, except the release as a whole."""
 
 ONE: tuple[KeyPath, ...] = ((), (ANY,))
 LISTED: tuple[KeyPath, ...] = ((), (ANY,), (ANY, ANY))
 TEXTS = {"title": ONE, "label": ONE, "description": ONE, "footnotes": LISTED, "notes": LISTED}
-"""Texts for readers, and their form: single or by language; in a list or not."""
+"""The texts for readers, and the key paths below each: one text or one per language, or lists."""
 
 RELEASES: dict[KeyPath, str] = {
     ("title",): TITLE,
@@ -79,12 +79,12 @@ TABLES: dict[KeyPath, str] = {
     ("columns", ANY, "values_from", "file"): PATH,
     ("columns", ANY, "expression"): SQL,
 }
-"""Where variables are allowed, and as what."""
+"""The key paths at which variables are allowed, with the kind of text at each."""
 
 
 @dataclass
 class Variables:
-    """The variables of one release: their types, their values, and which of them were used."""
+    """The variables of one release: their types, their values, and the names used so far."""
 
     kinds: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
@@ -98,13 +98,13 @@ class Variables:
 
 
 def variables_of(document: Document, values: Mapping[str, str]) -> Variables:
-    """Return the variables that a release file declares, with the values passed to the run.
+    """Return the variables that a release file declares, with the values for this run.
 
     Raises
     ------
     Findings, DeclarationError
-        DP-DECL-003 if variables are declared in a wrong form, DP-VAR-001 for a value without a
-        variable, 002 for a variable without a value, 004 for a value of another type.
+        DP-DECL-003 if variables are declared in a wrong form, DP-VAR-001 for a value of an unknown
+        variable, 002 for a variable without a value, and 004 for a value of another type.
     """
     declared = document.values.get("variables", {})
     known: dict[str, str] = {}
@@ -152,7 +152,7 @@ def _unfit(
 
 
 def _problem_of(value: str, kind: str) -> str | None:
-    """Return why a value does not have a type; None if it does, or the type is unknown."""
+    """Return the reason why a value is not of a type; None if it is, or the type is unknown."""
     if kind in FORMS:
         fits = re.fullmatch(FORMS[kind], value, re.ASCII) is not None
         return None if fits else f"it must be {'an integer' if kind == 'integer' else 'a number'}"
@@ -173,7 +173,7 @@ _DAY = "it must be a date in the form YYYY-MM-DD"
 def fill_variables(
     document: Document, variables: Variables, places: Mapping[KeyPath, str]
 ) -> Document:
-    """Return a document with its variables filled in; failures are added to its errors."""
+    """Return a document with its variables filled in; errors are added to its findings."""
     if not document.borrowed and "${" not in document.text:
         return document
     findings = dict(document.findings)
@@ -206,7 +206,7 @@ def _fill_text(
     variables: Variables,
     places: Mapping[KeyPath, str],
 ) -> tuple[str, DeclarationError | None]:
-    """Return a text with its variables filled in; or unchanged, and the error."""
+    """Return a text with its variables filled in, or the unchanged text and an error."""
     place, kind = document.place(*keys), _kind(keys, places)
     names = [match[2] for match in MARK.finditer(text) if not match[1]]
     for name in names:
@@ -232,7 +232,7 @@ def _fill_text(
 
 
 def _kind(keys: KeyPath, places: Mapping[KeyPath, str]) -> str | None:
-    """Return the kind of the value at a path; None where no variable is allowed."""
+    """Return the kind of text at a key path; None if no variable is allowed there."""
     for pattern, kind in places.items():
         if len(pattern) == len(keys) and all(
             expected in (ANY, key) for expected, key in zip(pattern, keys, strict=True)
@@ -242,7 +242,7 @@ def _kind(keys: KeyPath, places: Mapping[KeyPath, str]) -> str | None:
 
 
 def _is_part_of_a_name(value: str) -> bool:
-    """Return whether a value stays in its folder, and is not a pattern."""
+    """Return whether a value can be part of a file name: no separator, no parent, no pattern."""
     is_plain = all(mark.isalnum() or mark in " ._-" for mark in value)
     return is_plain and value.strip(" .") == value
 
@@ -250,7 +250,7 @@ def _is_part_of_a_name(value: str) -> bool:
 def _put_in(
     text: str, variables: Variables, *, as_literals: bool
 ) -> tuple[str, list[tuple[int, int]]]:
-    """Return a text with values filled in, and the start and end of each."""
+    """Return a text with values filled in, and the start and the end of each value."""
     parts: list[str] = []
     spots: list[tuple[int, int]] = []
     at = size = 0
@@ -271,14 +271,14 @@ def _put_in(
 def _literal(value: str, kind: str) -> str:
     """Return a value as an SQL literal."""
     if kind in FORMS:
-        # two minus signs would start a comment
+        # without the space, two minus signs would start a comment
         return f" {value}" if value.startswith("-") else value
     quoted = "'" + value.replace("'", "''") + "'"
     return f"DATE {quoted}" if kind == "date" else quoted
 
 
 def _are_whole(text: str, spots: list[tuple[int, int]]) -> bool:
-    """Return whether literals are whole tokens of a condition, as its parser splits it."""
+    """Return whether each literal is exactly one token of a condition, as the parser splits it."""
     from sqlglot import Dialect
     from sqlglot.errors import SqlglotError
 
@@ -299,14 +299,14 @@ def _are_whole(text: str, spots: list[tuple[int, int]]) -> bool:
 
 
 def _awaits(token: Any) -> bool:
-    """Return whether a value, and neither a sign nor a call, starts after this token."""
+    """Return whether a value must follow a token, so that a minus sign belongs to the value."""
     return token.token_type.name not in ("IDENTIFIER", "STRING", "VAR") and (
         token.text.upper() in BEFORE
     )
 
 
 def assignments(texts: Mapping[str, object] | list[str] | None) -> dict[str, str]:
-    """Return the values of `--set name=value`, or those passed from Python.
+    """Return the values of variables from `--set name=value`, or from a Python mapping.
 
     Raises
     ------

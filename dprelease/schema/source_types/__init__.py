@@ -1,1 +1,4 @@
-"""Source types: what a schema may declare of each, and how each compares texts. Opens nothing."""
+"""Source types: the keys that a schema may declare for each, and how each compares texts.
+
+No module of this package opens a source.
+"""

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 OTHER = "another collation"
-"""A collation that no table lists: any texts may be equal by it."""
+"""The name of an unlisted collation, by which any texts may be equal."""
 
 ALIKE = "min({column}) OVER (PARTITION BY {column})"
-"""SQL of one spelling for all texts of a table that its source treats as equal."""
+"""SQL that gives one spelling to all texts of a table that its source treats as equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,4 +27,4 @@ FORMS = "the two Unicode forms of 'é' are equal"
 ANY = "texts that differ may be equal"
 
 BY_CHARACTERS: Mapping[str, Rule] = {}
-"""The comparisons of a source that has no collations: all texts are compared as here."""
+"""The comparisons of a source without collations, which compares texts by their characters."""

@@ -20,7 +20,7 @@ class JsonLines(SourceType):
     comparisons = BY_CHARACTERS
 
     def check_options(self, options: Mapping[str, object]) -> None:
-        """Refuse a thousands separator that numbers in JSON have as their decimal point."""
+        """Refuse a point as thousands separator, because it is the decimal point of JSON."""
         if options["thousands"] == ".":
             reason = "numbers in JSON always have a decimal point"
             refuse("DP-SCHEMA-014", key="thousands", reason=reason)

@@ -12,7 +12,7 @@ from dprelease.system.lake_tables import Problem, lake_problem
 
 
 class Parquet(SourceType):
-    """Parquet files. Spark notes collations in them; the format itself has none."""
+    """Parquet files. The format has no collations, but Spark notes some in its files."""
 
     name = "parquet"
     label = "Parquet"
@@ -26,7 +26,7 @@ class Parquet(SourceType):
     }
 
     def find_problem(self, files: Sequence[Path]) -> Problem | None:
-        """Return the problem of files that belong to the table of a lake."""
+        """Return the problem of files that belong to a table of Delta Lake or similar systems."""
         return lake_problem(files)
 
 

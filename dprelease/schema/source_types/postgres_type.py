@@ -14,8 +14,8 @@ from dprelease.schema.source_types.source_type import TIME_OPTIONS, SourceType
 class Postgres(SourceType):
     """A table of a PostgreSQL server.
 
-    Its collations are exact unless they are declared nondeterministic. Blanks at the end of its
-    char(n) are not read. UUIDs are texts in lower case, whatever was written.
+    Its collations distinguish all texts, unless they are declared nondeterministic. Blanks at the
+    end of char(n) values are not read. UUIDs are read as texts in lower case.
     """
 
     name = "postgres"

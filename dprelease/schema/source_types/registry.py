@@ -21,9 +21,9 @@ SOURCE_TYPES = {
     "excel": "dprelease.schema.source_types.excel_type",
     "postgres": "dprelease.schema.source_types.postgres_type",
 }
-"""By the name that `format` declares, the module that defines `SOURCE_TYPE`.
+"""The module that defines `SOURCE_TYPE` for each name that `format` may declare.
 
-Stored as a string, as engines are: a schema is checked without what reads its source.
+Modules are named by strings, so that a schema can be checked without the reader of its source.
 """
 
 
@@ -41,12 +41,12 @@ def declarable_types() -> Iterator[SourceType]:
 
 
 def type_of_suffix(suffix: str) -> SourceType | None:
-    """Return the type whose file names end so; None if there is none."""
+    """Return the source type whose file names have this ending; None if there is none."""
     return next((one for one in declarable_types() if suffix in one.suffixes), None)
 
 
 def type_of_address(path: str) -> SourceType | None:
-    """Return the type on servers whose addresses begin as a path does; None for other paths."""
+    """Return the source type of a server's address; None for any other path."""
     return next((one for one in declarable_types() if path.startswith(one.schemes)), None)
 
 
@@ -60,4 +60,4 @@ def _format(value: object) -> object:
 Format = Annotated[
     str, BeforeValidator(_format), WithJsonSchema({"enum": [*SOURCE_TYPES], "type": "string"})
 ]
-"""The name of a source type, one of the list."""
+"""The name of a listed source type."""

@@ -1,6 +1,6 @@
-"""The base class of source types: what is known of a type before any source is opened.
+"""The base class of source types: the properties of a type that need no open source.
 
-`exact.sources.source_reader.SourceReader` is the other half: it opens sources.
+`exact.sources.source_reader.SourceReader` is the counterpart that opens sources.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ TEXT_OPTIONS = ("encoding", "compression", "decimal", "thousands")
 TIME_OPTIONS = ("date_format", "timestamp_format")
 SHEET_OPTIONS = ("sheet", "header")
 OPTIONS = ("delimiter", "quote", "nulls", *TEXT_OPTIONS, *TIME_OPTIONS, *SHEET_OPTIONS)
-"""All keys of `source` that only some types have."""
+"""All keys of `source` that only some source types support."""
 
 
 class SourceType:
-    """A type of source, such as CSV. Every default does nothing, or refuses.
+    """A type of source, such as CSV. Every default method does nothing or refuses.
 
     A subclass is one file of `schema.source_types`, which declares `SOURCE_TYPE`, an instance.
     """
 
     name: ClassVar[str]
-    """What `format` in a schema declares."""
+    """The name of the type under `format` in a schema."""
     label: ClassVar[str]
-    """The type in messages, as in "can't be read as a SQLite file"."""
+    """The text for the type in messages, as in "can't be read as a SQLite file"."""
     suffixes: ClassVar[tuple[str, ...]] = ()
-    """Endings of file names, in lower case, by which the type is inferred."""
+    """The endings of file names, in lower case, from which the type is inferred."""
     schemes: ClassVar[tuple[str, ...]] = ()
-    """Beginnings of addresses, of a type that is on a server and has no files."""
+    """The beginnings of addresses, for a type of server."""
     options: ClassVar[tuple[str, ...]] = ()
-    """Those of `OPTIONS` that a schema may declare; all others are refused."""
+    """The keys among `OPTIONS` that a schema may declare for the type; others are refused."""
     has_tables: ClassVar[bool] = False
     """Whether a source has several tables, one of which a schema must name."""
     has_uris: ClassVar[bool] = False
@@ -42,19 +42,20 @@ class SourceType:
     is_read_by_spark: ClassVar[bool] = False
     """Whether the engine spark reads local files of this type."""
     has_texts_for_booleans: ClassVar[bool] = False
-    """Whether truth values may be stored as texts, of which `check` notes what counts as one."""
+    """Whether booleans may be stored as texts; then `check` notes which texts are booleans."""
     side_files: ClassVar[tuple[str, ...]] = ()
-    """Endings of files next to a database file that its engine would open as well."""
+    """The endings of files next to a database file that the database would open as well."""
     comparisons: ClassVar[Mapping[str, Rule] | None] = None
-    """How the source compares texts otherwise than by their characters, by its own name for it.
+    """The rules by which the source compares texts other than by their characters, by name.
 
-    `BY_CHARACTERS` if it never does. None, if nobody has found out: then no column is an id or a
-    join key, because one person could be stored in two spellings that the source takes for equal.
+    `BY_CHARACTERS` says that there are none. None says that the rules are unknown: then no column
+    can be an id or a join key, because one person could have two spellings that the source treats
+    as equal.
     """
 
     @property
     def is_compressible(self) -> bool:
-        """Return whether its files may be compressed."""
+        """Whether files of this type may be compressed."""
         return "compression" in self.options
 
     def check_options(self, options: Mapping[str, object]) -> None:
@@ -64,5 +65,5 @@ class SourceType:
         """Refuse, by `field_types.refuse`, an address that a schema may not contain."""
 
     def find_problem(self, files: Sequence[Path]) -> Problem | None:
-        """Return why not all rows of files count, and what to do, from their names alone."""
+        """Return the problem that makes files no complete table, and its fix, from names alone."""
         return None

@@ -1,4 +1,4 @@
-"""Source types that no `format` names: what programs pass, and what Spark's catalogue lists."""
+"""Source types without a `format`: data passed by a program, and tables of Spark's catalogue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Frame(SourceType):
 
 
 class Relation(SourceType):
-    """A DuckDB relation, whatever source is behind it."""
+    """A DuckDB relation over any source."""
 
     name = "relation"
     label = "a relation"
@@ -43,4 +43,4 @@ class Catalogue(SourceType):
 
 
 WITHOUT_FORMAT = {one.name: one for one in (Frame(), Relation(), Catalogue())}
-"""These types by name."""
+"""The source types of this module by name."""

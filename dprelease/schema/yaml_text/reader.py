@@ -1,7 +1,7 @@
-"""Parse YAML to plain mappings of text, with the line of every value, under strict limits.
+"""Parse YAML to plain mappings of texts, with the line of every value, under strict limits.
 
-Every scalar stays text (as in YAML 1.2, `no`, 010 and 1e-9 are not converted by their looks), and
-its declared type converts it. Anchors, aliases, tags, merge keys and duplicate keys are refused.
+Every scalar stays a text until its declared type converts it: the parser does not convert `no`, 010
+or 1e-9. Anchors, aliases, tags, merge keys and duplicate keys are refused.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from dprelease.system.files import TooLarge, exact_size, read_file, reason_of
 SIZE_LIMIT = 1 << 20
 DEPTH_LIMIT = 32
 EMPTY = frozenset({"", "~", "null"})
-"""Plain scalars that mean that there is no value."""
+"""The unquoted scalars that mean that a key has no value."""
 
 NODE_LIMIT = 200_000
 MOST_FINDINGS = 100
-"""Maximum errors reported per document before its keys are checked."""
+"""Maximum number of errors that are reported per document before its keys are checked."""
 PARSERS_DEPTH = "exceeded maximum nesting depth"
-"""LibYAML's message, from PyYAML 6.0.4 on, for a thousand levels, before it reports the first."""
+"""The message of LibYAML, from PyYAML 6.0.4 on, for more than a thousand levels of nesting."""
 LONGEST_KEY = 1000
-"""Maximum characters of a key, as of any other declared text."""
+"""Maximum number of characters of a key, which is the same for other declared texts."""
 
 PLACEHOLDER = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-"""Placeholders of shells and templates, which are not supported here."""
+"""The pattern of placeholders of shells and templates, which are not supported."""
 
 Plain = str | list["Plain"] | dict[str, "Plain"] | None
 KeyPath = tuple[str | int, ...]
@@ -41,8 +41,8 @@ KeyPath = tuple[str | int, ...]
 class Document:
     """One document: its exact text, its values, and the line of each key path.
 
-    Items of a long list on one line have no entry of their own in `lines`. `findings`: errors that
-    do not depend on the meaning of keys, by key path; `validate` raises them with its own.
+    The items of a long list on one line have no entries in `lines`. `findings` are errors, by key
+    path, that do not depend on the meaning of keys; `validate` raises them with all other errors.
     """
 
     path: Path
@@ -51,10 +51,10 @@ class Document:
     lines: dict[KeyPath, int]
     findings: dict[KeyPath, DeclarationError] = field(default_factory=dict)
     borrowed: dict[str, str] = field(default_factory=dict)
-    """Top-level keys that come from another file, with its name."""
+    """The top-level keys that come from another file, with the name of that file."""
 
     def place(self, *keys: str | int) -> Place:
-        """Return the place of a key path; if it has no line, that of its nearest known ancestor."""
+        """Return the position of a key path, or of its nearest ancestor with a known line."""
         file = self.borrowed.get(str(keys[0]) if keys else "", self.path.name)
         for length in range(len(keys), -1, -1):
             if keys[:length] in self.lines:
@@ -77,7 +77,7 @@ def read_document(path: Path) -> Document:
     Raises
     ------
     DeclarationError
-        DP-YAML-001 to 007, except 005; 005, 008 and 010 become errors of the document.
+        DP-YAML-001 to 007, except 005. The errors 005, 008 and 010 are added to `findings`.
     """
     place = Place(path.name)
     try:
@@ -104,7 +104,7 @@ def too_large(place: Place) -> DeclarationError:
 
 
 def not_utf8(problem: UnicodeDecodeError) -> str:
-    """Return, in words, why a text can't be decoded; only its first two bytes are quoted."""
+    """Return the text of the reason why bytes can't be decoded; it quotes two bytes at most."""
     utf16 = problem.object[:2] in (b"\xff\xfe", b"\xfe\xff")
     return "UTF-16: save it as UTF-8" if utf16 else "not UTF-8: save it as UTF-8"
 
@@ -115,7 +115,7 @@ def parse(text: str, path: Path) -> Document:
     if len(text) > SIZE_LIMIT:
         raise too_large(place)
     events = iter(_checked_events(text, place))
-    # The start of the stream and of its only document; anything may follow.
+    # Skip the start of the stream and of its only document; the root may be any node.
     _, _, root = next(events), next(events), next(events)
     if not isinstance(root, yaml.MappingStartEvent):
         raise DeclarationError("DP-YAML-007", place=place)
@@ -127,13 +127,13 @@ def parse(text: str, path: Path) -> Document:
 
 
 def _checked_events(text: str, where: Place) -> list[yaml.Event]:
-    """Refuse unsupported syntax before anything is built, so that no input can expand in memory."""
+    """Return the parser's events; refuse unsupported syntax before any input expands in memory."""
     depth = documents = 0
     events: list[yaml.Event] = []
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
             events.append(event)
-            if not isinstance(event, yaml.ScalarEvent):  # nearly all are
+            if not isinstance(event, yaml.ScalarEvent):  # most events are scalars
                 documents += isinstance(event, yaml.DocumentStartEvent)
                 depth += isinstance(event, yaml.CollectionStartEvent)
                 depth -= isinstance(event, yaml.CollectionEndEvent)
@@ -178,7 +178,7 @@ def _is_special(event: yaml.NodeEvent) -> bool:
 
 @dataclass
 class _Building:
-    """Builds values, lines and errors from events, one by one."""
+    """Builds the values, lines and errors of a document from the parser's events."""
 
     events: Iterator[yaml.Event]
     here: Place
@@ -186,7 +186,7 @@ class _Building:
     findings: dict[KeyPath, DeclarationError] = field(default_factory=dict)
 
     def plain(self, event: yaml.Event, keys: KeyPath, *, flow: bool = False) -> Plain:
-        """Return the value that starts with `event`; `flow`: whether it is inside braces."""
+        """Return the value that starts with `event`; `flow` says that it is inside braces."""
         self.lines.setdefault(keys, _starts(event))
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, keys, flow=flow)
@@ -257,7 +257,7 @@ class _Building:
 
 
 def _unwritten(key: str | int, *, flow: bool) -> tuple[str, str]:
-    """Return the error of a key without a value, and its fix."""
+    """Return the problem of a key without a value, and its fix."""
     if isinstance(key, int):
         return "An item of the list has no value", "write one, or leave it out"
     if not flow:

@@ -1,6 +1,7 @@
-"""Explain YAML syntax errors: the line to change, the cause and the fix, in plain words.
+"""Explain YAML syntax errors: the line to change, the cause and the fix.
 
-A parser reports where it gave up, in its own terms; the mistake is often on an earlier line.
+The parser reports the line where it stopped, in its own terms; the mistake is often on an earlier
+line.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ MEND = "correct the syntax at this line"
 NO_KEY, A_KEY = "the line has no key", "write key: value, or join it to the value above"
 OPENS = {"[": ("bracket", "]"), "{": ("brace", "}")}
 STARTS = "*&!%@`>|,"
-"""Characters that an unquoted value can't start with, because YAML uses them otherwise."""
+"""The characters with which an unquoted value can't start, because they have other meanings."""
 
 _KEY = r"\s*(?:- +)*[^\s:'\"\[{#][^:]*:"
 _STICKS = re.compile(r"\s*(?:- +)*[A-Za-z_]\w*:[^\s:/\\]")
@@ -26,7 +27,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Where a text violates the syntax, why, and how to fix it."""
+    """The line at which a text violates the syntax, the cause, and the fix."""
 
     line: int | None
     problem: str
@@ -35,7 +36,7 @@ class Flaw:
 
 @dataclass(frozen=True, slots=True)
 class _Stop:
-    """The parser's report: its problem, the line and column where it gave up, and its start."""
+    """The parser's report: its problem, and the line and column where it stopped."""
 
     lines: list[str]
     problem: str
@@ -43,7 +44,7 @@ class _Stop:
     line: int
     column: int
     start: int
-    """The line where the unfinished construct began, and the column there."""
+    """The line where the unfinished construct began; `start_column` is its column."""
     start_column: int
 
     def text(self, line: int) -> str:
@@ -52,20 +53,20 @@ class _Stop:
 
     @property
     def here(self) -> str:
-        """Return the line where the parser gave up."""
+        """The line where the parser stopped."""
         return self.text(self.line)
 
     @property
     def around(self) -> list[int]:
-        """Return this line and the last non-empty one before it."""
+        """The number of this line, and the number of the last non-empty line before it."""
         before = (i for i in range(self.line - 1, 0, -1) if self.text(i).strip())
         return [self.line, *[i for i in [next(before, 0)] if i]]
 
 
 def flaw_of(problem: yaml.YAMLError, text: str) -> Flaw:
-    """Return where and why a text is not valid YAML.
+    """Return the flaw that makes a text invalid YAML.
 
-    `problem`: the exception of the parser.
+    `problem` is the exception of the parser.
     """
     mark = getattr(problem, "problem_mark", None)
     if mark is None:
@@ -176,7 +177,7 @@ def _second_colon(stop: _Stop) -> Flaw | None:
         problem = "a value contains a colon followed by a space"
         return Flaw(stop.line, problem, "put the whole value in quotes")
     before = stop.around[-1]
-    if ":" not in stop.text(before):  # the parser takes both for one value, up to the first colon
+    if ":" not in stop.text(before):  # the parser reads both lines as one value
         return Flaw(before, NO_KEY, A_KEY)
     problem = "the line is indented deeper than the lines that it belongs to"
     return Flaw(stop.line, problem, "indent all keys of a mapping by the same amount")
@@ -210,4 +211,4 @@ RULES: tuple[Callable[[_Stop], Flaw | None], ...] = (
     _odd_space, _open_quote, _after_quote, _bare_variable, _open_bracket, _dash, _start, _no_space,
     _second_colon, _no_key, _indentation_flaw,
 )  # fmt: skip
-"""In this order: certain mistakes before those that may be their consequences."""
+"""The rules in this order: certain mistakes first, then those that may be consequences."""
