@@ -42,7 +42,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         from dprelease.release import kinds
         from dprelease.release.path_conflicts import refuse_own_source
         from dprelease.release.run_options import left_open
-        from dprelease.schema.languages import untold
+        from dprelease.schema.languages import columns_without_labels
         from dprelease.schema.release_parts.variables import assignments
 
         declaration = load_declaration(release, assignments(variables))
@@ -52,7 +52,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         refuse_own_source(declaration, made.plan)
         columns = sum(len(query.measurements) for query in queries)
         opened, refused = left_open(declaration), unread(declaration, queries)
-        bare = untold(declaration.spec)
+        bare = columns_without_labels(declaration.spec)
         noted = notes(queries)
         answer = {
             "ok": True,

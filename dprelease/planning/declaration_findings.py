@@ -16,7 +16,7 @@ from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.mistakes.partial_validation import (
     ValidParts,
     faulty_columns,
-    what_is_left,
+    valid_parts,
     without_columns,
 )
 from dprelease.schema.release import PRIVATE_KEYS

@@ -34,7 +34,7 @@ class QuantileSpec(OfColumn):
 
     @field_validator("at")
     @classmethod
-    def _part(cls, at: Fraction) -> Fraction:
+    def _check_fraction(cls, at: Fraction) -> Fraction:
         if not 0 <= at <= 1 or at.denominator > MOST_PARTS:
             refuse("DP-RELEASE-014")
         return at
@@ -73,8 +73,8 @@ class Word:
     pandas: str = ""
 
 
-def _two(columns: object) -> object:
-    """Refuse a list that is not a pair, because pydantic would ignore further items."""
+def _check_pair(columns: object) -> object:
+    """Refuse a list that is not a pair of columns, with a message that shows an example."""
     if isinstance(columns, list | tuple) and len(columns) != 2:
         refuse("DP-DECL-003", problem="it must be two columns, as in [distance, hours]")
     return columns
@@ -87,7 +87,7 @@ WORDS: dict[str, Word] = {
     "mean": Word(Origin.COMPUTED, sql=("AVG",)),
     "variance": Word(Origin.COMPUTED, sql=("VARIANCE",), pandas="var"),
     "stddev": Word(Origin.COMPUTED, sql=("STDDEV", "STDDEV_SAMP"), pandas="std"),
-    "ratio": Word(Origin.COMPUTED, Annotated[tuple[Text, Text], BeforeValidator(_two)]),
+    "ratio": Word(Origin.COMPUTED, Annotated[tuple[Text, Text], BeforeValidator(_check_pair)]),
     "quantile": Word(Origin.CHOSEN, QuantileSpec, sql=("QUANTILE_CONT",)),
     "median": Word(Origin.CHOSEN, at=Fraction(1, 2), sql=("MEDIAN",)),
     "min": Word(Origin.CHOSEN, at=Fraction(0), sql=("MIN",)),

@@ -59,10 +59,10 @@ from dprelease.schema.public_values.key_files import (
     short_file,
 )
 from dprelease.schema.public_values.listed_values import listed_values
-from dprelease.schema.public_values.nesting import OF_ONE_QUERY, cannot_lie
+from dprelease.schema.public_values.nesting import OF_ONE_QUERY, refuse_nesting
 from dprelease.schema.public_values.value_labels import (
     Listed,
-    refuse_twice,
+    refuse_duplicates,
     refuse_unknown,
     to_listed,
 )
@@ -293,7 +293,7 @@ class CategoryColumn(Computable):
     def _check(self) -> Self:
         if self.values is None:
             refuse("DP-SCHEMA-002", column="this column")
-        refuse_twice(self.values)
+        refuse_duplicates(self.values)
         stand_ins(self.nulls, self.others, self.values)
         return self
 
@@ -319,7 +319,7 @@ class CutColumn(Documented):
     @model_validator(mode="after")
     def _check(self) -> Self:
         refuse_edges(self.edges, None if self.labels is None else len(self.labels))
-        refuse_twice(self.values)
+        refuse_duplicates(self.values)
         stand_ins(self.nulls, self.others, self.values)
         return self
 
@@ -380,6 +380,6 @@ def check_computed(columns: Mapping[str, Column]) -> None:
     check_column_names(columns)
     for name, column in columns.items():
         if isinstance(column, CategoryColumn) and column.within is not None:
-            cannot_lie(name, column.within, OF_ONE_QUERY)
+            refuse_nesting(name, column.within, OF_ONE_QUERY)
         if is_stored(column):
             refuse("DP-DERIVE-001", column=name)

@@ -61,7 +61,7 @@ NO_TEXTS = {
 }
 
 
-def _none_of(value: object) -> str:
+def _found_text(value: object) -> str:
     """Return a text that names the value found in place of a text or a number."""
     return NO_TEXTS.get(
         type(value), "a mapping" if isinstance(value, dict) else "an object of another type"
@@ -74,7 +74,7 @@ def to_fraction(value: object) -> Fraction:
         return exact_of(value)
     except ValueError:
         text = f"'{str(value)[:60]}' is not one"
-        problem = text if isinstance(value, str | float) else f"it is {_none_of(value)}"
+        problem = text if isinstance(value, str | float) else f"it is {_found_text(value)}"
         refuse("DP-DECL-004", problem=problem)
 
 
@@ -115,7 +115,7 @@ def to_text(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):
-        refuse("DP-DECL-003", problem=f"it must be a text, not {_none_of(value)}")
+        refuse("DP-DECL-003", problem=f"it must be a text, not {_found_text(value)}")
     if len(value) > LONGEST_TEXT or UNUSABLE.search(value):
         refuse("DP-DECL-003", problem="it must be a text of at most 1000 characters without NUL")
     return value

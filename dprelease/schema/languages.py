@@ -15,7 +15,7 @@ from dprelease.schema.release_parts.about import UNDETERMINED
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Document, KeyPath
 
-MOST_TOLD = 20
+MOST_FINDINGS = 20
 """Maximum number of errors per document, because a missing language concerns most texts."""
 
 
@@ -36,7 +36,7 @@ def findings_of_texts(
         count = 0
         for keys, text in texts_in(model):
             problem = _problem(text, languages)
-            if problem is not None and count < MOST_TOLD:
+            if problem is not None and count < MOST_FINDINGS:
                 count += 1
                 yield DeclarationError(
                     "DP-LABEL-002",
@@ -97,7 +97,7 @@ def _localized_texts(value: Any, keys: KeyPath) -> Iterator[tuple[KeyPath, Local
             yield from _localized_texts(part, (*keys, i))
 
 
-def untold(spec: ReleaseSpec) -> list[str]:
+def columns_without_labels(spec: ReleaseSpec) -> list[str]:
     """Return the columns without a label, as query.column, if any other column has a label."""
     columns = {
         f"{query}.{name}": column.label is not None

@@ -178,7 +178,7 @@ def _declaration(
     try:
         spec = validate(ReleaseSpec, document, files)
     except DpReleaseError as error:
-        errors += _several(error)
+        errors += _error_list(error)
     texts.update(files.texts)
     tables: dict[str, Declared] = {}
     for i, file in enumerate(table_files(document)):
@@ -188,7 +188,7 @@ def _declaration(
             place = document.place("tables", i)
             declared = _read_declared(file, document, files, texts, place, variables)
         except DpReleaseError as error:
-            errors += _several(error)
+            errors += _error_list(error)
             continue
         if declared.table.name in tables:
             place = document.place("tables", i)
@@ -219,7 +219,7 @@ def prepare_document(
 
 
 def table_files(document: Document) -> list[str]:
-    """Return the names of the files of a release's tables that are valid names."""
+    """Return the file names under `tables` of a release file; other values are skipped."""
     tables = document.values.get("tables")
     return [file for file in tables if isinstance(file, str)] if isinstance(tables, list) else []
 
@@ -339,5 +339,5 @@ def _value_at(document: Document, keys: KeyPath) -> Plain:
     return value
 
 
-def _several(error: DpReleaseError) -> list[DpReleaseError]:
+def _error_list(error: DpReleaseError) -> list[DpReleaseError]:
     return list(error.errors) if isinstance(error, Findings) else [error]

@@ -177,7 +177,7 @@ def _findings(
                 context = {**context, "column": own[-1]}
             if context.get("problem") == A_TYPE:
                 keys, context = _type_found(document, keys)
-            spot = _spot(document, kind, keys, context)
+            spot = _reported_key_path(document, kind, keys, context)
             yield DeclarationError(kind, place=document.place(*spot), **context)
         elif kind == "extra_forbidden":
             yield _unknown_key(model, document, problem["loc"], keys, known)
@@ -229,7 +229,9 @@ def _type_found(document: Document, keys: KeyPath) -> tuple[KeyPath, dict[str, o
     return (*keys, "type"), {"problem": message}
 
 
-def _spot(document: Document, kind: str, keys: KeyPath, context: Mapping[str, object]) -> KeyPath:
+def _reported_key_path(
+    document: Document, kind: str, keys: KeyPath, context: Mapping[str, object]
+) -> KeyPath:
     """Return the key path at which an error is reported, possibly inside the mapping."""
     named = ("{key}",) if "key" in context else SPOTS.get(kind, ())
     inner = context.get("spot") or [part.format(**context) for part in named]
@@ -267,7 +269,7 @@ def _key_path(document: Document, loc: tuple[str | int, ...], *, missing: bool) 
     for i, part in enumerate(loc):
         is_key = isinstance(value, Mapping) and part in value
         is_index = isinstance(value, list) and isinstance(part, int) and part < len(value)
-        if _is_cut_arm(loc, i):
+        if _is_named_like_key(loc, i):
             continue
         if is_key or is_index:
             keys.append(part)
@@ -277,7 +279,7 @@ def _key_path(document: Document, loc: tuple[str | int, ...], *, missing: bool) 
     return tuple(keys)
 
 
-def _is_cut_arm(loc: tuple[str | int, ...], i: int) -> bool:
+def _is_named_like_key(loc: tuple[str | int, ...], i: int) -> bool:
     """Return whether a part of a location is a union member with the same name as its key."""
     return loc[i] == "cut" and i > 1 and loc[i - 2] in ("columns", "derive")
 
@@ -313,22 +315,26 @@ def _fields_at(model: type[Model], loc: tuple[str | int, ...]) -> set[str]:
     definitions = schema.get("$defs", {})
     spots = [schema]
     for i, part in enumerate(loc):
-        if _is_cut_arm(loc, i):
+        if _is_named_like_key(loc, i):
             continue
         spots = [
-            below for spot in spots for below in _inner_schemas(_flat(spot, definitions), part)
+            below
+            for spot in spots
+            for below in _inner_schemas(_flattened_schemas(spot, definitions), part)
         ] or spots  # the name of a union member is not a key
-    flat = [arm for spot in spots for arm in _flat(spot, definitions)]
-    arms = [arm for arm in flat if _is_arm(arm, loc)] or flat
+    flat = [arm for spot in spots for arm in _flattened_schemas(spot, definitions)]
+    arms = [arm for arm in flat if _matches_location(arm, loc)] or flat
     return {name for arm in arms for name in arm.get("properties", {})}
 
 
-def _flat(spot: dict[str, object], definitions: dict[str, dict[str, object]]) -> list[dict]:  # type: ignore[type-arg]
+def _flattened_schemas(
+    spot: dict[str, object], definitions: dict[str, dict[str, object]]
+) -> list[dict]:  # type: ignore[type-arg]
     if "$ref" in spot:
-        return _flat(definitions[str(spot["$ref"]).rsplit("/", 1)[-1]], definitions)
+        return _flattened_schemas(definitions[str(spot["$ref"]).rsplit("/", 1)[-1]], definitions)
     arms = spot.get("anyOf") or spot.get("oneOf")
     if isinstance(arms, list):
-        return [flat for arm in arms for flat in _flat(arm, definitions)]
+        return [flat for arm in arms for flat in _flattened_schemas(arm, definitions)]
     return [spot]
 
 
@@ -345,7 +351,7 @@ def _inner_schemas(arms: list[dict], part: str | int) -> list[dict]:  # type: ig
     return schemas
 
 
-def _is_arm(arm: dict[str, object], loc: tuple[str | int, ...]) -> bool:
+def _matches_location(arm: dict[str, object], loc: tuple[str | int, ...]) -> bool:
     properties = arm.get("properties", {})
     if not isinstance(properties, dict) or not loc:
         return False

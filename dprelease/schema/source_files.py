@@ -49,7 +49,7 @@ def problem_of(folder: Path, source: Source, files: Sequence[Path]) -> Problem |
         reason = f"'{odd.filename}', which its database would open, is no file that can be read"
         way = "move it out of the folder, or copy the database alone into another one"
         return f"{reason} ({odd.strerror})", way
-    lost = next((one for one in _matches(folder, source) if _is_lost(one)), None)
+    lost = next((one for one in _matches(folder, source) if _is_broken_link_or_pipe(one)), None)
     if lost is not None:
         reason = f"it finds '{lost.name}', which is no file that can be read"
         return reason, "remove it, or bring back the file that it links to"
@@ -58,7 +58,7 @@ def problem_of(folder: Path, source: Source, files: Sequence[Path]) -> Problem |
     return own or job_problem(files, whole) or _pattern_problem(folder, source, files)
 
 
-def _is_lost(match: Path) -> bool:
+def _is_broken_link_or_pipe(match: Path) -> bool:
     """Return whether a match is neither a file nor a folder: a pipe, or a broken link.
 
     A circular path, through a link to one of its parent folders, is ignored.

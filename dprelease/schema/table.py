@@ -74,7 +74,7 @@ NO_PASSWORD = "remove it: whoever reads the table must get it from elsewhere"
 """The hints that messages give for wrongly declared sources."""
 
 
-def _odd(reason: str, way: str) -> NoReturn:
+def _refuse_source(reason: str, way: str) -> NoReturn:
     refuse("DP-SCHEMA-011", reason=reason, way=way)
 
 
@@ -112,19 +112,19 @@ class Source(Model):
     time_zone: TimeZone = UTC
 
     @model_validator(mode="after")
-    def _tell_format(self) -> Self:
+    def _check_source(self) -> Self:
         self._check_uri()
         if self.kind == "catalogue":
             if not self.table or self.format is not None:
-                _odd("it does not say where the rows are", ONE_OF)
+                _refuse_source("it does not say where the rows are", ONE_OF)
         elif self.path is not None and self.frame is not None:
-            _odd("it has both a path and a frame", ONE_OF)
+            _refuse_source("it has both a path and a frame", ONE_OF)
         elif self.path is not None and self.kind is None:
-            _odd("the extension of its path is not that of a known format", NAME_IT)
+            _refuse_source("the extension of its path is not that of a known format", NAME_IT)
         elif self.type.has_tables and self.table is None:
-            _odd("it names no table of its DuckDB or SQLite file or server", NAME_TABLE)
+            _refuse_source("it names no table of its DuckDB or SQLite file or server", NAME_TABLE)
         elif not self.type.has_tables and self.table is not None:
-            _odd("it names a `table`, which only databases have", NO_TABLE)
+            _refuse_source("it names a `table`, which only databases have", NO_TABLE)
         for key, mark in (("delimiter", self.delimiter), ("quote", self.quote)):
             if mark is not None and (len(mark.encode()) != 1 or mark in "\r\n"):
                 problem = "it must be one ASCII character, such as ;"
@@ -137,14 +137,16 @@ class Source(Model):
         path = self.path or ""
         addressed = type_of_address(path)
         if addressed is not (self.type if self.type.schemes else None):
-            _odd("a server needs an address with postgresql://, and nothing else has one", PATHS)
+            _refuse_source(
+                "a server needs an address with postgresql://, and nothing else has one", PATHS
+            )
         if addressed is not None:
             addressed.check_address(path)
             return
         if self.is_uri and self.kind is not None and not self.type.has_uris:
-            _odd("only Parquet can be read from a URI", PATHS)
+            _refuse_source("only Parquet can be read from a URI", PATHS)
         if _SECRET.match(path):
-            _odd("its URI contains a password, and schemas are published", NO_PASSWORD)
+            _refuse_source("its URI contains a password, and schemas are published", NO_PASSWORD)
         if not self.is_uri and (fields := uri_fields(path)):  # such as hdfs:/people, with one slash
             refuse(URI_CODE, **fields, key="path")
 
@@ -235,7 +237,7 @@ class UnitSpec(Model):
     max_rows_per_group: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
 
     @model_validator(mode="after")
-    def _bounds_need_an_id(self) -> Self:
+    def _check_limits(self) -> Self:
         if self.id is None and (self.max_groups or self.max_rows_per_group):
             refuse("DP-SCHEMA-009")
         missing = [name for name in _BOUNDS if getattr(self, name) is None]
@@ -291,10 +293,10 @@ class Table(Model):
         check_column_names(self.columns)
         leaning = [partial(self._check_column, name, one) for name, one in self.columns.items()]
         rehearsed = partial(refuse_unknown_values, self.rehearsal, self.columns)
-        refuse_all(found_by(self._nest, *leaning, self._check_unit, rehearsed))
+        refuse_all(found_by(self._sort_nested_columns, *leaning, self._check_unit, rehearsed))
         return self
 
-    def _nest(self) -> None:
+    def _sort_nested_columns(self) -> None:
         """Sort the values of nested columns by the areas that contain them."""
         for name, column in nested_columns(self.columns):
             self.columns[name] = column

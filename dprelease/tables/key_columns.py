@@ -95,7 +95,7 @@ def _dictionary_array(
 
 
 def _value_offsets(first: int, last: int, stride: int) -> Integers | NDArray[np.int32]:
-    """Return, for each cell, how many values of a key lie between it and the first cell."""
+    """Return, for each cell, the number of key values from the first cell's to this cell's."""
     within = first % stride
     if within + last - first < 1 << 31:  # 32-bit integers suffice
         return np.arange(within, within + last - first, dtype=np.int32) // np.int32(stride)

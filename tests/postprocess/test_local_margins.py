@@ -14,7 +14,7 @@ from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.postprocess.record_estimates import FrequencyNoise, MeanNoise
 from dprelease.query.local_records import resolve_records
-from dprelease.tables.record_figures import _frequencies, _mean
+from dprelease.tables.record_figures import _frequency_estimates, _mean_estimate
 from tests.release.test_local_columns import STORED, local
 
 LEVELS = (0.8, 0.95, 0.99)
@@ -56,7 +56,7 @@ def test_estimates_carry_the_margin_that_was_asked_for(confidence: float) -> Non
     law = RandomizedResponse(0.7, 2)
     values = pa.chunked_array([pa.array(["a"] * 130 + ["b"] * 270)])
     z = stats.norm.isf((1 - confidence) / 2)
-    for row in _frequencies(values, column, law, confidence):
+    for row in _frequency_estimates(values, column, law, confidence):
         tried = np.linspace(0.0, 1.0, 200_001)
         q, p = law.other, law.keep
         errors = np.sqrt((tried * p * (1 - p) + (1 - tried) * q * (1 - q)) / 400) / (p - q)
@@ -72,7 +72,7 @@ def test_means_carry_the_margin_that_was_asked_for(confidence: float) -> None:
     law = DiscreteLaplace(scale=30.0)
     z = stats.norm.isf((1 - confidence) / 2)
     for n in (10, 400):
-        row = _mean(pa.chunked_array([pa.array(range(n))]), column, law, confidence)
+        row = _mean_estimate(pa.chunked_array([pa.array(range(n))]), column, law, confidence)
         each = law.standard_deviation / math.sqrt(n)
         usual = z * each if n >= 30 else each / math.sqrt(1 - confidence)
         assert row.margin == pytest.approx(usual, rel=1e-3)

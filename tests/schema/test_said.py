@@ -341,9 +341,9 @@ def test_marks_are_told_by_their_kind() -> None:
 
 def test_a_bad_label_hides_no_other_mistake(tmp_path: Path) -> None:
     """The column is what it was: what is asked of it is looked at all the same."""
-    from dprelease.schema.mistakes.partial_validation import what_is_left
+    from dprelease.schema.mistakes.partial_validation import valid_parts
 
     table = changed(TABLE, ("columns", "sex", "label"), "One\ntwo")
-    left = what_is_left(written(tmp_path, RELEASE, table)).declaration
+    left = valid_parts(written(tmp_path, RELEASE, table)).declaration
     assert left is not None
     assert left.spec.queries["q"].table_keys == (("sex",), ("canton", "sex"))

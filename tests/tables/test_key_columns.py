@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.tables.field_notes import with_field_notes
 from dprelease.tables.formats import Parquet
-from dprelease.tables.key_columns import PublicKeys, _places, _rounds
+from dprelease.tables.key_columns import PublicKeys, _repeating_offsets, _value_offsets
 
 KEYS = {
     "text": Key("t", "text", ("b", "a", "é", "")),
@@ -83,7 +83,7 @@ def test_codes_that_are_copied_are_those_that_are_counted(
     """Wherever a range begins and ends, and however often the values are gone through."""
     last = first + cells
     counted = [cell // stride - first // stride for cell in range(first, last)]
-    assert _places(first, last, stride).tolist() == counted
-    copied = _rounds(first, last, stride, size)
+    assert _value_offsets(first, last, stride).tolist() == counted
+    copied = _repeating_offsets(first, last, stride, size)
     assert copied.tolist() == [place % size for place in counted]
     assert copied.dtype == np.int32

@@ -25,7 +25,7 @@ from dprelease.schema.load import (
     unknown_tables,
 )
 from dprelease.schema.mistakes.suggestions import nearest
-from dprelease.schema.mistakes.validation_passes import dropped_from, in_rounds
+from dprelease.schema.mistakes.validation_passes import remove_at, validate_in_passes
 from dprelease.schema.model import Files, relative_reader
 from dprelease.schema.public_values.large_files import relative_finder
 from dprelease.schema.release import BudgetSpec, QuerySpec, ReleaseSpec
@@ -43,7 +43,7 @@ from dprelease.schema.yaml_text.reader import (
 STAND_INS: dict[str, Plain] = {"title": "-", "budget": {"epsilon": "1"}, "output": "out"}
 """The placeholders for missing keys of a release, which cause no further errors."""
 
-LEANING = ("from", "join", "derive", "histogram", "private_keys")
+QUERY_DEPENDENCIES = ("from", "join", "derive", "histogram", "private_keys")
 """The keys of a query on which its other keys depend: without one, the whole query is removed."""
 FOR_READERS = ("label", "description", "footnotes", "decimals")
 """The keys of a column that have no effect on its values."""
@@ -61,7 +61,7 @@ class ValidParts:
     """The budget, even if other parts are invalid; None if the budget itself is invalid."""
 
 
-def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> ValidParts:
+def valid_parts(path: Path, variables: Mapping[str, str] | None = None) -> ValidParts:
     """Return the valid parts of a release file and its tables.
 
     This function raises no errors, because the caller has already reported the first ones.
@@ -75,21 +75,21 @@ def what_is_left(path: Path, variables: Mapping[str, str] | None = None) -> Vali
     names, lost = table_files(document), set[str]()
     tables = {}
     for name in names:
-        declared = _table(path.parent, name, lost, known, findings)
+        declared = _valid_table(path.parent, name, lost, known, findings)
         if declared is not None:  # without it, queries of this table can't be checked
             tables[declared.table.name] = declared
     if len(tables) == len(names) > 0:
         findings += unknown_tables(document, tables)
     values = _values(document)
-    budget = _budget(values)  # read it before a placeholder is filled in
-    spec, dropped = _release(
+    budget = _valid_budget(values)  # read it before a placeholder is filled in
+    spec, dropped = _valid_release(
         document, values, tables, lost, Files(read, relative_finder(path.parent))
     )
     left = ValidParts(None, findings, document, budget)
     if spec is None:
         return left
     inside = [path for path in dropped if path[:1] == ("queries",) and len(path) > 2]
-    leaning = {path[1] for path in inside if _is_leaned_on(str(path[2]))}
+    leaning = {path[1] for path in inside if _is_query_dependency(str(path[2]))}
     independent = {name: query for name, query in spec.queries.items() if name not in leaning}
     spec = spec.model_copy(update={"queries": independent})
     return replace(left, declaration=Declaration(spec, document, tables))
@@ -102,16 +102,16 @@ def without_columns(declaration: Declaration, lost: Mapping[str, set[str]]) -> D
     """
     gone, tables = set[str](), {}
     for name, declared in declaration.tables.items():
-        columns = _leaning(declared.document, lost.get(name, set()))
+        columns = _dependent_columns(declared.document, lost.get(name, set()))
         gone |= columns
-        tables[name] = replace(declared, table=_as_texts(declared.table, columns))
+        tables[name] = replace(declared, table=_with_text_columns(declared.table, columns))
     files = Files(relative_reader(declaration.folder), relative_finder(declaration.folder))
     document = declaration.document
-    spec, _ = _release(document, _values(document), tables, gone, files)
+    spec, _ = _valid_release(document, _values(document), tables, gone, files)
     return None if spec is None else replace(declaration, spec=spec, tables=tables)
 
 
-def _release(
+def _valid_release(
     document: Document,
     values: dict[str, Plain],
     tables: Mapping[str, Declared],
@@ -121,12 +121,12 @@ def _release(
     """Return the rest of a release without lost columns, and the paths of the removed parts."""
     queries = values.get("queries")
     if isinstance(queries, dict):
-        values["queries"] = dict(_queries(queries, tables, lost))
-    spec, dropped, _ = in_rounds(ReleaseSpec, document, values, files, STAND_INS)
+        values["queries"] = dict(_valid_queries(queries, tables, lost))
+    spec, dropped, _ = validate_in_passes(ReleaseSpec, document, values, files, STAND_INS)
     return spec, dropped
 
 
-def _budget(values: Mapping[str, Plain]) -> BudgetSpec | None:
+def _valid_budget(values: Mapping[str, Plain]) -> BudgetSpec | None:
     """Return the budget of a release file, if it is valid."""
     try:
         return BudgetSpec.model_validate(values.get("budget"))
@@ -134,11 +134,11 @@ def _budget(values: Mapping[str, Plain]) -> BudgetSpec | None:
         return None
 
 
-def _is_leaned_on(key: str) -> bool:
+def _is_query_dependency(key: str) -> bool:
     """Return whether a key of a query, possibly misspelt, is one that other keys depend on."""
     known = [field.alias or name for name, field in QuerySpec.model_fields.items()]
     meant = key if key in known else nearest(key, known)
-    return not any(part in meant for part in known if part not in LEANING)
+    return not any(part in meant for part in known if part not in QUERY_DEPENDENCIES)
 
 
 def _values(document: Document) -> dict[str, Plain]:
@@ -146,7 +146,7 @@ def _values(document: Document) -> dict[str, Plain]:
     values = copy.deepcopy(document.values)
     for keys in document.findings:
         for path in _with_same_line(document, keys):
-            dropped_from(values, path)
+            remove_at(values, path)
     return values
 
 
@@ -158,7 +158,7 @@ def _with_same_line(document: Document, keys: KeyPath) -> Iterator[KeyPath]:
             yield path
 
 
-def _table(
+def _valid_table(
     folder: Path, name: str, lost: set[str], known: Variables, findings: list[DpReleaseError]
 ) -> Declared | None:
     """Return the valid parts of a table; None if there are none.
@@ -173,17 +173,19 @@ def _table(
         document = fill_variables(parse(text, folder / name), known, TABLES)
     except (OSError, ValueError, DeclarationError):
         return None
-    table, dropped, hidden = in_rounds(Table, document, _values(document), files, {})
+    table, dropped, hidden = validate_in_passes(Table, document, _values(document), files, {})
     findings += hidden
-    names = {name for path in [*dropped, *document.findings] for name in _names(document, path)}
-    gone = _leaning(document, names)
+    names = {
+        name for path in [*dropped, *document.findings] for name in _dependent_names(document, path)
+    }
+    gone = _dependent_columns(document, names)
     lost |= gone
     if table is None:
         return None
-    return Declared(_as_texts(table, gone - names), document, document.path.parent)
+    return Declared(_with_text_columns(table, gone - names), document, document.path.parent)
 
 
-def _as_texts(table: Table, names: set[str]) -> Table:
+def _with_text_columns(table: Table, names: set[str]) -> Table:
     """Return a table with some columns as texts, so that messages that list columns have them."""
     columns = {
         name: TextColumn(type="text") if name in names else column
@@ -192,7 +194,7 @@ def _as_texts(table: Table, names: set[str]) -> Table:
     return table.model_copy(update={"columns": columns})
 
 
-def _leaning(document: Document, lost: set[str]) -> set[str]:
+def _dependent_columns(document: Document, lost: set[str]) -> set[str]:
     """Return the names of lost columns, and of all columns computed from a lost column."""
     columns = document.values.get("columns")
     # the computed columns by each word of their formulas
@@ -225,7 +227,7 @@ def faulty_columns(declared: Declared, errors: Iterable[DpReleaseError]) -> set[
     }
 
 
-def _names(document: Document, path: KeyPath) -> Iterator[str]:
+def _dependent_names(document: Document, path: KeyPath) -> Iterator[str]:
     """Yield the names that depend on a part of the schema: columns, and keywords of the unit."""
     if path[:1] == ("columns",) and len(path) > 2 and str(path[2]) in FOR_READERS:
         return
@@ -233,19 +235,19 @@ def _names(document: Document, path: KeyPath) -> Iterator[str]:
         yield str(path[1])
     elif path and path[0] != "columns":  # it may be a misspelt `privacy_unit`
         yield from ("count_distinct", "on_unit")
-        yield from _texts(document.values.get(str(path[0])))
+        yield from _texts_in(document.values.get(str(path[0])))
 
 
-def _texts(value: Plain) -> Iterator[str]:
+def _texts_in(value: Plain) -> Iterator[str]:
     """Yield every text in a value."""
     if isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
+            yield from _texts_in(part)
     elif value is not None:
         yield value
 
 
-def _queries(
+def _valid_queries(
     queries: Mapping[str, Plain], tables: Mapping[str, Declared], lost: set[str]
 ) -> Iterator[tuple[str, Plain]]:
     """Yield the queries of known tables, without the parts that name a lost column."""
@@ -262,7 +264,7 @@ def _queries(
         columns = query.get("columns")
         if isinstance(columns, dict):
             left["columns"] = {k: v for k, v in columns.items() if not _names_any(v, pattern)}
-        if left.get("columns") and not (query.keys() - left.keys()) & set(LEANING):
+        if left.get("columns") and not (query.keys() - left.keys()) & set(QUERY_DEPENDENCIES):
             yield name, left
 
 

@@ -19,14 +19,14 @@ from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain, dotted_p
 
 ModelT = TypeVar("ModelT", bound=Model)
 
-MOST_ROUNDS = 50
-OF_ALL = ("DP-JOIN-002",)
+MOST_PASSES = 50
+TABLE_ERRORS = ("DP-JOIN-002",)
 """The errors of a whole table: without the key concerned, nothing else in it can be checked."""
-Refused = tuple[KeyPath, DpReleaseError, ErrorDetails]
+Rejection = tuple[KeyPath, DpReleaseError, ErrorDetails]
 """The key path that is removed because of an error, the error, and pydantic's details of it."""
 
 
-def in_rounds(
+def validate_in_passes(
     model: type[ModelT],
     document: Document,
     values: dict[str, Plain],
@@ -39,9 +39,9 @@ def in_rounds(
     """
     dropped: list[KeyPath] = []
     errors: list[DpReleaseError] = []
-    for i in range(MOST_ROUNDS):
+    for i in range(MOST_PASSES):
         without = [*dropped, *document.findings]
-        if i > 0 and _is_bare(values, without):
+        if i > 0 and _has_no_columns(values, without):
             return None, dropped, errors
         try:
             return model.model_validate(values, context=files), dropped, errors
@@ -50,7 +50,9 @@ def in_rounds(
         refused = list(_rejections(model, document, values, problems))
         if i > 0:
             errors += [
-                e for _, e, problem in refused if not _follows(document, e, problem, without)
+                e
+                for _, e, problem in refused
+                if not _may_result_from_removal(document, e, problem, without)
             ]
         paths = {path for path, *_ in refused}
         if () in paths:
@@ -59,7 +61,7 @@ def in_rounds(
                 return None, dropped, errors
             values |= {key: stand_ins[key] for key in missing}
         for path in sorted(paths - {()}, key=len, reverse=True):  # a list is removed as a whole
-            _leave_out(values, path, dropped)
+            _remove_value(values, path, dropped)
     return None, dropped, errors
 
 
@@ -68,28 +70,28 @@ def _rejections(
     document: Document,
     values: dict[str, Plain],
     problems: Iterable[ErrorDetails],
-) -> Iterator[Refused]:
+) -> Iterator[Rejection]:
     """Yield the rejections of a pass; an error of a whole table belongs to the keys it names."""
     for problem in problems:
         (error,) = findings_of(model, document, [problem])
         path = _key_path(values, problem["loc"])
-        if path == () and "columns" in values and error.code not in OF_ALL:
-            spot = _keys(document, error)
+        if path == () and "columns" in values and error.code not in TABLE_ERRORS:
+            spot = _error_key_path(document, error)
             inner = {"columns": 2, "privacy_unit": 1}.get(str(spot[0]) if spot else "", len(spot))
             path = spot[:inner]
         yield path, error, problem
 
 
-def _keys(document: Document, error: DpReleaseError) -> KeyPath:
+def _error_key_path(document: Document, error: DpReleaseError) -> KeyPath:
     """Return the key path of an error."""
     return next((keys for keys in document.lines if dotted_path(keys) == error.place.key), ())
 
 
-def _follows(
+def _may_result_from_removal(
     document: Document, error: DpReleaseError, problem: ErrorDetails, dropped: Iterable[KeyPath]
 ) -> bool:
     """Return whether an error may result from the removal of other values."""
-    own = _keys(document, error)
+    own = _error_key_path(document, error)
     texts = [text for text in problem.get("ctx", {}).values() if isinstance(text, str)]
     for path in dropped:
         size = min(len(path), len(own))
@@ -103,20 +105,20 @@ def _follows(
     return False
 
 
-def _is_bare(values: Mapping[str, Plain], dropped: Iterable[KeyPath]) -> bool:
+def _has_no_columns(values: Mapping[str, Plain], dropped: Iterable[KeyPath]) -> bool:
     """Return whether a table has no valid column, so that nothing about it can be checked."""
     columns = values.get("columns")
     return isinstance(columns, dict) and {*columns} <= {path[1] for path in dropped if path[1:]}
 
 
-def _leave_out(values: dict[str, Plain], path: KeyPath, dropped: list[KeyPath]) -> None:
+def _remove_value(values: dict[str, Plain], path: KeyPath, dropped: list[KeyPath]) -> None:
     columns = values.get("columns")
     if path not in dropped and path[:1] == ("columns",) and len(path) == 2:
         # replace a table's column by a text column, so that messages still list the column
         if isinstance(columns, dict):
             columns[str(path[1])] = {"type": "text"}
     else:
-        dropped_from(values, path)
+        remove_at(values, path)
     dropped.append(path)
 
 
@@ -130,7 +132,7 @@ def _key_path(values: Plain, location: tuple[str | int, ...]) -> KeyPath:
     return tuple(keys)
 
 
-def dropped_from(values: Plain, keys: KeyPath) -> None:
+def remove_at(values: Plain, keys: KeyPath) -> None:
     """Remove the value at a path, or the list that contains it."""
     for i, key in enumerate(keys):
         if not isinstance(values, dict) or str(key) not in values:

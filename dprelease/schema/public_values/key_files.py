@@ -105,7 +105,7 @@ def values_of(spec: ValuesFrom, files: Files, within: str | None) -> Columns:
     try:
         large = files.large(spec.file)
         if large is not None:
-            return _large(large.content(), large.is_parquet, spec, within)
+            return _large_file_columns(large.content(), large.is_parquet, spec, within)
         text = files.text(spec.file)
     except UnicodeDecodeError as problem:
         _refuse(f"'{shorten(spec.file)}' is {not_utf8(problem)}")
@@ -156,7 +156,7 @@ def _row_length_problem(rows: Lines, row: Sequence[str], header: Sequence[str]) 
     return f"its line {rows.line_num:,} {has}, and its first line {len(header):,}"
 
 
-def _first_ragged(content: bytes) -> str | None:
+def _first_length_problem(content: bytes) -> str | None:
     """Return the problem of the first line of another length, which Arrow ignores; or None."""
     try:
         rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
@@ -177,22 +177,22 @@ def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: str | None
         if sign is not None:  # the whole line would silently become a single column
             _refuse(f"its first line has {OTHER_SIGNS[sign]} where a comma must separate columns")
     if within is not None and within not in header:
-        _refuse(_lacks(header, within))
+        _refuse(_missing_column_text(header, within))
     for name in labels:  # the message quotes no other column
         if name not in header:
             _refuse(f"it has no column '{shorten(name)}' of labels")
     others = [name for name in header if name != within and name not in labels]
-    own = _only(others, within) if named is None else named
+    own = _only_column(others, within) if named is None else named
     columns_to_read = [own, *([] if within is None else [within]), *labels]
     for name in columns_to_read:
         if name not in header:
-            _refuse(_lacks(header, name))
+            _refuse(_missing_column_text(header, name))
         if header.count(name) > 1:
             _refuse(f"it has two columns '{shorten(name)}'")
     return columns_to_read
 
 
-def _lacks(header: Sequence[str], name: str) -> str:
+def _missing_column_text(header: Sequence[str], name: str) -> str:
     """Return the problem of a missing column, without quoting any other part of the first line.
 
     A file without a header has confidential values in its first line, instead of names.
@@ -202,7 +202,7 @@ def _lacks(header: Sequence[str], name: str) -> str:
     return reason if like is None else f"{reason}, but '{like}'"
 
 
-def _only(others: Sequence[str], within: str | None) -> str:
+def _only_column(others: Sequence[str], within: str | None) -> str:
     """Return the only possible column of values, if the declaration names none."""
     if len(others) != 1:
         reason = "it has more than one column, and the schema does not name one"
@@ -229,7 +229,9 @@ def _check_values(found: Columns) -> Columns:
     return found
 
 
-def _large(content: bytes, is_parquet: bool, spec: ValuesFrom, within: str | None) -> Columns:
+def _large_file_columns(
+    content: bytes, is_parquet: bool, spec: ValuesFrom, within: str | None
+) -> Columns:
     """Return the columns of a large file, read batch by batch.
 
     Values in the same area share one text object.
@@ -252,7 +254,7 @@ def _large(content: bytes, is_parquet: bool, spec: ValuesFrom, within: str | Non
                 found[i] += [known.setdefault(t, t) for t in texts] if areas else texts
             _refuse_many(len(found[0]))
     except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException):
-        ragged = None if is_parquet else _first_ragged(content)
+        ragged = None if is_parquet else _first_length_problem(content)
         _refuse(ragged or ("it is not a Parquet file" if is_parquet else _NO_CSV))
     values, *other_columns = _check_values(found or [[]])
     return [KeyValues(values), *other_columns]

@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from dprelease.schema.field_types import refuse, to_text
 from dprelease.schema.model import shorten
-from dprelease.schema.public_values.value_labels import are_apart
+from dprelease.schema.public_values.value_labels import all_differ
 
 if TYPE_CHECKING:
     from dprelease.schema.columns import CategoryColumn
@@ -24,7 +24,7 @@ ColumnT = TypeVar("ColumnT")
 OF_ONE_QUERY = "a column of a single query can't be a level of the hierarchy"
 
 
-def cannot_lie(column: str, above: str, reason: str) -> NoReturn:
+def refuse_nesting(column: str, above: str, reason: str) -> NoReturn:
     """Raise DP-SCHEMA-016 for a column that can't lie within another column."""
     refuse("DP-SCHEMA-016", column=column, above=shorten(above), reason=reason)
 
@@ -35,7 +35,7 @@ def parts_of_areas(values: object, within: str) -> tuple[list[str], list[str]]:
     A list may also be a mapping from values to labels.
     """
     if not isinstance(values, Mapping):
-        cannot_lie("this column", within, "its values are not assigned to areas")
+        refuse_nesting("this column", within, "its values are not assigned to areas")
     found: list[str] = []
     lies: list[str] = []
     for area, parts in values.items():
@@ -43,12 +43,12 @@ def parts_of_areas(values: object, within: str) -> tuple[list[str], list[str]]:
             refuse(
                 "DP-DECL-003", problem="it must have a list of values for each area", key="values"
             )
-        found += [_part(part, str(area), i) for i, part in enumerate(parts)]
+        found += [_value_of_area(part, str(area), i) for i, part in enumerate(parts)]
         lies += [to_text(area)] * len(parts)
     return found, lies
 
 
-def _part(value: object, area: str, i: int) -> str:
+def _value_of_area(value: object, area: str, i: int) -> str:
     """Return a value of an area; an error is reported at the value's position in the list."""
     try:
         return to_text(value)
@@ -58,7 +58,7 @@ def _part(value: object, area: str, i: int) -> str:
 
 def once(values: Sequence[str], areas: Sequence[str]) -> None:
     """Raise DP-SCHEMA-017 for a value that lies in two areas."""
-    if are_apart(values):
+    if all_differ(values):
         return
     lies: dict[str, str] = {}
     for value, area in zip(values, areas, strict=True):
@@ -86,27 +86,27 @@ def nested_columns(columns: Mapping[str, ColumnT]) -> Iterator[tuple[str, Catego
     }
     done: dict[str, CategoryColumn] = {}
     for name in inner:
-        for level in reversed(_upwards(name, columns, inner)):
+        for level in reversed(_columns_upwards(name, columns, inner)):
             if level not in done:
                 above = inner[level].within or ""
                 higher = done.get(above, columns[above])
                 if not isinstance(higher, CategoryColumn):
-                    cannot_lie(level, above, "that is not a category")
+                    refuse_nesting(level, above, "that is not a category")
                 done[level] = _in_order(level, inner[level], above, higher.values or ())
     yield from done.items()
 
 
-def _upwards(
+def _columns_upwards(
     name: str, columns: Mapping[str, ColumnT], inner: Mapping[str, CategoryColumn]
 ) -> list[str]:
     """Return a column and the nested columns of its higher levels, the highest level last."""
     path = [name]
     while (above := inner[path[-1]].within or "") in inner:
         if above in path:
-            cannot_lie(name, inner[name].within or "", "they would be nested within themselves")
+            refuse_nesting(name, inner[name].within or "", "they would be nested within themselves")
         path.append(above)
     if above not in columns:
-        cannot_lie(path[-1], above, "there is no such column")
+        refuse_nesting(path[-1], above, "there is no such column")
     return path
 
 

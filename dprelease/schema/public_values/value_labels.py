@@ -32,13 +32,13 @@ def to_listed(value: object) -> object:
         return value
     listed = [to_text(item) for item in value]
     if listed:
-        refuse_twice(listed, key="labels")
+        refuse_duplicates(listed, key="labels")
     return dict.fromkeys(listed)
 
 
-def refuse_twice(values: Sequence[str], **key: str) -> None:
+def refuse_duplicates(values: Sequence[str], **key: str) -> None:
     """Raise DP-SCHEMA-003 for an empty list of values, or for duplicates."""
-    if values and are_apart(values):
+    if values and all_differ(values):
         return
     again = [f"'{shorten(value)}'" for value, number in Counter(values).items() if number > 1]
     if values and not again:
@@ -48,7 +48,7 @@ def refuse_twice(values: Sequence[str], **key: str) -> None:
     refuse("DP-SCHEMA-003", column="this column", problem=problem, **key)
 
 
-def are_apart(values: Sequence[str]) -> bool:
+def all_differ(values: Sequence[str]) -> bool:
     """Return whether all values differ; for very many values, the result False may be wrong.
 
     For many values, the function compares hashes of 8 bytes each; a set takes 70 bytes per value.

@@ -116,7 +116,7 @@ def variables_of(document: Document, values: Mapping[str, str]) -> Variables:
         place = document.place("variables", *([name] if name else []))
         errors.append(DeclarationError("DP-DECL-003", place=place, problem=_NEEDED))
     if not errors:
-        errors = [*_unknown(document, known, values), *_unfit(document, known, values)]
+        errors = [*_name_errors(document, known, values), *_type_errors(document, known, values)]
     raise_all(errors)
     return Variables(known, {name: values[name] for name in known})
 
@@ -127,7 +127,7 @@ def _variable_error(code: str, document: Document, name: str, **more: str) -> De
     return DeclarationError(code, place=place, **fields)
 
 
-def _unknown(
+def _name_errors(
     document: Document, known: Mapping[str, str], values: Mapping[str, str]
 ) -> Iterator[DpReleaseError]:
     names = ", ".join(known) or "none"
@@ -138,7 +138,7 @@ def _unknown(
         yield DeclarationError("DP-VAR-001", place=place, name=shown, nearest=close, known=names)
 
 
-def _unfit(
+def _type_errors(
     document: Document, known: Mapping[str, str], values: Mapping[str, str]
 ) -> Iterator[DpReleaseError]:
     for name, kind in known.items():
@@ -224,8 +224,8 @@ def _fill_text(
         if kind == PATH and not _is_part_of_a_name(value):
             found = shorten(value)
             return text, DeclarationError("DP-VAR-007", place=place, name=name, found=found)
-    filled, spots = _put_in(text, variables, as_literals=kind == SQL)
-    if names and kind == SQL and not _are_whole(filled, spots):
+    filled, spots = _with_values(text, variables, as_literals=kind == SQL)
+    if names and kind == SQL and not _are_single_tokens(filled, spots):
         problem = "in a condition a variable is a literal; it can't be in quotes or part of a word"
         return text, DeclarationError("DP-VAR-006", place=place, name=names[0], problem=problem)
     return filled, None
@@ -247,7 +247,7 @@ def _is_part_of_a_name(value: str) -> bool:
     return is_plain and value.strip(" .") == value
 
 
-def _put_in(
+def _with_values(
     text: str, variables: Variables, *, as_literals: bool
 ) -> tuple[str, list[tuple[int, int]]]:
     """Return a text with values filled in, and the start and the end of each value."""
@@ -277,7 +277,7 @@ def _literal(value: str, kind: str) -> str:
     return f"DATE {quoted}" if kind == "date" else quoted
 
 
-def _are_whole(text: str, spots: list[tuple[int, int]]) -> bool:
+def _are_single_tokens(text: str, spots: list[tuple[int, int]]) -> bool:
     """Return whether each literal is exactly one token of a condition, as the parser splits it."""
     from sqlglot import Dialect
     from sqlglot.errors import SqlglotError
@@ -293,13 +293,13 @@ def _are_whole(text: str, spots: list[tuple[int, int]]) -> bool:
         is_alone = re.match(r"[\w.'\"$]", text[end:]) is None
         if first is None or end not in ends or not is_alone:
             return False
-        if first > 0 and not _awaits(tokens[first - 1]):
+        if first > 0 and not _precedes_value(tokens[first - 1]):
             return False
     return True
 
 
-def _awaits(token: Any) -> bool:
-    """Return whether a value must follow a token, so that a minus sign belongs to the value."""
+def _precedes_value(token: Any) -> bool:
+    """Return whether a value starts after a token, and not an operator or a call."""
     return token.token_type.name not in ("IDENTIFIER", "STRING", "VAR") and (
         token.text.upper() in BEFORE
     )

@@ -119,7 +119,7 @@ def parse(text: str, path: Path) -> Document:
     _, _, root = next(events), next(events), next(events)
     if not isinstance(root, yaml.MappingStartEvent):
         raise DeclarationError("DP-YAML-007", place=place)
-    building = _Building(events, place)
+    building = _DocumentBuilder(events, place)
     values = building.plain(root, ())
     if not isinstance(values, dict):
         raise DeclarationError("DP-YAML-007", place=place)
@@ -138,13 +138,13 @@ def _checked_events(text: str, where: Place) -> list[yaml.Event]:
                 depth += isinstance(event, yaml.CollectionStartEvent)
                 depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEPTH_LIMIT or len(events) > NODE_LIMIT:
-                raise _too_much(where)
+                raise _nesting_error(where)
             if isinstance(event, yaml.NodeEvent) and _is_special(event):
                 place = Place(where.file, _line(event.start_mark))
                 raise DeclarationError("DP-YAML-004", place=place)
     except yaml.YAMLError as problem:
         if getattr(problem, "problem", None) == PARSERS_DEPTH:
-            raise _too_much(where) from None
+            raise _nesting_error(where) from None
         flaw = flaw_of(problem, text)
         place = Place(where.file, flaw.line)
         raise DeclarationError(
@@ -155,7 +155,7 @@ def _checked_events(text: str, where: Place) -> list[yaml.Event]:
     return events
 
 
-def _too_much(place: Place) -> DeclarationError:
+def _nesting_error(place: Place) -> DeclarationError:
     return DeclarationError("DP-YAML-006", place=place, limit=DEPTH_LIMIT, nodes=NODE_LIMIT)
 
 
@@ -177,7 +177,7 @@ def _is_special(event: yaml.NodeEvent) -> bool:
 
 
 @dataclass
-class _Building:
+class _DocumentBuilder:
     """Builds the values, lines and errors of a document from the parser's events."""
 
     events: Iterator[yaml.Event]
@@ -231,7 +231,7 @@ class _Building:
             return value
         if value == "" and keys:
             place = Place(self.here.file, self.lines[keys], dotted_path(keys))
-            problem, mend = _unwritten(keys[-1], flow=flow)
+            problem, mend = _missing_value_problem(keys[-1], flow=flow)
             finding = DeclarationError("DP-YAML-010", place=place, problem=problem, mend=mend)
             self._add_finding(keys, finding)
         return None
@@ -256,7 +256,7 @@ class _Building:
             depth -= isinstance(event, yaml.CollectionEndEvent)
 
 
-def _unwritten(key: str | int, *, flow: bool) -> tuple[str, str]:
+def _missing_value_problem(key: str | int, *, flow: bool) -> tuple[str, str]:
     """Return the problem of a key without a value, and its fix."""
     if isinstance(key, int):
         return "An item of the list has no value", "write one, or leave it out"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import yaml
 
-MEND = "correct the syntax at this line"
+DEFAULT_FIX = "correct the syntax at this line"
 NO_KEY, A_KEY = "the line has no key", "write key: value, or join it to the value above"
 OPENS = {"[": ("bracket", "]"), "{": ("brace", "}")}
 STARTS = "*&!%@`>|,"
@@ -31,11 +31,11 @@ class Flaw:
 
     line: int | None
     problem: str
-    mend: str = MEND
+    mend: str = DEFAULT_FIX
 
 
 @dataclass(frozen=True, slots=True)
-class _Stop:
+class _ParserStop:
     """The parser's report: its problem, and the line and column where it stopped."""
 
     lines: list[str]
@@ -74,7 +74,7 @@ def flaw_of(problem: yaml.YAMLError, text: str) -> Flaw:
         line = None if control is None else text.count("\n", 0, control.start()) + 1
         return Flaw(line, "it contains a control character", "remove it, or type the line again")
     began = getattr(problem, "context_mark", None) or mark
-    stop = _Stop(
+    stop = _ParserStop(
         re.split(r"\r\n|\r|\n", text),
         getattr(problem, "problem", None) or "unexpected characters",
         getattr(problem, "context", None) or "",
@@ -87,7 +87,7 @@ def flaw_of(problem: yaml.YAMLError, text: str) -> Flaw:
     return next((flaw for flaw in flaws if flaw is not None), Flaw(stop.line, stop.problem))
 
 
-def _odd_space(stop: _Stop) -> Flaw | None:
+def _odd_space(stop: _ParserStop) -> Flaw | None:
     for line in stop.around:
         text = stop.text(line)
         indent = text[: len(text) - len(text.lstrip())]
@@ -106,7 +106,7 @@ def _odd_space(stop: _Stop) -> Flaw | None:
     return None
 
 
-def _open_quote(stop: _Stop) -> Flaw | None:
+def _open_quote(stop: _ParserStop) -> Flaw | None:
     if "quoted scalar" not in stop.context:
         return None
     if "escape" in stop.problem:
@@ -117,7 +117,7 @@ def _open_quote(stop: _Stop) -> Flaw | None:
     return Flaw(stop.start, "the quote that opens here is not closed", "close it on this line")
 
 
-def _after_quote(stop: _Stop) -> Flaw | None:
+def _after_quote(stop: _ParserStop) -> Flaw | None:
     quoted = _QUOTED.match(stop.here)
     if quoted is None or quoted[1] not in quoted[2].rstrip()[:-1]:
         return None
@@ -125,14 +125,14 @@ def _after_quote(stop: _Stop) -> Flaw | None:
     return Flaw(stop.line, problem, "put the whole value in quotes of the other kind")
 
 
-def _bare_variable(stop: _Stop) -> Flaw | None:
+def _bare_variable(stop: _ParserStop) -> Flaw | None:
     if "',' or" not in stop.problem or "${" not in stop.here:
         return None
     problem = "a text with ${...} in brackets or braces is not quoted"
     return Flaw(stop.line, problem, "put it in quotes")
 
 
-def _open_bracket(stop: _Stop) -> Flaw | None:
+def _open_bracket(stop: _ParserStop) -> Flaw | None:
     if "',' or" not in stop.problem:
         return None
     if stop.start == stop.line:
@@ -142,14 +142,14 @@ def _open_bracket(stop: _Stop) -> Flaw | None:
     return Flaw(stop.start, f"the {name} that opens here is not closed", f"close it with {end}")
 
 
-def _dash(stop: _Stop) -> Flaw | None:
+def _dash(stop: _ParserStop) -> Flaw | None:
     if not re.match(r"- ", stop.here[stop.column :]) or not stop.here[: stop.column].strip():
         return None
     problem = "a dash followed by a space starts a list item"
     return Flaw(stop.line, problem, "write a negative number without the space, such as -5")
 
 
-def _start(stop: _Stop) -> Flaw | None:
+def _start(stop: _ParserStop) -> Flaw | None:
     began = [stop.start_column] if stop.start == stop.line else []
     for column in (stop.column, stop.column - 1, *began):
         mark = stop.here[column : column + 1]
@@ -163,14 +163,14 @@ def _start(stop: _Stop) -> Flaw | None:
     return None
 
 
-def _no_space(stop: _Stop) -> Flaw | None:
+def _no_space(stop: _ParserStop) -> Flaw | None:
     for line in reversed(stop.around):
         if _STICKS.match(stop.text(line)):
             return Flaw(line, "a space is missing after the colon", "add one, as in key: value")
     return None
 
 
-def _second_colon(stop: _Stop) -> Flaw | None:
+def _second_colon(stop: _ParserStop) -> Flaw | None:
     if "mapping values" not in stop.problem:
         return None
     if _TWICE.match(stop.here):
@@ -183,7 +183,7 @@ def _second_colon(stop: _Stop) -> Flaw | None:
     return Flaw(stop.line, problem, "indent all keys of a mapping by the same amount")
 
 
-def _no_key(stop: _Stop) -> Flaw | None:
+def _no_key(stop: _ParserStop) -> Flaw | None:
     if "unexpected ':'" in stop.problem:
         return Flaw(stop.line, "a key has no value", "write it after the colon and a space")
     if "expected ':'" not in stop.problem:
@@ -191,7 +191,7 @@ def _no_key(stop: _Stop) -> Flaw | None:
     return Flaw(stop.start, NO_KEY, A_KEY)
 
 
-def _indentation_flaw(stop: _Stop) -> Flaw | None:
+def _indentation_flaw(stop: _ParserStop) -> Flaw | None:
     text = stop.here
     if "'-' indicator" in stop.problem:
         problem = "a key is among list items, which start with a dash"
@@ -207,7 +207,7 @@ def _indentation_flaw(stop: _Stop) -> Flaw | None:
     return Flaw(stop.line, problem, "indent all keys of a mapping by the same amount")
 
 
-RULES: tuple[Callable[[_Stop], Flaw | None], ...] = (
+RULES: tuple[Callable[[_ParserStop], Flaw | None], ...] = (
     _odd_space, _open_quote, _after_quote, _bare_variable, _open_bracket, _dash, _start, _no_space,
     _second_colon, _no_key, _indentation_flaw,
 )  # fmt: skip
