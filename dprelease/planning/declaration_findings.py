@@ -51,7 +51,7 @@ def load_declaration(path: Path, variables: Mapping[str, str] | None = None) -> 
     except DpReleaseError as error:
         errors += single_errors(error)
     if len(errors) < ENOUGH_ERRORS:
-        left = what_is_left(path, variables)
+        left = valid_parts(path, variables)
         errors = _with_errors_elsewhere(errors, [*left.findings, *_errors_of_valid_parts(left)])
     files = list(dict.fromkeys(error.place.file for error in errors))
     errors.sort(key=lambda error: (files.index(error.place.file), error.place.line or 0))
