@@ -183,7 +183,7 @@ class Engine(Recording):
             self.refuse_change()
             return ExactTable(query.name, query.keys.size, held)
         if query.finest is not None:
-            compiled = self._families.compile(query, self.physical, self.joined_types)
+            compiled = self._families.prepare_statements(query, self.physical, self.joined_types)
         elif query.unit.id is not None:
             bounded = self._limit_in_memory(query)
         size = query.keys.size

@@ -1,8 +1,8 @@
-"""Families of tables: their finest cells, summed once in a table of the engine.
+"""Sum the finest cells of a family of tables once, in a table of the engine.
 
 However many tables a family has, its rows are read once, and contributions are limited once: by the
-finest cells, so that every table is a sum of the same rows. The engine holds one family at a time,
-on its disk if need be.
+finest cells, so that every table is a sum over the same rows. The engine holds one family at a
+time, and uses its disk if necessary.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ Types = Mapping[str, str]
 
 @dataclass
 class FinestTables:
-    """Statements over the finest cells of a family, which are computed for its first table.
+    """The statements over the finest cells of a family, which are summed for its first table.
 
-    `attempt` works on the connection, `register` creates tables of keys, `bound` a table of the
-    rows that count, if that is possible in memory, and `forget` drops these rows.
+    `attempt`: does work on the connection. `register`: creates tables of keys. `bound`: creates a
+    table of the kept rows, and returns False if they do not fit in memory. `forget`: drops that
+    table.
     """
 
     attempt: Attempt
@@ -35,10 +36,10 @@ class FinestTables:
     bound: Callable[[str, PrivacyUnit, int], bool]
     forget: Callable[[], None]
     _made: tuple[KeySpace | None, PrivacyUnit | None, list[Aggregate]] | None = None
-    """The current family: the object, not its id, which could be reused after it; and the limits
-    under which its cells were summed."""
+    """The current family: its finest cells, and the limits and aggregates for which these were
+    summed. It is the object itself, because its `id()` could be reused after the object is gone."""
     _level: tuple[str, ...] | None = None
-    """The columns of the level whose cells are held."""
+    """The key columns of the level whose cells the engine holds."""
 
     def compile(self, query: Query, physical: Types, joined: Types) -> CompiledQuery:
         """Return the statements of one table, from the types of stored columns; raises likewise."""
@@ -54,7 +55,7 @@ class FinestTables:
         return compile_of_finest(query, physical, level)
 
     def _add_up(self, query: Query, physical: Types, level: KeySpace) -> None:
-        """Sum the cells of a level, from which its tables are computed, unless they exist."""
+        """Sum the finest cells to the cells of a level, unless the engine holds that level."""
         name = tuple(key.column for key in level.keys)
         if self._level == name:
             return
@@ -73,6 +74,7 @@ class FinestTables:
             self.attempt(lambda link: link.execute(drop))
 
     def _make(self, query: Query, physical: Types, joined: Types) -> None:
+        """Read all rows, limit contributions, and sum the finest cells."""
         unit, space = query.unit, query.finest or query.keys
         cells = compile_finest(query, physical, joined)
         self.register(cells.key_tables)

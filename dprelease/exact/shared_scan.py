@@ -1,4 +1,7 @@
-"""True tables of several queries from one scan of the rows, by `query.scans.scan_planning`."""
+"""Compute the true tables of several queries from one scan of the rows.
+
+`query.scans.scan_planning` decides which queries share a scan.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,14 @@ from dprelease.query.scans.scan_planning import Part, Scan, query_parts, scans
 from dprelease.statements.scan import JointTable
 
 Scanned = list[tuple[JointTable, dict[object, Integers]]]
-"""Joint tables, each with its vectors by aggregate."""
+"""Joint tables, each with its vectors of true integers by aggregate."""
 
 
 class ScannedTables:
-    """The tables of one engine's queries: read together where that is cheaper, or one by one.
+    """The true tables of an engine's queries, read in joint scans where that is cheaper.
 
-    `read` reads the table of one query, `scan` fills the joint tables of several, or returns None
-    if it can't. The result of a scan is held until its last query has run.
+    `read`: returns the table of one query. `scan`: returns the joint tables of several queries, or
+    None if their sums might not fit. The result of a scan is held until its last query has run.
     """
 
     def __init__(
@@ -40,14 +43,14 @@ class ScannedTables:
         read: Callable[[Query], ExactTable],
         scan: Callable[[Scan], Scanned | None],
     ) -> None:
-        """Plan scans for the queries to come, each of which is run once."""
+        """Plan scans for queries, each of which will be run once."""
         self._read, self._scan = read, scan
         self._expected = {query.name: query for query in queries}
         self._scans = {part.name: scan for scan in scans(queries)[0] for part in scan.parts}
         self._found: dict[tuple[str, str], ExactTable] = {}
 
     def table(self, query: Query) -> ExactTable:
-        """Return the true table of a query; raises as `read` and `scan`."""
+        """Return the true table of a query; raises what `read` and `scan` raise."""
         if self._expected.pop(query.name, None) is not query:
             return self._read(query)
         parts = query_parts(query)
@@ -72,13 +75,16 @@ class ScannedTables:
                 del self._scans[served.name]
             for joint, numbers in filled or ():
                 for each in joint.joint.parts:
-                    self._found[each.name] = _added_up(joint, numbers, each)
+                    self._found[each.name] = _add_up_part(joint, numbers, each)
         table = self._found.pop(part.name, None)
         return self._read(part.query) if table is None else table
 
 
 def fill(batches: Iterable[Any], joints: Sequence[JointTable]) -> Scanned | None:
-    """Return the joint tables of rows that come in batches; None if sums might not fit 64 bits."""
+    """Return joint tables filled with rows, which arrive in batches.
+
+    The result is None if there are so many rows that sums might not fit 64 bits.
+    """
     tables: Scanned = [
         (
             joint,
@@ -103,28 +109,31 @@ def fill(batches: Iterable[Any], joints: Sequence[JointTable]) -> Scanned | None
     ]
 
 
-def _added_up(joint: JointTable, numbers: dict[object, Integers], part: Part) -> ExactTable:
-    """Return a part's table, whose cells are sums of those of a joint one."""
+def _add_up_part(joint: JointTable, numbers: dict[object, Integers], part: Part) -> ExactTable:
+    """Return the table of a part of a query, whose cells are sums of cells of a joint table."""
     table, keys = joint.joint, joint.joint.space.keys
     vectors: dict[str, VectorBlock] = {}
     profiles: dict[str, Profile | DenseProfile] = {}
     if table.candidates:
         (counts,) = numbers.values()
         shaped = counts.reshape(-1, table.candidates)
-        profile = DenseProfile.of(_over(shaped, keys, part.query.keys.keys))
+        counts_of_part = _sum_over_others(shaped, keys, part.query.keys.keys)
+        profile = DenseProfile.of(counts_of_part)
         profiles = {measurement.name: profile for measurement in part.query.measurements}
     else:
         for measurement in part.query.measurements:
             vector = numbers[measurement.aggregate]
-            vectors[measurement.name] = _over(vector, keys, part.query.keys.keys)
+            vectors[measurement.name] = _sum_over_others(vector, keys, part.query.keys.keys)
     return ExactTable(part.query.name, part.query.keys.size, vectors, profiles)
 
 
-def _over(values: NDArray[np.int64], keys: Sequence[Key], kept: Sequence[Key]) -> Integers:
-    """Return values by cells of some keys, in their order: sums over the cells of all others.
+def _sum_over_others(
+    values: NDArray[np.int64], keys: Sequence[Key], kept: Sequence[Key]
+) -> Integers:
+    """Return sums of values by the cells of the `kept` keys, over the cells of all other keys.
 
-    `values`: (cells,) or (cells, candidates). Rows without a cell of a kept key are left out. Sums
-    over all rows fit 64 bits, and so do these.
+    `values`: the values of the cells of `keys`, (cells,) or (cells, candidates). Rows without a
+    cell of a kept key are left out. The sums fit 64 bits, because sums over all rows do.
     """
     wanted = [key.column for key in kept]
     more = list(values.shape[1:])

@@ -1,8 +1,8 @@
-"""Families of very many finest cells: summed range after range, outside of the engine.
+"""Sum families with very many finest cells outside of the engine, one range of cells at a time.
 
 An engine that groups rows holds a number and a sum for each occurring cell; if these exceed its
-memory, it spills or fails. Here it only computes the cell of each row, and holds only the codes of
-the keys. The declared cells alone decide which families are handled so.
+memory, it spills or fails. In this module the engine only computes the cell of each row, and holds
+only the codes of the keys. The declared cells alone decide which families are summed in this way.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from dprelease.exact.results.sorted_cells import Rows, SortedCells
 
 MANY = 1 << 24
-"""Number of finest cells from which on they are summed here: engines group fewer faster."""
+"""Minimum number of finest cells for this module; an engine groups fewer cells faster."""
 
 Types = Mapping[str, str]
 
 
 def by_ranges(query: Query) -> bool:
-    """Return whether a table belongs to a family that is summed here: the declaration decides."""
+    """Return whether this module sums the family of a table; only the declaration decides."""
     return (
         query.finest is not None
         and query.finest.size >= MANY
@@ -49,9 +49,10 @@ def by_ranges(query: Query) -> bool:
 
 @dataclass
 class SortedFamilies:
-    """The finest cells of a family, sorted, and those of a level: its tables are sums of these.
+    """The sorted finest cells of a family, and the cells of one level above them.
 
-    Parameters as in `FinestTables`; `scratch`: the folder of the engine.
+    Each table is a sum of these cells. The other parameters are those of `FinestTables`;
+    `scratch`: the private folder of the engine.
     """
 
     attempt: Attempt
@@ -62,9 +63,9 @@ class SortedFamilies:
     _made: tuple[KeySpace | None, PrivacyUnit | None, list[Aggregate]] | None = None
     """The current family, as in `FinestTables`."""
     _finest: SortedCells | None = None
-    """Its cells; None if it has too many rows."""
+    """The finest cells of the current family; None if the family has too many rows."""
     _level: tuple[KeySpace, SortedCells] | None = None
-    """The level whose cells are held."""
+    """The level whose cells are held, and these cells."""
 
     def vectors(
         self, query: Query, physical: Types, joined: Types
@@ -74,7 +75,7 @@ class SortedFamilies:
         Raises
         ------
         DataError
-            As the statements, and as `attempt`.
+            If a statement can't be compiled, or fails in the engine.
         """
         if not by_ranges(query):
             return None
@@ -91,18 +92,18 @@ class SortedFamilies:
         if level is not None:
             if self._level is None or self._level[0] != level:
                 self._level = None
-                self._level = level, self._coarser(space, level, cells)
+                self._level = level, self._add_up(space, level, cells)
             space, cells = self._level
         if query.keys != space:
-            cells = self._coarser(space, query.keys, cells)
+            cells = self._add_up(space, query.keys, cells)
         return dict(cells.vectors([m.name for m in query.measurements]))
 
     def let_go(self) -> None:
-        """Drop all cells; cells of tables that are still in use go with these."""
+        """Drop all cells; the files of cells stay while a table that uses them exists."""
         self._made, self._finest, self._level = None, None, None
 
     def _read(self, query: Query, physical: Types, joined: Types) -> SortedCells | None:
-        """Return the finest cells of all rows that count."""
+        """Return the finest cells of all kept rows; None if there are too many rows."""
         space = query.finest or query.keys
         rows = compile_finest_rows(query, physical, joined)
         self.register(rows.key_tables)
@@ -111,29 +112,30 @@ class SortedFamilies:
             held = compile_finest_rows(query, physical, joined, bounded=True)
             if self.bound(held.unbounded, query.unit, space.size):
                 rows = held
-        found = self.attempt(lambda link: _added_up(link, rows, space.size, self.scratch))
+        found = self.attempt(lambda link: _add_up_rows(link, rows, space.size, self.scratch))
         if query.unit.id is not None:
             self.forget()
         return found
 
-    def _coarser(self, finer: KeySpace, keys: KeySpace, cells: SortedCells) -> SortedCells:
-        """Return the cells of a table that contain finer ones."""
+    def _add_up(self, finer: KeySpace, keys: KeySpace, cells: SortedCells) -> SortedCells:
+        """Return the cells of `keys`, each a sum of the cells of `finer` that it contains."""
         from dprelease.exact.results.sorted_cells import sorted_cells
 
-        lies = _lies(finer, keys)
+        containing = _containing_cells(finer, keys)
 
         def rows() -> Iterator[Rows]:
             for some, sums in cells.pieces():
-                yield lies(some), sums
+                yield containing(some), sums
 
         return self.attempt(
             lambda _link: sorted_cells(rows(), keys.size, cells.number, self.scratch)
         )
 
 
-def _added_up(
+def _add_up_rows(
     link: duckdb.DuckDBPyConnection, rows: FinestRows, size: int, scratch: Path
 ) -> SortedCells | None:
+    """Return the sums of rows by cell; None if there are so many rows that sums might overflow."""
     from dprelease.exact.results.sorted_cells import TooManyRows, sorted_cells
 
     def read() -> Iterator[Rows]:
@@ -158,8 +160,8 @@ def _added_up(
             link.execute(f"DROP TABLE {name}")
 
 
-def _lies(finer: KeySpace, keys: KeySpace) -> Callable[[Integers], Integers]:
-    """Return a function from finer cells to the cells of a table that contain them."""
+def _containing_cells(finer: KeySpace, keys: KeySpace) -> Callable[[Integers], Integers]:
+    """Return a function from cells of `finer` to the cells of `keys` that contain them."""
     places = {
         key.column: (stride, key.size)
         for key, stride in zip(finer.keys, finer.strides, strict=True)
@@ -170,11 +172,11 @@ def _lies(finer: KeySpace, keys: KeySpace) -> Callable[[Integers], Integers]:
         step, size = places[key.column if is_there else key.read_from]
         parts.append((step, size, stride, None if is_there else key.ancestors.numbers))
 
-    def lies(cells: Integers) -> Integers:
+    def containing(cells: Integers) -> Integers:
         found = np.zeros(len(cells), np.int64)
         for step, size, stride, areas in parts:
             code = cells // step % size
             found += (code if areas is None else areas[code]) * stride
         return found
 
-    return lies
+    return containing

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from dprelease.errors import DataError, Place
 from dprelease.errors.printable import one_line
-from dprelease.exact.reading.dialect import Form, Kind, Told
-from dprelease.exact.sources.source_reader import EITHER, reader_of
+from dprelease.exact.reading.dialect import DetectedFormat, KeyValue, Kind
+from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, reader_of
 from dprelease.numerics.rounding import exact
 from dprelease.schema.load import CONFIRM
 from dprelease.schema.model import shorten
@@ -159,7 +159,7 @@ def lines_of(
     columns: Sequence[tuple[str, str]],
     unit: str | None,
     proposals: Mapping[str, str],
-    form: Form | None,
+    form: DetectedFormat | None,
     notes: Mapping[str, str] | None = None,
 ) -> str:
     """Return the text of a schema that begins with `head`, from names and kinds of columns.
@@ -228,7 +228,7 @@ def source_lines(path: str, form: Form | None, told: Mapping[str, Told]) -> list
             "# Some of `nulls` also occur among other texts, where they may be values. Columns:",
             f"# {', '.join(map(yaml_text, form.shadowed))}",
         ]
-    if form is not None and form.is_ascii:
+    if form is not None and form.encoding_is_unknown:
         lines.append(
             "# The first rows are plain ASCII. If later ones are not UTF-8, declare `encoding`."
         )
@@ -258,7 +258,7 @@ def _type_from_cells(kind: Kind, form: Form) -> str:
 
 
 def _type_of_kind(kind: str, *, is_unit: bool) -> str:
-    if kind == EITHER:
+    if kind == TEXT_OR_NUMBER:
         if is_unit:
             return "{type: text}  # or {type: integer}, if all ids are whole numbers"
         return f"{TEXT}; or {INTEGER.split('  ')[0]}, {NUMBER.split('  ')[0]}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from dprelease.exact.reading.cell_rows import CellRows, Row, cell_rows, wanted_columns
 from dprelease.exact.reading.sources import unreadable
 from dprelease.exact.sources.cell_reader import CellReader
-from dprelease.exact.sources.source_reader import EITHER, Description
+from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description
 from dprelease.schema.load import Declared
 from dprelease.schema.source_types.equality import BY_CHARACTERS
 from dprelease.schema.source_types.source_type import TIME_OPTIONS, SourceType
@@ -49,7 +49,7 @@ class FixedWidth(SourceType, CellReader):
     def describe(self, file: Path, table: str | None) -> Description:
         """Return the columns that the first line names."""
         try:
-            return Description([(name, EITHER) for name in _header(file)])
+            return Description([(name, TEXT_OR_NUMBER) for name in _header(file)])
         except (OSError, ValueError):
             return Description()
 

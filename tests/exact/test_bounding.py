@@ -251,7 +251,7 @@ def test_cells_of_equal_hash_are_still_two_cells() -> None:
     unit = build("integer", (2, 1), "with values").unit
     hashes = np.array([3, 4], dtype=np.int64)
     found = row_selection_numpy.keep(
-        [rows], 6, hashes, row_selection_numpy.Bounds(unit, 2**40, room=10, threads=2)
+        [rows], 6, hashes, row_selection_numpy.Bounds(unit, 2**40, most_rows=10, threads=2)
     )
     assert sorted(zip(found["id"].to_pylist(), found["cell"].to_pylist(), strict=True)) == [
         (0, 5),
@@ -291,7 +291,7 @@ def test_packed_numbers_sort_as_keys_do(
 
     def found() -> list[tuple[Any, ...]]:
         block = row_selection_numpy.IdRows(codes, 0, np.ascontiguousarray(cells), batch)
-        limits = row_selection_numpy.Bounds(unit, 2**62, room=100, threads=1)
+        limits = row_selection_numpy.Bounds(unit, 2**62, most_rows=100, threads=1)
         table = row_selection_numpy.keep([block], len(rows), hashes, limits)
         return sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
 

@@ -203,7 +203,7 @@ def test_planted_faults_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         "conditions are left out": (scan_planning.Joint, "condition", None),
         "keys in the order of the joint table": (
-            shared_scan, "_over",
+            shared_scan, "_sum_over_others",
             lambda values, keys, kept: over(values, keys, [k for k in keys if k.column in
                                             {one.column for one in kept}]),
         ),
@@ -212,7 +212,7 @@ def test_planted_faults_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
             lambda batches, joints: fill((batch.slice(1) for batch in batches), joints),
         ),
     }  # fmt: skip
-    over, fill = shared_scan._over, shared_scan.fill
+    over, fill = shared_scan._sum_over_others, shared_scan.fill
     for name, (where, what, fault) in faults.items():
         with monkeypatch.context() as patch:
             patch.setattr(where, what, fault)

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.errors import DpReleaseError
-from dprelease.exact.reading.dialect import form_of
-from dprelease.exact.sources.json_lines_reader import form_of_json_lines
+from dprelease.exact.reading.dialect import detect_csv_format
+from dprelease.exact.sources.json_lines_reader import detect_json_lines_format
 from dprelease.scaffold.proposals import peeked_sketch
 from dprelease.scaffold.sketch import sketch
 from dprelease.schema.load import CONFIRM, PEEKED, read_table
@@ -178,7 +178,7 @@ def test_what_the_first_bytes_tell(case: str, packed: str, tmp_path: Path) -> No
         packed, expected["compression"] = "", "gzip"
     path = tmp_path / f"t.csv{packed}"
     path.write_bytes(data)
-    found = form_of(path)
+    found = detect_csv_format(path)
     assert found.source == expected
     assert {name: kind.name for name, kind in found.columns.items()} == columns
 
@@ -227,7 +227,7 @@ def test_what_the_first_lines_tell(case: str, packed: bool, tmp_path: Path) -> N
     data = text.encode(codec)
     path = tmp_path / ("t.jsonl.gz" if packed else "t.jsonl")
     path.write_bytes(gzip.compress(data) if packed else data)
-    found = form_of_json_lines(path)
+    found = detect_json_lines_format(path)
     assert found.source == source
     assert {name: kind.name for name, kind in found.columns.items()} == columns
 

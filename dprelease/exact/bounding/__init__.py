@@ -1,6 +1,6 @@
-"""Contribution bounding outside of the engine: which rows of an id count, in NumPy.
+"""Contribution bounding in NumPy, outside of the engine: select the rows of an id that count.
 
-The rule is that of `statements.bounding`, whose window functions do the same in the engine where it
-can't be done here. Imports `exact` and lower layers; it holds true rows, so none of it may be
-printed.
+The rule is that of `statements.bounding`, whose window functions do the same in the engine where
+this package can't. The package imports `exact` and lower layers. It holds true rows, so nothing of
+it may be printed.
 """

@@ -33,14 +33,15 @@ from dprelease.statements.compiler import KEPT
 from dprelease.system.signal_propagation import reraise_handler_errors
 
 BATCH = 2**18
-"""Rows fetched from the engine at a time: earlier ones determine which later rows can be
+"""Rows fetched from the engine at a time: earlier batches determine which later rows can be
 dropped."""
 
 MOST_HELD = 3 * 2**22
-"""Rows, or ids, held in memory at a time, about 1 GB; larger tables are split into parts by id."""
+"""Maximum rows, or ids, held in memory at a time, about 1 GB; larger tables are split by id."""
 
 ROW_BYTES = 100
-"""Approximate bytes of a row while it is bounded, within the memory limit of the engine."""
+"""Approximate bytes of a row while its id is bounded; they count towards the engine's memory limit.
+"""
 
 MOST_BYTES = 2**31
 """Maximum bytes of rows that several tables hold together."""
@@ -49,13 +50,13 @@ SHORT = 20
 """Bytes of an id's text, and of its position, that `ROW_BYTES` includes."""
 
 MOST_TEXT = 2**30
-"""Maximum bytes of longer texts held: Arrow addresses no more than 2^31 bytes of them."""
+"""Maximum bytes of longer ids held: Arrow addresses at most 2^31 bytes of texts in an array."""
 
 MOST_PARTS = 64
-"""Maximum number of parts; more rows are left to the engine, which can use the disk."""
+"""Maximum number of parts of ids; larger tables are left to the engine, which can use the disk."""
 
 NUMBERED, PART, UNBOUNDED = "dp_numbered", "dp_part", "dp_unbounded"
-"""Temporary tables: a number for each id; kept rows of a part of the ids; all rows."""
+"""Names of temporary tables: a number for each id; kept rows of one part of the ids; all rows."""
 
 
 def limit_contributions(
@@ -63,22 +64,22 @@ def limit_contributions(
 ) -> bool:
     """Create a table `KEPT` of the kept rows of a SELECT of `id`, `cell` and values.
 
-    Each id is in at most `max_groups` cells, with at most `max_rows_per_group` rows in each, of
-    `cells` possible ones. The ids in the table are new numbers. Without values, it has one row for
-    each id and cell, and `n`, the number of rows that count. Returns False, without a table, if
-    this can't be done in memory.
+    Of the `cells` cells, each id is kept in at most `max_groups` cells, with at most
+    `max_rows_per_group` rows in each of them. In the table, ids are replaced by new numbers. If the
+    SELECT has no values, the table has one row for each id and cell, with `n`, the number of kept
+    rows. If this can't be done in memory, the function returns False and creates no table.
 
     Raises
     ------
     duckdb.Error
         If the engine fails.
     """
-    room = most_rows_in_memory(link)
+    most_rows = most_rows_in_memory(link)
     narrow = narrow_ids(link, sql)
-    if narrow is None or room < 1:
+    if narrow is None or most_rows < 1:
         return False
     sql, kind = narrow
-    bounds = Bounds(unit, cells, room, threads_of(link))
+    bounds = Bounds(unit, cells, most_rows, threads_of(link))
     parts = 1
     try:
         while parts <= MOST_PARTS:
@@ -101,7 +102,7 @@ def limit_contributions(
 
 
 def _materialize(link: duckdb.DuckDBPyConnection, sql: str) -> str:
-    """Return SQL of the same rows in a table of the engine: one reading serves all parts."""
+    """Return SQL of the same rows from a temporary table, so that the source is read only once."""
     try:
         with reraise_handler_errors():
             link.execute(f"CREATE OR REPLACE TEMP TABLE {UNBOUNDED} AS {sql}")
@@ -111,9 +112,10 @@ def _materialize(link: duckdb.DuckDBPyConnection, sql: str) -> str:
 
 
 def narrow_ids(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataType] | None:
-    """Return SQL whose ids are texts or have at most 64 bits, and their type; None if impossible.
+    """Return SQL of the same rows whose ids are texts or integers of 64 bits, and the ids' type.
 
-    Unsigned integers, and integers parsed from texts, arrive as 128-bit numbers.
+    The result is None if some id needs more than 64 bits. Unsigned integers, and integers parsed
+    from texts, arrive as 128-bit integers.
     """
     kind = link.sql(f"SELECT id FROM ({sql}) LIMIT 0").to_arrow_table().schema[0].type
     if pa.types.is_integer(kind) or is_text(kind):
@@ -127,7 +129,11 @@ def narrow_ids(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataT
 
 
 def _append(link: duckdb.DuckDBPyConnection, kept: pa.Table, before: int, *, alone: bool) -> None:
-    """Add rows to `KEPT`; rows of parts are held by the engine, within its memory limit."""
+    """Add kept rows to `KEPT`; `before`: the number of ids in earlier parts.
+
+    `alone`: whether there is only one part. Rows of several parts are copied into a table of the
+    engine, within its memory limit.
+    """
     if alone:
         link.register(KEPT, kept)
         return
@@ -141,9 +147,9 @@ def _append(link: duckdb.DuckDBPyConnection, kept: pa.Table, before: int, *, alo
 def most_rows_in_memory(
     link: duckdb.DuckDBPyConnection, row: int = ROW_BYTES, taken: int = 0
 ) -> int:
-    """Return how many rows of so many bytes fit into the engine's memory limit.
+    """Return how many rows fit into the engine's memory limit.
 
-    `taken`: bytes of other data that is held at the same time.
+    `row`: the bytes of a row. `taken`: the bytes of other data that is held at the same time.
     """
     limit = memory_limit(link)
     most = min(MOST_HELD, MOST_BYTES // row)
@@ -154,8 +160,8 @@ def most_rows_in_memory(
 def _select_rows(
     link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, bounds: Bounds
 ) -> tuple[pa.Table, int]:
-    """Return the kept rows and the number of ids; raise NoRoomError."""
-    batches = read_all(link, sql, bounds.room, bounds.threads)
+    """Return the kept rows and the number of ids; raise NoRoomError if the rows do not fit."""
+    batches = read_all(link, sql, bounds.most_rows, bounds.threads)
     if batches is not None:
         ids = pa.chunked_array([batch.column(0) for batch in batches], type=kind)
         known = number_ids(link, ids)
@@ -165,20 +171,20 @@ def _select_rows(
         with reraise_handler_errors():
             return _as_they_come(link, sql, kind, bounds)
     except duckdb.Error:
-        # Numbering ids may take more memory than the engine has; parts that are read whole need no
-        # numbering. Any other error occurs again there.
+        # Numbering ids may take more memory than the engine has. A part of the ids whose rows all
+        # fit in memory needs no numbering by the engine. Any other error occurs again there.
         (total,) = link.sql(f"SELECT count(*) FROM ({sql})").fetchall()[0]
-    raise NoRoomError(bounds.room / max(total, 1))
+    raise NoRoomError(bounds.most_rows / max(total, 1))
 
 
 def _as_they_come(
     link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, bounds: Bounds
 ) -> tuple[pa.Table, int]:
-    """Return the result of `_select_rows`, for rows that are not held together."""
+    """Return the result of `_select_rows` for rows that do not all fit in memory at a time."""
     try:
-        asked, total, low, hashes = _numbered_before(link, sql, kind, bounds.room)
+        asked, total, low, hashes = _numbered_before(link, sql, kind, bounds.most_rows)
         # Closed before the next statement: a connection has one open result at a time.
-        with closing(_batches(link, asked, bounds.room, bounds.threads)) as stream:
+        with closing(_batches(link, asked, bounds.most_rows, bounds.threads)) as stream:
             return keep(_numbered_rows(stream, low, len(hashes)), total, hashes, bounds), len(
                 hashes
             )
@@ -187,9 +193,10 @@ def _as_they_come(
 
 
 def _numbered_rows(batches: Iterator[pa.RecordBatch], low: int, count: int) -> Iterator[IdRows]:
-    """Yield rows whose ids less `low` are numbers below `count`; raise duckdb.Error for others.
+    """Yield rows; raise duckdb.Error for an id outside of `low` to `low + count - 1`.
 
-    A source may change between two reads. The index error that would follow quotes an id.
+    Such an id exists if the source has changed between two reads. Without this check an index error
+    would follow, whose message quotes an id.
     """
     for batch in batches:
         ids = numbers_of(batch.column(0))
@@ -199,12 +206,15 @@ def _numbered_rows(batches: Iterator[pa.RecordBatch], low: int, count: int) -> I
 
 
 def _batches(
-    link: duckdb.DuckDBPyConnection, sql: str, room: int, threads: int
+    link: duckdb.DuckDBPyConnection, sql: str, most_rows: int, threads: int
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the rows of a SELECT in batches; one per thread takes a quarter of the room."""
-    size = min(BATCH, room // (4 * threads) + 1)
+    """Yield the rows of a SELECT in batches; at first an empty batch, which has the columns.
+
+    The batches that all threads hold at a time have about a quarter of `most_rows` rows.
+    """
+    size = min(BATCH, most_rows // (4 * threads) + 1)
     reader = link.sql(sql).to_arrow_reader(size)
-    yield _empty(reader.schema)  # tells the caller the columns
+    yield _empty(reader.schema)
     while True:
         try:
             batch = reader.read_next_batch()
@@ -221,25 +231,26 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def read_all(
-    link: duckdb.DuckDBPyConnection, sql: str, room: int, threads: int, row: int = ROW_BYTES
+    link: duckdb.DuckDBPyConnection, sql: str, most_rows: int, threads: int, row: int = ROW_BYTES
 ) -> list[pa.RecordBatch] | None:
-    """Return all rows of a SELECT; None if they do not fit.
+    """Return all rows of a SELECT; None if they do not fit in memory.
 
-    `room`: in rows of `row` bytes, with ids that are numbers or short texts.
+    `most_rows`: how many rows fit if their ids are numbers or short texts. `row`: the bytes of such
+    a row.
     """
     batches, seen, texts = [], 0, 0
-    with closing(_batches(link, sql, room, threads)) as stream:
+    with closing(_batches(link, sql, most_rows, threads)) as stream:
         for batch in stream:
             seen += len(batch)
-            texts += _longer(batch.column(0))
-            if seen + texts // row > room or texts > MOST_TEXT:
+            texts += _excess_bytes(batch.column(0))
+            if seen + texts // row > most_rows or texts > MOST_TEXT:
                 return None
             batches.append(batch)
     return batches
 
 
-def _longer(ids: pa.Array) -> int:
-    """Return the bytes of ids in excess of those of short ones."""
+def _excess_bytes(ids: pa.Array) -> int:
+    """Return the bytes by which ids exceed ids of `SHORT` bytes."""
     return max(0, ids.nbytes - SHORT * len(ids)) if is_text(ids.type) else 0
 
 
@@ -251,10 +262,11 @@ def _rows(batch: pa.RecordBatch, ids: NDArray[np.integer[Any]], low: int) -> IdR
 def _numbered_before(
     link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, most: int
 ) -> tuple[str, int, int, Integers]:
-    """Return SQL of the same rows, the number of rows, and the hash of the id of each number.
+    """Return SQL of the same rows with small ids, their number, their least id, and hashes of ids.
 
-    Ids of that SQL less an integer, the third result, are numbers. Reads the rows once to three
-    times more. Raises NoRoomError if there are more than `most` ids.
+    An id of that SQL minus the least id is the id's number, and the hashes are in the order of
+    these numbers. The function reads the rows one to three times. It raises NoRoomError if there
+    are more than `most` ids.
     """
     if not is_text(kind):
         ends = f"SELECT count(*), min(id), max(id) FROM ({sql})"

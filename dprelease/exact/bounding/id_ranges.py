@@ -18,7 +18,7 @@ FEWEST_KEYS = 2**17
 """Minimum number of keys in a range that justifies a thread."""
 
 SAMPLE = 2**12
-"""Keys that are sampled for the ends of ranges."""
+"""Number of keys that are sampled to choose the ends of ranges."""
 
 MOST_KEY = 2**63 - 1
 
@@ -28,8 +28,8 @@ Range = tuple[int, int]
 def ranges(keys: Sequence[Integers], bits: int, threads: int) -> list[Range]:
     """Return ranges, from the first to the last key, with about equal numbers of keys.
 
-    `keys`: in blocks. `bits`: those of a key after the number of its id. A range includes its first
-    end, and not its last one.
+    `keys`: the keys, in batches. `bits`: the number of bits of a key after the number of its id. A
+    range includes its first key, but not its last one.
     """
     total = sum(map(len, keys))
     parts = min(threads, total // FEWEST_KEYS)

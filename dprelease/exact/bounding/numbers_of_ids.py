@@ -16,19 +16,19 @@ from dprelease.exact.results.true_table import Integers
 from dprelease.statements.bounding import hash_part_sql
 
 SPARSEST = 2
-"""Maximum range per row for which integer ids are used as their own numbers."""
+"""Maximum range of integer ids, per row, for which ids are not replaced by other numbers."""
 
 DISTINCT = "dp_distinct"
-"""A temporary table of ids."""
+"""Name of a temporary table of ids."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class NumberedIds:
-    """For rows in blocks, the values that stand for their ids, and the hash of each number's id."""
+    """The numbered ids of rows in batches, and the hash of the id of each number."""
 
     ids: list[NDArray[np.integer[Any]]]
+    """For each batch, an integer for the id of each row: the id's number plus `low`."""
     low: int
-    """The value that stands for an id, less this, is its number."""
     hashes: Integers
 
     @property
@@ -47,7 +47,7 @@ def number_ids(link: duckdb.DuckDBPyConnection, ids: pa.ChunkedArray) -> Numbere
         if own is not None:
             return own
     chunks = ids.dictionary_encode().chunks
-    # All chunks are numbered by one table, which only grows.
+    # All chunks share one dictionary, which only grows, so the longest has all ids.
     last = max((chunk.dictionary for chunk in chunks), key=len)
     joined = np.concatenate([numbers_of(chunk.indices) for chunk in chunks])
     codes = np.split(joined, np.cumsum([len(chunk) for chunk in ids.chunks])[:-1])
@@ -61,9 +61,9 @@ def number_ids(link: duckdb.DuckDBPyConnection, ids: pa.ChunkedArray) -> Numbere
 
 
 def _own_numbers(chunks: list[NDArray[np.integer[Any]]]) -> NumberedIds | None:
-    """Return the result of `number_ids` for integers that are close together; None otherwise.
+    """Return the result of `number_ids` for integer ids that are close together; None otherwise.
 
-    They are not copied: copying many takes longer than everything else that is done with them.
+    The integers are not copied: copying many of them would take longer than all other steps.
     """
     some = [chunk for chunk in chunks if len(chunk)]
     low, high = min(int(chunk.min()) for chunk in some), max(int(chunk.max()) for chunk in some)

@@ -1,10 +1,10 @@
 """Select the kept rows of each id, by the rule of `statements.bounding`, in one pass.
 
-One 64-bit integer per row, the number of its id followed by the hash of its cell, gives the order
-in which cells are kept. Rows of cells that can no longer be among the kept ones of their id are
-dropped as they arrive, so memory depends on the kept rows and not on the table. NumPy's long loops
-release the interpreter's lock: as many threads as the engine has work on blocks of rows, and on
-ranges of ids of the held rows.
+Each row has a key, a 64-bit integer: the number of its id, followed by the hash of its cell. Keys
+give the order in which cells are kept. Rows of cells that can no longer be among the kept cells of
+their id are dropped as they arrive, so memory depends on the number of kept rows and not on the
+size of the table. NumPy's long loops release the interpreter's lock, so as many threads as the
+engine has can work on batches of arriving rows, and on ranges of ids of the held rows.
 """
 
 from __future__ import annotations
@@ -27,47 +27,51 @@ from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import MODULUS, ROUNDS
 
 HASH_BITS = 31
-ANY = LOW = 2**HASH_BITS - 1
-"""The largest hash; the bits of a hash."""
+LARGEST_HASH = HASH_MASK = 2**HASH_BITS - 1
+"""The largest hash, which is also the mask of the bits of a hash."""
 
 BLOCK = 2**16
 """Rows whose hashes are computed together, and stay in the cache."""
 
 FEWEST = 2**20
-"""New rows after which the held rows are searched for rows to drop."""
+"""The number of new rows after which the held rows are searched for rows to drop."""
 
 SPARE = 1.25
-"""Parts of ids differ in size."""
+"""The factor by which there are more parts of ids than necessary, because parts differ in size."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdRows:
-    """Rows of a query: the id of each, its cell, and its values, if there are any."""
+    """Rows of a query: the id and the cell of each row, and its values, if the query has any."""
 
     ids: NDArray[np.integer[Any]]
     low: int
-    """An id less this is its number."""
+    """The least id; the number of an id is the id minus `low`."""
     cells: NDArray[np.integer[Any]]
     values: pa.RecordBatch | None
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits for each id: `unit`, among `cells` possible ones; at most `room` rows held."""
+    """The contribution limits of each id, and the resources with which rows are selected.
+
+    `unit`: the privacy unit, which has the limits. `cells`: the number of cells of the table.
+    `most_rows`: the maximum number of rows held in memory. `threads`: the number of threads.
+    """
 
     unit: PrivacyUnit
     cells: int
-    room: int
+    most_rows: int
     threads: int
 
     @property
     def chooses_cells(self) -> bool:
-        """Whether an id can have rows in more cells than are kept."""
+        """Return whether an id can have rows in more cells than its limit allows."""
         return self.unit.max_groups < self.cells
 
 
 class NoRoomError(Exception):
-    """The kept rows do not fit: a fraction `parts` of the ids at a time may fit."""
+    """The kept rows do not fit in memory; those of one of `parts` parts of the ids may fit."""
 
     def __init__(self, share: float) -> None:
         super().__init__(share)
@@ -75,16 +79,18 @@ class NoRoomError(Exception):
 
 
 def keep(blocks: Iterable[IdRows], total: int, hashes: Integers, bounds: Bounds) -> pa.Table:
-    """Return the kept rows: `id`, which is the number, `cell` and values, or `n`, the count.
+    """Return the kept rows as a table of `id`, `cell` and the values.
 
-    `total`: the number of rows; `hashes`: of the id of each number.
+    `id` is the number of an id. If the rows have no values, the table has one row for each id and
+    cell, with `n`, the number of kept rows. `blocks`: all rows, in batches. `total`: the number of
+    all rows. `hashes`: the hash of each id, by the number of the id.
 
     Raises
     ------
     NoRoomError
-        If the kept rows do not fit.
+        If the kept rows do not fit in memory.
     """
-    held = _Candidates(hashes | ANY << HASH_BITS, bounds)
+    held = _Candidates(hashes | LARGEST_HASH << HASH_BITS, bounds)
     seen = 0
     with ThreadPoolExecutor(bounds.threads) as pool:
         coming: deque[Future[_KeyedRows]] = deque()
@@ -99,22 +105,22 @@ def keep(blocks: Iterable[IdRows], total: int, hashes: Integers, bounds: Bounds)
             settle(bounds.threads)
             if held.is_due:
                 settle(0)
-                full = held.size > bounds.room
+                full = held.size > bounds.most_rows
                 held.drop(pool.map)
                 if full and not held.pack(pool.map):
-                    # The rows to come keep no more rows than those that came.
+                    # Of the rows to come, at most the same share is kept as of those that came.
                     raise NoRoomError(seen / total)
         settle(0)
         return held.table(pool.map)
 
 
-Each = Callable[..., Iterable[Any]]
-"""As `map`, in threads or without."""
+Map = Callable[..., Iterable[Any]]
+"""A function like `map`, which may use threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class _KeyedRows:
-    """Rows by the key of id and cell."""
+    """Rows, each with its key, its cell and its values."""
 
     keys: Integers
     cells: Integers
@@ -129,27 +135,28 @@ class _KeyedRows:
 
 @dataclass
 class _Candidates:
-    """Rows that may be kept."""
+    """The held rows, which may be kept, and what is known about the cells of each id."""
 
     known: Integers
-    """For each id, the hash up to which cells are known to be among its first ones, and in the
-    lower bits its own hash: one look-up in a large table takes half the time of two."""
+    """For each id: in the higher bits, the largest hash that a kept cell of the id can have, as far
+    as known; in the lower bits, the hash of the id. Looking up one number takes half the time of
+    looking up two."""
     bounds: Bounds
     blocks: list[_KeyedRows] = field(default_factory=list)
     size: int = 0
     settled: int = 0
-    """Rows that were held after some were dropped."""
+    """The number of rows that were still held when rows were last dropped."""
 
     @property
     def is_due(self) -> bool:
-        """Whether there are enough new rows to make a search through all of them worthwhile."""
+        """Return whether there are enough new rows to search all held rows for rows to drop."""
         new = self.size - self.settled
-        return self.size > self.bounds.room or (
+        return self.size > self.bounds.most_rows or (
             self.bounds.chooses_cells and new > max(FEWEST, self.settled)
         )
 
     def candidate_rows(self, rows: IdRows) -> _KeyedRows:
-        """Return the rows of a block that may be kept; several threads may call it at a time."""
+        """Return the rows of a batch that may be kept; several threads may call this at a time."""
         parts: list[tuple[Integers, Integers, Integers]] = []
         for start in range(0, max(len(rows.ids), 1), BLOCK):
             block = slice(start, start + BLOCK)
@@ -168,53 +175,54 @@ class _Candidates:
         return _KeyedRows(keys, cells, rows.values.take(array_of(places)))
 
     def _hashes(self, known: Integers, cells: Integers) -> Integers:
-        """Return the hashes of ids, from their known values, and cells."""
+        """Return the hash of each row's id and cell; `known`: the id's entry in `self.known`."""
         # Cell numbers are not negative; most tables have fewer of them than the modulus.
         part = cells if self.bounds.cells <= MODULUS else residues(cells)
-        return extend_hash(known & LOW, part)
+        return extend_hash(known & HASH_MASK, part)
 
     def add(self, block: _KeyedRows) -> None:
-        """Hold a block of rows."""
+        """Hold a batch of rows."""
         self.blocks.append(block)
         self.size += len(block.keys)
 
-    def drop(self, each: Each) -> None:
-        """Drop rows of cells that are not among the first ones of their ids."""
+    def drop(self, in_threads: Map) -> None:
+        """Drop rows of cells that are not among the first cells of their ids."""
         if self.bounds.chooses_cells and self.blocks:
             spans = ranges([b.keys for b in self.blocks], HASH_BITS, self.bounds.threads)
-            list(each(self._learn, spans))
-            self.blocks = list(each(self._within, self.blocks))
+            list(in_threads(self._learn, spans))
+            self.blocks = list(in_threads(self._within, self.blocks))
         self.size = self.settled = sum(len(block.keys) for block in self.blocks)
 
-    def pack(self, each: Each) -> bool:
-        """Return whether more rows fit, if need be after dropping all that are not kept.
+    def pack(self, in_threads: Map) -> bool:
+        """Return whether more rows fit; if necessary, drop all rows that are not kept.
 
-        Rows with values are dropped only after the last one came, because all rows of a cell decide
-        which of them are kept.
+        Rows with values are dropped only after the last row has arrived, because all rows of an id
+        in a cell decide which of them are kept.
         """
-        enough = self.bounds.room * 3 // 4
+        enough = self.bounds.most_rows * 3 // 4
         if self.size > enough and self.blocks[0].values is None:
-            self.blocks = [self._select(each)]
+            self.blocks = [self._select(in_threads)]
             self.size = self.settled = len(self.blocks[0].keys)
         return self.size <= enough
 
     def _learn(self, span: Range) -> None:
-        """Record the hash up to which cells are among the first ones of the ids of a range."""
+        """Record, for each id of a range, the hash of the last cell that can be kept."""
         held = np.concatenate([b.keys[within(b.keys, span)] for b in self.blocks])
         last = _last(held, self.bounds.unit.max_groups)
         ids = last >> HASH_BITS
-        self.known[ids] = self.known[ids] & LOW | (last & LOW) << HASH_BITS
+        self.known[ids] = self.known[ids] & HASH_MASK | (last & HASH_MASK) << HASH_BITS
 
     def _within(self, block: _KeyedRows) -> _KeyedRows:
+        """Return the rows of a batch whose cells can still be kept."""
         limits = self.known[block.keys >> HASH_BITS] >> HASH_BITS
-        return block.take(np.flatnonzero(block.keys & LOW <= limits))
+        return block.take(np.flatnonzero(block.keys & HASH_MASK <= limits))
 
     def _take_blocks(self) -> _KeyedRows:
         blocks, self.blocks = self.blocks, []
         return _concatenate_blocks(blocks)
 
-    def _select(self, each: Each) -> _KeyedRows:
-        """Return the kept rows, by id and cell, and release them."""
+    def _select(self, in_threads: Map) -> _KeyedRows:
+        """Return the kept rows, sorted by id and cell; afterwards no rows are held."""
         rows = self._take_blocks()
 
         def select_range(span: Range) -> _KeyedRows:
@@ -222,11 +230,14 @@ class _Candidates:
             return own.take(self._places(own))
 
         return _concatenate_blocks(
-            list(each(select_range, ranges([rows.keys], HASH_BITS, self.bounds.threads)))
+            list(in_threads(select_range, ranges([rows.keys], HASH_BITS, self.bounds.threads)))
         )
 
     def _places(self, rows: _KeyedRows) -> Integers:
-        """Return the positions of the kept rows among rows of complete ids, by id and cell."""
+        """Return the positions of the kept rows, sorted by id and cell.
+
+        `rows` must contain all held rows of each id.
+        """
         order, keys, new = _by_cell(rows.keys, rows.cells)
         if self.bounds.chooses_cells:
             few = _among_first(keys[new] >> HASH_BITS, self.bounds.unit.max_groups)
@@ -249,10 +260,10 @@ class _Candidates:
         kept: Integers = np.sort(np.concatenate([np.flatnonzero(~full), places[sample]]))
         return np.asarray(order[kept], dtype=np.int64)
 
-    def table(self, each: Each) -> pa.Table:
-        """Return the kept rows of all rows that were added."""
-        self.drop(each)
-        rows = self._select(each)
+    def table(self, in_threads: Map) -> pa.Table:
+        """Return the kept rows, selected from all rows that were added."""
+        self.drop(in_threads)
+        rows = self._select(in_threads)
         if rows.values is not None:
             columns = [array_of(rows.keys >> HASH_BITS), array_of(rows.cells), *rows.values.columns]
             return pa.table(columns, names=["id", "cell", *rows.values.schema.names])
@@ -274,7 +285,7 @@ def _concatenate_blocks(blocks: Sequence[_KeyedRows]) -> _KeyedRows:
 
 
 def less(ids: NDArray[np.integer[Any]], low: int) -> NDArray[np.integer[Any]]:
-    """Return ids less the least one, which are small."""
+    """Return ids minus the least id, which are small numbers."""
     wide: NDArray[np.integer[Any]] = (
         ids if ids.dtype == np.uint64 else ids.astype(np.int64, copy=False)
     )
@@ -282,7 +293,7 @@ def less(ids: NDArray[np.integer[Any]], low: int) -> NDArray[np.integer[Any]]:
 
 
 def residues(values: NDArray[np.integer[Any]]) -> Integers:
-    """Return integers as parts of a hash."""
+    """Return integers modulo `MODULUS`, so that they can be parts of a hash."""
     if values.dtype == np.uint64:
         return (values % np.uint64(MODULUS)).astype(np.int64)
     parts: Integers = values.astype(np.int64, copy=False) % MODULUS
@@ -290,7 +301,10 @@ def residues(values: NDArray[np.integer[Any]]) -> Integers:
 
 
 def extend_hash(start: Integers | None, part: Integers) -> Integers:
-    """Return the hash of `statements.bounding`, extended by one part."""
+    """Return the hashes of `statements.bounding`, each extended by one part.
+
+    `start`: the hashes of the earlier parts; None for the first part.
+    """
     hashes = part.copy() if start is None else start + part
     for constant, factor in ROUNDS:
         hashes ^= constant
@@ -300,7 +314,7 @@ def extend_hash(start: Integers | None, part: Integers) -> Integers:
 
 
 def _last(keys: Integers, most: int) -> Integers:
-    """Return the last of `most` different keys, for each id that has so many."""
+    """Return, for each id with at least `most` different keys, its `most`-th smallest key."""
     ordered = np.sort(keys)
     ordered = ordered[_changes(ordered)]
     ids = ordered >> HASH_BITS
@@ -314,7 +328,7 @@ Order = tuple[Integers, Integers, NDArray[np.bool_]]
 
 
 def _by_cell(keys: Integers, cells: Integers) -> Order:
-    """Return rows by id and cell.
+    """Return the order of rows by id and cell.
 
     Sorting numbers that contain their positions is several times faster than sorting positions by
     other numbers.
@@ -331,7 +345,7 @@ def _by_cell(keys: Integers, cells: Integers) -> Order:
 
 
 def _by_hash(keys: Integers, cells: Integers) -> Order:
-    """Return rows by id, hash and cell."""
+    """Return the order of rows by id, hash and cell."""
     order = np.argsort(keys)
     ordered, at = keys[order], cells[order]
     if np.any((ordered[1:] == ordered[:-1]) & (at[1:] != at[:-1])):
@@ -342,7 +356,7 @@ def _by_hash(keys: Integers, cells: Integers) -> Order:
 
 
 def _changes(*columns: Integers) -> NDArray[np.bool_]:
-    """Return the positions of the first row, and of every row that differs from the one before."""
+    """Return a mask of the first row and of every row that differs from the row before it."""
     changed = np.ones(len(columns[0]), dtype=np.bool_)
     if len(changed):
         np.not_equal(columns[0][1:], columns[0][:-1], out=changed[1:])
@@ -352,7 +366,7 @@ def _changes(*columns: Integers) -> NDArray[np.bool_]:
 
 
 def _among_first(group: Integers, most: int) -> NDArray[np.bool_]:
-    """Return which rows are among the first `most` of their group; rows of a group are adjacent."""
+    """Return a mask of the first `most` rows of each group; rows of a group must be adjacent."""
     among = np.ones(len(group), dtype=np.bool_)
     np.not_equal(group[most:], group[:-most], out=among[most:])
     return among
@@ -361,7 +375,7 @@ def _among_first(group: Integers, most: int) -> NDArray[np.bool_]:
 def _sample(values: pa.RecordBatch, group: Integers, hashes: Integers, most: int) -> Integers:
     """Return the positions of `most` rows of each group, each row with the same probability.
 
-    Rows of a group are adjacent. `hashes`: those of their ids and cells.
+    Rows of a group must be adjacent. `hashes`: the hash of each row's id and cell.
     """
     columns = [group]
     for column in values.columns:

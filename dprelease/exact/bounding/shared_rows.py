@@ -1,4 +1,4 @@
-"""Rows of ids that are held once for several tables, each of which bounds them by its own cells."""
+"""Hold rows of ids once for several tables, each of which bounds the rows by its own cells."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from dprelease.query.scans.shared_sources import SharedSource
 from dprelease.statements.rows_of_ids import CompiledRows, TableColumns
 
 FEW_COLUMNS, COLUMN_BYTES = 3, 9
-"""Columns that `ROW_BYTES` includes, and the bytes of each further one in a held row."""
+"""The number of columns that `ROW_BYTES` includes, and the bytes of each further column."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class HeldRows:
-    """Rows as they were read, and the numbers of their ids."""
+    """Rows as they were read from the engine, and the numbers of their ids."""
 
     batches: list[pa.RecordBatch]
     numbers: NumberedIds
-    room: int
-    """Bytes that they take of the limit for held rows."""
+    held_bytes: int
+    """The bytes that the rows take of the limit for held rows."""
 
     @classmethod
     def read(
         cls, link: duckdb.DuckDBPyConnection, compiled: CompiledRows, taken: int = 0
     ) -> HeldRows | None:
-        """Return the rows of a SELECT; None if they do not fit, or ids are too wide.
+        """Return the rows of a SELECT; None if they do not fit, or if an id exceeds 64 bits.
 
-        `taken`: bytes of rows that are held already.
+        `taken`: the bytes of other rows that are already held.
 
         Raises
         ------
@@ -46,20 +46,20 @@ class HeldRows:
             If the engine fails.
         """
         row = bounding.ROW_BYTES + COLUMN_BYTES * max(0, compiled.wide - FEW_COLUMNS)
-        room = bounding.most_rows_in_memory(link, row, taken)
+        most_rows = bounding.most_rows_in_memory(link, row, taken)
         narrow = bounding.narrow_ids(link, compiled.sql)
-        if narrow is None or room < 1:
+        if narrow is None or most_rows < 1:
             return None
-        batches = bounding.read_all(link, narrow[0], room, threads_of(link), row)
+        batches = bounding.read_all(link, narrow[0], most_rows, threads_of(link), row)
         if batches is None:
             return None
         ids = pa.chunked_array([batch.column(0) for batch in batches], type=narrow[1])
-        return cls(batches, number_ids(link, ids), room=len(ids) * row)
+        return cls(batches, number_ids(link, ids), held_bytes=len(ids) * row)
 
     def select_rows(
         self, link: duckdb.DuckDBPyConnection, columns: TableColumns, unit: PrivacyUnit, cells: int
     ) -> pa.Table:
-        """Return the rows of one table that count, as `bounding_in_memory` does."""
+        """Return the kept rows of one table, as `row_selection_numpy.keep` does."""
         bounds = Bounds(unit, cells, max(1, self.numbers.rows), threads_of(link))
         return keep(self._blocks(columns), self.numbers.rows, self.numbers.hashes, bounds)
 
@@ -78,7 +78,11 @@ class HeldRows:
 
 @dataclass(slots=True)
 class _Group:
-    """Queries that share their rows: the number still to come, and the rows after the first one."""
+    """Queries that share their rows.
+
+    `left`: the number of queries that have not run yet. `begun`: whether the rows have been read.
+    `held`: the rows, unless they did not fit in memory or all queries have run.
+    """
 
     sources: SharedSource
     left: int
@@ -87,7 +91,7 @@ class _Group:
 
 
 class SharedRows:
-    """The groups of queries that share their rows, and the rows that are held.
+    """The groups of queries that share their rows, and the rows that are held for these groups.
 
     Tables of several groups may alternate: the rows of each group are held until its last table.
     """
@@ -97,9 +101,10 @@ class SharedRows:
         queries: Sequence[Query],
         read: Callable[[SharedSource, int], tuple[HeldRows, CompiledRows] | None],
     ) -> None:
-        """Plan for the queries to come, each of which is run once.
+        """Plan for queries, each of which will be run once.
 
-        `read` returns the rows of a group, with so many bytes held already.
+        `read` returns the rows of a group of queries, or None if they do not fit. Its second
+        argument is the number of bytes that the rows of other groups take.
         """
         self._read = read
         self._groups = [_Group(one, len(one.queries)) for one in bounded_together(queries)]
@@ -108,9 +113,9 @@ class SharedRows:
         }
 
     @property
-    def room(self) -> int:
+    def held_bytes(self) -> int:
         """Return how many bytes the held rows take."""
-        return sum(group.held[0].room for group in self._groups if group.held is not None)
+        return sum(group.held[0].held_bytes for group in self._groups if group.held is not None)
 
     def of(self, query: Query) -> tuple[HeldRows, TableColumns] | None:
         """Return the rows of a query and its columns; None if the query must read them itself."""
@@ -118,7 +123,7 @@ class SharedRows:
         if group is None:
             return None
         if known is query and not group.begun:
-            group.held, group.begun = self._read(group.sources, self.room), True
+            group.held, group.begun = self._read(group.sources, self.held_bytes), True
         group.left -= 1
         held = group.held
         if not group.left:

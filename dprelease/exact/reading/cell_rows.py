@@ -1,7 +1,8 @@
-"""Rows of cells that each have their own type, as columns of texts: each cell by itself.
+"""Convert rows whose cells each have their own type to columns of texts.
 
-SQLite and workbooks have no column types that hold for every cell. Each cell is converted to the
-text of its value, whatever is above and below it, and then read as declared.
+In SQLite and in workbooks, a column has no type that holds for every cell. Each cell is converted
+to the text of its value, whatever the cells above and below contain. The text is then read as
+declared.
 """
 
 from __future__ import annotations
@@ -20,19 +21,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_ROWS = 2**15
-"""Rows of a batch."""
+"""Maximum rows of a batch."""
 
 Row = Sequence[object]
 Read = Callable[[], Iterator[Row]]
-"""Yields the rows with their cells in the order of the columns; nothing is read before."""
+"""A function that yields the rows, each with its cells in the order of the columns.
+
+The source is not read before the first row is requested.
+"""
 
 
 @dataclass(frozen=True)
 class CellRows:
-    """The declared columns that a source of cells has, and its rows when they are read.
+    """The declared columns that a source of cells has, and its rows, which are read on request.
 
-    `schema`: texts, except for columns that are refused for their type where they are used.
-    `collations`: of columns that the source does not compare character by character.
+    `schema`: the columns with their types. The type is that of texts, except for columns that a
+    query may not use because of their type. `collations`: the columns that the source does not
+    compare character by character, as in `OpenedSource`.
     """
 
     declared: Declared
@@ -41,7 +46,7 @@ class CellRows:
     collations: Mapping[str, str] = field(default_factory=dict)
 
     def reader(self) -> pa.RecordBatchReader:
-        """Return the rows, which are read with the first batch."""
+        """Return a reader of the rows; the source is read when the first batch is requested."""
         import pyarrow as pa
 
         return pa.RecordBatchReader.from_batches(self.schema, self._batches())
@@ -85,7 +90,11 @@ def cell_rows(
     refused: Mapping[str, pa.DataType],
     collations: Mapping[str, str] = MappingProxyType({}),
 ) -> CellRows:
-    """Return the rows of a source; `refused`: columns that may have lost values, by type."""
+    """Return the declared columns of a source of cells, and its rows.
+
+    `wanted`: the columns that `read` yields. `refused`: columns whose values may have been changed
+    when they were stored, and the Arrow type for which a query that uses them is refused.
+    """
     import pyarrow as pa
 
     texts = pa.large_string()
@@ -94,7 +103,7 @@ def cell_rows(
 
 
 def wanted_columns(declared: Declared, names: Sequence[str]) -> list[str]:
-    """Return the declared columns among those of a source.
+    """Return the declared columns that a source has; `names`: all columns of the source.
 
     Raises
     ------

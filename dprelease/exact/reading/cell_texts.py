@@ -1,7 +1,7 @@
-"""Convert Python objects to the texts of their values, by one rule that reads the cell alone.
+"""Convert Python objects to the texts of their values; each text depends on its own cell alone.
 
-A column of objects holds anything: numbers next to texts, dates next to timestamps. Each cell
-becomes the text that its value would have in a column of its own type, and is then read as
+A column of objects may hold numbers next to texts, and dates next to timestamps. Each cell becomes
+the text that its value would have in a column of the value's own type. The text is then read as
 declared.
 """
 
@@ -27,7 +27,7 @@ WIDEST = 2**13
 """Maximum bits of an integer that is written out; longer ones count as infinite for all readers."""
 
 LONGEST = 40
-"""Maximum digits on either side of the point for decimals written without an exponent."""
+"""Maximum digits, and maximum exponent, of decimals that are written without an exponent."""
 
 MICROSECONDS = {"W": 604_800_000_000, "D": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000}
 MICROSECONDS |= {"s": 1_000_000, "ms": 1000, "us": 1}
@@ -36,37 +36,39 @@ EPOCH = datetime.datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the texts of a column will be read, so that dates and timestamps are written accordingly.
+    """How the texts of a column will be read, which determines how its cells are written as texts.
 
-    `zone`: the local time zone of timestamps. `is_timely`: dates and timestamps are read from their
-    texts, including the offset from UTC. `layout`: a format that would misread ISO 8601 dates as
-    others. `by_text`: numbers count as missing, because they have lost their original text.
-    `is_exact`: a float that stands for several integers counts as missing. `decodes`: bytes are
-    decoded as UTF-8 text.
+    `zone`: the local time zone of the column's timestamps. `is_date_or_timestamp`: whether the
+    column is declared as dates or timestamps, which are read from texts with or without an offset
+    from UTC. `layout`: the declared format of dates, if by that format an ISO 8601 date would be
+    read as another date. `drops_numbers`: whether cells that are numbers count as missing, because
+    a number has lost the digits of a date as they were written. `drops_inexact_floats`: whether a
+    float counts as missing if it may stand for several integers. `decodes_bytes`: whether bytes
+    are decoded as UTF-8 texts.
     """
 
     zone: str = UTC
-    is_timely: bool = False
+    is_date_or_timestamp: bool = False
     layout: str | None = None
-    by_text: bool = False
-    is_exact: bool = False
-    decodes: bool = False
+    drops_numbers: bool = False
+    drops_inexact_floats: bool = False
+    decodes_bytes: bool = False
 
     @classmethod
     def of(cls, column: Column, zone: str) -> Self:
-        """Return how texts are read as a declared column."""
+        """Return how the texts of a declared column are read."""
         if not isinstance(column, DateColumn | TimestampColumn):
             return cls(zone)
         return cls(zone, True, column.format if misreads_iso_dates(column.format) else None)
 
     @classmethod
     def of_objects(cls, column: Column, zone: str) -> Self:
-        """Return the same for Python objects, where libraries leave texts of files as bytes."""
-        return replace(cls.of(column, zone), decodes=True)
+        """Return how a column of Python objects is read; libraries may leave its texts as bytes."""
+        return replace(cls.of(column, zone), decodes_bytes=True)
 
     @classmethod
     def of_cells(cls, column: Column, zone: str, *, is_id: bool) -> Self:
-        """Return the same for cells that were stored unchanged, independently of other cells."""
+        """Return how a column is read whose cells were stored unchanged, each with its own type."""
         plain = cls.of(column, zone)
         if isinstance(column, DateColumn | TimestampColumn):
             return replace(plain, by_text=loses_digits(column.format))
@@ -74,7 +76,7 @@ class Reading:
 
 
 AS_TEXT = Reading()
-"""For a column that is read as text."""
+"""How a column is read that is declared as text."""
 
 
 def texts_of(cells: Iterable[object], reading: Reading = AS_TEXT) -> list[str | None]:
@@ -83,15 +85,16 @@ def texts_of(cells: Iterable[object], reading: Reading = AS_TEXT) -> list[str | 
 
 
 def _text(cell: object, reading: Reading) -> str | None:
-    """Return the text of a cell; None if it has none, or fails."""
+    """Return the text of a cell; None if the cell has no text, or if its methods fail."""
     try:
-        text = _telling(cell, reading)
+        text = _text_of_value(cell, reading)
         return text if text is None or _is_unicode(text) else None
     except Exception:  # noqa: BLE001 - classes of the caller's own may fail at anything
         return None
 
 
-def _telling(value: object, reading: Reading) -> str | None:
+def _text_of_value(value: object, reading: Reading) -> str | None:
+    """Return the text of a cell, or None; raises whatever a method of the cell's class raises."""
     if isinstance(value, np.datetime64):
         return _numpy_instant(value, reading)
     if isinstance(value, np.float16 | np.float32):
@@ -99,20 +102,20 @@ def _telling(value: object, reading: Reading) -> str | None:
     if isinstance(value, np.generic):
         value = _plain_scalar(value)
     if isinstance(value, bytes):
-        value = bytes.decode(value, "utf-8") if reading.decodes else None
+        value = bytes.decode(value, "utf-8") if reading.decodes_bytes else None
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, bool):
         return "true" if value else "false"  # as the engine writes them
     if isinstance(value, int | float | decimal.Decimal):
-        return None if reading.by_text else _number(value, reading)
+        return None if reading.drops_numbers else _number(value, reading)
     if isinstance(value, datetime.date):
         return _day_or_instant(value, reading)
     return uuid.UUID.__str__(value) if isinstance(value, uuid.UUID) else None
 
 
 def _plain_scalar(value: np.generic) -> object:
-    """Return a NumPy scalar as a Python one; None for a duration, which would be an integer."""
+    """Return a NumPy scalar as a Python object; None for a duration, which would be an integer."""
     if isinstance(value, np.floating):
         return float(value)
     return None if isinstance(value, np.timedelta64) else value.item()
@@ -129,7 +132,9 @@ def _number(value: float | decimal.Decimal, reading: Reading) -> str | None:
         return _decimal(value)
     if isinstance(value, int):
         return _whole(value)
-    return None if reading.is_exact and EXACT <= abs(value) < math.inf else _float(value)
+    return (
+        None if reading.drops_inexact_floats and EXACT <= abs(value) < math.inf else _float(value)
+    )
 
 
 def _whole(value: int) -> str:
@@ -171,18 +176,18 @@ def _instant(value: datetime.datetime, reading: Reading) -> str | None:
 
 
 def _local_text(instant: datetime.datetime, reading: Reading) -> str:
-    """Return an instant in UTC as a text in the local time of the column."""
+    """Return the text of an instant, which is in UTC, in the local time of the column."""
     if reading.zone == UTC:
         return _plain(instant, reading)
-    # the engine converts it as it converts columns
-    if reading.is_timely and reading.layout is None:
+    # The engine converts this text to local time in the same way as a column of timestamps.
+    if reading.is_date_or_timestamp and reading.layout is None:
         return f"{instant.isoformat(sep=' ')}+00:00"
     there = instant.replace(tzinfo=datetime.UTC).astimezone(ZoneInfo(reading.zone))
     return _plain(there.replace(tzinfo=None), reading)
 
 
 def _plain(instant: datetime.datetime, reading: Reading) -> str:
-    """Return a timestamp as the engine writes it; at midnight only its date."""
+    """Return the text of a timestamp as the engine writes it; at midnight only the date."""
     if reading.layout is not None:
         return instant.strftime(reading.layout)
     text = instant.isoformat(sep=" ").removesuffix(" 00:00:00")

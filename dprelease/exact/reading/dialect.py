@@ -32,7 +32,7 @@ NO_VALUES = frozenset({
     "nan", "-", "--", "---", ".", "..", "...", ":", "?", "\\n", "nd", "n/d", "n.d.", "missing",
     "unknown", "not available", "not applicable",
 })  # fmt: skip
-"""Texts for missing values, in lower case: the only content of a file that is ever reported."""
+"""Texts for missing values, in lower case. No other content of a file is ever reported."""
 
 POINTS = ((".", None), (".", ","), (",", None), (",", "."), (".", " "), (",", " "), (".", "'"))
 COMMAS = ((",", "."), (",", None), (",", " "), (".", None), (".", ","), (".", " "), (".", "'"))
@@ -43,16 +43,17 @@ DAYS = (
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", " %H:%M:%S.%f")
 EXCHANGED = (("%d/%m", "%m/%d"), ("%d-%m", "%m-%d"))
 
-Told = str | list[str]
-"""Value of a key of `source`."""
+KeyValue = str | list[str]
+"""The value of a key of `source`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The apparent type of a column's first cells; `layout`: of dates and timestamps, unless ISO's.
+    """The apparent type of a column, detected from its first cells.
 
-    For texts, `is_code`: whether they are digits, some with leading zeros; `is_mixed`: whether most
-    of them are numbers.
+    `layout`: the format of dates and timestamps; None for ISO 8601. `is_unsure`: whether day and
+    month may be exchanged. For texts, `is_code`: whether all cells are digits, some of them with
+    leading zeros; `is_mixed`: whether more than half of the cells are numbers.
     """
 
     name: str
@@ -61,39 +62,39 @@ class Kind:
     is_code: bool = False
     is_mixed: bool = False
     refusal: str = ""
-    """Why the column can't be used, where it can't."""
+    """The reason why the column can't be used; empty if it can be used."""
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """The keys of `source` for a file, and the apparent types of its columns."""
+class DetectedFormat:
+    """The format of a text file: the keys of `source`, and the apparent types of its columns."""
 
-    source: dict[str, Told] = field(default_factory=dict)
+    source: dict[str, KeyValue] = field(default_factory=dict)
     columns: dict[str, Kind] = field(default_factory=dict)
-    is_ascii: bool = False
-    """Whether nothing shows the encoding, and the file is longer than what was read."""
+    encoding_is_unknown: bool = False
+    """Whether all bytes that were read are ASCII, and the file has more bytes than those."""
     names: tuple[str, ...] = ()
-    """The names in a header, in order; one may occur twice."""
+    """The names in the header, in order; a name may occur twice."""
     shadowed: tuple[str, ...] = ()
-    """Text columns in which one of the proposed `nulls` occurs as well."""
+    """Text columns in which one of the proposed `nulls` also occurs."""
 
 
-def form_of(file: Path) -> Form:
+def detect_csv_format(file: Path) -> DetectedFormat:
     """Return the apparent format of a CSV file.
 
     Raises
     ------
     OSError
-        If its first bytes can't be read.
+        If the first bytes of the file can't be read.
     """
-    source, text, is_ascii = first_text(file, "csv")
-    told = Source(path=file.name, format="csv")
+    source, text, encoding_is_unknown = first_text(file, "csv")
+    by_default = Source(path=file.name, format="csv")
     delimiter, quote, rows = _cells(text)
-    source["delimiter"] = delimiter if delimiter != told.separator else ""
-    source["quote"] = quote if quote != told.quote else ""
+    source["delimiter"] = delimiter if delimiter != by_default.separator else ""
+    source["quote"] = quote if quote != by_default.quote else ""
     header, body = (rows[0], rows[1:]) if rows else ([], [])
     cells = {name: [row[i] for row in body] for i, name in enumerate(header) if name}
-    cell_form, columns = form_of_cells(cells, semicolons=delimiter == ";")
+    cell_form, columns = detect_cell_formats(cells, semicolons=delimiter == ";")
     marks = _nulls(cells, columns)
     kept = {k: v for k, v in ({**source, "nulls": marks} | cell_form).items() if v}
     shadowed = [
@@ -101,13 +102,15 @@ def form_of(file: Path) -> Form:
         for name, kind in columns.items()
         if kind.name == "text" and not {cell.strip() for cell in cells[name]}.isdisjoint(marks[1:])
     ]
-    return Form(kept, columns, is_ascii, tuple(header), tuple(shadowed))
+    return DetectedFormat(kept, columns, encoding_is_unknown, tuple(header), tuple(shadowed))
 
 
-def first_text(file: Path, kind: Literal["csv", "json_lines"]) -> tuple[dict[str, Told], str, bool]:
+def first_text(
+    file: Path, kind: Literal["csv", "json_lines"]
+) -> tuple[dict[str, KeyValue], str, bool]:
     """Return the compression and encoding for `source`, and the first complete lines of a file.
 
-    Third, whether nothing shows the encoding, and the file is longer than what was read.
+    The third result is `DetectedFormat.encoding_is_unknown`.
     """
     compression = _compression(file)
     data, is_whole = _first_bytes(file, compression)
@@ -115,32 +118,36 @@ def first_text(file: Path, kind: Literal["csv", "json_lines"]) -> tuple[dict[str
     text = _decode(data, encoding)
     if not is_whole:
         text = text[: text.rfind("\n") + 1]
-    told = Source(path=file.name, format=kind)
-    packing: dict[str, Told] = {
-        "compression": compression if compression != told.effective_compression else "",
+    by_default = Source(path=file.name, format=kind)
+    packing: dict[str, KeyValue] = {
+        "compression": compression if compression != by_default.effective_compression else "",
         "encoding": encoding if encoding != UTF_8 else "",
     }
     return packing, text, encoding == UTF_8 and not is_whole and data.isascii()
 
 
-def form_of_cells(
+def detect_cell_formats(
     written: dict[str, list[str]], *, semicolons: bool
-) -> tuple[dict[str, Told], dict[str, Kind]]:
-    """Return the formats of numbers and dates for `source`, and the apparent types of columns."""
+) -> tuple[dict[str, KeyValue], dict[str, Kind]]:
+    """Return the formats of numbers and dates for `source`, and the apparent types of columns.
+
+    `written`: the first cells of each column, as written. `semicolons`: whether the delimiter of
+    the file is a semicolon, so that a comma is more likely a decimal separator.
+    """
     cells = {name: _nonmissing_values(values) for name, values in written.items()}
     marks = _marks(cells, COMMAS if semicolons else POINTS)
     decimal, thousands = _marks_in_numbers(cells, marks)
     columns = {name: _kind(values, *marks) for name, values in cells.items()}
     common = {kind: _common(columns, kind) for kind in ("date", "timestamp")}
-    source: dict[str, Told] = {"decimal": decimal, "thousands": thousands}
+    source: dict[str, KeyValue] = {"decimal": decimal, "thousands": thousands}
     return source | {f"{kind}_format": layout for kind, layout in common.items()}, columns
 
 
 def _nulls(written: dict[str, list[str]], columns: dict[str, Kind]) -> list[str]:
-    """Return the texts of a fixed list that appear to stand for missing values.
+    """Return the texts that appear to stand for missing values, all from a fixed list.
 
-    Only those among numbers (including codes with leading zeros), dates or booleans; any other text
-    is somebody's value, and is not reported.
+    Only texts in columns of numbers (including codes with leading zeros), dates or booleans are
+    returned. Any other text is somebody's value, and is not reported.
     """
     typed = (name for name, kind in columns.items() if _is_typed(kind))
     seen = {cell.strip() for name in typed for cell in written[name]}
@@ -154,7 +161,7 @@ def _is_typed(kind: Kind) -> bool:
 
 
 def _is_listed(cell: str) -> bool:
-    """Return whether a text is on the list, in lower case, upper case or capitalized."""
+    """Return whether a text is in `NO_VALUES`, in lower case, upper case or capitalized."""
     spellings = (cell.lower(), cell.upper(), cell.capitalize(), "NaN", "N/a")
     return cell.lower() in NO_VALUES and cell in spellings
 
@@ -194,7 +201,7 @@ def _decode(data: bytes, encoding: str) -> str:
 
 
 def _cells(text: str) -> tuple[str, str, list[list[str]]]:
-    """Return the delimiter, the quote and the first rows that are as long as the header."""
+    """Return the likely delimiter and quote, and the first rows that are as long as the header."""
     singles = len(re.findall(r"(?:^|[,;\t|])'[^'\n]*'(?=[,;\t|\r\n])", text, re.MULTILINE))
     quote = "'" if singles and '"' not in text else '"'
     best: tuple[tuple[float, int], str, list[list[str]]] = ((0.0, 0), ",", [])
@@ -209,7 +216,7 @@ def _cells(text: str) -> tuple[str, str, list[list[str]]]:
 
 
 def _rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
-    """Return the names and the first rows; if a name does not close its quote, no rows."""
+    """Return the header and the first rows; if a line can't be parsed, at most the header."""
     names, end, rest = text.partition("\n")
     rows: list[list[str]] = []
     for part, most in ((names + end, 1), (rest, MOST_ROWS)):
@@ -236,7 +243,10 @@ def _is_number(values: list[str], decimal: str, thousands: str | None) -> bool:
 def _marks(
     cells: dict[str, list[str]], forms: tuple[tuple[str, str | None], ...]
 ) -> tuple[str, str | None]:
-    """Return the most likely separators by which most columns are numbers."""
+    """Return the decimal and thousands separators by which most columns are numbers.
+
+    `forms`: the pairs of separators to try; of equally good pairs the first one is returned.
+    """
 
     def columns(marks: tuple[str, str | None]) -> int:
         return sum(_is_number(values, *marks) for values in cells.values())
@@ -247,7 +257,10 @@ def _marks(
 def _marks_in_numbers(
     cells: dict[str, list[str]], marks: tuple[str, str | None]
 ) -> tuple[str, str]:
-    """Return the separators that a source must declare, because a number contains them."""
+    """Return the separators that a source must declare because numbers contain them.
+
+    A separator is empty if the source need not declare it.
+    """
     decimal, thousands = marks
     numbers = "".join(
         value for values in cells.values() if _is_number(values, *marks) for value in values
@@ -295,7 +308,7 @@ def _fits(values: list[str], layout: str) -> bool:
 
 
 def _common(columns: dict[str, Kind], name: str) -> str:
-    """Return the common format of all columns of a type; empty if they differ, or have ISO's."""
+    """Return the common format of all columns of a type; empty for ISO 8601, or if they differ."""
     layouts = {kind.layout for kind in columns.values() if kind.name == name}
     (layout,) = layouts if len(layouts) == 1 else (None,)
     return layout or ""

@@ -1,6 +1,6 @@
-"""Summarize the values of a file: ranges, and short lists of values.
+"""Summarize the values of a file: ranges of numbers and dates, and short lists of texts.
 
-This is the only place that reads values to show them to somebody. Its results are as confidential
+No other module reads values in order to show them to somebody. The summaries are as confidential
 as the data.
 """
 
@@ -27,12 +27,13 @@ MOST_VALUES = 50
 LONGEST_VALUE = 200
 SERVER = "a PostgreSQL server"
 LEADING = 2
-"""Leading digits of a bound: rounded outwards, so that it is not one record's value."""
+"""Number of leading digits of a bound. Bounds are rounded outwards, so that no bound is the value
+of one record."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnPeek:
-    """Summary of one column's values; `values` is None if there are too many of them."""
+    """Summary of the values of one column; `values` is None if there are too many of them."""
 
     kind: str
     lower: Fraction | date | None = None
@@ -43,7 +44,7 @@ class ColumnPeek:
 def peek(source: Path, table: str | None = None) -> dict[str, ColumnPeek]:
     """Return a summary of the values of each usable column of a file.
 
-    `table`: the table of a SQLite file, or the sheet of a workbook.
+    `table`: the name of a table of a SQLite file, or of a sheet of a workbook.
 
     Raises
     ------
@@ -64,7 +65,13 @@ def peek(source: Path, table: str | None = None) -> dict[str, ColumnPeek]:
 
 
 def peek_server(form: ServerForm) -> dict[str, ColumnPeek]:
-    """Return a summary of each usable column of a server's table; raises as `peek`."""
+    """Return a summary of each usable column of a server's table.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-013 if the values can't be read.
+    """
     import pyarrow as pa
 
     held: pa.Table | None = None
@@ -78,7 +85,7 @@ def peek_server(form: ServerForm) -> dict[str, ColumnPeek]:
 
 
 def _read_server(form: ServerForm) -> pa.Table:
-    """Return the rows of a server's table; numbers arrive as their digits."""
+    """Return the rows of a server's table; decimal numbers arrive as texts and become floats."""
     import pyarrow as pa
 
     with servers_of([form.declared]) as servers:
@@ -125,7 +132,7 @@ def _range(kind: str, column: pa.ChunkedArray) -> ColumnPeek:
     low, high = _ends(column)
     if low is None:
         return ColumnPeek(kind)
-    # Half digits do not matter next to the rounding: both ends go outwards.
+    # An error in the last digit of a bound does not matter next to the rounding outwards.
     return ColumnPeek(kind, _outwards(Fraction(low), -1), _outwards(Fraction(high), 1))
 
 
@@ -137,7 +144,7 @@ def _ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
 
 
 def _outwards(x: Fraction, sign: int) -> Fraction:
-    """Return a number with few leading digits, above `x` for sign 1 and below it for sign -1."""
+    """Return `x` rounded to few leading digits: upwards for sign 1, and downwards for sign -1."""
     if x == 0:
         return x
     size = math.floor(math.log10(abs(float(x)))) if abs(x) > Fraction(1, 10**300) else -300

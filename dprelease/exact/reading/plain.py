@@ -1,9 +1,9 @@
 """Convert text files to plain ones: uncompressed, in UTF-8, CSV with line feeds only.
 
 Files that are compressed, in another encoding or with other line ends are first rewritten into a
-private folder, always by the same code: the engine itself would take half of a broken archive for
-all of it. Bytes that are invalid in the encoding become a byte that is invalid in UTF-8, so their
-line is treated like other invalid lines.
+private folder, always by the same code: the engine itself would read the first half of a truncated
+archive as if it were complete. Bytes that are invalid in the encoding become a byte that is invalid
+in UTF-8, so the line with these bytes is treated like every other invalid line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 MARK = "\ufeff"
-"""The byte order mark, which is not part of the text."""
+"""The byte order mark, which is not a part of the text."""
 
 UNKNOWN = "dprelease-unknown"
 
@@ -42,45 +42,45 @@ class Packing:
 
     encoding: str = UTF_8
     compression: Compression = "none"
-    returns: bool = True
-    """Whether carriage returns are left unchanged. In CSV, one that differs from the others would
-    stop the engine, depending on one person's row."""
+    keeps_carriage_returns: bool = True
+    """Whether carriage returns are left unchanged. In a CSV file, one line end that differs from
+    the others would stop the engine, so one person's row would decide whether a run succeeds."""
 
     @classmethod
-    def of(cls, source: Source, *, returns: bool = True) -> Packing:
-        """Return that of a declared source."""
-        return cls(source.encoding, source.effective_compression, returns)
+    def of(cls, source: Source, *, keeps_carriage_returns: bool = True) -> Packing:
+        """Return how the bytes of the files of a declared source are decoded."""
+        return cls(source.encoding, source.effective_compression, keeps_carriage_returns)
 
     @property
     def is_plain(self) -> bool:
-        """Return whether the engine can read every such file unchanged."""
+        """Return whether the engine can read every file with this encoding unchanged."""
         return self == Packing()
 
     def chunks(self, raw: pa.NativeFile) -> Iterator[bytes]:
-        """Yield the file in UTF-8, piece by piece.
+        """Yield the text of a file in UTF-8, one piece after the other.
 
         Raises
         ------
         OSError
-            If it is incomplete, or not compressed as declared.
+            If the file is incomplete, or not compressed as declared.
         """
         parts = _decompress(raw, self.compression)
         utf_8 = self.encoding == UTF_8
         parts = _strip_byte_order_mark(parts) if utf_8 else _in_utf_8(parts, self.encoding)
-        return parts if self.returns else _by_line_feeds(parts)
+        return parts if self.keeps_carriage_returns else _by_line_feeds(parts)
 
     def write(self, file: Path, target: Path) -> None:
-        """Write a file in UTF-8, readable by its owner alone, like its folder.
+        """Write a plain copy of a file to `target`; like its folder, only its owner can read it.
 
-        If the engine can read a CSV file unchanged, a link replaces the target. Which of the two
-        happens depends on all rows, but no result depends on it.
+        If the engine can read a CSV file unchanged, `target` becomes a link to the file instead.
+        Whether a copy or a link is made depends on all rows, but no result of a run depends on it.
 
         Raises
         ------
         OSError
             As `chunks`, or if there is no space.
         """
-        if self._is_as_written(file):
+        if self._is_readable_unchanged(file):
             target.unlink(missing_ok=True)
             target.symlink_to(file)
             return
@@ -88,8 +88,9 @@ class Packing:
             for chunk in self.chunks(raw):
                 plain.write(chunk)
 
-    def _is_as_written(self, file: Path) -> bool:
-        if self.returns or not Packing(self.encoding, self.compression).is_plain:
+    def _is_readable_unchanged(self, file: Path) -> bool:
+        """Return whether a CSV file is plain UTF-8 without carriage returns; reads all of it."""
+        if self.keeps_carriage_returns or not Packing(self.encoding, self.compression).is_plain:
             return False
         with open_file(file) as raw:
             return not any(b"\r" in part for part in _decompress(raw, "none"))
@@ -98,7 +99,8 @@ class Packing:
 def is_marked(file: Path) -> bool:
     """Return whether a file begins with the UTF-8 byte order mark; reads no row.
 
-    The engine skips it before CSV, and takes it for a part of the first line of JSON lines.
+    The engine skips this mark in CSV files, but in JSON lines it reads the mark as a part of the
+    first line.
     """
     try:
         with open_file(file) as raw:
@@ -108,7 +110,7 @@ def is_marked(file: Path) -> bool:
 
 
 def open_file(file: Path) -> pa.NativeFile:
-    """Return a file's bytes, opened for reading."""
+    """Return a file that is opened for reading its bytes."""
     import pyarrow as pa
 
     return pa.OSFile(str(file.absolute()))
@@ -129,7 +131,7 @@ def _strip_byte_order_mark(parts: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _first(parts: Iterator[bytes], size: int) -> bytes:
-    """Return bytes from the front: at least `size`, or all that there are."""
+    """Return the first bytes of parts: at least `size` bytes, or all bytes if there are fewer."""
     first = b""
     while len(first) < size and (part := next(parts, b"")):
         first += part

@@ -1,4 +1,4 @@
-"""The files of sources: which they are, how errors name them, and what an engine reads of them."""
+"""Find the files of sources, name them in errors, and say how an engine reads them."""
 
 from __future__ import annotations
 
@@ -21,25 +21,27 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TextReader:
-    """How text files are read: an engine's function, its options, and the columns.
+class EngineCall:
+    """The call of a function of the engine that reads text files.
 
-    `packing`: how their bytes are decoded. `numbers`: columns with their plain forms as SQL.
-    `rows`: for CSV, what is selected from each line, and a condition on lines.
+    `packing`: how the bytes of the files are decoded before the engine reads them. `function` and
+    `options`: the name of the function, and its options in SQL. `plain_numbers`: columns of
+    numbers, each with SQL that rewrites its numbers with a decimal point and without thousands
+    separators. `rows`: for CSV, the SELECT list for lines, and a condition on lines.
     """
 
     packing: Packing
     function: str
     options: str
-    numbers: tuple[tuple[str, str], ...]
+    plain_numbers: tuple[tuple[str, str], ...]
     rows: tuple[str, str] = ("", "")
 
     def relation(self, files: Sequence[Path]) -> str:
-        """Return the relation of plain files."""
+        """Return SQL of a relation that reads plain files."""
         read = f"{self.function}({pattern_list(files)}, {self.options})"
         selected, condition = self.rows
         read = f"(SELECT {selected} FROM {read} WHERE {condition})" if selected else read
-        plain = [f"{value} AS {quoting.identifier(name)}" for name, value in self.numbers]
+        plain = [f"{value} AS {quoting.identifier(name)}" for name, value in self.plain_numbers]
         return f"(SELECT * REPLACE ({', '.join(plain)}) FROM {read})" if plain else read
 
 
@@ -48,11 +50,11 @@ class BatchSource(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the columns and their types; reads no row."""
+        """Return the columns and their types, without reading any row."""
         ...
 
     def reader(self) -> pa.RecordBatchReader:
-        """Return the rows, which are read with the first batch."""
+        """Return a reader of the rows; the source is read when the first batch is requested."""
         ...
 
 
@@ -61,7 +63,7 @@ SIZE = 2
 
 
 def stamp(file: Path) -> Stamp:
-    """Return values that change when a file is replaced or written to; empty if it is missing.
+    """Return values that change when a file is replaced or written to; empty for a missing file.
 
     A writer can reset a file's modification time and keep its size. Nobody can reset its status
     change time (ctime), which every write updates, and so does setting times.
@@ -78,24 +80,25 @@ def stamp(file: Path) -> Stamp:
 class OpenedSource:
     """The files of a source, statements that register them, and the relation to read.
 
-    `stamps`: of the files, from before anything of them was read. `reader`: for text files that the
-    engine can't read unchanged; it reads plain copies of them. `rows`: if the engine does not read
-    the files, which then have no relation. `collations`: the columns that the source does not
-    compare character by character, and its name for the comparison, as in
-    `SourceType.comparisons`.
+    `stamps`: the stamp of each file, from before any byte of the file was read. `attach`:
+    statements that attach database files. `reader`: for text files that the engine can't read
+    unchanged, the call that reads plain copies of them. `rows`: the rows of a source that the
+    engine does not read itself; such a source has no relation. `collations`: the columns that the
+    source does not compare character by character, each with the name that the source has for its
+    comparison, as in `SourceType.comparisons`.
     """
 
     files: tuple[Path, ...] = ()
     stamps: tuple[Stamp, ...] = ()
     attach: tuple[str, ...] = ()
     relation: str = ""
-    reader: TextReader | None = None
+    reader: EngineCall | None = None
     rows: BatchSource | None = None
     collations: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Return the sizes of the files before anything of them was read."""
+        """Return the sizes that the files had before any byte of them was read."""
         return tuple(one[SIZE] for one in self.stamps if one)
 
 
@@ -105,10 +108,10 @@ def source_fields(
     file: Path | None = None,
     files: Sequence[Path] = (),
 ) -> dict[str, Any]:
-    """Return the declared place, table and path of a source, for messages.
+    """Return the fields of messages that name the declaration, the table and the path of a source.
 
-    `is_read`: whether the source is read, rather than a frame in its place. `file`: the one among
-    the `files` of the source that the message is about.
+    `is_read`: whether the source itself is read, and not a frame in its place. `file`: the file
+    that the message is about, one of the `files` of the source.
     """
     source = declared.table.source
     told = _source_text(source) if source is not None and is_read else ""
@@ -141,9 +144,10 @@ def unreadable(declared: Declared, reason: str, way: str) -> DataError:
 
 
 def file_label(file: Path, files: Sequence[Path]) -> str:
-    """Return the name of one of several files in messages, without folders that may hold values.
+    """Return the name of one of several files, as messages write it.
 
-    Names of folders above it may hold values, as in `state=NY/part-0.parquet`: they are left out.
+    Names of the folders above a file may contain values, as in `state=NY/part-0.parquet`, so they
+    are left out.
     """
     if [other.name for other in files].count(file.name) < 2:
         return f"'{file.name}'"
@@ -152,40 +156,41 @@ def file_label(file: Path, files: Sequence[Path]) -> str:
 
 
 def stored_columns(declared: Declared) -> list[str]:
-    """Return the declared columns that a source must store: all but computed ones."""
+    """Return the declared columns that a source must store: all except computed columns."""
     return [name for name, column in declared.table.columns.items() if is_stored(column)]
 
 
 def parquet(files: Sequence[Path]) -> str:
-    """Return the relation of Parquet files with the same column types."""
+    """Return SQL of a relation that reads Parquet files with the same column types."""
     by_name = "true" if len(files) > 1 else "false"
     options = f"union_by_name = {by_name}, hive_partitioning = false"
     return f"read_parquet({pattern_list(files)}, {options})"
 
 
 def pattern_list(files: Sequence[Path]) -> str:
-    """Return files as a list of patterns, for a function of the engine."""
+    """Return SQL of a list of the files' names, each as a pattern, for a function of the engine."""
     return f"[{', '.join(quoting.text(pattern(file)) for file in files)}]"
 
 
 def pattern(file: Path) -> str:
-    """Return a file's name as a pattern for the engine, which treats every name as one."""
+    """Return a pattern that matches only this file, because the engine reads names as patterns."""
     return glob.escape(str(file))
 
 
 def files_of(declared: Declared, source: Source) -> tuple[Path, ...]:
-    """Return the files of a declared path, a pattern or a folder, each once.
+    """Return the files of a declared path, a pattern or a folder, each of them once.
 
     Raises
     ------
     DataError
-        DP-DATA-001 if there is none, 024 if they may not all count.
+        DP-DATA-001 if there is no file, 024 if some of the files may be stale.
     """
     found = find_files(declared.folder, source)
     problem = problem_of(declared.folder, source, found)
     if problem is not None:
         raise unreadable(declared, *problem)
-    # Resolved, so that a file with several links, such as the latest of a folder, counts once.
+    # Paths are resolved, so that a file with several links, such as a link to the latest file of a
+    # folder, counts once.
     files = tuple(dict.fromkeys(file.resolve() for file in found))
     if not files and source.is_folder and (declared.folder / (source.path or "")).is_dir():
         way = "put the files into it, or write a pattern for files elsewhere"

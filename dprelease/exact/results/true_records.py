@@ -1,4 +1,4 @@
-"""True records in memory; only their shape can be printed, never a value."""
+"""Hold true records in memory; only their shape can be printed, never a value."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ Integers = NDArray[np.int64]
 
 
 class ExactRecords:
-    """One vector of true integers for each column: steps, or positions of public values.
+    """True records: for each column one vector of integers, in steps or positions of public values.
 
-    It can't be printed, iterated, copied or pickled; `noise/noised_records.py` is its only reader.
+    The values can't be printed, iterated, copied or pickled. Only `noise/noised_records.py` reads
+    them.
     """
 
     __slots__ = ("_vectors", "name", "size")
@@ -29,7 +30,7 @@ class ExactRecords:
         self._vectors = vectors
 
     def reorder(self, order: NDArray[np.intp]) -> None:
-        """Put the records into another order: the one with number order[i] becomes the i-th."""
+        """Put the records into another order: record number `order[i]` becomes the i-th record."""
         for column, vector in self._vectors.items():
             self._vectors[column] = vector[order]
 
@@ -45,7 +46,10 @@ class ExactRecords:
 
 
 def exact_records(name: str, compiled: CompiledRecords, read: pa.Table) -> ExactRecords:
-    """Return the records from a compiled SELECT, with texts as positions of their values."""
+    """Return the records that a compiled SELECT returned, with texts replaced by positions.
+
+    The position of a text is that of the public value that equals it.
+    """
     vectors = {}
     for i, column in enumerate(compiled.columns):
         held = read.column(i)
@@ -55,6 +59,7 @@ def exact_records(name: str, compiled: CompiledRecords, read: pa.Table) -> Exact
 
 
 def _whole(held: pa.ChunkedArray) -> Integers:
+    """Return a column of integers, none of which is missing, as a NumPy vector."""
     import pyarrow.compute as pc
 
     whole: Any = pc.fill_null(held, 0)  # none is missing; a NULL must not become a float
@@ -62,7 +67,11 @@ def _whole(held: pa.ChunkedArray) -> Integers:
 
 
 def _places(held: pa.ChunkedArray, key: Key) -> Integers:
-    """Return the position of every text: a hash table of public values, one look-up per record."""
+    """Return, for each text of a column, the position of the equal public value of a key.
+
+    Missing texts, and texts that are no public value, get the positions that the key has for them.
+    Arrow looks up each text once, in a hash table of the public values.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""The base class of readers of cells that have no common type: SQLite, workbooks, and others."""
+"""The base class of readers of SQLite tables, workbooks and others whose cells have own types."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 
 class CellReader(SourceReader):
-    """Reads files cell by cell: each becomes the text of its value, and is read as declared."""
+    """Reads files cell by cell: each cell becomes the text of its value, and is read as declared.
+
+    A subclass writes `rows`; the method of this class raises NotImplementedError.
+    """
 
     def rows(self, declared: Declared, source: Source, files: Sequence[Path]) -> CellRows:
-        """Return the declared columns of files, by `cell_rows`; reads none of their rows."""
+        """Return the declared columns of files, made by `cell_rows`; reads no row of the files."""
         raise NotImplementedError
 
     def open(self, declared: Declared, source: Source, opening: Opening) -> OpenedSource:
@@ -31,7 +34,10 @@ class CellReader(SourceReader):
         return OpenedSource(files, stamps, rows=rows, collations=rows.collations)
 
     def peek(self, file: Path, table: str | None) -> pa.Table:
-        """Return cells read like a CSV file of their texts, with types that fit all cells."""
+        """Return all cells of a file, with a type for each column that fits all of its cells.
+
+        The cells are written to CSV as texts, and Arrow infers the types when it reads that CSV.
+        """
         import pyarrow as pa
         from pyarrow import csv
 

@@ -1,4 +1,4 @@
-"""CSV files: their header is read here, their rows by the engine, as texts."""
+"""Read CSV files: this module reads the header, and the engine reads the rows, as texts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from dprelease.errors import DataError
 from dprelease.exact.reading.plain import Packing, open_file
 from dprelease.exact.reading.sources import (
-    TextReader,
+    EngineCall,
     file_label,
     source_fields,
     stored_columns,
     unreadable,
 )
 from dprelease.exact.sources.text_files_reader import (
-    BESIDE,
+    BYTES_BESIDE_BUFFERS,
     TextFilesReader,
-    numbers_of,
+    plain_number_columns,
     struct_of_texts,
 )
 from dprelease.query import quoting
@@ -30,23 +30,24 @@ from dprelease.schema.table import MOST_COLUMNS, Source
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dprelease.exact.reading.dialect import Form
+    from dprelease.exact.reading.dialect import DetectedFormat
 
 HEADER_LIMIT = 1 << 20
 LONGEST_RECORD = 1 << 26
 CSV_BUFFER = 2 * LONGEST_RECORD
-NOWHERE = "\r"
-"""A text that occurs in no CSV file, because line ends are line feeds when it is read."""
+IMPOSSIBLE_TEXT = "\r"
+"""A text that can't occur in a CSV file, because line feeds replace carriage returns before the
+engine reads the file. So the engine takes no text for a missing value."""
 
 
 class CsvReader(TextFilesReader):
     """Reads CSV files."""
 
     header_lines = 1
-    returns = False
+    keeps_carriage_returns = False
 
-    def text_reader(self, declared: Declared, source: Source, files: Sequence[Path]) -> TextReader:
-        """Return how CSV files are read.
+    def text_reader(self, declared: Declared, source: Source, files: Sequence[Path]) -> EngineCall:
+        """Return the call of the engine that reads CSV files.
 
         Raises
         ------
@@ -55,24 +56,24 @@ class CsvReader(TextFilesReader):
             headers.
         """
         header = _common_header(declared, source, files)
-        numbers = numbers_of(declared, source, header, own=False)
+        plain_numbers = plain_number_columns(declared, source, header, has_plain_numbers=False)
         more = free_name("dp_more", {name.casefold() for name in header})
         options, rows = _csv(source, header, more), _rows(declared, source, header, more)
-        return TextReader(self.packing(source), "read_csv", options, numbers, rows)
+        return EngineCall(self.packing(source), "read_csv", options, plain_numbers, rows)
 
     def memory(self, sizes: Sequence[int], threads: int) -> int:
-        """Return the buffers of threads that read a whole file each: one, and the next."""
-        shares = sorted(min(size, 2 * CSV_BUFFER) + BESIDE for size in sizes)
+        """Return the bytes of all threads; each reads one file at a time, in two buffers."""
+        shares = sorted(min(size, 2 * CSV_BUFFER) + BYTES_BESIDE_BUFFERS for size in sizes)
         return sum(shares[-threads:])
 
-    def form(self, file: Path) -> Form:
-        """Return the form of a file's first rows."""
-        from dprelease.exact.reading.dialect import form_of
+    def form(self, file: Path) -> DetectedFormat:
+        """Return the format of a file, detected from its first rows."""
+        from dprelease.exact.reading.dialect import detect_csv_format
 
-        return form_of(file)
+        return detect_csv_format(file)
 
     def peek(self, file: Path, table: str | None) -> pa.Table:
-        """Return all values, read in the form that `init` proposes."""
+        """Return all values of a file, read in the format that `init` proposes."""
         from pyarrow import csv
 
         form = self.form(file)
@@ -91,15 +92,15 @@ class CsvReader(TextFilesReader):
         return _without(held, source.nulls)
 
 
-def _codes(form: Form) -> dict[str, pa.DataType]:
-    """Return the columns of codes, such as 007, which are texts."""
+def _codes(form: DetectedFormat) -> dict[str, pa.DataType]:
+    """Return the columns of codes, such as 007, which Arrow must read as texts."""
     import pyarrow as pa
 
     return {name: pa.string() for name, kind in form.columns.items() if kind.is_code}
 
 
 def _without(held: pa.Table, nulls: Sequence[str]) -> pa.Table:
-    """Return columns of texts without the texts that stand for missing values."""
+    """Return a table in which texts that stand for missing values are missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -112,6 +113,7 @@ def _without(held: pa.Table, nulls: Sequence[str]) -> pa.Table:
 
 
 def _common_header(declared: Declared, source: Source, files: Sequence[Path]) -> tuple[str, ...]:
+    """Return the header of all files; raise DP-DATA-024 if the files have different headers."""
     first, *others = (tuple(_header(declared, source, file, files)) for file in files)
     for file, header in zip(files[1:], others, strict=True):
         if header != first:
@@ -123,11 +125,12 @@ def _common_header(declared: Declared, source: Source, files: Sequence[Path]) ->
 
 
 def _rows(declared: Declared, source: Source, header: Sequence[str], more: str) -> tuple[str, str]:
-    """Return what is selected from lines, and the condition that a line has the right length.
+    """Return the SELECT list for lines, and the condition that a line is as long as the header.
 
-    The engine itself accepts a line with one additional field if that is empty. So it reads one
-    more column, `more`, and distinguishes empty from absent fields: a line has the last field of
-    the header and none after it. Missing values by `nulls` are detected after that.
+    The engine itself accepts a line with one additional field if that field is empty. So it reads
+    one more column, `more`, and distinguishes empty fields from absent fields: a line of the right
+    length has the last field of the header, and no field after it. Only then are the texts in
+    `nulls` replaced by missing values.
     """
     known = {name.casefold() for name in stored_columns(declared)}
     columns = [quoting.identifier(name) for name in header if name.casefold() in known]
@@ -139,7 +142,7 @@ def _rows(declared: Declared, source: Source, header: Sequence[str], more: str) 
 
 
 def _csv(source: Source, header: Sequence[str], more: str) -> str:
-    """Return the engine's options; see `_rows` for the column `more`."""
+    """Return the options of the engine's CSV function; see `_rows` for the column `more`."""
     options = [
         f"columns = {struct_of_texts([*header, more])}",
         "header = true",
@@ -147,7 +150,7 @@ def _csv(source: Source, header: Sequence[str], more: str) -> str:
         f"delim = {quoting.text(source.separator)}",
         f"quote = {quoting.text(source.quote)}",
         f"escape = {quoting.text(source.quote)}",
-        f"nullstr = {quoting.text(NOWHERE)}",
+        f"nullstr = {quoting.text(IMPOSSIBLE_TEXT)}",
         # A line with more fields, or with invalid bytes in columns that are read, is a missing row:
         # no line can stop a run or be quoted in a message. In non-strict mode a quote inside a
         # quoted text would open another one, which would swallow all following lines.
@@ -166,10 +169,10 @@ def _csv(source: Source, header: Sequence[str], more: str) -> str:
 
 
 def _first_line(source: Source, file: Path) -> bytes:
-    """Return the first line in UTF-8; the rest of the file is not decoded."""
+    """Return the first line of a file in UTF-8, without decoding the rest of the file."""
     start = b""
     with open_file(file) as raw:
-        for chunk in Packing.of(source, returns=False).chunks(raw):
+        for chunk in Packing.of(source, keeps_carriage_returns=False).chunks(raw):
             start += chunk
             if b"\n" in chunk or len(start) >= HEADER_LIMIT:
                 break
@@ -177,10 +180,11 @@ def _first_line(source: Source, file: Path) -> bytes:
     return (line + end)[:HEADER_LIMIT]
 
 
-def _name_index_columns(header: list[str]) -> list[str]:
-    """Return the names, with generated ones for unnamed columns, as the index that pandas writes.
+def _generate_missing_names(header: list[str]) -> list[str]:
+    """Return the names in a header, with a generated name for each column without one.
 
-    Not for those at the end: rows may be shorter than such a header there, and would all be lost.
+    pandas writes an index as such a column. Empty names at the end of a header get no generated
+    name: rows may be shorter than such a header, and all of these rows would be lost.
     """
     last = max((place for place, name in enumerate(header) if name), default=-1)
     return [
@@ -195,7 +199,7 @@ def _header(declared: Declared, source: Source, file: Path, files: Sequence[Path
     try:
         first = _first_line(source, file).decode("utf-8-sig")
         rows = csv.reader([first], delimiter=source.separator, quotechar=source.quote, strict=True)
-        header = _name_index_columns(next(rows, []))
+        header = _generate_missing_names(next(rows, []))
     except (OSError, ValueError, csv.Error):
         failed = True
     folded = [name.casefold() for name in header]

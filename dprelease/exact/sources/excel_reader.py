@@ -28,7 +28,7 @@ from dprelease.exact.reading.cell_texts import texts_of
 from dprelease.exact.reading.packages import DAMAGED, Unreadable, refuse_bombs
 from dprelease.exact.reading.sources import unreadable
 from dprelease.exact.sources.cell_reader import CellReader
-from dprelease.exact.sources.source_reader import EITHER, Description
+from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description
 from dprelease.schema.load import Declared
 from dprelease.schema.table import Source
 from dprelease.statements.values.categories import EXACT
@@ -143,7 +143,7 @@ class ExcelReader(CellReader):
         except (OSError, Unreadable):
             return Description()
         source = {} if table is None else {"sheet": table}
-        return Description([(name, EITHER) for name in columns], source, tuple(columns))
+        return Description([(name, TEXT_OR_NUMBER) for name in columns], source, tuple(columns))
 
 
 def sheets_of(file: Path) -> dict[str, Sheet]:

@@ -1,4 +1,4 @@
-"""JSON lines files: their rows are read by the engine, as texts; `init` reads the first of them."""
+"""Read JSON lines files: the engine reads all rows, as texts, and `init` only the first rows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.exact.reading.dialect import MOST_ROWS, Form, Kind, first_text, form_of_cells
+from dprelease.exact.reading.dialect import (
+    MOST_ROWS,
+    DetectedFormat,
+    Kind,
+    detect_cell_formats,
+    first_text,
+)
 from dprelease.exact.reading.plain import is_marked
-from dprelease.exact.reading.sources import TextReader, stored_columns
+from dprelease.exact.reading.sources import EngineCall, stored_columns
 from dprelease.exact.sources.text_files_reader import (
-    BESIDE,
+    BYTES_BESIDE_BUFFERS,
     TextFilesReader,
-    numbers_of,
+    plain_number_columns,
     struct_of_texts,
 )
 from dprelease.schema.load import Declared
@@ -27,43 +33,43 @@ if TYPE_CHECKING:
 NESTED = Kind("nested", refusal="lists and objects can't be used")
 
 JSON_BUFFER = 32 << 20
-"""Bytes of a file that a thread reads at once: the engine's own value."""
+"""Bytes of a file that a thread of the engine reads at once; the engine's default."""
 
 
 class JsonLinesReader(TextFilesReader):
     """Reads JSON lines files."""
 
-    def text_reader(self, declared: Declared, source: Source, files: Sequence[Path]) -> TextReader:
-        """Return how JSON lines files are read."""
+    def text_reader(self, declared: Declared, source: Source, files: Sequence[Path]) -> EngineCall:
+        """Return the call of the engine that reads JSON lines files."""
         names = stored_columns(declared)
         options = (
             f"format = 'newline_delimited', columns = {struct_of_texts(names)}, "
             "auto_detect = false, ignore_errors = true, compression = 'none', "
             "hive_partitioning = false"
         )
-        numbers = numbers_of(declared, source, names, own=True)
-        return TextReader(self.packing(source), "read_json", options, numbers)
+        plain_numbers = plain_number_columns(declared, source, names, has_plain_numbers=True)
+        return EngineCall(self.packing(source), "read_json", options, plain_numbers)
 
     def needs_copy(self, file: Path) -> bool:
-        """Return whether a file begins with a byte order mark, at which the engine stops."""
+        """Return whether a file begins with a byte order mark, at which the engine would fail."""
         return is_marked(file)
 
     def memory(self, sizes: Sequence[int], threads: int) -> int:
-        """Return the buffers of threads that share the parts of a file.
+        """Return the bytes of all threads, which share the parts of a file; a part fills a buffer.
 
-        Two share the parts that fill a buffer each, and one more waits for them.
+        At most two threads work on each part, and one more thread waits for the next part.
         """
         parts = sum(2 * -(-size // JSON_BUFFER) for size in sizes)
         readers = min(threads, parts)
         waiting = readers > 1 and max(sizes) > JSON_BUFFER
-        return (readers + waiting) * (JSON_BUFFER + BESIDE)
+        return (readers + waiting) * (JSON_BUFFER + BYTES_BESIDE_BUFFERS)
 
-    def form(self, file: Path) -> Form:
-        """Return the form of a file's first rows."""
-        return form_of_json_lines(file)
+    def form(self, file: Path) -> DetectedFormat:
+        """Return the format of a file, detected from its first rows."""
+        return detect_json_lines_format(file)
 
     def peek(self, file: Path, table: str | None) -> pa.Table:
-        """Return all values, read in the form that `init` proposes."""
+        """Return all values of a file, read in the format that `init` proposes."""
         from pyarrow import json
 
         form = self.form(file)
@@ -71,31 +77,34 @@ class JsonLinesReader(TextFilesReader):
         return json.read_json(self.plain_text(file, source))
 
 
-def form_of_json_lines(file: Path) -> Form:
+def detect_json_lines_format(file: Path) -> DetectedFormat:
     """Return the apparent format of a JSON lines file.
 
-    Only names that occur in most of the first rows: a rare one may be about one person.
+    It contains only names that occur in at least half of the first rows: a rare name may be about
+    one person.
 
     Raises
     ------
     OSError
-        If its first bytes can't be read.
+        If the first bytes of the file can't be read.
     """
-    source, text, is_ascii = first_text(file, "json_lines")
+    source, text, encoding_is_unknown = first_text(file, "json_lines")
     rows = [row for row in map(_row, islice(text.splitlines(), MOST_ROWS)) if row]
     seen = Counter(name for row in rows for name in row)
     names = [name for name in seen if name and 2 * seen[name] >= len(rows)]
     nested = {name for name in names if any(isinstance(row.get(name), list | dict) for row in rows)}
     cells = {name: [_cell(row.get(name)) for row in rows] for name in names if name not in nested}
-    cell_form, columns = form_of_cells(cells, semicolons=False)
-    if cell_form["thousands"] == ".":  # its own numbers have points
+    cell_form, columns = detect_cell_formats(cells, semicolons=False)
+    if cell_form["thousands"] == ".":  # numbers of JSON have a decimal point
         cell_form["thousands"] = ""
     kept = {key: value for key, value in (source | cell_form).items() if value}
-    return Form(kept, {name: columns.get(name, NESTED) for name in names}, is_ascii)
+    return DetectedFormat(
+        kept, {name: columns.get(name, NESTED) for name in names}, encoding_is_unknown
+    )
 
 
 def _row(line: str) -> dict[str, Any]:
-    """Return one row, its numbers as written; empty for a line that is not a row."""
+    """Return the row in a line, with numbers as written; empty if the line is not an object."""
     try:
         row = json.loads(line, parse_float=str, parse_int=str)
     except ValueError:
@@ -104,6 +113,7 @@ def _row(line: str) -> dict[str, Any]:
 
 
 def _cell(value: object) -> str:
+    """Return the text of a value of JSON; empty if the value is missing."""
     if isinstance(value, bool):
         return str(value).lower()
     return value if isinstance(value, str) else ""

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dprelease.exact.inputs import Input
-    from dprelease.exact.reading.dialect import Told
+    from dprelease.exact.reading.dialect import KeyValue
 
 ARROW_ALONE = {
     WIDE_DECIMAL: "a decimal of more than 38 digits",
@@ -322,7 +322,7 @@ def _to_large_string(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def _zone(fields: Sequence[pa.Field]) -> dict[str, Told]:
+def _zone(fields: Sequence[pa.Field]) -> dict[str, KeyValue]:
     """Return the time zone of a Parquet file's instants, if they have one: hours are then local.
 
     The instants themselves are stored as UTC, which is what a schema without `time_zone` assumes.

@@ -23,33 +23,33 @@ if TYPE_CHECKING:
 
     from dprelease.exact.inputs import Input
     from dprelease.exact.postgres.server_link import Servers
-    from dprelease.exact.reading.dialect import Form, Told
+    from dprelease.exact.reading.dialect import DetectedFormat, KeyValue
 
-EITHER = "text or number"
-"""The proposed type of a column whose values may be both."""
+TEXT_OR_NUMBER = "text or number"
+"""The proposed type of a column whose values may be texts or numbers."""
 
 Ask = Callable[[str], list[Any]]
-"""Returns the rows of a statement that reads no row about people."""
+"""A function that runs a statement which reads no row about people, and returns its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What `init` sees of a file: its columns, and keys of `source`; no value.
+    """What `init` sees of a file: its columns, and the keys of `source`, but no value.
 
-    `columns`: names, in order, with the proposed type or the reason why a column can't be used.
-    `source`: the keys of `source` other than its path. `header`: the names in a header, in order;
-    one may occur twice. `collations`: as in `OpenedSource`. `form`: how the first cells of a text
-    file are written.
+    `columns`: the names of the columns, in order, each with its proposed type or with the reason
+    why the column can't be used. `source`: the keys of `source` other than its path. `header`: the
+    names in the header, in order; a name may occur twice. `collations`: as in `OpenedSource`.
+    `form`: for a text file, the format that was detected from its first bytes.
     """
 
     columns: Sequence[tuple[str, str]] = ()
-    source: Mapping[str, Told] = field(default_factory=dict)
+    source: Mapping[str, KeyValue] = field(default_factory=dict)
     header: tuple[str, ...] = ()
     collations: Mapping[str, str] = field(default_factory=dict)
-    form: Form | None = None
+    form: DetectedFormat | None = None
 
     def declare_table(self, file: Path) -> Declared:
-        """Return a table of all columns, declared as the texts of their cells."""
+        """Return a table that declares all columns of the file, as the texts of their cells."""
         columns: Mapping[str, object] = {
             name: {"type": "number"} for name, _ in self.columns if are_usable([name])
         }
@@ -59,7 +59,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What an engine lends to readers: its connections to servers, the name of a database file."""
+    """What readers get from an engine: its connections to servers, a name for a database file."""
 
     servers: Servers | None = None
     database: str = "dp_database"
@@ -68,33 +68,34 @@ class Opening:
 class SourceReader:
     """Opens sources of one type, and describes them for `init`.
 
-    A subclass is one file of `exact.sources`, which declares `READER`, an instance. Importing it
-    loads no package that only this type needs.
+    Each subclass has a module of its own in `exact.sources`, which declares `READER`, an instance
+    of the subclass. Importing that module loads no package that only this source type needs.
     """
 
     def open(self, declared: Declared, source: Source, opening: Opening) -> OpenedSource:
-        """Return the source as an engine reads it; reads no row.
+        """Return the source as an engine reads it, without reading any row.
 
         Raises
         ------
         DataError
-            If it can't be read as declared.
+            If the source can't be read as declared.
         OSError, ValueError
-            As well; their words are dropped, because they may quote content.
+            If the source can't be read. The caller drops the message of these exceptions, because
+            it may quote content of the source.
         """
         raise NotImplementedError
 
     def relation(self, given: Input, relation: str, ask: Ask, *, by_arrow: bool) -> str:
-        """Return what the engine reads in place of the opened relation; reads no row.
+        """Return the relation that the engine reads in place of `relation`; reads no row.
 
-        `by_arrow`: whether Arrow may read, when rows are, what the engine can't read unchanged.
+        `by_arrow`: whether Arrow may later read those rows that the engine can't read unchanged.
         """
         return relation
 
     def describe(self, file: Path, table: str | None) -> Description:
-        """Return a description of a file, for `init`; without columns if it can't be read.
+        """Return a description of a file, for `init`; it has no columns if the file can't be read.
 
-        `table`: one of its tables, or of its sheets.
+        `table`: the name of one of the file's tables or sheets.
         """
         return Description()
 
@@ -104,15 +105,17 @@ class SourceReader:
         Raises
         ------
         OSError
-            If they can't be read.
+            If the values can't be read.
         """
         raise OSError("its values can't be shown")
 
 
 def reader_of(source_type: SourceType) -> SourceReader:
-    """Return the reader of a source type: itself if it is one, else that of the file named alike.
+    """Return the reader of a source type.
 
-    Types that no schema names have none: programs pass frames, and Spark reads its catalogue.
+    A source type may be its own reader. Otherwise the reader is in the module of `exact.sources`
+    that has the name of the type. Types that no schema names have no such module: programs pass
+    frames, and Spark reads its catalogue.
     """
     if isinstance(source_type, SourceReader):
         return source_type
@@ -124,7 +127,7 @@ def reader_of(source_type: SourceType) -> SourceReader:
 
 
 def choose_table(name: str | None, known: Sequence[str]) -> str | None:
-    """Return the requested table: the named one, or the only one."""
+    """Return the requested table: the one with this name, or without a name the only one."""
     if name is None and len(known) == 1:
         return known[0]
     return name if name in known else None

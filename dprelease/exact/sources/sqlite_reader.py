@@ -24,7 +24,7 @@ from dprelease.exact.reading.cell_rows import (
 )
 from dprelease.exact.reading.sources import source_fields, unreadable
 from dprelease.exact.sources.cell_reader import CellReader
-from dprelease.exact.sources.source_reader import EITHER, Description, choose_table
+from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description, choose_table
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.schema.public_values.key_files import are_usable
@@ -121,7 +121,9 @@ class SQLiteReader(CellReader):
 
 def _propose_type(declared: str) -> str:
     upper = declared.upper()
-    return next((kind for parts, kind in PROPOSED if any(p in upper for p in parts)), EITHER)
+    return next(
+        (kind for parts, kind in PROPOSED if any(p in upper for p in parts)), TEXT_OR_NUMBER
+    )
 
 
 def tables_of(file: Path) -> list[str]:

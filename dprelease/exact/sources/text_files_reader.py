@@ -1,6 +1,6 @@
-"""The base class of readers of text files: one record in a line, read by a function of the engine.
+"""The base class of readers of text files with one record per line.
 
-Nothing about a file is ever inferred from its values.
+A function of the engine reads the lines. Nothing about a file is ever inferred from its values.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dprelease.exact.reading.plain import Packing, open_file
 from dprelease.exact.reading.sources import (
+    EngineCall,
     OpenedSource,
-    TextReader,
     files_of,
     stamp,
     stored_columns,
 )
-from dprelease.exact.sources.source_reader import EITHER, Description, Opening, SourceReader
+from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description, Opening, SourceReader
 from dprelease.query import quoting
 from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
@@ -27,26 +27,31 @@ from dprelease.statements.values.written_forms import plain_number_sql
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dprelease.exact.reading.dialect import Form
+    from dprelease.exact.reading.dialect import DetectedFormat
 
-BESIDE = 2 << 20
-"""Bytes that a file or a thread takes in addition to its buffers."""
+BYTES_BESIDE_BUFFERS = 2 << 20
+"""Bytes of memory that each file or thread takes in addition to its buffers."""
 
 
 class TextFilesReader(SourceReader):
-    """Reads text files, or plain copies of those that the engine can't read unchanged."""
+    """Reads text files, or plain copies of text files that the engine can't read unchanged.
+
+    A subclass writes two methods: `text_reader`, the function of the engine that reads the files,
+    with its options; and `form`, the format that `init` proposes for a file. The methods of this
+    class raise NotImplementedError.
+    """
 
     header_lines: ClassVar[int] = 0
-    """Lines at the beginning of each file that are no records."""
-    returns: ClassVar[bool] = True
-    """Whether carriage returns may be left as they are; see `Packing`."""
+    """The number of lines at the beginning of each file that are not records."""
+    keeps_carriage_returns: ClassVar[bool] = True
+    """Whether carriage returns are left in the text that the engine reads; see `Packing`."""
 
     def packing(self, source: Source) -> Packing:
         """Return how the bytes of a source's files are decoded."""
-        return Packing.of(source, returns=self.returns)
+        return Packing.of(source, keeps_carriage_returns=self.keeps_carriage_returns)
 
-    def text_reader(self, declared: Declared, source: Source, files: Sequence[Path]) -> TextReader:
-        """Return how the files of a source are read.
+    def text_reader(self, declared: Declared, source: Source, files: Sequence[Path]) -> EngineCall:
+        """Return the call of the engine that reads the files of a source; a subclass writes it.
 
         Raises
         ------
@@ -56,49 +61,57 @@ class TextFilesReader(SourceReader):
         raise NotImplementedError
 
     def needs_copy(self, file: Path) -> bool:
-        """Return whether the engine can't read a file unchanged, although it is plain UTF-8."""
+        """Return whether the engine needs a plain copy of a file, although the file is UTF-8."""
         return False
 
     def memory(self, sizes: Sequence[int], threads: int) -> int:
-        """Return the least number of bytes that the engine needs for files of these sizes."""
+        """Return the minimum bytes of memory that the engine needs for files of these sizes."""
         return 0
 
-    def form(self, file: Path) -> Form:
-        """Return how the first bytes of a file seem to be written; raises OSError, ValueError."""
+    def form(self, file: Path) -> DetectedFormat:
+        """Return the format of a file, detected from its first bytes; a subclass writes it.
+
+        Raises
+        ------
+        OSError, ValueError
+            If the first bytes can't be read.
+        """
         raise NotImplementedError
 
     def open(self, declared: Declared, source: Source, opening: Opening) -> OpenedSource:
-        """Return the relation of the files, and how copies are made of those that need it."""
+        """Return the relation of the files; if any file needs a plain copy, all of them get one."""
         files = files_of(declared, source)
         stamps = tuple(map(stamp, files))
         reader = self.text_reader(declared, source, files)
         is_plain = reader.packing.is_plain and not any(map(self.needs_copy, files))
-        copied = None if is_plain else reader
-        return OpenedSource(files, stamps, relation=reader.relation(files), reader=copied)
+        call_on_copies = None if is_plain else reader
+        return OpenedSource(files, stamps, relation=reader.relation(files), reader=call_on_copies)
 
     def describe(self, file: Path, table: str | None) -> Description:
-        """Return the names of a file, and the form of its first cells."""
+        """Return the column names of a file, and the format of its first cells."""
         try:
             form = self.form(file)
         except (OSError, ValueError):
             return Description()
-        columns = [(name, kind.refusal or EITHER) for name, kind in form.columns.items()]
+        columns = [(name, kind.refusal or TEXT_OR_NUMBER) for name, kind in form.columns.items()]
         return Description(columns, form.source, form.names, form=form)
 
     def plain_text(self, file: Path, source: Source) -> pa.BufferReader:
-        """Return the whole of a file in UTF-8."""
+        """Return the whole text of a file in UTF-8."""
         import pyarrow as pa
 
         with open_file(file) as raw:
             return pa.BufferReader(b"".join(self.packing(source).chunks(raw)))
 
 
-def numbers_of(
-    declared: Declared, source: Source, stored: Sequence[str], *, own: bool
+def plain_number_columns(
+    declared: Declared, source: Source, stored: Sequence[str], *, has_plain_numbers: bool
 ) -> tuple[tuple[str, str], ...]:
-    """Return the numeric columns that are not written plainly, with their plain forms.
+    """Return SQL that rewrites numbers with the source's separators, for each numeric column.
 
-    `own`: whether the format has numbers of its own, which are plain, next to texts.
+    The SQL returns the number with a decimal point and without thousands separators. The result is
+    empty if the source declares no other separators. `has_plain_numbers`: whether cells of the
+    file format may also be numbers, as in JSON, which always have a decimal point.
     """
     if source.decimal == "." and source.thousands is None:
         return ()
@@ -111,5 +124,5 @@ def numbers_of(
 
 
 def struct_of_texts(names: Sequence[str]) -> str:
-    """Return a struct of column names, all text: no type is ever sniffed."""
+    """Return a SQL struct that gives every column the type of texts: no type is ever detected."""
     return "{" + ", ".join(f"{quoting.text(name)}: 'VARCHAR'" for name in names) + "}"

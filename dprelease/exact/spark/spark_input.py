@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError
 from dprelease.exact.inputs import Input
-from dprelease.exact.reading.sources import TextReader, source_fields
+from dprelease.exact.reading.sources import EngineCall, source_fields
 from dprelease.exact.sources.source_reader import reader_of
 from dprelease.exact.sources.text_files_reader import TextFilesReader
 from dprelease.exact.spark.executors.link import Access
@@ -133,7 +133,7 @@ def locate_rows(
     raise DataError("DP-SPARK-001", table=given.declared.table.name, format=given.kind)
 
 
-def _texts(spark: SparkSession, given: Input, reader: TextReader, physical: Types) -> TaskInput:
+def _texts(spark: SparkSession, given: Input, reader: EngineCall, physical: Types) -> TaskInput:
     sizes = [file.stat().st_size if file.exists() else 0 for file in given.files]
     pieces = files_together(sizes, cores_of(spark))
     files = tuple(map(str, given.files))

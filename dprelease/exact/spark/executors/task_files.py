@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from dprelease.exact.reading.plain import is_marked
-from dprelease.exact.reading.sources import TextReader, parquet
+from dprelease.exact.reading.sources import EngineCall, parquet
 from dprelease.exact.spark.executors.task_rows import Link, TypesDiffer, check, columns_of
 from dprelease.query import quoting
 from dprelease.statements.values.physical import SMALL_INTEGERS
@@ -79,7 +79,7 @@ class TextRows:
     """
 
     physical: Mapping[str, str]
-    reader: TextReader
+    reader: EngineCall
     files: tuple[str, ...]
     pieces: tuple[tuple[int, ...], ...]
 
