@@ -187,7 +187,7 @@ TOKEN = "dprelease"
 attrs."""
 
 
-AS_READ = Reading(decodes=True)
+AS_READ = Reading(decodes_bytes=True)
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")

@@ -1,8 +1,8 @@
-"""True vectors that the engine delivers in the order of cells, one range at a time.
+"""Read true vectors from the engine in the order of cells, one range of cells at a time.
 
-For tables with more cells than fit into memory: the engine sorts its rows, on its disk if need be,
-and only the range that is being noised is in memory. Every row of a source has been read before the
-first range is returned.
+This is for tables with more cells than fit into memory. The engine sorts its rows, on disk if
+necessary, and only the range that is being noised is in memory. Every row of a source has been read
+before the first range is returned.
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ if TYPE_CHECKING:
     from dprelease.exact.table_reader import Attempt
 
 Rows = tuple[Integers, list[Integers]]
-"""Cells, ascending, and the value of each vector there."""
+"""Cells in ascending order, and for each vector its values in these cells."""
 
 
 def ascending(
     attempt: Attempt, sql: str, names: Sequence[str], size: int
 ) -> dict[str, AscendingVector]:
-    """Return the vectors of a SELECT of complete cells and their numbers, one row each.
+    """Return the vectors of a SELECT with one row for each cell, which has the cell's numbers.
 
-    `attempt` works on the engine's connection, which runs no other statement while ranges are read;
-    a range before the last requested one runs the statement again.
+    `attempt`: does work on the engine's connection, which must run no other statement while ranges
+    are read. Ranges should be requested in order: a range before the last requested range runs the
+    statement again.
     """
-    ordered = f"SELECT * FROM ({sql}) WHERE cell < {size} ORDER BY cell"  # none is left unread
+    ordered = f"SELECT * FROM ({sql}) WHERE cell < {size} ORDER BY cell"  # all its rows are read
     ranges = _Ranges(attempt, ordered, len(names), size)
     ranges.begin()
     return {name: AscendingVector(ranges, i) for i, name in enumerate(names)}
 
 
 class AscendingVector:
-    """One of the vectors; `vector[cells]` returns a range of it."""
+    """One of the vectors; `vector[cells]` returns a range of its cells."""
 
     def __init__(self, ranges: _Ranges, number: int) -> None:
         self._ranges, self._number = ranges, number
@@ -64,10 +65,10 @@ class _Ranges:
     size: int
     _coming: Generator[Any, None, None] | None = None
     _left: Rows | None = None
-    """Rows that have been read, and lie after the current range."""
+    """Rows that have been read, but whose cells come after the current range."""
     _held: tuple[int, int] = (0, 0)
     _passed: int = 0
-    """The cell up to which rows were taken."""
+    """The cell up to which rows have been used."""
     _vectors: list[Integers] | None = None
 
     def begin(self) -> None:
@@ -104,7 +105,7 @@ class _Ranges:
         return vectors
 
     def _next(self) -> Rows | None:
-        """Return the rows that follow; None after the last."""
+        """Return the next rows; None after the last row."""
         coming = self._coming
         if coming is None:
             return None

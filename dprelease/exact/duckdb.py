@@ -1,4 +1,4 @@
-"""The DuckDB engine: one private, locked connection for each table of a run, or pair of tables."""
+"""The engine duckdb: a private, locked connection for each table, or pair of tables, of a run."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Engine(Recording):
 
     @property
     def joined_types(self) -> dict[str, str]:
-        """Return those of the joined table."""
+        """Return the engine's types of the joined table's stored columns."""
         return self._inputs[1].physical if len(self._inputs) > 1 else {}
 
     @classmethod
@@ -154,7 +154,7 @@ class Engine(Recording):
         return self._compiled[1]
 
     def expect(self, queries: Sequence[Query]) -> None:
-        """Plan which of the queries to come are answered by one scan of the rows."""
+        """Plan which of these queries, each of which will run once, share a scan of the rows."""
         if len(queries) < 2:  # the code for reading several tables at once is slow to import
             return
         from dprelease.exact.shared_scan import ScannedTables
@@ -166,7 +166,7 @@ class Engine(Recording):
             self._rows = SharedRows(queries, self._load_shared_rows)
 
     def run(self, query: Query) -> ExactTable:
-        """Return the true aggregates of every cell, zero where there is no row.
+        """Return the true aggregates of every cell, which are zero for a cell without rows.
 
         Raises
         ------
@@ -191,7 +191,8 @@ class Engine(Recording):
             self._register(self._reader.tables(compiled, size))
         compiled = bounded or compiled
         added = {m.name: most_added(m) for m in query.measurements}
-        profiles = self._reader.profiles(compiled, size)  # first: vectors may arrive in pieces
+        # Profiles are read first, because vectors may arrive in pieces.
+        profiles = self._reader.profiles(compiled, size)
         table = ExactTable(query.name, size, self._reader.vectors(compiled, added, size), profiles)
         if bounded is not None and table.is_in_memory:
             self._forget()
@@ -199,7 +200,7 @@ class Engine(Recording):
         return table
 
     def _scan(self, scan: Scan) -> Scanned | None:
-        """Return the joint tables of a scan; None where sums might not fit."""
+        """Return the joint tables of a scan; None if sums might not fit 64 bits."""
         from dprelease.exact.shared_scan import fill
         from dprelease.statements.scan import compile_scan
 
@@ -232,7 +233,7 @@ class Engine(Recording):
         return compiled if self._bound(sql, unit, cells) else None
 
     def _bound(self, sql: str, unit: PrivacyUnit, cells: int) -> bool:
-        """Create the table of the rows that count; False, without a table, if they do not fit."""
+        """Create the table of the kept rows; return False, without a table, if they do not fit."""
         from dprelease.exact.bounding.bounding_in_memory import limit_contributions
 
         done = self._read_rows(lambda link: limit_contributions(link, sql, unit, cells))
@@ -243,7 +244,10 @@ class Engine(Recording):
     def _load_shared_rows(
         self, sources: SharedSource, taken: int
     ) -> tuple[HeldRows, CompiledRows] | None:
-        """Return the rows that several queries share, if they fit next to `taken` other bytes."""
+        """Return the rows that several queries share, and their statement; None if they do not fit.
+
+        `taken`: the bytes of other rows that are already held.
+        """
         from dprelease.exact.bounding.shared_rows import HeldRows
         from dprelease.statements.rows_of_ids import compile_rows
 
@@ -268,7 +272,7 @@ class Engine(Recording):
         Raises
         ------
         DataError
-            As `run`.
+            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
         self.compile(query)
         sql = compile_partitions(query, self.physical, self.joined_types)
@@ -309,11 +313,11 @@ class Engine(Recording):
         return self._attempt("DP-DATA-006", State.READ, work)
 
     def _register(self, tables: Iterable[KeyTable]) -> None:
-        """Create tables (code, value) of public values; each once."""
+        """Create those tables (code, value) of public values that do not exist yet."""
         self._read_rows(lambda link: self._keys.make(link, tables))
 
     def let_go(self) -> None:
-        """Drop the finest cells of a family, and the tables of its keys; see `Answering`."""
+        """Drop the finest cells of a family, and all tables of keys; see `Answering.let_go`."""
         self._sorted.let_go()
         self._families.let_go()
         self._read_rows(self._keys.drop)
@@ -325,13 +329,16 @@ class Engine(Recording):
         work: Callable[[duckdb.DuckDBPyConnection], Result],
         given: Input | None = None,
     ) -> Result:
-        """Work on the connection; the engine's messages, which may quote a cell, are dropped."""
+        """Return the result of work on the connection; raise `code` if the engine fails.
+
+        The engine's message is dropped, because it may quote a cell.
+        """
         failure: DpReleaseError | None = None
         if not self._maker.is_here:
             raise DataError("DP-DATA-019", table=self.declared.table.name)
         with reraise_handler_errors():
             try:
-                if state is State.READ:  # relations are run no sooner than their rows are needed
+                if state is State.READ:  # relations run only when their rows are needed
                     for relation in self._inputs:
                         relation.fetch(self._connection)
                 return work(self._connection)
@@ -343,7 +350,7 @@ class Engine(Recording):
         raise failure
 
     def _prepare(self, queries: Sequence[Query] | None) -> None:
-        """Register the sources, read their types, and lock everything else out."""
+        """Register the sources, read their types, and then refuse access to everything else."""
         for statement in metadata_settings(self._inputs):
             self._ask(statement, self._inputs[0])
         refuse_little(self._connection, self._inputs)
@@ -355,6 +362,7 @@ class Engine(Recording):
         self._ask("; ".join([*self._floats.settings, *locks]), self._inputs[0])
 
     def _introduce(self, given: Input) -> None:
+        """Define the relation of an input, and read the types of its stored columns."""
         relation = given.relation
         if given.opened is not None:
             for statement in given.opened.attach:
@@ -364,7 +372,7 @@ class Engine(Recording):
         if relation != given.relation:
             self._ask(f"CREATE VIEW {given.relation} AS SELECT * FROM {relation}", given)
         if given.physical:
-            return  # its file provides them
+            return  # the metadata of its file has the types
         rows = self._ask(f"DESCRIBE {given.relation}", given)
         stored = {str(name): str(kind) for name, kind, *_ in rows}
         stored |= {name: kind for name, kind in given.coarse.items() if name in stored}
@@ -372,7 +380,7 @@ class Engine(Recording):
         given.physical = {n: stored[n] for n in stored_columns(given.declared) if n in stored}
 
     def _relation_to_read(self, given: Input, opened: OpenedSource) -> str:
-        """Return the relation to read: rows as stored, each by its own file's types."""
+        """Return the relation to read, in which each file is read by the file's own types."""
         source = given.declared.table.source
         if not opened.relation or source is None:
             return given.relation

@@ -1,4 +1,4 @@
-"""The interface of engines, and how they are opened."""
+"""The interfaces of engines and of the modules that open engines."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ Made = TypeVar("Made")
 class Answering(ABC):
     """An open engine; all engines return the same results, to the last bit.
 
-    Required methods are abstract here; the others do nothing unless overridden.
+    An engine must override the abstract methods. The other methods do nothing, or the same for all
+    engines, unless they are overridden.
     """
 
     @abstractmethod
     def compile(self, query: Query) -> object:
-        """Check a query against the sources; reads no row about people.
+        """Check a query against the sources, without reading any row about people.
 
         Raises
         ------
@@ -43,7 +44,7 @@ class Answering(ABC):
 
     @abstractmethod
     def run(self, query: Query) -> ExactTable:
-        """Return the true aggregates of every cell, zero where there is no row.
+        """Return the true aggregates of every cell, which are zero for a cell without rows.
 
         Raises
         ------
@@ -58,32 +59,33 @@ class Answering(ABC):
         Raises
         ------
         DataError
-            As `run`.
+            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
 
     def expect(self, queries: Sequence[Query]) -> None:  # noqa: B027 - no plan is needed
-        """Plan for queries, each of which will be run once; reads nothing."""
+        """Plan for queries, each of which will be run once, without reading anything."""
 
     def let_go(self) -> None:  # noqa: B027 - nothing is held
-        """Drop what the tables of a family share, once all of them have been read."""
+        """Drop the data that the tables of a family share, after all of them have been read."""
 
     def noisy_vectors(
         self, query: Query, noise: Callable[[ExactTable], Mapping[str, Integers]]
     ) -> Iterator[Mapping[str, Integers]] | None:
-        """Return noised vectors in ranges of cells; None if the caller has to add the noise.
+        """Return noised vectors in ranges of cells; None if the caller must add the noise.
 
-        An engine with rows on several machines adds noise where the cells are. All noise has been
-        drawn when it returns, once for each cell. The result must be read to its end.
+        An engine with rows on several machines adds noise on the machines that have the cells. When
+        this method returns, all noise has been drawn, once for each cell. The caller must read the
+        result to its end.
 
         Raises
         ------
         DataError
-            As `run`.
+            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
         return None
 
     def spread(self, work: Callable[[Task], Made], tasks: Iterable[Task]) -> Iterator[Made]:
-        """Yield the result of each task, in their order; see `Spread`.
+        """Yield the result of each task, in the order of the tasks; see `Spread`.
 
         Raises
         ------
@@ -98,32 +100,44 @@ class Recording(Answering):
 
     @abstractmethod
     def compile_records(self, records: Records) -> object:
-        """Check records against the source; as `Answering.compile`."""
+        """Check records against the source, without reading any row about people.
+
+        Raises
+        ------
+        DataError
+            If the source lacks something that the records need.
+        """
 
     @abstractmethod
     def records(self, records: Records) -> ExactRecords:
         """Return the true values of every record, in the order of the source.
 
-        Raises as `Answering.run`.
+        Raises
+        ------
+        DataError
+            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What one engine reads: a table, and maybe one joined to it; frames may replace either."""
+    """The sources that one engine reads: a table, and possibly a second table that is joined to it.
+
+    `frame` and `joined_frame`: frames that are read in place of the tables' declared sources.
+    """
 
     declared: Declared
     frame: object | None = None
     joined: Declared | None = None
     joined_frame: object | None = None
     servers: Servers | None = None
-    """The connections of the run, for tables on servers; a single engine makes its own."""
+    """The connections of a run to servers; if None, the engine opens its own connections."""
     queries: tuple[Query, ...] | None = None
-    """All queries that the engine will run, where they are known."""
+    """All queries that the engine will run; None if they are not known."""
 
 
 class EngineKind(ABC):
-    """A kind of engine, which a module defines as its `ENGINE`.
+    """Opens engines of one kind; a module defines an instance of a subclass as its `ENGINE`.
 
     Importing that module loads no engine, because `left_open` is called without starting one.
     """
@@ -132,27 +146,30 @@ class EngineKind(ABC):
     def open(
         self, sources: Sources, spec: ReleaseSpec | None, settings: Settings
     ) -> AbstractContextManager[Answering]:
-        """Return an engine over these sources; everything is released at the end of its block.
+        """Return a context manager that opens an engine over these sources, and closes it.
 
-        `spec` is the release that it runs, if there is one; `settings` are those of DuckDB.
+        `spec`: the release that the engine runs, if there is one. `settings`: the settings of
+        DuckDB.
 
         Raises
         ------
         DataError
-            DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared; other errors of
-            the engine.
+            DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared; or another error
+            of the engine.
         """
 
     def left_open(self, spec: ReleaseSpec) -> list[str]:
-        """Return what the engine exposes to people other than the recipients, in words."""
+        """Return texts on what the engine exposes to people other than the recipients."""
         return []
 
     def keep_alive(self, spec: ReleaseSpec) -> AbstractContextManager[None]:
-        """Keep slow-starting parts alive for all engines that the block opens for a release.
+        """Return a context manager that keeps slow-starting parts of the engine alive.
+
+        All engines that the block opens for a release use these parts.
 
         Raises
         ------
         DataError
-            As `open`, for errors of the engine.
+            If the engine can't be started.
         """
         return nullcontext()

@@ -27,9 +27,9 @@ def open_engines(
     spec: ReleaseSpec,
     settings: Settings = DEFAULT,
 ) -> Iterator[dict[str, Answering]]:
-    """Yield the engine of each query by its name; queries over the same tables share one.
+    """Yield the engine of each query by the query's name; queries over the same tables share one.
 
-    `spec` names the kind of engine, and its configuration.
+    `spec`: the release, which names the kind of engine, and its configuration.
 
     Every statement is compiled first: a missing column, or a public table with duplicate keys,
     raises before anything about people has been read.
@@ -60,7 +60,7 @@ def open_engines(
 
 
 def _sources_of(query: Query, frames: Mapping[str, object]) -> Sources:
-    """Return what a query reads: its table, and the one joined to it, or frames for them."""
+    """Return the sources of a query: its table and the table joined to it, or frames for them."""
     own, joined = query.declared, None if query.join is None else query.join.declared
     other = None if joined is None else frame_of(joined.table, frames)
     return Sources(own, frame_of(own.table, frames), joined, other)
@@ -75,13 +75,13 @@ def _read_by(queries: Sequence[Query], frames: Mapping[str, object]) -> Iterator
 
 
 def kind_of_engine(name: str) -> EngineKind:
-    """Return the kind of engine of a listed name."""
+    """Return the kind of engine that has this name in `ENGINES`."""
     kind: EngineKind = importlib.import_module(ENGINES[name]).ENGINE
     return kind
 
 
 def keep_engine_alive(spec: ReleaseSpec) -> AbstractContextManager[None]:
-    """Keep what the engines of a release share, for all that are opened in the block.
+    """Return a context manager that keeps parts alive which the engines of a release share.
 
     Raises
     ------
@@ -97,9 +97,10 @@ def open_engine(
     settings: Settings = DEFAULT,
     servers: Servers | None = None,
 ) -> AbstractContextManager[Recording]:
-    """Return the engine of this machine over one table, or over the frame that replaces it.
+    """Return a context manager that opens the engine duckdb over one table, or over a frame.
 
-    `servers`: the connections of a run, if it reads several tables.
+    `frame`: a frame that is read in place of the table's source, or None. `servers`: the
+    connections of a run that reads several tables.
     """
     from dprelease.exact.duckdb_factory import ENGINE
 
@@ -107,14 +108,14 @@ def open_engine(
 
 
 def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:
-    """Raise for frames that no table would read: rows would come from another source.
+    """Raise for frames that no table would read, because rows would then come from other sources.
 
     Raises
     ------
     DataError
         DP-DATA-016 for a name that no table has, two frames for one table, or None for a frame.
     FrameError
-        DP-DATA-020 for anything but a mapping.
+        DP-DATA-020 if `frames` is not a mapping.
     """
     known: dict[str, str] = {}
     for table in tables:

@@ -240,7 +240,7 @@ def find_input(
         batches = batches_of(frame, declared)
         return Input(declared, relation, rows={relation: batches}, collations=batches.collations)
     if frame is not None:
-        return _of_frame(declared, relation, frame)
+        return _frame_input(declared, relation, frame)
     source = declared.table.source
     refusal = spark_only_error(declared)
     if refusal is not None:
@@ -268,6 +268,6 @@ def _open(declared: Declared, source: Source, opening: Opening) -> OpenedSource:
     raise DataError("DP-DATA-001", **source_fields(declared), format=source.type.label)
 
 
-def _of_frame(declared: Declared, relation: str, frame: object) -> Input:
+def _frame_input(declared: Declared, relation: str, frame: object) -> Input:
     table = to_arrow(frame, declared)
     return Input(declared, relation, arrow=table, objects=object_columns(table))

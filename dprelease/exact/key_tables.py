@@ -1,4 +1,4 @@
-"""Tables of public values, in which statements look up positions."""
+"""Create tables of public values, in which statements look up positions."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MANY = 10_000
-"""Number of values from which on Arrow is used: as parameters each would be a Python object."""
+"""Maximum number of values that are passed as parameters, each as a Python object; more values are
+passed in Arrow."""
 
 GIVEN = "dp_keys_given"
 
 
 @dataclass
 class KeyTables:
-    """The key tables of a connection: each is created once."""
+    """The key tables of a connection, each of which is created only once."""
 
     _made: dict[str, Sequence[str] | Places] = field(default_factory=dict)
 
     def make(self, link: duckdb.DuckDBPyConnection, tables: Iterable[KeyTable]) -> None:
-        """Create the missing tables; raises as the engine."""
+        """Create the tables that do not exist yet; raises duckdb.Error if the engine fails."""
         for table in tables:
             if self._made.get(table.name) != table.values:
                 make_key_table(link, table)
                 self._made[table.name] = table.values
 
     def drop(self, link: duckdb.DuckDBPyConnection) -> None:
-        """Drop all of them; raises as the engine."""
+        """Drop all key tables; raises duckdb.Error if the engine fails."""
         while self._made:
             link.execute(f"DROP TABLE IF EXISTS {self._made.popitem()[0]}")
 
 
 def make_key_table(link: duckdb.DuckDBPyConnection, table: KeyTable) -> None:
-    """Create a table (code, value) of public values or positions; raises as the engine."""
+    """Create a table (code, value) of public values or positions; may raise duckdb.Error."""
     made = f"CREATE OR REPLACE TEMP TABLE {table.name} AS SELECT"
     if not isinstance(table.values, Places) and len(table.values) <= MANY:
         unnested = "unnest(range(len($1))) AS code, unnest($1::VARCHAR[]) AS value"
@@ -56,7 +57,7 @@ def make_key_table(link: duckdb.DuckDBPyConnection, table: KeyTable) -> None:
 
 
 def arrow_of(table: KeyTable) -> pa.Table:
-    """Return codes and values as an Arrow table."""
+    """Return the codes and values of a key table as an Arrow table."""
     import pyarrow as pa
 
     if isinstance(table.values, Places):

@@ -54,7 +54,7 @@ def _make_folder(parent: Path, prefix: str, again: Path | None) -> tuple[Path, L
     Before it is locked, it may be taken for a leftover and removed: then another one is created.
     """
     while True:
-        folder = _anew(again) or Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        folder = _create_again(again) or Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         with contextlib.suppress(FileNotFoundError):
             try:
                 lock = Lock.take(folder / LOCK)
@@ -65,7 +65,7 @@ def _make_folder(parent: Path, prefix: str, again: Path | None) -> tuple[Path, L
                 return folder, lock
 
 
-def _anew(folder: Path | None) -> Path | None:
+def _create_again(folder: Path | None) -> Path | None:
     """Return the folder, created by this process; None if its name is taken."""
     if folder is not None:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Read the numbers of one table from its query's statements, in a way that suits their number."""
+"""Read the true numbers of one table; the method depends on the number of cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dprelease.exact.results.vectors import HELD, MOST_ROWS, count_places, read_
 from dprelease.statements.compiled_statements import CompiledQuery, KeyTable, ProfileSql
 
 MOST_PLACES = 2**25
-"""Maximum pairs of a cell and a candidate that are counted in memory, not by the engine."""
+"""Maximum number of pairs of a cell and a candidate for which rows are counted in memory."""
 
 MANY_CELLS = 2**16
 """Number of cells from which on rows are summed in memory instead of being grouped by the
@@ -26,10 +26,10 @@ Result = TypeVar("Result")
 
 
 class Attempt(Protocol):
-    """Works on a connection, and drops the engine's message if it fails."""
+    """A function that does work on a connection, and drops the engine's message if it fails."""
 
     def __call__(self, work: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
-        """Return the result of the work; raises DP-DATA-006."""
+        """Return the result of the work; raise DP-DATA-006 if the engine fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class TableReader:
     def vectors(
         self, compiled: CompiledQuery, added: dict[str, int], size: int
     ) -> Mapping[str, VectorBlock]:
-        """Return all vectors; `added` is the most that one row adds to each."""
+        """Return all vectors; `added`: the most that one row can add to each vector."""
         if not compiled.columns:
             return {}
         most = {name: added[name] for name in compiled.columns}
         if size >= MANY_CELLS:
-            return self._many(compiled, most, size)
+            return self._many_cells(compiled, most, size)
         columns = self._fetch_vectors(compiled.sql)
         cells = columns["cell"]
         vectors: dict[str, VectorBlock] = {}
@@ -64,7 +64,7 @@ class TableReader:
     def _many(
         self, compiled: CompiledQuery, most: dict[str, int], size: int
     ) -> Mapping[str, VectorBlock]:
-        """Return vectors of more cells than are fetched at once."""
+        """Return all vectors of a table with too many cells to fetch them at once."""
         if compiled.rows and max(most.values()) < 2**62 // MOST_ROWS:
             sums = self.attempt(
                 lambda link: sum_rows(link, compiled.rows, most, size, self.scratch),
@@ -82,10 +82,10 @@ class TableReader:
     def profiles(self, compiled: CompiledQuery, size: int) -> dict[str, Profile | DenseProfile]:
         """Return how often each candidate occurs in each cell, by measurement."""
         asked = dict.fromkeys(compiled.profiles.values())
-        by_statement = {statement: self._profile(statement, size) for statement in asked}
+        by_statement = {statement: self._read_profile(statement, size) for statement in asked}
         return {name: by_statement[statement] for name, statement in compiled.profiles.items()}
 
-    def _profile(self, asked: ProfileSql, size: int) -> Profile | DenseProfile:
+    def _read_profile(self, asked: ProfileSql, size: int) -> Profile | DenseProfile:
         places = size * asked.candidates
         if places > MOST_PLACES:
             columns = self._fetch_vectors(asked.grouped)

@@ -1,7 +1,7 @@
-"""Exact numbers about the rows of one query, for people who may see the data.
+"""Count the rows that a query leaves out and the values that it clamps, exactly.
 
-They are rows lost and values clamped. Only `profile` imports this: such numbers have no noise, and
-nothing publishes them.
+The counts are for people who may see the data. They have no noise and are never published, so only
+`profile` imports this module.
 """
 
 from __future__ import annotations
@@ -25,12 +25,16 @@ from dprelease.schema.source_texts import UTF_8
 from dprelease.statements.lost_rows import compile_lost_rows
 
 Tally = dict[tuple[str, str], int]
-"""Exact counts, by what they count and the column, which is empty for rows."""
+"""Exact counts, by the kind of count and the column; the column is empty for counts of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tallies:
-    """The counts of a query. `lines`: of a text file's records; None if they can't be counted."""
+    """The exact counts of a query.
+
+    `stored`: counts over all stored rows. `asked`: counts over the rows that the query asks for.
+    `lines`: the number of lines with records of a text file; None if they can't be counted.
+    """
 
     stored: Tally
     asked: Tally
@@ -49,7 +53,7 @@ class TallyingEngine(Engine):
         Raises
         ------
         DataError
-            As `Answering.run`.
+            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
         self.compile(query)
         lost = compile_lost_rows(query, self.physical, self.joined_types)
@@ -62,7 +66,7 @@ class TallyingEngine(Engine):
             return list(stored), list(asked)
 
         stored, asked = self._read_rows(count_rows)
-        lines = self._read_rows(lambda _link: _lines(self._inputs[0]))
+        lines = self._read_rows(lambda _link: _lines_of_source(self._inputs[0]))
         self.refuse_change()
         return Tallies(
             dict(zip(lost.of_stored, stored, strict=True)),
@@ -81,10 +85,10 @@ def tallying(
         yield engine
 
 
-def _lines(given: Input) -> int | None:
-    """Return how many lines a text source has below its headers; None for other sources.
+def _lines_of_source(given: Input) -> int | None:
+    """Return how many lines the files of a text source have below their headers; None for others.
 
-    A line break inside quotes counts as well: the engine counts rows, this counts lines.
+    A line break inside quotes also counts: this function counts lines, and the engine counts rows.
     """
     source = given.declared.table.source
     if given.opened is None or source is None or source.encoding.startswith("utf-16"):
@@ -93,10 +97,10 @@ def _lines(given: Input) -> int | None:
     if not isinstance(reader, TextFilesReader):
         return None
     packing = replace(reader.packing(source), encoding=UTF_8)
-    return sum(_of_file(file, packing) - reader.header_lines for file in given.files)
+    return sum(_count_lines(file, packing) - reader.header_lines for file in given.files)
 
 
-def _of_file(file: Any, packing: Packing) -> int:
+def _count_lines(file: Any, packing: Packing) -> int:
     lines, ends = 0, True
     with open_raw(file) as raw:
         for chunk in packing.chunks(raw):

@@ -18,7 +18,7 @@ from types import FrameType
 from dprelease.system.forks import Maker
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Sent from the keyboard; by service or container managers; when a terminal is closed."""
+"""Signals from the keyboard, from service or container managers, and from a closed terminal."""
 
 Handler = Callable[[int, FrameType | None], object]
 
@@ -66,7 +66,7 @@ def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
     Raises
     ------
     OSError
-        If it can't be made.
+        If the folder can't be made.
     """
     folder: Path | None = None
     maker = Maker()

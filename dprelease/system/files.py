@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""A regular file may have become a pipe in the meantime; with these flags, opening never waits."""
+"""Flags with which opening never waits, even if a regular file has just become a pipe."""
 
 PIECE = 1 << 20
 
@@ -54,13 +54,13 @@ def read_file(path: Path, most: int) -> bytes:
         status = os.fstat(handle)
         refuse_others(status)
         if status.st_size > most:
-            raise _too_large(most)
+            raise _too_large_error(most)
         pieces, size = [], 0
         while piece := file.read(PIECE):
             pieces.append(piece)
             size += len(piece)
             if size > most:  # it is growing, or its file system does not know sizes
-                raise _too_large(most)
+                raise _too_large_error(most)
         if piece is None:  # it looks like a file, but reading it would wait
             raise BlockingIOError(errno.EAGAIN, "it has no end yet")
     return b"".join(pieces)
@@ -74,11 +74,11 @@ def refuse_others(status: os.stat_result) -> None:
 
 
 def refuse_side_files(file: Path, endings: Iterable[str]) -> None:
-    """Raise OSError for invalid files where an engine looks for files next to a database.
+    """Raise OSError for invalid side files of a database, such as journals.
 
-    Each must be absent, or a regular file that can be read: an engine would wait for a pipe, and
-    would create a file at the target of a dangling link. Engines look next to the name that they
-    get, or next to the file that links lead to.
+    Each side file must be absent, or a regular file that can be read: an engine would wait for a
+    pipe, and would create a file at the target of a dangling link. Engines look for side files next
+    to the path that they get, or next to the file to which links lead.
     """
     for path in dict.fromkeys((os.path.abspath(file), os.path.realpath(file))):
         for ending in endings:
@@ -87,16 +87,17 @@ def refuse_side_files(file: Path, endings: Iterable[str]) -> None:
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as problem:
-                raise _side_file(path + ending, problem.strerror or "it can't be found") from None
+                reason = problem.strerror or "it can't be found"
+                raise _side_file_error(path + ending, reason) from None
             if _is_unreadable(path + ending):
-                raise _side_file(path + ending, "you have no right to read it")
+                raise _side_file_error(path + ending, "you have no right to read it")
 
 
 def _is_unreadable(path: str) -> bool:
     """Return whether a file exists that can't be read.
 
-    It is not opened: closing it would drop SQLite's locks on it. Other processes create and remove
-    journals all the time; one that is gone when it is checked does not lack a right.
+    The file is not opened, because closing it would drop SQLite's locks on it. Other processes
+    create and remove journals all the time, so a missing file does not count as unreadable.
     """
     return all(not os.access(path, os.R_OK) and os.path.lexists(path) for _ in range(TRIES))
 
@@ -105,16 +106,16 @@ TRIES = 5
 """Checks before a file counts as unreadable."""
 
 
-def _side_file(path: str, words: str) -> NoFile:
+def _side_file_error(path: str, words: str) -> NoFile:
     return NoFile(errno.EINVAL, words, os.path.basename(path))
 
 
-def _too_large(most: int) -> TooLarge:
+def _too_large_error(most: int) -> TooLarge:
     return TooLarge(errno.EFBIG, f"it is larger than {exact_size(most)}")
 
 
 def exact_size(size: int) -> str:
-    """Return a number of bytes in words, in the largest unit in which it is a whole number."""
+    """Return a text of a number of bytes, in the largest unit in which the number is whole."""
     units = ["bytes", "KiB", "MiB", "GiB", "TiB"]
     while size and size % 1024 == 0 and len(units) > 1:
         size, units = size // 1024, units[1:]

@@ -1,4 +1,4 @@
-"""Remember which process made an object: a forked child is another process with a copy of it.
+"""Remember which process made an object, because a forked child process has a copy of the object.
 
 Process numbers do not suffice. The first process of every container has number 1, even if the first
 process of another container forked it, and numbers are reused when processes end.
@@ -11,27 +11,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class _Life:
+class _Process:
     """One process, from its start or from the fork that created it."""
 
 
-_LIVES = [_Life()]
+_CURRENT_PROCESS = [_Process()]
 """The current process."""
 
 
 class Maker:
-    """The process in which this object was made."""
+    """Remembers the process in which it was made; see `is_here`."""
 
     def __init__(self) -> None:
-        self._life, self._number = _LIVES[0], os.getpid()
+        self._process, self._number = _CURRENT_PROCESS[0], os.getpid()
 
     @property
     def is_here(self) -> bool:
-        """Return whether the current process made it.
+        """Return whether the current process made this object.
 
         The process number detects children that were forked without the interpreter's knowledge.
         """
-        return self._life is _LIVES[0] and self._number == os.getpid()
+        return self._process is _CURRENT_PROCESS[0] and self._number == os.getpid()
 
 
 @contextmanager
@@ -60,8 +60,9 @@ def can_use_ledgers() -> bool:
     return not _BROKEN
 
 
-def _born() -> None:
-    _LIVES[0] = _Life()
+def _after_fork_in_child() -> None:
+    """Note that this is a new process, and finalize none of the objects of `parent_only`."""
+    _CURRENT_PROCESS[0] = _Process()
     for held, breaks_ledgers in _HELD.values():
         if breaks_ledgers:
             _BROKEN.append(True)
@@ -80,4 +81,4 @@ def _keep_alive(thing: object) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
-os.register_at_fork(after_in_child=_born)
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -37,8 +37,8 @@ DUCKLAKE = re.compile(r"ducklake-[0-9a-f]{8}-[0-9a-f-]{27}(-delete)?\.parquet")
 
 RUNNING, STREAM = "_temporary", "_spark_metadata"
 STARTED, COMMITTED = "_started_", "_committed_"
-"""Names that jobs write: while they run; for commits of a stream; begin and end on Databricks.
-"""
+"""Names of files that jobs write: while they run (Spark); for the commits of a stream; when a job
+begins and ends (Databricks)."""
 
 AGAIN = (
     "wait until the job that writes there has ended, or run it again; if none is at work, write "
@@ -57,7 +57,7 @@ def lake_problem(files: Iterable[Path]) -> Problem | None:
     for file in files:
         if DUCKLAKE.fullmatch(file.name):
             found = "DuckLake", f"its files are named as in '{_safe_name(file)}'"
-        for folder in _new(_both(file), seen):
+        for folder in _unseen(_folders_above(file), seen):
             kind = _kind_of(folder)
             if kind is not None:
                 found = kind, f"'{_safe_name(folder)}' holds '{MARKERS[kind]}'"
@@ -75,11 +75,11 @@ def lake_reason(kind: str, where: str) -> str:
 
 
 def job_problem(files: Iterable[Path], folder: Path | None) -> Problem | None:
-    """Return why files in job folders can't be read; None if all jobs have finished.
+    """Return why files in the folders of jobs can't be read; None if all jobs have finished.
 
-    `folder`: the folder of all files, where one is declared.
+    `folder`: the declared folder of all files; None if no folder is declared.
     """
-    folders = dict.fromkeys(parent for file in files for parent in _of_job(file))
+    folders = dict.fromkeys(parent for file in files for parent in _job_folders(file))
     if any(RUNNING in one.parts for one in folders):
         return f"it is in the folder '{RUNNING}' of a job, which has not ended", AGAIN
     for one in folders if folder is None else {**folders, folder: None}:
@@ -97,13 +97,13 @@ def job_problem(files: Iterable[Path], folder: Path | None) -> Problem | None:
     return None
 
 
-def _both(file: Path) -> Iterator[Path]:
+def _folders_above(file: Path) -> Iterator[Path]:
     """Yield the folders above a file, by its path and by the path that links resolve to."""
     for path in (os.path.abspath(file), os.path.realpath(file)):
         yield from Path(path).parents
 
 
-def _new(folders: Iterable[Path], seen: set[Path]) -> Iterator[Path]:
+def _unseen(folders: Iterable[Path], seen: set[Path]) -> Iterator[Path]:
     for folder in folders:
         if folder not in seen:
             seen.add(folder)
@@ -122,7 +122,7 @@ def _kind_of(folder: Path) -> str | None:
     return None
 
 
-def _of_job(file: Path) -> Iterator[Path]:
+def _job_folders(file: Path) -> Iterator[Path]:
     """Yield the folder of a file, and those above it that a job would have partitioned by keys."""
     for path in (os.path.abspath(file), os.path.realpath(file)):
         for folder in Path(path).parents:

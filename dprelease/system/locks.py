@@ -16,7 +16,7 @@ OPEN = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 """Network file systems grant write locks only on files that are open for writing."""
 
 LOOK = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-"""Enough to test who holds a lock, and to take one on local file systems."""
+"""Flags that suffice to test a lock, and on local file systems also to take one."""
 
 _TAKEN: set[Lock] = set()
 
@@ -42,7 +42,7 @@ class Lock:
             handle = _open_or_create(path)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                still = _is(path, handle)
+                still = _is_same_file(path, handle)
             except BlockingIOError:
                 os.close(handle)
                 return None
@@ -51,7 +51,7 @@ class Lock:
                 raise
             if still:
                 return cls(path, handle)
-            # the last holder removed it meanwhile: this handle belongs to a deleted file
+            # The last holder removed the file meanwhile, so this handle belongs to a deleted file.
             os.close(handle)
 
     def let_go(self) -> None:
@@ -60,8 +60,8 @@ class Lock:
         _TAKEN.discard(self)
         if handle is None:
             return
-        with contextlib.suppress(OSError):  # a file that remains is not locked
-            if _is(self.path, handle):
+        with contextlib.suppress(OSError):  # if the file remains, it is not locked any more
+            if _is_same_file(self.path, handle):
                 self.path.unlink()
         with contextlib.suppress(OSError):
             os.close(handle)
@@ -102,7 +102,7 @@ def is_held(path: Path) -> bool:
     return False
 
 
-def _is(path: Path, handle: int) -> bool:
+def _is_same_file(path: Path, handle: int) -> bool:
     """Return whether a path still names the open file."""
     try:
         named = path.lstat()

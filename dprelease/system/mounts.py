@@ -20,10 +20,10 @@ def is_mounted(path: Path) -> bool:
         lines = MOUNTS.read_bytes().splitlines()
     except OSError:
         return os.path.ismount(real)
-    return any(_place(line) == real for line in lines)
+    return any(_mount_point(line) == real for line in lines)
 
 
-def _place(line: bytes) -> bytes:
+def _mount_point(line: bytes) -> bytes:
     words = line.split(b" ", 5)
     place = words[4] if words[4:] else b""
     if b"\\" not in place:

@@ -20,10 +20,10 @@ THREADS = 2
 
 @contextmanager
 def ahead(chunks: Iterator[Made], name: str, *, few: bool = False) -> Iterator[Iterator[Made]]:
-    """Yield chunks, computing the next one in a thread of that name meanwhile.
+    """Yield an iterator over chunks, which computes the next chunk while the current one is used.
 
-    One thread makes all chunks, in order, and it ends with the block. `few`: starting a thread is
-    not worth it; each chunk is made when it is requested.
+    One thread of this name computes all chunks, in order, and it ends with the block. `few`:
+    whether there are too few chunks for a thread; then each is computed when it is requested.
     """
     if few:
         yield chunks
@@ -43,9 +43,10 @@ def _one_ahead(chunks: Iterator[Made], worker: ThreadPoolExecutor) -> Iterator[M
 
 
 class Spread(Protocol):
-    """Applies a function to tasks: `map`, `in_threads`, or others; results in the order of tasks.
+    """A function like `map` that applies work to tasks, such as `in_threads`.
 
-    The result depends on the task alone, and a task may be run more than once.
+    Results are in the order of the tasks. Each result must depend on its task alone, because a task
+    may be run more than once.
     """
 
     def __call__(self, work: Callable[[Task], Made], tasks: Iterable[Task], /) -> Iterator[Made]:

@@ -9,8 +9,8 @@ from pathlib import Path
 NO_REPLACE, EXCHANGE = 1, 2
 """Flags of renameat2(2)."""
 
-HERE = -100
-"""Paths are relative to the working directory."""
+WORKING_DIRECTORY = -100
+"""The value for renameat2(2) by which paths are relative to the working directory."""
 
 UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM})
 """Error numbers of kernels, file systems and sandboxes that do not support these flags."""
@@ -32,10 +32,10 @@ def rename_new(folder: Path, target: Path) -> None:
 
 
 def exchange(folder: Path, target: Path, aside: Path) -> Path:
-    """Exchange two folders, and return the path of the second one afterwards.
+    """Exchange two folders, and return the path at which the second folder is afterwards.
 
-    If the system can't do it in one step, the second folder is moved to `aside`. It gets its name
-    back if the first one can't be renamed.
+    If the system can't exchange them in one step, the second folder is moved to `aside`, and the
+    first folder gets its name. If that fails, the second folder gets its name back.
 
     Raises
     ------
@@ -62,7 +62,8 @@ def _rename_with_flags(old: Path, new: Path, flags: int) -> bool:
         call = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError):
         return False
-    if call(HERE, os.fsencode(old), HERE, os.fsencode(new), ctypes.c_uint(flags)) == 0:
+    here = WORKING_DIRECTORY
+    if call(here, os.fsencode(old), here, os.fsencode(new), ctypes.c_uint(flags)) == 0:
         return True
     problem = ctypes.get_errno()
     if problem in UNKNOWN:

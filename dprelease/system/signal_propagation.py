@@ -16,29 +16,29 @@ from typing import NoReturn
 
 from dprelease.system.deferred_signals import ENDING, Handler
 
-ANSWERED = (
+HANDLED_SIGNALS = (
     *ENDING, signal.SIGQUIT, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF,
     signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip
 """Signals sent by people, service managers and time limits."""
 
 
-_NOTED: list[list[BaseException]] = []
+_RECORDED: list[list[BaseException]] = []
 """Exceptions that handlers raised, per block that records them; empty outside such blocks."""
 
 
 @contextmanager
 def reraise_handler_errors() -> Iterator[None]:
-    """Re-raise what a signal handler raised in a block, whatever the block turned it into.
+    """Re-raise the exception of a signal handler after a block, in place of the block's own error.
 
-    Also if the block ended normally. Handlers run only in the main thread, so nothing happens for a
-    block in another thread. A nested block does not install handlers again, because that takes as
-    long as many statements.
+    The exception is re-raised even if the block ended normally. Handlers run only in the main
+    thread, so nothing happens for a block in another thread. A nested block does not install
+    handlers again, because installing them takes as long as many statements.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    with _noting() as raised:
+    with _record_handler_errors() as raised:
         known = len(raised)
         try:
             yield
@@ -46,14 +46,14 @@ def reraise_handler_errors() -> Iterator[None]:
             if len(raised) == known:
                 raise
         if len(raised) > known:
-            _raise(raised[known])
+            _raise_without_context(raised[known])
 
 
 @contextmanager
-def _noting() -> Iterator[list[BaseException]]:
+def _record_handler_errors() -> Iterator[list[BaseException]]:
     """Yield a list to which the exceptions of handlers are appended from now on."""
-    if _NOTED:
-        yield _NOTED[-1]
+    if _RECORDED:
+        yield _RECORDED[-1]
         return
     before: dict[int, Handler] = {}
     raised: list[BaseException] = []
@@ -71,8 +71,8 @@ def _noting() -> Iterator[list[BaseException]]:
             raise
 
     try:
-        _NOTED.append(raised)
-        for ending in ANSWERED:
+        _RECORDED.append(raised)
+        for ending in HANDLED_SIGNALS:
             handler = signal.getsignal(ending)
             if callable(handler):
                 before[ending] = handler
@@ -80,7 +80,7 @@ def _noting() -> Iterator[list[BaseException]]:
         yield raised
     finally:
         is_over = True
-        _NOTED.clear()
+        _RECORDED.clear()
         for number, handler in before.items():
             if signal.getsignal(number) is answer:  # the block has not installed another handler
                 signal.signal(number, handler)
@@ -89,7 +89,7 @@ def _noting() -> Iterator[list[BaseException]]:
             before[number](number, None)
 
 
-def _raise(problem: BaseException) -> NoReturn:
+def _raise_without_context(problem: BaseException) -> NoReturn:
     """Raise the handler's exception without the library's error, whose text may quote a value."""
     try:
         raise problem
@@ -98,4 +98,5 @@ def _raise(problem: BaseException) -> NoReturn:
         raise
 
 
-os.register_at_fork(after_in_child=_NOTED.clear)  # the recording block may belong to another thread
+# The recording block may belong to another thread, which a child does not have.
+os.register_at_fork(after_in_child=_RECORDED.clear)

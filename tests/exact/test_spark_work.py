@@ -11,7 +11,7 @@ import pytest
 from dprelease.exact.spark import work
 from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.tasks import TaskFailure
-from dprelease.exact.spark.work import Doing, Waves, decrypt_object, encrypt_object
+from dprelease.exact.spark.work import EncryptedWork, Waves, decrypt_object, encrypt_object
 from tests.exact.pretended_spark import Frame, PretendedSpark
 
 
@@ -126,6 +126,6 @@ def test_why_work_failed_is_not_told() -> None:
     seal = Seal.fresh()
     rows = work._row(0, encrypt_object(seal, 0, "task"))
     with pytest.raises(TaskFailure) as told:
-        list(Doing(fails, seal, Seal.fresh()).run([rows]))
+        list(EncryptedWork(fails, seal, Seal.fresh()).run([rows]))
     assert "SECRET" not in str(told.value)
     assert told.value.__context__ is None

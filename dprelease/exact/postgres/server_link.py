@@ -91,7 +91,7 @@ class Link:
             self._prepare(tables[0])
             self.run(BEGIN)
             for declared in tables:
-                self._hold(declared)
+                self._lock_table(declared)
         except BaseException:
             self.close()
             raise
@@ -122,7 +122,7 @@ class Link:
             reason = "its database has an encoding that can't always be converted to UTF-8"
             raise unreadable(declared, reason, "copy the table to a database in UTF8, or to a file")
 
-    def _hold(self, declared: Declared) -> None:
+    def _lock_table(self, declared: Declared) -> None:
         schema, table = address_of(declared)
         name = f"{quoting.identifier(schema)}.{quoting.identifier(table)}"
         state: str | None = None
@@ -146,14 +146,14 @@ class Link:
         ServerError
             With the server's error code alone.
         """
-        self._done(sql, lambda _: None)
+        self._result(sql, lambda _: None)
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
         """Return the rows of a statement about the catalogue; raises as `run`."""
-        found: list[tuple[Any, ...]] = self._done(sql, lambda cursor: cursor.fetchall())
+        found: list[tuple[Any, ...]] = self._result(sql, lambda cursor: cursor.fetchall())
         return found
 
-    def _done(self, sql: str, get: Any) -> Any:
+    def _result(self, sql: str, get: Any) -> Any:
         state: str | None = None
         with reraise_handler_errors():
             try:

@@ -12,7 +12,7 @@ from dprelease.exact.postgres.server_types import (
     ColumnQuery,
     StoredColumn,
     column_request,
-    selection,
+    select_sql,
 )
 from dprelease.exact.reading.arrow import readable
 from dprelease.exact.reading.cell_rows import wanted_columns
@@ -135,7 +135,7 @@ def server_rows(declared: Declared, servers: Servers) -> ServerRows:
         raise DataError("DP-DATA-014", table=declared.table.name)
     columns = [column_request(name, stored[name], declared.table.columns[name]) for name in wanted]
     fields = [(name, column.arrow) for name, column in zip(wanted, columns, strict=True)]
-    sql = selection(columns, *address_of(declared))
+    sql = select_sql(columns, *address_of(declared))
     schema = pa.schema(fields or [("dp_row", pa.null())])
     collations = {name: stored[name].comparison for name in wanted if stored[name].comparison}
     return ServerRows(schema, link, sql, columns, collations)

@@ -74,52 +74,52 @@ def _as_it_is(column: str) -> str:
     return column
 
 
-def _bigint(column: str) -> str:
+def _bigint_sql(column: str) -> str:
     return f"{column}::pg_catalog.int8"
 
 
-def _number(column: str) -> str:
+def _number_sql(column: str) -> str:
     """Return a number's text without trailing zeros; NaN counts as missing, as in a float."""
     text = f"pg_catalog.trim_scale({column}::pg_catalog.numeric)::pg_catalog.text"
     return f"CASE WHEN {column}::pg_catalog.numeric <> 'NaN' THEN {text} END"
 
 
-def _text(column: str) -> str:
+def _text_sql(column: str) -> str:
     """Return a text without trailing blanks of char(n), no part of it by the SQL standard."""
     text = f"{column}::pg_catalog.text"
     return f"CASE WHEN pg_catalog.octet_length({text}) <= {LONGEST} THEN {text} END"
 
 
-def _day(column: str) -> str:
-    return _within(f"{column}::pg_catalog.date", "date", FIRST, LAST)
+def _date_sql(column: str) -> str:
+    return _within_sql(f"{column}::pg_catalog.date", "date", FIRST, LAST)
 
 
-def _instant(column: str) -> str:
+def _timestamp_sql(column: str) -> str:
     first, last = f"{FIRST} 00:00:00", f"{LAST} 23:59:59.999999"
-    return _within(f"{column}::pg_catalog.timestamp", "timestamp", first, last)
+    return _within_sql(f"{column}::pg_catalog.timestamp", "timestamp", first, last)
 
 
 def _timestamptz_sql(column: str) -> str:
     first, last = f"{FIRST} 00:00:00+00", f"{LAST} 23:59:59.999999+00"
-    return _within(f"{column}::pg_catalog.timestamptz", "timestamptz", first, last)
+    return _within_sql(f"{column}::pg_catalog.timestamptz", "timestamptz", first, last)
 
 
-def _within(value: str, kind: str, first: str, last: str) -> str:
+def _within_sql(value: str, kind: str, first: str, last: str) -> str:
     ends = f"pg_catalog.{kind} '{first}' AND pg_catalog.{kind} '{last}'"
     return f"CASE WHEN {value} BETWEEN {ends} THEN {value} END"
 
 
-TEXT: Way = (_text, "large_string")
+TEXT: Way = (_text_sql, "large_string")
 
-WAYS: dict[str, Way] = {
+SQL_BY_TYPE: dict[str, Way] = {
     "bool": (lambda column: f"{column}::pg_catalog.bool", "bool"),
-    **dict.fromkeys(("int2", "int4", "int8"), (_bigint, "int64")),
+    **dict.fromkeys(("int2", "int4", "int8"), (_bigint_sql, "int64")),
     "float4": (lambda column: f"{column}::pg_catalog.float4", "float"),
     "float8": (lambda column: f"{column}::pg_catalog.float8", "double"),
-    "numeric": (_number, "large_string"),
+    "numeric": (_number_sql, "large_string"),
     **dict.fromkeys(("text", "varchar", "bpchar", "char", "name", "uuid"), TEXT),
-    "date": (_day, "date32"),
-    "timestamp": (_instant, "timestamp[us]"),
+    "date": (_date_sql, "date32"),
+    "timestamp": (_timestamp_sql, "timestamp[us]"),
     "timestamptz": (_timestamptz_sql, "timestamp[us, tz=UTC]"),
 }
 """By the catalogue's name of a type."""
@@ -137,7 +137,7 @@ def column_request(name: str, stored: StoredColumn, column: Column) -> ColumnQue
     """
     import pyarrow as pa
 
-    way = _way(stored)
+    way = _sql_of_type(stored)
     if way is None:
         kind = getattr(column, "type", "cut")
         raise DataError(
@@ -148,21 +148,21 @@ def column_request(name: str, stored: StoredColumn, column: Column) -> ColumnQue
             "NULL::pg_catalog.text", pa.decimal128(38, 0)
         )  # refused where it is used
     write, arrow = way
-    return ColumnQuery(write(f"t.{quoting.identifier(name)}"), _arrow(arrow))
+    return ColumnQuery(write(f"t.{quoting.identifier(name)}"), _arrow_type(arrow))
 
 
 def is_read(stored: StoredColumn) -> bool:
     """Return whether values of a column's type are read."""
-    return _way(stored) is not None
+    return _sql_of_type(stored) is not None
 
 
-def _way(stored: StoredColumn) -> Way | None:
+def _sql_of_type(stored: StoredColumn) -> Way | None:
     if stored.kind == ENUM or (stored.type, stored.origin) == (CITEXT, CITEXT):
         return TEXT
-    return WAYS.get(stored.type) if stored.origin == "pg_catalog" else None
+    return SQL_BY_TYPE.get(stored.type) if stored.origin == "pg_catalog" else None
 
 
-def _arrow(name: str) -> pa.DataType:
+def _arrow_type(name: str) -> pa.DataType:
     import pyarrow as pa
 
     if name.startswith("timestamp"):
@@ -177,7 +177,7 @@ def _arrow(name: str) -> pa.DataType:
     }[name]
 
 
-def selection(columns: Sequence[ColumnQuery], schema: str, table: str) -> str:
+def select_sql(columns: Sequence[ColumnQuery], schema: str, table: str) -> str:
     """Return the statement that reads columns of a table; without columns it returns all rows."""
     values = ", ".join(f"{one.sql} AS c{i}" for i, one in enumerate(columns)) or "1 AS c0"
     return f"SELECT {values} FROM {quoting.identifier(schema)}.{quoting.identifier(table)} AS t"

@@ -51,7 +51,7 @@ def _changes() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]
         (types.is_null, lambda column: pa.nulls(len(column), pa.string())),
         (types.is_run_end_encoded, lambda column: readable(pc.run_end_decode(column))),
         (types.is_float16, _widen_halves),
-        (is_odd_decimal, _written_out),
+        (is_odd_decimal, _decimals_as_texts),
         (types.is_date64, lambda column: column.cast(pa.int64()).cast(pa.timestamp("ms"))),
         (_is_coarse_instant, _in_microseconds),
         (_is_text, lambda column: _copy_views(_unicode(column))),
@@ -99,7 +99,7 @@ def _decimals_of_halves() -> NDArray[np.float32]:
     return np.array([float(str(half)) for half in halves], dtype=np.float32)
 
 
-def _written_out(decimals: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _decimals_as_texts(decimals: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return decimals as texts, like decimals among objects: a cast to floats rounds them anyway.
 
     The number of digits of a type is often taken from the largest value, so one row would decide

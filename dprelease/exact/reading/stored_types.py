@@ -44,7 +44,7 @@ HALF_FLOAT = "FLOAT16"
 BYTES = frozenset({"FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY"})
 """Parquet types in which these are written, unlike floats of 32 or 64 bits."""
 
-TOLD = SMALL_INTEGERS | FLOATS | {"VARCHAR", "BOOLEAN", "DATE", "DECIMAL"}
+EXACT_TYPES = SMALL_INTEGERS | FLOATS | {"VARCHAR", "BOOLEAN", "DATE", "DECIMAL"}
 
 SCHEMA = "SELECT name, num_children, type, duckdb_type, logical_type FROM parquet_schema({})"
 """A Parquet file's metadata of its columns; no row is read."""
@@ -93,7 +93,7 @@ def by_types(files: Mapping[Path, Types], declared: Declared) -> list[tuple[list
 
 def are_exact_types(kinds: Iterable[str]) -> bool:
     """Return whether the engine reads columns in exactly the types of a Parquet file's schema."""
-    return all(base_type(kind) in TOLD for kind in kinds)
+    return all(base_type(kind) in EXACT_TYPES for kind in kinds)
 
 
 def _kind(physical: str) -> str:
@@ -101,7 +101,7 @@ def _kind(physical: str) -> str:
     return "BIGINT" if physical in SMALL_INTEGERS else physical
 
 
-def union(parts: Sequence[tuple[str, Types, str]], declared: Declared) -> str:
+def union_sql(parts: Sequence[tuple[str, Types, str]], declared: Declared) -> str:
     """Return a relation of all rows of relations, in order, that are stored differently.
 
     Each part is a relation, its types, and its first file's name in messages. A column is in all of

@@ -1,4 +1,4 @@
-"""Partitions that occur in the data, before any of them is selected."""
+"""Hold the partitions that occur in the data, before any of them is selected."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from dprelease.exact.results.true_table import Integers
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Partitions:
-    """Texts of partitions, in ascending order, and the number of privacy units of each.
+    """The names of partitions, in ascending order, and the number of privacy units in each.
 
-    Even the number of partitions is confidential: it can't be printed, copied or pickled.
+    Even the number of partitions is confidential, so the object can't be printed, copied or
+    pickled.
     """
 
     names: list[str]
@@ -23,9 +24,10 @@ class Partitions:
 
     @classmethod
     def of(cls, names: Sequence[str], units: Integers) -> Self:
-        """Return partitions from any order, sorted, so that the order of rows can't matter.
+        """Return partitions, given in any order, sorted by name.
 
-        Otherwise the assignment of noise would depend on the rows, and on the engine's threads.
+        Without sorting, the assignment of noise would depend on the order of the rows, and on the
+        engine's threads.
         """
         order = sorted(range(len(names)), key=names.__getitem__)
         return cls([names[i] for i in order], units[np.array(order, dtype=np.int64)])

@@ -1,8 +1,8 @@
-"""Occupied cells and their sums, ascending, on disk: for few of very many cells.
+"""Store occupied cells and their sums on disk, in ascending order: for many, mostly empty cells.
 
-Rows arrive in any order, a batch at a time. Each batch is sorted and summed by itself, and written
-as a run. Then the runs are summed, range after range of cells. The size of a range depends neither
-on the number of cells nor on the rows, so memory does not, either.
+Rows arrive in any order, one batch at a time. Each batch is sorted and summed separately, and
+written as a run. Then the runs are summed, one range of cells after the other. The size of a range
+depends neither on the number of cells nor on the rows, so memory does not depend on them either.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from dprelease.exact.results.true_table import Integers
 from dprelease.exact.results.vectors import MOST_ROWS
 
 GRAIN = 1 << 14
-"""Cells between two known positions in the files: as many as are noised at a time."""
+"""Number of cells between two known positions in the files: as many as are noised at a time."""
 
 RANGE = 1 << 22
-"""Sums that are in memory while runs are summed: 32 MB."""
+"""Number of sums in memory while runs are summed: 32 MB."""
 
 AT_ONCE = 1 << 20
-"""Cells that are read at a time: as many as rows arrive in a batch."""
+"""Number of cells that are read at a time: the number of rows of a batch."""
 
 Rows = tuple[Integers, Sequence[Integers | None]]
-"""Cells, and what is added to each vector there; None for ones."""
+"""The cell of each row, and for each vector what the row adds to it; None if each row adds 1."""
 
 
 class SortedCells:
-    """Cells in ascending order, each once, and a sum of each vector: files on disk."""
+    """Occupied cells in ascending order, each once, with its sum for each vector, in files."""
 
     def __init__(self, folder: Path, size: int, number: int) -> None:
         self.size, self.number = size, number
@@ -43,7 +43,13 @@ class SortedCells:
         self._length = 0
 
     def append(self, cells: Integers, sums: Sequence[Integers]) -> None:
-        """Write cells that all come after the earlier ones; raises OSError if the disk is full."""
+        """Write cells that all come after the cells written before.
+
+        Raises
+        ------
+        OSError
+            If the disk is full.
+        """
         self._cells.append(cells)
         for stored, values in zip(self._sums, sums, strict=True):
             stored.append(values)
@@ -56,13 +62,13 @@ class SortedCells:
         return self
 
     def pieces(self) -> Iterator[Rows]:
-        """Yield all of it, some cells at a time."""
+        """Yield all cells and their sums, `AT_ONCE` cells at a time."""
         for first in range(0, self._length, AT_ONCE):
             some = slice(first, first + AT_ONCE)
             yield self._cells[some], [stored[some] for stored in self._sums]
 
     def between(self, first: int, last: int, vector: int) -> Integers:
-        """Return the sums of one vector in a range of cells, 0 where there is none."""
+        """Return the sums of one vector in a range of cells; 0 for cells without rows."""
         found = np.zeros(max(last - first, 0), np.int64)
         grains = slice(first // GRAIN, math.ceil(last / GRAIN) + 1)
         for low, high in _ranges(self._before[grains]):
@@ -82,7 +88,7 @@ class SortedCells:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SortedVector:
-    """One of the vectors; `vector[cells]` returns a range of it, 0 where there is no row."""
+    """One vector of `SortedCells`; `vector[cells]` returns a range, 0 for cells without rows."""
 
     _cells: SortedCells
     _number: int
@@ -101,22 +107,22 @@ class TooManyRows(Exception):
 
 
 def sorted_cells(rows: Iterable[Rows], size: int, number: int, folder: Path) -> SortedCells:
-    """Return the sums of rows.
+    """Return the sums of rows by cell.
 
     Parameters
     ----------
     rows
-        In batches, in any order; cells from `size` on don't count. No row adds more than
-        `vectors.MOST_ROWS` allows.
+        Batches of rows in any order. Rows with a cell from `size` on do not count. No row may add
+        so much that the sums of `vectors.MOST_ROWS` rows exceed 64 bits.
     size, number
-        The number of cells, and of vectors.
+        The number of cells, and the number of vectors.
     folder
         The scratch folder.
 
     Raises
     ------
     TooManyRows
-        If there are more rows than that.
+        If there are more than `vectors.MOST_ROWS` rows.
     OSError
         If the disk is full.
     """
@@ -129,12 +135,16 @@ def sorted_cells(rows: Iterable[Rows], size: int, number: int, folder: Path) -> 
         if seen > MOST_ROWS:
             raise TooManyRows
         runs.add(cells, added)
-    return runs.added_up(SortedCells(folder, size, number))
+    return runs.add_up(SortedCells(folder, size, number))
 
 
 @dataclass
 class _Runs:
-    """Batches of rows, each sorted and summed, and where each begins in every range of cells."""
+    """Runs: batches of rows, each sorted and summed.
+
+    `edges`: the ends of the ranges of cells. `_starts`: for each run, the position in the files at
+    which each range begins.
+    """
 
     folder: Path
     number: int
@@ -147,7 +157,7 @@ class _Runs:
         self._sums = [StoredVector(self.folder, f"run-sums-{i}") for i in range(self.number)]
 
     def add(self, cells: Integers, added: Sequence[Integers | None]) -> None:
-        """Write a run."""
+        """Write a batch of rows as a run."""
         cells, sums = _sum_by_cell(cells, added)
         bounds = np.searchsorted(cells, self.edges)
         self._starts.append(self._length + bounds)
@@ -157,8 +167,8 @@ class _Runs:
             stored.append(values[inside])
         self._length += int(bounds[-1])
 
-    def added_up(self, found: SortedCells) -> SortedCells:
-        """Fill in all cells, range after range."""
+    def add_up(self, found: SortedCells) -> SortedCells:
+        """Sum the runs, one range of cells after the other, and append the sums to `found`."""
         starts = np.array(self._starts, np.int64).reshape(-1, len(self.edges))
         for i, (low, high) in enumerate(pairwise(self.edges.tolist())):
             runs = np.flatnonzero(starts[:, i] < starts[:, i + 1])
@@ -169,7 +179,7 @@ class _Runs:
                 sums = np.zeros((self.number, high - low), np.int64)
                 there = np.zeros(high - low, np.bool_)
                 for part in parts:
-                    at = self._cells[part] - low  # each once in a run
+                    at = self._cells[part] - low  # each cell occurs once in a run
                     there[at] = True
                     for total, stored in zip(sums, self._sums, strict=True):
                         total[at] += stored[part]
@@ -181,7 +191,7 @@ class _Runs:
 def _sum_by_cell(
     cells: Integers, added: Sequence[Integers | None]
 ) -> tuple[Integers, list[Integers]]:
-    """Return the cells of some rows in ascending order, each once, and the sums there."""
+    """Return the cells of rows, in ascending order and each once, and the sums of each cell."""
     rising = len(cells) < 2 or bool((cells[1:] >= cells[:-1]).all())
     order: Integers | slice = slice(None)
     if not rising and any(values is not None for values in added):
@@ -205,7 +215,7 @@ def _segment_sums(values: Integers, starts: Integers) -> Integers:
 
 
 def _ranges(before: Integers) -> Iterator[tuple[int, int]]:
-    """Yield ranges of entries, of about AT_ONCE or one grain each."""
+    """Yield ranges of positions in the files, each of about `AT_ONCE` cells, or of one grain."""
     at, last = 0, len(before) - 1
     while at < last:
         limit = int(before[at]) + AT_ONCE

@@ -1,4 +1,4 @@
-"""A vector in a file of the scratch folder: written in order, read by ranges of cells."""
+"""Store a vector in a file of the scratch folder: it is written in order, and read by ranges."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ WIDTH = 8
 
 
 class StoredVector:
-    """True integers on disk; `vector[cells]` reads some of them.
+    """A vector of true integers on disk; `vector[cells]` reads a range of its cells.
 
-    The file is unlinked once it is open, so that nothing of it remains, even after a kill. Reads
-    use the system's cache and not memory of the process.
+    The file is unlinked as soon as it is open, so nothing of it remains, even if the process is
+    killed. Reads use the system's cache, and not the memory of the process.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -28,7 +28,7 @@ class StoredVector:
         self._length = 0
 
     def append(self, values: Integers) -> None:
-        """Write the cells that follow; raises OSError if the disk is full."""
+        """Write the next cells; raises OSError if the disk is full."""
         self._file.write(values.data)
         self._file.flush()
         self._length += len(values)

@@ -1,4 +1,4 @@
-"""True aggregates; only their shape can be printed, never a value."""
+"""Hold true aggregates; only their shape can be printed, never a value."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Profile:
-    """How often each value occurs in each cell: pairs sorted by cell, then by value.
+    """How often each value occurs in each cell: pairs of cell and value, sorted in that order.
 
-    `starts` (cells + 1,): the pairs of cell c are `starts[c]` to `starts[c + 1]`. It can't be
-    printed, copied or pickled.
+    `starts` (cells + 1,): the pairs of cell c are `starts[c]` to `starts[c + 1]`. `values` and
+    `counts`: the value of each pair, and the number of its rows. A profile can't be printed, copied
+    or pickled.
     """
 
     starts: Integers
@@ -57,9 +58,10 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class DenseProfile:
-    """Numbers of rows of each cell up to and including a candidate: (cells, candidates), ascending.
+    """Cumulative numbers of rows: for each cell and candidate, the rows up to that candidate.
 
-    32 bits wide if that holds the number of all rows. It can't be printed, copied or pickled.
+    The array has the shape (cells, candidates). It is 32 bits wide if that holds the number of all
+    rows. A profile can't be printed, copied or pickled.
     """
 
     upto: NDArray[np.int32 | np.int64]
@@ -71,7 +73,7 @@ class DenseProfile:
         return cls(np.cumsum(counts, axis=1, dtype=counts.dtype, out=out))
 
     def pairs(self) -> Profile:
-        """Return the pairs that occur."""
+        """Return the profile as pairs of a cell and a candidate, those that occur in a row."""
         size, candidates = self.upto.shape
         counts = np.diff(self.upto, axis=1, prepend=0).ravel()
         held = np.flatnonzero(counts)
@@ -83,7 +85,7 @@ class DenseProfile:
 
 
 class VectorBlock(Protocol):
-    """Integers of a vector, 32 or 64 bits wide, from which a range of cells can be read."""
+    """A vector of integers, 32 or 64 bits wide, from which ranges of cells can be read."""
 
     def __getitem__(self, cells: slice, /) -> NDArray[np.int32 | np.int64]:
         """Return the integers of a range of cells."""
@@ -91,9 +93,10 @@ class VectorBlock(Protocol):
 
 
 class ExactTable:
-    """One vector of true integers for each measurement, over every cell in key order.
+    """The true aggregates of a table: for each measurement one vector of integers, by cell.
 
-    It can't be printed, iterated, copied or pickled; only `noise` reads it.
+    Cells are in the order of the keys. The values can't be printed, iterated, copied or pickled;
+    only `noise` reads them.
     """
 
     __slots__ = ("_profiles", "_vectors", "name", "size")
@@ -122,7 +125,7 @@ class ExactTable:
 
     @property
     def is_in_memory(self) -> bool:
-        """Return whether all of it is in memory, so that nothing more is read for it."""
+        """Return whether all vectors are in memory, so that the engine need not read more."""
         return all(isinstance(vector, np.ndarray) for vector in self._vectors.values())
 
     def __repr__(self) -> str:

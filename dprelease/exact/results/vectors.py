@@ -1,4 +1,4 @@
-"""Fill true vectors batch by batch: 4 bytes per cell while rows allow it, on disk if many."""
+"""Fill true vectors from batches of rows, in memory, or on disk if there are many cells."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from dprelease.query.measurement import Measurement
 from dprelease.statements.compiled_statements import ProfileSql
 
 BATCH = 2**15
-"""Rows from the engine at a time: numbers computed from them stay in a cache, and the memory of one
-batch is reused for the next, while larger blocks would be returned to the system and allocated
-again."""
+"""Rows from the engine at a time. Numbers that are computed from so few rows stay in a cache, and
+the memory of one batch is reused for the next batch; larger blocks of memory would be returned to
+the system and allocated again."""
 
 LARGE = 2**20
-"""Rows of a batch where each batch has a cost of its own."""
+"""Rows of a batch if each batch causes additional work, whatever its size."""
 
 NUMBERS = 2**22
-"""Numbers that arrive at a time, 32 MB at most: with more columns, fewer rows."""
+"""Maximum numbers of a batch, 32 MB: a batch with more columns has fewer rows."""
 
 MOST_ROWS = 2**32
 
 HELD = 2**30
-"""Bytes of one query's vectors that are in memory at a time; larger ones go to files of the scratch
-folder, one range of cells after the other."""
+"""Maximum bytes of one query's vectors in memory; larger vectors are written to files of the
+scratch folder, one range of cells after the other."""
 
 NARROW = 2**31
-"""The range of 32 bits; a vector starts that narrow, and is widened before rows could exceed it."""
+"""The range of 32 bits. Vectors start with 32 bits, and are widened before sums could exceed it."""
 
 Vector = NDArray[np.int32 | np.int64] | StoredVector
 
@@ -52,9 +52,9 @@ def sum_rows(
 ) -> dict[str, Vector] | None:
     """Return vectors summed row by row, for more cells than the engine groups well.
 
-    `sql`: rows of a cell and the row's contribution to each vector, at most `most` in size. 64 bits
-    can't overflow below `MOST_ROWS` rows of 2^30 each; None if there are more rows. The width of a
-    vector depends on the number of rows, never on a value.
+    `sql`: a SELECT of each row's cell, and of its contribution to each vector, whose absolute value
+    is at most `most`. The result is None if there are more than `MOST_ROWS` rows, because sums
+    might not fit 64 bits. The width of a vector depends on the number of rows, never on a value.
     """
     filling = _Filling(link, sql, size, scratch, adds=True)
     try:
@@ -67,7 +67,7 @@ def sum_rows(
 def read_vectors(
     link: duckdb.DuckDBPyConnection, sql: str, names: Sequence[str], size: int, scratch: Path
 ) -> dict[str, Vector]:
-    """Return vectors for which the engine returns complete cells, one row each."""
+    """Return vectors from a SELECT with one row for each cell, which has the cell's numbers."""
     vectors = _Filling(link, sql, size, scratch, adds=False).wide(len(names))
     return dict(zip(names, vectors, strict=True))
 
@@ -75,9 +75,10 @@ def read_vectors(
 def count_places(
     link: duckdb.DuckDBPyConnection, asked: ProfileSql, size: int
 ) -> NDArray[np.int32 | np.int64]:
-    """Return how often each index occurs; rows arrive in batches, so memory does not grow.
+    """Return the number of rows for each pair of a cell and a candidate.
 
-    Counts are 32 bits wide while that holds the number of all rows, whatever their indexes are.
+    Rows arrive in batches, so memory does not depend on their number. Counts are 32 bits wide as
+    long as that holds the number of all rows.
     """
     places = size * asked.candidates
     counts: NDArray[Any] = np.zeros(places + 1, dtype=np.int32)
@@ -93,21 +94,25 @@ def count_places(
 def batches(
     link: duckdb.DuckDBPyConnection, sql: str, wide: int = 2, most: int = BATCH
 ) -> Generator[Any, None, None]:
-    """Yield the rows of a SELECT of so many columns as Arrow record batches, as they are made.
+    """Yield the rows of a SELECT as Arrow record batches, as the engine produces them.
 
-    `most`: maximum rows of a batch; wide rows come in smaller ones. An engine that fails after its
-    first batch raises OSError or ValueError, with its own message.
+    `wide`: the number of columns. `most`: the maximum rows of a batch; with many columns, batches
+    have fewer rows. If the engine fails after its first batch, OSError or ValueError is raised,
+    with the engine's message.
     """
     yield from link.sql(sql).to_arrow_reader(min(most, NUMBERS // wide))
 
 
 class _TooManyRows(Exception):
-    """There are more rows than those whose sums certainly fit 64 bits."""
+    """There are so many rows that their sums might not fit 64 bits."""
 
 
 @dataclass(frozen=True)
 class _Filling:
-    """Rows of a cell and one number for each vector, which they fill: added, or set."""
+    """Vectors that are filled from rows, which have a cell and one number for each vector.
+
+    `adds`: whether the numbers of a cell's rows are added; otherwise each cell has only one row.
+    """
 
     link: duckdb.DuckDBPyConnection
     sql: str
@@ -116,16 +121,19 @@ class _Filling:
     adds: bool
 
     def narrow(self, bounds: list[int]) -> list[Vector] | None:
-        """Return vectors in memory that start with 32 bits per cell; None if they don't fit."""
+        """Return vectors in memory, with 32 bits per cell if these suffice; None if they don't fit.
+
+        `bounds`: for each vector, the largest absolute value that one row adds.
+        """
         kinds = [np.dtype(np.int32 if bound < NARROW else np.int64) for bound in bounds]
         if self.size * sum(kind.itemsize for kind in kinds) > HELD:
             return None
-        # One more cell, for rows that don't count.
+        # Vectors have one additional cell, for rows that do not count.
         vectors: list[NDArray[Any]] = [np.zeros(self.size + 1, dtype=kind) for kind in kinds]
         for seen, cells, added in self._rows(len(bounds)):
             for i, values in enumerate(added):
                 if vectors[i].dtype == np.int32 and seen * bounds[i] >= NARROW:
-                    # Both are in memory for a moment.
+                    # For a moment, the narrow and the wide vector are both in memory.
                     if sum(v.nbytes for v in vectors) + self.size * WIDTH > HELD:
                         return None
                     vectors[i] = vectors[i].astype(np.int64)
@@ -133,10 +141,10 @@ class _Filling:
         return [vector[: self.size] for vector in vectors]
 
     def wide(self, number: int) -> list[Vector]:
-        """Return vectors of 64 bits per cell: in memory, or range by range to the scratch folder.
+        """Return vectors of 64 bits per cell, in memory, or in files of the scratch folder.
 
-        Each range takes a pass over the rows. The values alone decide which rows count, so every
-        pass sees the same ones.
+        Each range of cells in a file takes a pass over all rows. Only the values of a row decide
+        whether it counts, so every pass counts the same rows.
         """
         parts = max(1, math.ceil(number * self.size * WIDTH / HELD))
         if parts == 1:
@@ -162,7 +170,7 @@ class _Filling:
         return [vector[: last - first] for vector in vectors]
 
     def _rows(self, number: int) -> Iterator[tuple[int, Integers, list[Integers]]]:
-        """Yield the number of rows so far, and the cells and numbers of the latest ones."""
+        """Yield, for each batch, the number of rows so far, and the batch's cells and numbers."""
         seen = 0
         for batch in batches(self.link, self.sql):
             seen += len(batch)

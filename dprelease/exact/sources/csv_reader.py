@@ -58,7 +58,7 @@ class CsvReader(TextFilesReader):
         header = _common_header(declared, source, files)
         plain_numbers = plain_number_columns(declared, source, header, has_plain_numbers=False)
         more = free_name("dp_more", {name.casefold() for name in header})
-        options, rows = _csv(source, header, more), _rows(declared, source, header, more)
+        options, rows = _csv_options(source, header, more), _rows(declared, source, header, more)
         return EngineCall(self.packing(source), "read_csv", options, plain_numbers, rows)
 
     def memory(self, sizes: Sequence[int], threads: int) -> int:
@@ -89,7 +89,7 @@ class CsvReader(TextFilesReader):
                 column_types=_codes(form),
             ),
         )
-        return _without(held, source.nulls)
+        return _without_null_texts(held, source.nulls)
 
 
 def _codes(form: DetectedFormat) -> dict[str, pa.DataType]:
@@ -99,7 +99,7 @@ def _codes(form: DetectedFormat) -> dict[str, pa.DataType]:
     return {name: pa.string() for name, kind in form.columns.items() if kind.is_code}
 
 
-def _without(held: pa.Table, nulls: Sequence[str]) -> pa.Table:
+def _without_null_texts(held: pa.Table, nulls: Sequence[str]) -> pa.Table:
     """Return a table in which texts that stand for missing values are missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -141,7 +141,7 @@ def _rows(declared: Declared, source: Source, header: Sequence[str], more: str) 
     return f"* EXCLUDE ({behind}){replaced}", f"{last} IS NOT NULL AND {behind} IS NULL"
 
 
-def _csv(source: Source, header: Sequence[str], more: str) -> str:
+def _csv_options(source: Source, header: Sequence[str], more: str) -> str:
     """Return the options of the engine's CSV function; see `_rows` for the column `more`."""
     options = [
         f"columns = {struct_of_texts([*header, more])}",

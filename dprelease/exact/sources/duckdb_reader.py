@@ -1,4 +1,4 @@
-"""Tables of DuckDB files: read by the engine, and their columns for a first schema."""
+"""Read tables of DuckDB files by the engine, and describe their columns for a first schema."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TABLES = (
     "SELECT if(schema_name = 'main', table_name, schema_name || '.' || table_name) "
     f"FROM duckdb_tables() WHERE database_name = '{ATTACHED}' ORDER BY table_oid"
 )
-"""Names of stored tables as in `source`, without views."""
+"""A statement that returns the names of stored tables, as `source` writes them; without views."""
 
 
 class DuckDBReader(SourceReader):
@@ -107,7 +107,7 @@ class DuckDBReader(SourceReader):
 
 
 def _propose_type(kind: str) -> str:
-    """Return the proposed type for one of the engine's types, or why there is none."""
+    """Return the proposed type for a type of the engine, or the reason why there is none."""
     # The text after the first bracket may hold names and values, such as those of an ENUM.
     base = "list" if kind.endswith("]") else kind.partition("(")[0].strip()
     return PROPOSED.get(base) or f"{base.lower()} columns can't be used"
@@ -116,7 +116,7 @@ def _propose_type(kind: str) -> str:
 def _refuse_computed(declared: Declared, database: str, ask: Ask) -> None:
     """Raise DP-DATA-014 unless the table of a DuckDB file stores the values that it returns.
 
-    A view may compute one row from others, or return other rows each time it is read.
+    A view may compute a row from other rows, or return different rows each time it is read.
     """
     name = "" if declared.table.source is None else declared.table.source.table or ""
     *schema, table = name.split(".")
@@ -136,6 +136,7 @@ def _refuse_computed(declared: Declared, database: str, ask: Ask) -> None:
 
 
 def _binds(relation: str, ask: Ask, expression: str) -> bool:
+    """Return whether the engine can evaluate an expression over a relation; reads no row."""
     try:
         ask(f"SELECT {expression} FROM {relation} LIMIT 0")
     except DataError as problem:

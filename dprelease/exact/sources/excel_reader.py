@@ -1,8 +1,9 @@
-"""Sheets of Excel workbooks (.xlsx), cell by cell, by openpyxl (the extra `excel`).
+"""Read sheets of Excel workbooks (.xlsx), cell by cell, with openpyxl (the extra `excel`).
 
-A cell is its stored value: a text, a number, a boolean, or a date or timestamp if its number format
-says so. A formula is missing, including its last result, which may have been computed from other
-rows. Macros, links, names and pictures are not opened.
+A cell's value is the stored value: a text, a number, a boolean, or a date or timestamp if its
+number format says so. A cell with a formula counts as missing, even if the workbook stores its last
+result, which may have been computed from other rows. Macros, links, names and pictures are not
+opened.
 """
 
 from __future__ import annotations
@@ -39,22 +40,22 @@ NO_LEAP_DAY = 60
 NO_TEXT = frozenset({""})
 
 Cells = dict[int, object]
-"""The cells of a row that have a value, by column number."""
+"""Those cells of a row that have a value, by the number of their column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A sheet of a workbook, and the data that its cells refer to."""
+    """A sheet of a workbook, and the data of the workbook to which its cells refer."""
 
     file: Path
     part: str
     texts: Sequence[str]
     epoch: datetime.datetime
     days: frozenset[int]
-    """Styles by which a number is a date or a timestamp."""
+    """The styles of cells whose number is a date or a timestamp."""
 
     def rows(self) -> Iterator[tuple[int, Cells]]:
-        """Yield the rows that have a value, by their number.
+        """Yield the rows that have a value, each after its row number.
 
         Raises
         ------
@@ -64,7 +65,11 @@ class Sheet:
         from openpyxl.worksheet._reader import ROW_TAG, WorkSheetParser
 
         number = 0
-        with _understood(), zipfile.ZipFile(self.file) as package, package.open(self.part) as raw:
+        with (
+            _refuse_damaged(),
+            zipfile.ZipFile(self.file) as package,
+            package.open(self.part) as raw,
+        ):
             parser = WorkSheetParser(raw, self.texts, data_only=True)
             for _, element in iterparse(raw):
                 if element.tag == ROW_TAG:
@@ -77,7 +82,10 @@ class Sheet:
                         yield number, held
 
     def _cell(self, parser: Any, element: Element) -> tuple[int, object]:
-        """Return a cell; without a value if it is invalid, so that no cell stops a run."""
+        """Return the column number and the value of a cell; None if the cell is invalid.
+
+        So no cell can stop a run.
+        """
         from openpyxl.worksheet._reader import FORMULA_TAG
 
         value: object = None
@@ -85,16 +93,16 @@ class Sheet:
             found = parser.parse_cell(element)
             is_own = element.find(FORMULA_TAG) is None and found["data_type"] != "e"
             value = found["value"] if is_own else None
-            if isinstance(value, int) and abs(value) >= EXACT:  # it was written as a float
+            if isinstance(value, int) and abs(value) >= EXACT:  # Excel wrote it as a float
                 value = float(str(value))
             if found["data_type"] == "n" and found["style_id"] in self.days:
                 value = self._day(value)
-        except Exception:  # noqa: BLE001 - a cell may hold anything, and it alone is missing
+        except Exception:  # noqa: BLE001 - a cell may hold anything; only this cell is missing
             value = None
         return parser.col_counter, value
 
     def _day(self, number: Any) -> object:
-        """Return the date or timestamp of a number of days; None for a time of day, or no date."""
+        """Return the date or timestamp of a number of days; None if there is no such date."""
         from openpyxl.utils.datetime import WINDOWS_EPOCH, from_excel
 
         if number is None or number < 0:
@@ -162,8 +170,9 @@ def sheets_of(file: Path) -> dict[str, Sheet]:
     from openpyxl.reader.excel import ExcelReader
     from openpyxl.styles.stylesheet import apply_stylesheet
 
-    with _understood(), file.open("rb") as raw, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about parts that are not read; they may quote the file
+    with _refuse_damaged(), file.open("rb") as raw, warnings.catch_warnings():
+        # openpyxl warns about parts that are not read, and may quote the file.
+        warnings.simplefilter("ignore")
         refuse_bombs(file)
         reader = ExcelReader(raw, read_only=True, data_only=True, keep_links=False)
         with reader.archive:
@@ -181,12 +190,15 @@ def sheets_of(file: Path) -> dict[str, Sheet]:
 
 
 def columns_in(file: Path, name: str | None, header: int) -> tuple[Sheet, dict[str, int]]:
-    """Return a sheet, the only one if it has no name, and the columns that its header names.
+    """Return a sheet, and the number of each column that its header names.
+
+    `name`: the name of the sheet; None for the only sheet. `header`: the row number of the header.
 
     Raises
     ------
     Unreadable
-        If the workbook can't be read, has no such sheet, or its header lacks names or repeats one.
+        If the workbook can't be read or has no such sheet, or if its header has no names or has the
+        same name twice.
     """
     sheets = sheets_of(file)
     if name is None and len(sheets) > 1:
@@ -218,14 +230,14 @@ def _open_sheet(
 
 
 @contextmanager
-def _understood() -> Iterator[None]:
-    """Raise `Unreadable` in place of whatever a damaged file makes others raise."""
+def _refuse_damaged() -> Iterator[None]:
+    """Raise `Unreadable` in place of any exception of a library that fails at a damaged file."""
     problem: Unreadable | None = None
     try:
         yield
     except Unreadable as found:
         problem = found
-    except Exception:  # noqa: BLE001 - what fails in a damaged part, of any kind
+    except Exception:  # noqa: BLE001 - libraries raise any exception for a damaged part
         problem = DAMAGED
     if problem is not None:
         raise Unreadable(*problem.args)
@@ -233,9 +245,10 @@ def _understood() -> Iterator[None]:
 
 def _value(cell: object, nulls: frozenset[str]) -> object:
     """Return a cell, or None if its text is one of those for missing values, such as -99."""
-    told = isinstance(cell, str) or nulls <= NO_TEXT  # which no other cell is
-    said = cell if told else texts_of([cell])[0]
-    return None if said in nulls else cell
+    # Only texts can be empty, so other cells need no conversion if `nulls` has no other text.
+    is_text = isinstance(cell, str) or nulls <= NO_TEXT
+    text = cell if is_text else texts_of([cell])[0]
+    return None if text in nulls else cell
 
 
 READER = ExcelReader()

@@ -1,4 +1,4 @@
-"""Read Parquet files, each by its own types; no value can stop a run."""
+"""Read Parquet files, each by the types of its own schema, so that no value can stop a run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from dprelease.exact.reading.stored_types import (
     are_exact_types,
     by_types,
     column_types,
-    union,
+    union_sql,
 )
 from dprelease.exact.results.vectors import LARGE
 from dprelease.exact.sources.source_reader import Ask, Description, Opening, SourceReader
@@ -57,10 +57,10 @@ ARROW_ALONE = {
     WIDE_DECIMAL: "a decimal of more than 38 digits",
     HALF_FLOAT: "a float of 16 bits",
 }
-"""Types of numbers that the engine does not read unchanged, and their names in messages."""
+"""Types of numbers that only Arrow reads unchanged, and their names in messages."""
 
 BY_ARROW = IN_MILLISECONDS | frozenset(ARROW_ALONE)
-"""Types of columns that the engine does not read unchanged."""
+"""All types of columns that the engine does not read unchanged, but Arrow does."""
 
 WHOLE = "write it again, or remove it from the path or the folder"
 LETTERS = "use the same column names in all files, including upper and lower case"
@@ -68,22 +68,22 @@ LETTERS = "use the same column names in all files, including upper and lower cas
 NOTES = f"SELECT value FROM parquet_kv_metadata({{}}) WHERE key = '{SPARK_NOTE}'::BLOB"
 
 LOCAL = {ZONED_MS: COARSE, INT96: "TIMESTAMP"}
-"""Types of timestamps in UTC, and the corresponding local ones."""
+"""Types of timestamps in UTC, and the corresponding types of local timestamps."""
 
 
 class ParquetReader(SourceReader):
     """Reads Parquet files."""
 
     def open(self, declared: Declared, source: Source, opening: Opening) -> OpenedSource:
-        """Return the relation of all files as the engine reads them at once."""
+        """Return the relation by which the engine reads all files at once."""
         files = files_of(declared, source)
         return OpenedSource(files, tuple(map(stamp, files)), relation=parquet(files))
 
     def relation(self, given: Input, relation: str, ask: Ask, *, by_arrow: bool) -> str:
         """Return the relation of a table's Parquet files, each read by its own types.
 
-        `by_arrow`: files with timestamps at which the engine could fail are read by Arrow, when
-        rows are; otherwise they are only recorded.
+        `by_arrow`: whether Arrow later reads the rows of files with timestamps at which the engine
+        could fail. Otherwise the columns of such timestamps are only recorded in `given.coarse`.
 
         Raises
         ------
@@ -92,7 +92,7 @@ class ParquetReader(SourceReader):
             of several files that can't be read, lacks a column, or spells it in another case.
         """
         names = stored_columns(given.declared)
-        files = {file: _types(given, file, ask) for file in given.files}
+        files = {file: _types_of_file(given, file, ask) for file in given.files}
         _refuse_partial(given, files)
         runs = by_types(files, given.declared)
         given.differs = bool(runs)
@@ -115,9 +115,9 @@ class ParquetReader(SourceReader):
             raise _arrow_alone_error(given, min(alone), files)
         if not runs and not ((given.coarse or alone) and by_arrow):
             (first, *others) = files.values()
-            told = {name: first[name] for name in names if name in first}
-            if not others and are_exact_types(told.values()):
-                given.physical = told
+            types = {name: first[name] for name in names if name in first}
+            if not others and are_exact_types(types.values()):
+                given.physical = types
             return relation
         parts = []
         for i, (run, kinds) in enumerate(runs or [(list(files), files[given.files[0]])]):
@@ -128,7 +128,7 @@ class ParquetReader(SourceReader):
             else:
                 name = parquet(run)
             parts.append((name, kinds, file_label(run[0], given.files)))
-        return union(parts, given.declared) if runs else parts[0][0]
+        return union_sql(parts, given.declared) if runs else parts[0][0]
 
     def describe(self, file: Path, table: str | None) -> Description:
         """Return the columns of a file, by its Arrow schema."""
@@ -140,17 +140,17 @@ class ParquetReader(SourceReader):
         except (pa.ArrowException, OSError):
             return Description()
         columns = [(field.name, _propose_type(str(field.type))) for field in fields]
-        return Description(columns, _zone(fields))
+        return Description(columns, _time_zone_key(fields))
 
     def peek(self, file: Path, table: str | None) -> pa.Table:
-        """Return all rows."""
+        """Return all rows of a file."""
         import pyarrow.parquet as pq
 
         return pq.read_table(file.absolute())
 
 
 def _arrow_alone_error(given: Input, name: str, files: Mapping[Path, Types]) -> DataError:
-    """Return DP-DATA-004 for a column of a type that only Arrow reads unchanged."""
+    """Return the error DP-DATA-004 for a column with a type that only Arrow reads unchanged."""
     kind = getattr(given.declared.table.columns[name], "type", "cut")
     stored = {types[name] for types in files.values() if name in types}
     found = ARROW_ALONE[min(stored & ARROW_ALONE.keys())]
@@ -170,15 +170,15 @@ def _arrow_types(types: Types, declared: Declared) -> Types:
     return {**types, **read_as, **halves}
 
 
-def _types(given: Input, file: Path, ask: Ask) -> dict[str, str]:
+def _types_of_file(given: Input, file: Path, ask: Ask) -> dict[str, str]:
     """Return the types of a Parquet file's columns.
 
-    Names that differ in case, from each other or from the declared ones, are refused: the engine
-    would rename one, or take one file's column for another's. With several files the error names
-    the file.
+    Names that differ only in case, from each other or from a declared name, are refused: the engine
+    would rename a column, or confuse columns of different files. If there are several files, the
+    error names the file.
     """
     declared, is_one = given.declared, len(given.files) == 1
-    names, types = column_types(_schema(given, file, ask))
+    names, types = column_types(_schema_rows(given, file, ask))
     for name in stored_columns(declared):
         same = [other for other in names if other.casefold() == name.casefold()]
         if same in ([], [name]):
@@ -193,13 +193,13 @@ def _types(given: Input, file: Path, ask: Ask) -> dict[str, str]:
         if not is_one:
             fault.found_in(file_label(file, given.files))
         raise fault
-    if declared.table.time_zone == UTC:  # where both are the same
+    if declared.table.time_zone == UTC:  # then local time is UTC
         types = {name: LOCAL.get(kind, kind) for name, kind in types.items()}
     return types
 
 
-def _schema(given: Input, file: Path, ask: Ask) -> list[Any]:
-    """Return a Parquet file's column metadata; raises as `parquet_relation`."""
+def _schema_rows(given: Input, file: Path, ask: Ask) -> list[Any]:
+    """Return the rows of `SCHEMA` for a Parquet file; raise DP-DATA-001 or 024 if it is invalid."""
     try:
         return ask(SCHEMA.format(quoting.text(pattern(file))))
     except DataError as problem:
@@ -210,7 +210,7 @@ def _schema(given: Input, file: Path, ask: Ask) -> list[Any]:
 
 
 def _refuse_partial(given: Input, files: Mapping[Path, Types]) -> None:
-    """Raise DP-DATA-024 for a column that only some files have: elsewhere it would be missing."""
+    """Raise DP-DATA-024 for a column that only some files have, because rows would lack a value."""
     for name in stored_columns(given.declared):
         lacking = [file for file, types in files.items() if name not in types]
         if 0 < len(lacking) < len(files):
@@ -233,11 +233,11 @@ class FileBatches:
     declared: Declared
     files: tuple[Path, ...]
     types: Types
-    """The engine's types of the columns, some of them `IN_MILLISECONDS`."""
+    """The engine's types of the columns, some of which may be in `IN_MILLISECONDS`."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the columns and their common types in all files; reads no row.
+        """Return the columns with the types that they have in common in all files; reads no row.
 
         Raises
         ------
@@ -254,7 +254,7 @@ class FileBatches:
         return pa.schema([(name, self._common(name, kinds)) for name, kinds in fields.items()])
 
     def reader(self) -> pa.RecordBatchReader:
-        """Return the rows, which are read with the first batch."""
+        """Return a reader of the rows; files are read when the first batch is requested."""
         import pyarrow as pa
 
         schema = self.schema
@@ -270,7 +270,7 @@ class FileBatches:
                     yield from self._read(pa.table(batch)).cast(schema).to_batches()
 
     def _read(self, table: pa.Table) -> pa.Table:
-        """Return the declared columns of a table, as the engine reads them, not dictionaries."""
+        """Return the declared columns of a table in types that the engine reads."""
         import pyarrow as pa
 
         columns = {}
@@ -284,7 +284,7 @@ class FileBatches:
         return pa.table(columns)
 
     def _common(self, name: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
-        """Return the common type of a column in all files: they differ in encoding at most."""
+        """Return the type that a column has in common in all files; raise DP-DATA-004 if none."""
         import pyarrow as pa
 
         if len(set(kinds)) == 1:
@@ -299,7 +299,10 @@ class FileBatches:
 
 
 def _in_milliseconds(instants: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return timestamps that a file stores in milliseconds, in UTC; total, for they fitted."""
+    """Return the timestamps of a column that a file stores in milliseconds, in UTC.
+
+    No value can fail, because the file stores each as 64 bits of milliseconds.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -310,7 +313,7 @@ def _in_milliseconds(instants: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _to_large_string(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return texts as one type, whatever type the writer used."""
+    """Return a column with texts as large strings, whatever text type the writer used."""
     import pyarrow as pa
 
     kind = column.type
@@ -322,10 +325,11 @@ def _to_large_string(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def _zone(fields: Sequence[pa.Field]) -> dict[str, KeyValue]:
-    """Return the time zone of a Parquet file's instants, if they have one: hours are then local.
+def _time_zone_key(fields: Sequence[pa.Field]) -> dict[str, KeyValue]:
+    """Return the key `time_zone` of `source` if the timestamps of a Parquet file have a time zone.
 
-    The instants themselves are stored as UTC, which is what a schema without `time_zone` assumes.
+    Hours are then local. The timestamps themselves are stored in UTC, which a schema without
+    `time_zone` assumes.
     """
     zones = {field.type.tz for field in fields if str(field.type).startswith("timestamp")}
     try:

@@ -1,4 +1,4 @@
-"""Tables of PostgreSQL servers; `exact.postgres` reads them, and `server_form` describes them."""
+"""Open tables of PostgreSQL servers; `exact.postgres` reads them, and describes them for `init`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dprelease.schema.table import Source
 
 
 class PostgresReader(SourceReader):
-    """Reads tables by the connections of a run."""
+    """Reads tables of servers through the connections of a run."""
 
     def open(self, declared: Declared, source: Source, opening: Opening) -> OpenedSource:
         """Return the rows of a table, which arrive as Arrow; there are no files."""

@@ -1,8 +1,9 @@
-"""Read tables of SQLite files by Python's own SQLite: stored values only, nothing computed.
+"""Read tables of SQLite files with Python's SQLite: stored values only, nothing computed.
 
-A cell of SQLite has its own type, whatever its column declares, and is read by itself. The declared
-type of a column may have changed what was written into it (its "affinity": 01 becomes 1 in a column
-of integers). A column whose values may have been changed so is refused.
+A cell of SQLite has its own type, whatever its column declares, and is read independently of other
+cells. The declared type of a column (its "affinity") may have changed the values that were written
+into it: 01 becomes 1 in a column of integers. A column whose values may have been changed in this
+way is refused.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ AFFINITIES = (
     (("BLOB",), "VARCHAR"),
     (("REAL", "FLOA", "DOUB"), "DOUBLE"),
 )
-"""By parts of a declared type, the first match: the type that texts and numbers are converted to,
-as one of the engine's types; VARCHAR loses nothing. https://sqlite.org/datatype3.html#affname"""
+"""Parts of declared types, each with the type to which SQLite converts texts and numbers, as a type
+of the engine. The first match counts; VARCHAR loses nothing.
+https://sqlite.org/datatype3.html#affname"""
 
 PROPOSED: tuple[tuple[tuple[str, ...], str], ...] = (
     (("INT",), "integer"),
@@ -62,20 +64,23 @@ PROPOSED: tuple[tuple[tuple[str, ...], str], ...] = (
 """Types that `init` proposes, by parts of a declared type; the first match counts."""
 
 EQUAL = {"COLLATE NOCASE": "('x'), ('X')", "COLLATE RTRIM": "('x'), ('x ')"}
-"""SQLite's own collations, and texts that are equal by them but differ by BINARY, the third one."""
+"""Collations of SQLite, each with two texts that are equal by it but different by BINARY."""
 
 ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA})
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """SQLite's description of a table: its columns, with the corresponding types of the engine."""
+    """SQLite's description of a table: its columns, with the corresponding types of the engine.
+
+    `computed`: the generated columns. `is_computed`: whether it is a view or a virtual table.
+    """
 
     types: dict[str, str]
     computed: frozenset[str]
     is_computed: bool
     collations: dict[str, str]
-    """Collations of declared columns that are not compared character by character."""
+    """The collations of those declared columns that are not compared character by character."""
 
 
 class SQLiteReader(CellReader):
@@ -135,7 +140,7 @@ def tables_of(file: Path) -> list[str]:
         If it can't be read.
     """
     sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid"
-    with _reading(file) as link:
+    with _read_only_connection(file) as link:
         names = [str(name) for (name,) in link.execute(sql) if name is not None]
         return [name for name in names if not name.lower().startswith("sqlite_")]
 
@@ -150,7 +155,7 @@ def columns_of(file: Path, table: str) -> list[tuple[str, str]]:
     OSError
         If it can't be read.
     """
-    with _reading(file) as link:
+    with _read_only_connection(file) as link:
         link.text_factory = os.fsdecode
         rows = link.execute(f"PRAGMA table_xinfo({quoting.identifier(table)})").fetchall()
     return [(str(name), str(kind or "")) for _, name, kind, *_, hidden in rows if not hidden]
@@ -158,7 +163,7 @@ def columns_of(file: Path, table: str) -> list[tuple[str, str]]:
 
 def collations_in(file: Path, table: str, names: Sequence[str]) -> dict[str, str]:
     """Return the comparisons of columns of a table; raise OSError if it can't be read."""
-    with _reading(file) as link:
+    with _read_only_connection(file) as link:
         return _collations(link, quoting.identifier(table), names)
 
 
@@ -172,7 +177,7 @@ def _inspect_table(declared: Declared, file: Path, table: str) -> StoredTable:
         )
     stored: StoredTable | None = None
     try:
-        with _reading(file) as link:
+        with _read_only_connection(file) as link:
             stored = _describe_table(link, table, {*declared.table.columns})
     except OSError:
         stored = None  # the message may quote content of a hostile file
@@ -185,7 +190,7 @@ def _inspect_table(declared: Declared, file: Path, table: str) -> StoredTable:
 
 
 def _is_in_use(file: Path) -> bool:
-    """Return whether a journal of changes lies next to a file; a finished one starts with zero."""
+    """Return whether a file has a journal with changes; a finished journal starts with a zero."""
     beside = [file.with_name(file.name + ending) for ending in ("-wal", "-journal")]
     for journal in beside:
         try:
@@ -208,7 +213,7 @@ def _first_byte(file: Path) -> bytes:
 
 
 @contextmanager
-def _reading(file: Path) -> Iterator[sqlite3.Connection]:
+def _read_only_connection(file: Path) -> Iterator[sqlite3.Connection]:
     """Yield a read-only connection to a file.
 
     Raises
@@ -228,7 +233,7 @@ def _reading(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _connect(file: Path) -> sqlite3.Connection:
-    """Return a connection that reads a file unchanged: it writes, locks and computes nothing."""
+    """Return a connection that reads a file, and that can't write, lock or compute anything."""
     uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
     link = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     try:
@@ -244,12 +249,12 @@ def _connect(file: Path) -> sqlite3.Connection:
 
 
 def _authorize(action: int, *_: object) -> int:
-    """Allow a statement to read columns, but to call no function, whoever wrote the file."""
+    """Allow statements to read columns, but not to call functions, which a file may contain."""
     return sqlite3.SQLITE_OK if action in ALLOWED else sqlite3.SQLITE_DENY
 
 
 def _text(held: bytes) -> str | None:
-    """Return a text; invalid UTF-8 is missing, and stops nothing."""
+    """Return the text of bytes; None for invalid UTF-8, so that no cell can stop a run."""
     try:
         return held.decode()
     except UnicodeDecodeError:
@@ -280,10 +285,10 @@ def _describe_table(link: sqlite3.Connection, table: str, names: Set[str]) -> St
 
 
 def _collations(link: sqlite3.Connection, table: str, names: Iterable[str]) -> dict[str, str]:
-    """Return how SQLite compares texts of the columns that it does not compare as they are.
+    """Return the comparisons of those columns that SQLite does not compare character by character.
 
-    A column is compared by its own collation, by that of a unique index that includes it, and by
-    that of the column that it refers to as a foreign key.
+    A column is compared by its own collation, by the collation of a unique index that includes it,
+    and by the collation of the column to which it refers as a foreign key.
     """
     also: dict[str, str] = dict(_of_unique_indexes(link, table))
     for name, parent, referred in _foreign_keys(link, table):
@@ -295,7 +300,10 @@ def _collations(link: sqlite3.Connection, table: str, names: Iterable[str]) -> d
 
 
 def _of_unique_indexes(link: sqlite3.Connection, table: str) -> Iterator[tuple[str, str]]:
-    """Yield columns that a unique index or primary key compares by another collation, and which."""
+    """Yield columns with a unique index or primary key that compares by another collation.
+
+    Each column is yielded with that collation, which is not BINARY.
+    """
     for _, index, is_unique, *_ in link.execute(f"PRAGMA index_list({table})").fetchall():
         columns = link.execute(f"PRAGMA index_xinfo({quoting.identifier(index)})").fetchall()
         for _, _, name, _, collation, is_key in columns:
@@ -305,9 +313,9 @@ def _of_unique_indexes(link: sqlite3.Connection, table: str) -> Iterator[tuple[s
 
 
 def _foreign_keys(link: sqlite3.Connection, table: str) -> Iterator[tuple[str, str, str]]:
-    """Yield each column that refers to one of an existing table: both columns, and the table.
+    """Yield each column that is a foreign key, with the table and the column to which it refers.
 
-    A foreign key that names no column refers to the primary key.
+    The table must exist. A foreign key that names no column refers to the primary key.
     """
     for _, place, parent, name, referred, *_ in link.execute(
         f"PRAGMA foreign_key_list({table})"
@@ -322,10 +330,11 @@ def _foreign_keys(link: sqlite3.Connection, table: str) -> Iterator[tuple[str, s
 
 
 def _collation(link: sqlite3.Connection, table: str, name: str) -> str:
-    """Return how SQLite compares the texts of a column, as in `comparisons`; empty if as they are.
+    """Return how SQLite compares the texts of a column, as in `SourceType.comparisons`.
 
-    A UNION drops texts that are equal by the collation of its first column, and this one reads no
-    row of the table. https://sqlite.org/lang_select.html#compound_select_statements
+    The result is empty if SQLite compares them character by character. A UNION drops texts that are
+    equal by the collation of its first column, and the UNION here reads no row of the table.
+    https://sqlite.org/lang_select.html#compound_select_statements
     """
     column = f"SELECT t.{quoting.identifier(name)} FROM {table} AS t WHERE 0"
     try:
@@ -349,7 +358,10 @@ def _as_stored(kind: str) -> str:
 def _lossy_columns(
     declared: Declared, wanted: Sequence[str], held: Sequence[StoredTable]
 ) -> dict[str, pa.DataType]:
-    """Return columns whose declared types may have changed values, and the types they count as."""
+    """Return columns whose values may have been changed when they were stored.
+
+    Each has the Arrow type for which a query that uses the column is refused.
+    """
     import pyarrow as pa
 
     types = {"BIGINT": pa.int64(), "DOUBLE": pa.float64(), "DECIMAL": pa.decimal128(38, 0)}
@@ -363,13 +375,14 @@ def _lossy_columns(
 
 
 def _rows(file: Path, table: str, columns: Sequence[str | None]) -> Iterator[Row]:
-    """Yield the rows of a table in stored order: the table itself is read, and no index.
+    """Yield the rows of a table in stored order, because the table is read and not an index.
 
-    Columns are qualified, because otherwise SQLite takes an unknown name for a text.
+    Columns are qualified, because otherwise SQLite takes an unknown name for a text. The rows have
+    None for a column whose name is None.
     """
     asked = [f"t.{quoting.identifier(name)}" if name else "NULL" for name in columns] or ["NULL"]
     sql = f"SELECT {', '.join(asked)} FROM {quoting.identifier(table)} AS t NOT INDEXED"
-    with _reading(file) as link:
+    with _read_only_connection(file) as link:
         cursor = link.execute(sql)
         while rows := cursor.fetchmany(FETCHED):
             yield from rows

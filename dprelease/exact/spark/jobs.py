@@ -1,4 +1,4 @@
-"""Build the jobs of Spark: which tasks, over which rows, and where their sums are added up."""
+"""Build the jobs of Spark: their tasks, the rows of the tasks, and where sums are added up."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ AT_DRIVER = 2**24
 class Sums:
     """Sums that tasks will compute.
 
-    `frame` makes rows of `SUMS`, lazily. `many`: whether they come in blocks of cells, for tasks
-    instead of the driver to add up.
+    `frame`: returns a frame of rows of `SUMS`, which is computed later. `many`: whether the sums
+    come in blocks of cells, which tasks add up and not the driver. `tasks`: the number of these
+    tasks.
     """
 
     frame: Callable[[], DataFrame]
@@ -88,9 +89,8 @@ def _adding(spark: SparkSession, numbers: int) -> int:
 class ShuffleRows:
     """Rows of a table to be grouped by unit: the columns to send, and the SQL of the unit.
 
-    `sql`: empty for rows as stored. `public`: public data that it reads. `coded`: whether rows
-    are
-    codes of keys, and values.
+    `sql`: a SELECT of the rows; empty for rows as stored. `unit`: the SQL of a row's unit.
+    `public`: public data that `sql` reads. `coded`: whether rows are codes of keys, and values.
     """
 
     at: TaskInput
@@ -101,12 +101,12 @@ class ShuffleRows:
 
 
 @dataclass(frozen=True)
-class Meeting:
-    """Tables whose rows are grouped by unit in one task.
+class UnitJob:
+    """A job for several tables, in which all rows of a unit are sent to the same task.
 
-    `sent`: the query's table, and the one that is joined to it by units. `held`: see `BoundRows`.
-    `public`: public data that the statements over the grouped rows read. `text`: whether ids
-    are texts.
+    `sent`: the rows of the query's table, and those of a table that is joined to it by units.
+    `held`: see `BoundRows`. `public`: public data that the statements over the grouped rows read.
+    `text`: whether ids are texts.
     """
 
     sent: tuple[ShuffleRows, ...]

@@ -27,7 +27,7 @@ def exact_table(
     them has rows.
     """
     if merged is None:
-        merged = _nothing(partial)
+        merged = _no_sums(partial)
     part, cell, value = (np.asarray(merged[column], dtype=np.int64) for column in PLACE)
     cell = cell - first
     vectors = {}
@@ -45,7 +45,7 @@ def exact_table(
     return ExactTable(name, size, vectors, profiles)
 
 
-def _nothing(partial: Partial) -> pa.Table:
+def _no_sums(partial: Partial) -> pa.Table:
     """Return no sums."""
     import pyarrow as pa
 
@@ -53,7 +53,7 @@ def _nothing(partial: Partial) -> pa.Table:
     return pa.table({name: pa.array([], pa.int64()) for name in names})
 
 
-def added_to(
+def sum_joint_tables(
     filled: Sequence[JointTable], found: Mapping[int, Sequence[pa.Table]]
 ) -> Scanned | None:
     """Return the joint tables filled with the sums of tasks; None if sums might not fit 64 bits.

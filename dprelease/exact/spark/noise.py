@@ -7,9 +7,8 @@ read, once, and refused unless every block of cells exists exactly once. So what
 does, every published cell has the noise of one draw. The driver holds only some blocks at a time.
 
 Privacy does not depend on the removal of files. A killed driver leaves its folder, and an attempt
-that was given up may write after the folder is removed: everything is encrypted with a key of
-this
-run.
+that was given up may write after the folder is removed: everything is encrypted with a key that
+belongs to this run.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ import pyarrow as pa
 from dprelease.exact.results.true_table import ExactTable, Integers
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.seal import Seal
-from dprelease.exact.spark.executors.sums import added_up
+from dprelease.exact.spark.executors.sums import add_up
 from dprelease.exact.spark.executors.task_rows import from_ipc_bytes, to_ipc_bytes
 from dprelease.exact.spark.executors.tasks import redact_failures
 from dprelease.exact.spark.merge import exact_table
@@ -69,7 +68,7 @@ class BlockNoise:
         with task_link(Access()) as (link, _):
             for number, packs in sorted(found.items()):
                 tables = map(from_ipc_bytes, packs)
-                merged = added_up(link, tables, final=True) if packs else None
+                merged = add_up(link, tables, final=True) if packs else None
                 yield self._draw_block(number, merged)
 
     def _draw_block(self, number: int, merged: pa.Table | None) -> pa.RecordBatch:

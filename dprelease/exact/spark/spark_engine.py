@@ -1,8 +1,7 @@
 """The Spark engine: the same answers as the engine duckdb, for tables too large for one machine.
 
-Tasks read ranges of rows, or get rows from Spark, which groups them by unit if units have an
-id. In
-each task DuckDB runs the query's own statement, up to sums that can be added over all parts. So
+Tasks read ranges of rows, or get rows from Spark, which groups them by unit if units have an id. In
+each task DuckDB runs the statement of the query, up to sums that can be added over all tasks. So
 every value is read, bounded and rounded by the same engine as on one machine.
 
 One job computes all tables that read the same rows of units with ids, so that these are grouped
@@ -24,10 +23,10 @@ from dprelease.exact.shared_scan import Scanned, ScannedTables
 from dprelease.exact.spark import units
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.seal import Seal
-from dprelease.exact.spark.executors.sums import BLOCK, added_up
+from dprelease.exact.spark.executors.sums import BLOCK, add_up
 from dprelease.exact.spark.executors.unit_tasks import TableTask
 from dprelease.exact.spark.jobs import Sums, sums_of_joint_tables, sums_of_statement
-from dprelease.exact.spark.merge import added_to, exact_table
+from dprelease.exact.spark.merge import exact_table, sum_joint_tables
 from dprelease.exact.spark.noise import (
     BlockNoise,
     Noise,
@@ -64,7 +63,7 @@ Read = Callable[[Sequence[Query]], Mapping[str, ExactTable]]
 
 
 class SharedTables:
-    """Tables of upcoming queries: those of one job are stored until their query runs."""
+    """Tables of upcoming queries; a job computes several, which are held until their query runs."""
 
     def __init__(self, queries: Sequence[Query], read: Read) -> None:
         """Plan for queries that each run once; `read` computes all tables of a group."""
@@ -72,12 +71,12 @@ class SharedTables:
         self._coming: dict[str, tuple[Query, list[Query]]] = {}
         self._found: dict[str, ExactTable] = {}
         few = [query for query in queries if numbers_of([query]) <= MOST_NUMBERS // 4]
-        groups = [group.queries for group in bounded_together(few)] + _families(few)
-        for part in (part for group in groups for part in _that_fit(group)):
+        groups = [group.queries for group in bounded_together(few)] + _group_by_family(few)
+        for part in (part for group in groups for part in _split_to_fit(group)):
             self._coming |= {query.name: (query, part) for query in part}
 
     def table(self, query: Query) -> ExactTable:
-        """Return the table of a query; raises as `read`."""
+        """Return the table of a query; raises what `read` raises."""
         known, group = self._coming.pop(query.name, (None, None))
         if group is None or known is not query:
             self._found.pop(query.name, None)
@@ -95,7 +94,7 @@ def numbers_of(queries: Sequence[Query]) -> int:
     )
 
 
-def _families(queries: Sequence[Query]) -> list[list[Query]]:
+def _group_by_family(queries: Sequence[Query]) -> list[list[Query]]:
     """Return groups of tables of units with ids that are sums of the same finest cells."""
     families: dict[object, list[Query]] = {}
     for query in queries:
@@ -105,7 +104,7 @@ def _families(queries: Sequence[Query]) -> list[list[Query]]:
     return list(families.values())
 
 
-def _that_fit(group: Sequence[Query]) -> list[list[Query]]:
+def _split_to_fit(group: Sequence[Query]) -> list[list[Query]]:
     """Return the queries of a group in as few parts as fit in memory, in order."""
     parts: list[list[Query]] = [[]]
     for query in group:
@@ -212,9 +211,9 @@ class SparkEngine(Answering):
     def noisy_vectors(self, query: Query, noise: Noise) -> Iterator[dict[str, Integers]] | None:
         """Return vectors with noise from executors, block by block; None if not applicable.
 
-        It applies to many cells, if a folder is configured and the driver of Spark is in this
-        process:
-        through Spark Connect files can't be removed, so the noise is added here.
+        Executors add noise to tables with many cells, if a folder is configured and Spark's driver
+        is in this process. Through Spark Connect files can't be removed, so the noise is then added
+        in this process.
 
         Raises
         ------
@@ -256,7 +255,7 @@ class SparkEngine(Answering):
         remove_folder(self._spark, folder)
 
     def partitions(self, query: Query) -> Partitions:
-        """Return the partitions of a query whose keys are not public, and their units.
+        """Return the partitions of a query whose keys are private, and their numbers of units.
 
         Raises
         ------
@@ -270,7 +269,8 @@ class SparkEngine(Answering):
             sums = sums_of_statement(self._spark, at[0], self._sources.public(query, ()), sql, 0)
         else:
             whole = TableTask(0, query.unit, 0, (), "", sql)
-            sums = units.as_they_meet(self._sources, query, at, [whole]).sums(self._spark, 0)
+            job = units.job_over_stored_rows(self._sources, query, at, [whole])
+            sums = job.sums(self._spark, 0)
         found = self._collect_sums(sums).get(0)
         if found is None:
             return Partitions([], np.zeros(0, dtype=np.int64))
@@ -283,7 +283,7 @@ class SparkEngine(Answering):
         return large and self._settings.staging is not None and is_classic(self._spark)
 
     def _read(self, query: Query) -> ExactTable:
-        """Return the table of one query, or those of queries that share rows of units."""
+        """Return the table of one query; if rows have ids, it may be computed with other tables."""
         if query.unit.id is not None and query.private is None:
             return self._shared.table(query)
         partial, sums = self._sums(query)
@@ -300,13 +300,13 @@ class SparkEngine(Answering):
             return partial, sums_of_statement(
                 self._spark, at[0], public, partial.sql, numbers, block
             )
-        (partial,), meeting = units.plan_unit_job(sources, [query])
-        return partial, meeting.sums(self._spark, numbers, block)
+        (partial,), job = units.plan_unit_job(sources, [query])
+        return partial, job.sums(self._spark, numbers, block)
 
     def _tables_by_unit(self, group: Sequence[Query]) -> dict[str, ExactTable]:
         """Return the tables of queries whose rows are grouped by unit."""
-        partials, meeting = units.plan_unit_job(self._sources, group)
-        found = self._collect_sums(meeting.sums(self._spark, numbers_of(group)))
+        partials, job = units.plan_unit_job(self._sources, group)
+        found = self._collect_sums(job.sums(self._spark, numbers_of(group)))
         return {
             query.name: exact_table(query.name, partial, found.get(number), query.keys.size)
             for number, (query, partial) in enumerate(zip(group, partials, strict=True))
@@ -320,7 +320,7 @@ class SparkEngine(Answering):
         compiled = compile_scan(scan, *self._sources.types(at))
         public = self._sources.public(scan.query, compiled.key_tables)
         sums = sums_of_joint_tables(self._spark, at[0], public, compiled)
-        return self._attempt(lambda: added_to(compiled.filled, sums.collect()))
+        return self._attempt(lambda: sum_joint_tables(compiled.filled, sums.collect()))
 
     def _collect_sums(self, sums: Sums) -> dict[int, pa.Table]:
         """Return the sums over all rows, by the number of their table."""
@@ -328,7 +328,7 @@ class SparkEngine(Answering):
         def gather() -> dict[int, pa.Table]:
             found = sums.collect()
             with task_link(Access()) as (link, _):
-                return {n: added_up(link, tables, final=True) for n, tables in found.items()}
+                return {n: add_up(link, tables, final=True) for n, tables in found.items()}
 
         return self._attempt(gather)
 

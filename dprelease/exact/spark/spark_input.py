@@ -1,9 +1,8 @@
 """Choose how the rows of a source reach the tasks.
 
-DuckDB reads files on shared file systems inside the tasks: Parquet in ranges of rows, text
-files as
+DuckDB reads files on shared file systems inside the tasks: Parquet in ranges of rows, text files as
 a whole. Frames are sent as bytes. Spark reads other file systems and catalogues, and also columns
-with values at which the engine could stop. Columns whose type Spark does not have are refused.
+with values at which the engine could fail. Columns whose type Spark does not have are refused.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from dprelease.statements.values.physical import FLOATS, base_type
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ASKED = {
+REQUESTED_TYPES = {
     "BOOLEAN": "boolean",
     "TINYINT": "byte",
     "SMALLINT": "short",
@@ -58,8 +57,8 @@ ASKED = {
     "TIMESTAMP_NS": "long",
     "TIMESTAMPTZ_NS": "long",
 }
-"""The type to request from Spark: the type itself, or one that holds it and that tasks convert
-back."""
+"""The type to request from Spark for each of the engine's types: the same type, or a wider one that
+tasks convert back."""
 
 Types = Mapping[str, str]
 """The engine's types of columns, by name."""
@@ -70,10 +69,10 @@ SPECIAL = "*?[]{}\\:"
 
 @dataclass(frozen=True)
 class TaskInput:
-    """Where tasks get the rows of a table: the data from Spark, and how tasks read it.
+    """Where tasks get the rows of a table: the data from Spark, and how tasks read these data.
 
-    `frame` makes the data from Spark when a job runs. `number`: the approximate number of rows.
-    `tasks`: the approximate number of tasks.
+    `frame`: returns the frame of Spark when a job runs. `rows`: reads rows from that frame's data
+    in a task. `number`: the approximate number of rows. `tasks`: the approximate number of tasks.
     """
 
     frame: Callable[[], DataFrame]
@@ -90,9 +89,9 @@ def locate_rows(
     names: Sequence[str],
     stored: StoredTable | None,
 ) -> TaskInput:
-    """Return where the columns of an input are.
+    """Return where tasks get the rows of an input, with these columns.
 
-    `stored`: a table that only Spark can read.
+    `place`: the index of the input. `stored`: its table, if only Spark can read it.
 
     Raises
     ------
@@ -145,7 +144,7 @@ def _texts(spark: SparkSession, given: Input, reader: EngineCall, physical: Type
 def _tasks(
     spark: SparkSession, rows: TaskRows, pieces: int, number: int, access: Access
 ) -> TaskInput:
-    """Return rows of files: Spark sends each task the number of its piece."""
+    """Return the input of tasks that read files; Spark sends each task the index of its piece."""
 
     def task_frame() -> DataFrame:
         return spark.range(0, pieces, 1, max(1, pieces))
@@ -154,7 +153,10 @@ def _tasks(
 
 
 def _frame(spark: SparkSession, arrow: Any, physical: Types) -> TaskInput:
-    """Return a frame's rows, packed, so that they keep types that Spark does not have."""
+    """Return the input of tasks for a frame of the caller, whose rows are sent as packed Arrow.
+
+    Packed rows keep types that Spark does not have.
+    """
     import pyarrow as pa
 
     size = size_of(len(arrow), cores_of(spark))
@@ -177,9 +179,9 @@ def _uri(file: Path, given: Input) -> str:
 
 
 def _parquet(spark: SparkSession, given: Input, physical: Types, number: int) -> TaskInput:
-    """Return the columns with explicit types, so that Spark infers none.
+    """Return the input of tasks for Parquet files that Spark reads, with explicit types.
 
-    For instants at which the engine could stop.
+    Spark reads files with timestamps at which the engine could fail. It infers no type.
     """
     from pyspark.sql.types import StructType
 
@@ -201,9 +203,9 @@ def _spark_type(name: str, physical: str) -> str:
     """Return the type to request from Spark; refuse one that it does not have."""
     if base_type(physical) == "DECIMAL":
         return physical.lower()
-    if physical not in ASKED:
+    if physical not in REQUESTED_TYPES:
         raise DataError("DP-SPARK-002", column=name, physical=base_type(physical))
-    return ASKED[physical]
+    return REQUESTED_TYPES[physical]
 
 
 def _select_columns(frame: DataFrame, names: Sequence[str]) -> DataFrame:

@@ -1,10 +1,9 @@
 """Read tables that only Spark can read: of its catalogue, or Parquet on another file system.
 
-Types come from Spark's schema. Changes are detected by the files that Spark lists (names, sizes,
-times, and for a catalogue's tables the number of rows from each), as `stat` detects them for
-local
-files. They are listed before and after rows are read, and a source that changed meanwhile is
-refused.
+Types come from Spark's schema. Changes are detected from the files that Spark lists: names, sizes,
+times, and for tables of a catalogue the number of rows in each file. (For local files, `stat`
+detects changes.) The files are listed before and after rows are read, and a source that changed
+meanwhile is refused.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField
 
 FORMATS = ("parquet", "delta", "iceberg")
-"""Formats of a catalogue's tables: files with their own schema, and never a view. A view may leave
-out rows of some for those of others, or answer differently each time it is read."""
+"""Formats of tables in a catalogue: files with a schema, and never a view. In a view, rows of some
+people may depend on those of others, and the rows may differ each time the view is read."""
 
 IN_CATALOGUE = (
     "declare it as a table of Spark's catalogue, by `source: {table: ...}` and no path; or write "
@@ -120,9 +119,8 @@ def find_stored(spark: SparkSession, declared: Declared) -> StoredTable:
     Raises
     ------
     DataError
-        DP-DATA-001 if it does not exist, 024 for files that may not all count, DP-SPARK-001 if
-        it is
-        a view or of another format.
+        DP-DATA-001 if the table does not exist, 024 if some of its files may be stale, DP-SPARK-001
+        if it is a view or has another format.
     """
     failure = DataError("DP-DATA-001", **source_fields(declared), format=format_of(declared))
     first = stamp(
@@ -270,9 +268,8 @@ def _open_table(spark: SparkSession, declared: Declared) -> DataFrame:
 def _parquet(spark: SparkSession, uri: str) -> DataFrame:
     """Return Parquet files of a file system of Spark's, with their own schemas.
 
-    All schemas are read, and columns on which they differ are refused. So are nanoseconds,
-    which Spark
-    would read as integers.
+    All schemas are read, and columns on which they differ are refused. Timestamps in nanoseconds,
+    which Spark would read as integers, are refused too.
     """
     before = spark.conf.get(NANOS)
     spark.conf.set(NANOS, "false")

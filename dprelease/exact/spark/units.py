@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from dprelease.exact.spark.executors.tasks import Public
 from dprelease.exact.spark.executors.unit_tasks import ROWS, TableTask
-from dprelease.exact.spark.jobs import Meeting, ShuffleRows
+from dprelease.exact.spark.jobs import ShuffleRows, UnitJob
 from dprelease.exact.spark.spark_input import TaskInput
 from dprelease.exact.spark.spark_sources import Sources
 from dprelease.query.resolve import Query
@@ -22,13 +22,13 @@ from dprelease.statements.partial import Partial, compile_partial
 from dprelease.statements.rows_of_ids import CompiledRows, compile_rows
 
 
-def plan_unit_job(sources: Sources, queries: Sequence[Query]) -> tuple[list[Partial], Meeting]:
+def plan_unit_job(sources: Sources, queries: Sequence[Query]) -> tuple[list[Partial], UnitJob]:
     """Return the statements of queries that share their rows, and the job for all their sums.
 
     Their tables are numbered by the index of the query.
     """
     if queries[0].private is not None or queries[0].finest is not None:
-        return as_stored(sources, queries)
+        return plan_stored_rows_job(sources, queries)
     group = SharedSource()
     for query in queries:
         group.add(query)
@@ -48,11 +48,13 @@ def plan_unit_job(sources: Sources, queries: Sequence[Query]) -> tuple[list[Part
         _table(number, query, held, partial)
         for number, (query, partial) in enumerate(zip(group.queries, partials, strict=True))
     ]
-    return partials, Meeting(sent, tuple(tables), held, public, is_text(asked))
+    return partials, UnitJob(sent, tuple(tables), held, public, is_text(asked))
 
 
-def as_stored(sources: Sources, queries: Sequence[Query]) -> tuple[list[Partial], Meeting]:
-    """Return the same for one query with non-public keys, or for tables of one family.
+def plan_stored_rows_job(
+    sources: Sources, queries: Sequence[Query]
+) -> tuple[list[Partial], UnitJob]:
+    """Return statements and job of one query with private keys, or of the tables of one family.
 
     Each table of a family bounds the same rows, by the finest cells.
     """
@@ -66,18 +68,18 @@ def as_stored(sources: Sources, queries: Sequence[Query]) -> tuple[list[Partial]
         )
         for number, (query, partial) in enumerate(zip(queries, partials, strict=True))
     ]  # fmt: skip
-    return partials, as_they_meet(sources, queries[0], at, tables)
+    return partials, job_over_stored_rows(sources, queries[0], at, tables)
 
 
-def as_they_meet(
+def job_over_stored_rows(
     sources: Sources,
     query: Query,
     at: Sequence[TaskInput],
     tables: Sequence[TableTask],
-) -> Meeting:
+) -> UnitJob:
     """Return the job of tables over the rows of units as they are stored."""
     public = sources.public(query, ())
-    return Meeting(_stored_inputs(sources, query, at), tuple(tables), None, public, is_text(query))
+    return UnitJob(_stored_inputs(sources, query, at), tuple(tables), None, public, is_text(query))
 
 
 def _values(query: Query) -> tuple[str, ...]:

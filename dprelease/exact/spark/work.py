@@ -44,8 +44,11 @@ SIZE = 8
 
 
 @dataclass(frozen=True)
-class Doing:
-    """Decrypts incoming tasks, does the work, and encrypts the results."""
+class EncryptedWork:
+    """Decrypts tasks on an executor, does the work on them, and encrypts the results.
+
+    `given`: the key of the tasks. `made`: the key of the results.
+    """
 
     work: Callable[[Any], Any]
     given: Seal
@@ -80,7 +83,7 @@ class Waves:
         self, spark: SparkSession, work: Callable[[Task], Done], tasks: Iterable[Task]
     ) -> None:
         self._spark, self._tasks = spark, enumerate(tasks)
-        self._doing = Doing(work, Seal.fresh(), Seal.fresh())
+        self._doing = EncryptedWork(work, Seal.fresh(), Seal.fresh())
         self._most = min(AT_FIRST, cores_of(spark))
 
     def following(self) -> list[Any]:
@@ -125,7 +128,7 @@ def encrypt_object(seal: Seal, number: int, thing: object) -> bytes:
 
 
 def decrypt_object(seal: Seal, number: int, content: bytes) -> Any:
-    """Return the decrypted object; ValueError for another run or another number."""
+    """Return a decrypted object; raise ValueError if it is of another run or another number."""
     plain = seal.decrypt_block(number, content)
     size = int.from_bytes(plain[:SIZE], "little")
     return pickle.loads(pa.decompress(plain[SIZE:], size, CODEC))

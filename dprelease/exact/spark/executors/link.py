@@ -37,7 +37,7 @@ class Access:
     floats: bool = False
 
 
-class _Own:
+class _WorkerDatabase:
     """A DuckDB, and the name of the folder that it spills into."""
 
     def __init__(self, access: Access, folder: Path) -> None:
@@ -72,29 +72,29 @@ class _Own:
         return self.maker.is_here and self.access == access
 
 
-_KEPT: list[_Own] = []
+_KEPT: list[_WorkerDatabase] = []
 """The idle DuckDB of this process, if no task is using it."""
 
 
 @contextmanager
 def task_link(access: Access) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
     """Yield a connection that can read one private folder and these files, and that folder."""
-    own = _KEPT.pop() if _KEPT else None
-    if own is not None and not own.serves(access):
-        if own.maker.is_here:
-            own.root.close()
-        own = None
+    database = _KEPT.pop() if _KEPT else None
+    if database is not None and not database.serves(access):
+        if database.maker.is_here:
+            database.root.close()
+        database = None
     parent = Path(tempfile.gettempdir())
-    with private_folder(parent, SCRATCH, None if own is None else own.folder) as folder:
-        if own is None or own.folder != folder:
-            own = _Own(access, folder)
-        link = own.root.cursor()
+    with private_folder(parent, SCRATCH, None if database is None else database.folder) as folder:
+        if database is None or database.folder != folder:
+            database = _WorkerDatabase(access, folder)
+        link = database.root.cursor()
         try:
             yield link, folder
         finally:
             link.close()
             # A DuckDB that has spilled once needs its folder, which is removed.
             if (folder / SPILL).exists() or _KEPT:
-                own.root.close()
+                database.root.close()
             else:
-                _KEPT.append(own)
+                _KEPT.append(database)

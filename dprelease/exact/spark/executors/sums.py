@@ -29,7 +29,7 @@ FULL = 2**20
 ADDED = "dp_added"
 
 
-def added_up(link: Link, tables: Iterable[pa.Table], *, final: bool = False) -> pa.Table:
+def add_up(link: Link, tables: Iterable[pa.Table], *, final: bool = False) -> pa.Table:
     """Return sums by place: `m0`, `m1`, ... over all other columns of the tables.
 
     They are 128 bits wide; `final`: clamped to 2^62, as sums of all rows are, and 64 bits wide.
@@ -70,7 +70,7 @@ class Adding:
 
     def table(self) -> pa.Table:
         """Return the sums of all parts; there must be at least one."""
-        return self._held[0] if len(self._held) == 1 else added_up(self._link, self._held)
+        return self._held[0] if len(self._held) == 1 else add_up(self._link, self._held)
 
     def result_rows(self, number: int, block: int | None) -> Iterator[pa.RecordBatch]:
         """Yield the sums of a table, if there was a part; see `rows_of_sums`."""

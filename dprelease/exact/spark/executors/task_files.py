@@ -73,9 +73,8 @@ def _as(name: str, stored: str | None, wanted: str) -> str:
 class TextRows:
     """Whole text files, read as the engine of one machine reads them.
 
-    So a broken line is treated the same way. A row of Spark is the index of a piece in
-    `pieces`, which
-    has the indices of its files.
+    So an invalid line is treated in the same way. A row of Spark is the index of a piece in
+    `pieces`, which has the indices of its files.
     """
 
     physical: Mapping[str, str]

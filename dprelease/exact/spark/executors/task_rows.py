@@ -25,7 +25,7 @@ ARROW = {
     "UINTEGER": pa.uint32(),
     "UBIGINT": pa.uint64(),
 }
-"""Types that Spark does not have, with a type in which it passes on every value."""
+"""Types that Spark does not have, each with the Arrow type to which a task converts its column."""
 
 Link = duckdb.DuckDBPyConnection
 
@@ -47,21 +47,21 @@ class TaskRows(Protocol):
     ) -> Iterator[None]:
         """Register the rows of the task as the relation, one part after the other.
 
-        `batches`: data from Spark. `folder`: a private one.
+        `batches`: data from Spark. `folder`: a private folder of the task.
 
         Raises
         ------
         pyarrow.ArrowException, duckdb.Error, OSError
             If the source is invalid in its format.
         TypesDiffer
-            If it is valid, but has changed.
+            If the source is valid, but its types have changed.
         """
         ...
 
 
 @dataclass(frozen=True)
 class SparkRows:
-    """Columns that Spark reads, in this order; types of `ARROW` are sent as another type."""
+    """Rows that Spark reads; Spark sends columns with types in `ARROW` as another type."""
 
     physical: Mapping[str, str]
 
@@ -119,7 +119,7 @@ def check(physical: Mapping[str, str], link: Link, relation: str) -> None:
 
 
 def columns_of(physical: Mapping[str, str]) -> str:
-    """Return the columns of a SELECT."""
+    """Return the SELECT list of these columns."""
     return ", ".join(map(quoting.identifier, physical)) or "1 AS one"
 
 

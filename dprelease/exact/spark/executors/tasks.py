@@ -1,9 +1,8 @@
 """Define the tasks of executors: they type, bound and count rows by the statements of a query.
 
 A task draws no noise and its result depends only on its rows, so a task that is repeated, or run
-twice at the same time, has the same result. No error message of an engine leaves a task: Spark
-would
-write it to its logs, and it may quote a cell.
+twice at the same time, has the same result. No error message of an engine leaves a task, because
+Spark would write the message to its logs, and the message may quote a cell.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from dprelease.exact.results.vectors import MOST_ROWS
 from dprelease.exact.results.vectors import batches as read
 from dprelease.exact.shared_scan import fill
 from dprelease.exact.spark.executors.link import Access, task_link
-from dprelease.exact.spark.executors.sums import Adding, added_up, by_table, row_of, rows_of_sums
+from dprelease.exact.spark.executors.sums import Adding, add_up, by_table, row_of, rows_of_sums
 from dprelease.exact.spark.executors.task_rows import Link, TaskRows, from_ipc_bytes
 from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.layers import JOINED, SOURCE
@@ -42,7 +41,7 @@ class TaskFailure(Exception):
 
 
 def versions() -> str:
-    """Return the versions that must be equal on the driver and on every executor."""
+    """Return the versions that must be the same on the driver and on every executor, as a text."""
     python = ".".join(platform.python_version_tuple()[:2])
     return f"Python {python}, dprelease {__version__}, duckdb {duckdb.__version__}"
 
@@ -170,4 +169,4 @@ class AddUp:
     def _add(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         with task_link(Access()) as (link, _):
             for number, tables in by_table(batches).items():
-                yield row_of(number, number, added_up(link, tables))
+                yield row_of(number, number, add_up(link, tables))

@@ -44,7 +44,8 @@ WIDE = "HUGEINT"
 class BucketRows:
     """Packs rows by the bucket of their unit; rows without a unit are left out.
 
-    `sql`: the rows over `dp_source`. `unit`: the SQL of their unit. `kind`: of the rows.
+    `sql`: a SELECT of the rows, over `dp_source`. `unit`: the SQL of a row's unit. `kind`: the kind
+    of the rows; see `CODED`.
     """
 
     reading: Reading
@@ -59,8 +60,8 @@ class BucketRows:
 
     def _spread(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         with self.reading.parts(batches) as (link, parts):
-            # Equal texts are in the same bucket, whatever the type: all tasks have one DuckDB
-            # version.
+            # Equal texts are in the same bucket, whatever type the ids have, because all tasks use
+            # the same version of DuckDB.
             bucket = f"CAST(hash(CAST({self.unit} AS VARCHAR)) % {self.buckets} AS USMALLINT)"
             rows = (
                 f"SELECT {bucket} AS dp_bucket, * FROM ({self.sql}) WHERE {self.unit} IS NOT NULL"
@@ -102,11 +103,10 @@ def _sendable(link: Link, rows: str) -> str:
 class TableTask:
     """A table whose rows are bounded by its own cells.
 
-    `sql`: its sums over `dp_kept`. `rows`: a SELECT of `id`, `cell` and `values`, of which some
-    are
-    selected; empty if the sums are over the bounded rows of all tables. `columns`: the indices
-    of these
-    in the rows of all tables. `key_tables`: read by `rows` and `sql`.
+    `sql`: the statement of its sums, over `dp_kept`. `rows`: a SELECT of `id`, `cell` and `values`,
+    from whose rows the kept ones are selected; empty if the sums are over the kept rows of all
+    tables. `columns`: the indices of `cell` and `values` in the rows of all tables. `key_tables`:
+    the tables of keys that `rows` and `sql` read.
     """
 
     number: int
@@ -127,10 +127,9 @@ class TableTask:
 class BoundRows:
     """Bounds the rows of the units of a task for several tables, and adds up the selected ones.
 
-    `kinds`: the engine's types of uncoded rows, by kind. `held`: the rows of all tables, over
-    `ROWS`
-    or the uncoded ones; None if tables are bounded separately. `text`: whether ids are texts.
-    `block`: see `rows_of_sums`.
+    `kinds`: the engine's types of rows that are sent as stored, by kind. `held`: the rows of all
+    tables, over `ROWS` or over rows as stored; None if tables are bounded separately. `text`:
+    whether ids are texts. `block`: see `rows_of_sums`.
     """
 
     public: Public

@@ -1,9 +1,8 @@
 """Keep a Spark that we start private: its settings, and the folder that it works in.
 
 By default Spark serves a web page on every interface, without a password, which shows how many
-records each task read. It also writes shuffle data, ids included, unencrypted and readable for
-all,
-into folders that remain after a kill.
+records each task read. It also writes shuffle data, ids included, unencrypted and readable for all
+users, into folders that remain after a kill.
 """
 
 from __future__ import annotations

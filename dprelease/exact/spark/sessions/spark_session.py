@@ -124,9 +124,8 @@ class ExposedWarning(UserWarning):
 def session(settings: Settings) -> Iterator[SparkSession]:
     """Yield a separate session: of the running application, or of a new one.
 
-    A new application is private, and its folder is removed. For a running one, or a server, a
-    warning
-    lists what it exposes.
+    A new application is private, and its folder is removed. For a running application, or a server,
+    a warning lists what it exposes.
 
     Warns
     -----
@@ -158,7 +157,7 @@ def session(settings: Settings) -> Iterator[SparkSession]:
             without_tracebacks(spark)
         try:
             if not (own or is_application_alive()):
-                _tell_open(spark)
+                _warn_of_exposures(spark)
             yield spark
         finally:
             # Otherwise the application would stop, or a fork would stop that of its parent.
@@ -218,7 +217,7 @@ def _java() -> Iterator[None]:
                 attempt(forget_folders if before else end_java, _not_started())
 
 
-def _tell_open(spark: SparkSession) -> None:
+def _warn_of_exposures(spark: SparkSession) -> None:
     open_doors = attempt(lambda: left_open_by(spark), _not_started())
     if open_doors:
         told = one_line("; ".join(open_doors))
