@@ -1,4 +1,4 @@
-"""A private connection to DuckDB, and the statements that lock everything else out."""
+"""Open private connections to DuckDB, and lock them, so that they can read only declared files."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ PRIVATE: Config = {
 come in the order of their source, so that replayed bits give the same records again."""
 
 READING = {"TimeZone": "UTC", "parquet_metadata_cache": "true"}
-"""Settings after extensions are loaded. The metadata of a Parquet file is read once, instead of
-again for the names, the types and every statement."""
+"""Settings for reading. With the cache, the metadata of a Parquet file is read only once, and not
+again for its names, its types and every statement."""
 
 WITHOUT_METADATA_CACHE = "SET parquet_metadata_cache = false"
-"""For many files, whose metadata would take memory."""
+"""A statement for sources with many files, whose cached metadata would take too much memory."""
 
 FEW_FILES = 256
 """Maximum number of files whose metadata is cached: columns by row groups, a few kB each."""
@@ -40,7 +40,7 @@ FEW_FILES = 256
 
 @contextmanager
 def connection(scratch: Path, settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a new connection, in memory, that spills into a private folder.
+    """Yield a new connection to a database in memory, which spills into a private folder.
 
     Raises
     ------
@@ -79,9 +79,10 @@ def _set_up(link: duckdb.DuckDBPyConnection) -> None:
 
 
 def without_progress(link: duckdb.DuckDBPyConnection) -> None:
-    """Turn off a connection's progress bar: answers are printed elsewhere, if at all.
+    """Turn off the progress bar of a connection, so that the engine prints nothing.
 
-    In a notebook without the widgets for it, DuckDB draws none and refuses all of its settings.
+    In a notebook without the widgets that a progress bar needs, DuckDB draws none, and refuses all
+    settings of progress bars.
     """
     try:
         with reraise_handler_errors():
@@ -93,8 +94,8 @@ def without_progress(link: duckdb.DuckDBPyConnection) -> None:
 
 
 def locking(files: Sequence[Path]) -> tuple[str, ...]:
-    """Return the statements after which only these files can be read, and nothing be changed."""
-    # A file whose name looks like a pattern is opened by an escaped name.
+    """Return the statements after which only these files can be read, and no setting be changed."""
+    # A file whose name looks like a pattern is opened by its escaped name.
     spelled = {name for file in files for name in (str(file), pattern(file))}
     allowed = ", ".join(quoting.text(name) for name in sorted(spelled))
     return (

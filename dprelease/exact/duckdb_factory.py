@@ -1,4 +1,4 @@
-"""The engine duckdb: on this machine, in this process."""
+"""Register the engine duckdb, which runs in this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MachineKind(EngineKind):
-    """See `EngineKind`; this one also reads single records."""
+    """Opens the engine duckdb, which also reads single records; see `EngineKind`."""
 
     def open(
         self, sources: Sources, spec: ReleaseSpec | None, settings: Settings

@@ -1,4 +1,4 @@
-"""The memory limit of the engine, and the memory that text files need before any row is read."""
+"""Read the engine's memory limit, and check it against the memory that text files need."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dprelease.exact.sources.source_reader import reader_of
 from dprelease.exact.sources.text_files_reader import TextFilesReader
 
 SHORT_OF_MEMORY = (MemoryError, duckdb.OutOfMemoryException)
-"""Exceptions for exhausted memory, which are no error of a source."""
+"""Exceptions for exhausted memory, which are not errors of a source."""
 
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def memory_limit(link: duckdb.DuckDBPyConnection) -> int | None:
-    """Return how many bytes the engine may use, as it rounds them; None if it has no limit."""
+    """Return the engine's memory limit in bytes, rounded by the engine; None without a limit."""
     (limit,) = link.sql("SELECT current_setting('memory_limit')").fetchall()[0]
-    told = re.fullmatch(r"([0-9.]+) (bytes|[KMGTP]iB)", limit)
-    return None if told is None else int(float(told[1]) * 1024 ** UNITS.index(told[2]))
+    parts = re.fullmatch(r"([0-9.]+) (bytes|[KMGTP]iB)", limit)
+    return None if parts is None else int(float(parts[1]) * 1024 ** UNITS.index(parts[2]))
 
 
 def threads_of(link: duckdb.DuckDBPyConnection) -> int:
@@ -35,9 +35,9 @@ def threads_of(link: duckdb.DuckDBPyConnection) -> int:
 def refuse_little(link: duckdb.DuckDBPyConnection, inputs: Iterable[Input]) -> None:
     """Raise DP-ENGINE-005 if the buffers of text files alone exceed the engine's memory limit.
 
-    Otherwise it would fail with the first row, after the budget is charged. The engine's needs were
-    measured, with an error of a few MiB. Compressed files are assumed not to shrink when they are
-    decompressed.
+    Otherwise the engine would fail at the first row, after the budget is charged. The memory that
+    the engine needs was measured, with an error of a few MiB. Compressed files are assumed to have
+    at least their compressed size when they are decompressed.
     """
     for given in inputs:
         reader = reader_of(given.source_type)

@@ -1,4 +1,4 @@
-"""The inputs of an engine: the declared table, and the one that queries join to it."""
+"""Find the inputs of an engine: the declared table, and the table that queries join to it."""
 
 from __future__ import annotations
 
@@ -40,28 +40,29 @@ DATABASE, SECOND_DATABASE = "dp_database", "dp_second_database"
 
 @dataclass
 class Input:
-    """One table for the engine: files, or an Arrow table, under the name of a relation."""
+    """One table of an engine: files, batches or an Arrow table, with the name of its relation."""
 
     declared: Declared
     relation: str
     opened: OpenedSource | None = None
     arrow: object | None = None
     rows: dict[str, BatchSource] = field(default_factory=dict)
-    """Rows that arrive as Arrow batches, by the table that they fill, until they are fetched."""
+    """Rows that arrive as Arrow batches, by the name of the table that they will fill. They are
+    removed when they are fetched."""
     physical: dict[str, str] = field(default_factory=dict)
-    """The engine's types of the stored columns, once they are known."""
+    """The engine's types of the stored columns; empty until they are known."""
     collations: Mapping[str, str] = field(default_factory=dict)
     """Columns that the source does not compare character by character; as in `OpenedSource`."""
     coarse: dict[str, str] = field(default_factory=dict)
-    """Columns of Parquet with timestamps that the engine can't read unchanged, and their types."""
+    """Columns of Parquet files with timestamps that the engine can't read unchanged, by type."""
     objects: dict[str, str] = field(default_factory=dict)
-    """Columns of Python objects that are refused where they are read, and their type."""
+    """Columns of Python objects, with the type for which a query that reads them is refused."""
     copies: dict[Path, Path] = field(default_factory=dict)
-    """Plain copies of text files, which the engine reads in their place."""
+    """The plain copy of each text file, which the engine reads in place of the file."""
     uncopied: set[Path] = field(default_factory=set)
     """Text files whose copies are empty until rows are read."""
     differs: bool = False
-    """Whether its files store a column differently, so that each is read by its own types."""
+    """Whether the files store a column with different types, so each file is read separately."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -70,19 +71,19 @@ class Input:
 
     @property
     def has_changed(self) -> bool:
-        """Return whether a file has changed since before anything of it was read."""
+        """Return whether a file has changed since it was opened, before any byte was read."""
         return self.opened is not None and self.opened.stamps != tuple(map(stamp, self.files))
 
     @property
     def readable(self) -> tuple[Path, ...]:
-        """Return the files that the engine itself reads."""
+        """Return the files that the engine itself reads: plain copies where there are some."""
         if self.opened is not None and not self.opened.relation:
             return ()
         return tuple(self.copies.get(file, file) for file in self.files)
 
     @property
     def accessible_paths(self) -> tuple[Path, ...]:
-        """Return what the engine may open: the files that it reads, and their links' targets."""
+        """Return the paths that the engine may open: files that it reads, and targets of links."""
         links = [file for file in self.files if file in self.copies]
         return (*self.readable, *links)
 
@@ -93,14 +94,17 @@ class Input:
 
     @property
     def source_type(self) -> SourceType:
-        """Return the source type of what is read: the declared one, unless a frame replaces it."""
+        """Return the source type that is read: the declared type, unless a frame is read."""
         source = self.declared.table.source
         if self.opened is None or source is None:
             return source_type("frame" if self.arrow is not None else RELATION)
         return source.type
 
     def describe(self, link: duckdb.DuckDBPyConnection) -> None:
-        """Create the tables of batches, whose columns are known before rows about people are."""
+        """Register the frame, and create empty tables for rows that arrive in batches.
+
+        So columns are known before a row about people is read. Only public tables are filled now.
+        """
         if self.arrow is not None:
             link.register(self.relation, self.arrow)
         for name, rows in self.rows.items():
@@ -111,7 +115,10 @@ class Input:
             self.fetch(link)
 
     def place_copies(self, folder: Path) -> str:
-        """Return the relation to read; files that the engine can't read get empty copies there."""
+        """Return the relation to read; create empty copies of files that the engine can't read.
+
+        `folder`: the private folder of the copies, which `fetch` fills.
+        """
         if self.opened is None:
             return self.relation
         if self.opened.reader is None:
@@ -123,7 +130,7 @@ class Input:
         return self.opened.reader.relation(self.readable)
 
     def fetch(self, link: duckdb.DuckDBPyConnection) -> None:
-        """Copy batches, once, into these tables, which can spill like all others, and text files.
+        """Copy batches into their tables, and text files into their plain copies, each once.
 
         Raises
         ------
@@ -141,7 +148,7 @@ class Input:
 
 
 Ask = Callable[[str, Input], list[Any]]
-"""Returns the rows of a statement that reads no row about people."""
+"""A function that runs a statement which reads no row about people, and returns its rows."""
 
 
 def format_of(declared: Declared) -> str:
@@ -151,11 +158,17 @@ def format_of(declared: Declared) -> str:
 
 
 NAMES = (SOURCE, JOINED)
-"""Names of the relations of an engine's inputs; the first is that of the declared table."""
+"""The names of an engine's relations: of the declared table, and of the joined table."""
 
 
 def find_inputs(tables: Sequence[tuple[Declared, object | None]], servers: Servers) -> list[Input]:
-    """Return the inputs of an engine: tables, each with the frame in its place; as `find_input`."""
+    """Return the inputs of an engine for tables, each with a frame in its place, or None.
+
+    Raises
+    ------
+    DataError
+        As `find_input` raises it, with a place in the declaration.
+    """
     inputs: list[Input] = []
     for name, (declared, frame) in zip(NAMES, tables, strict=False):
         before = inputs[0] if inputs else None
@@ -203,10 +216,10 @@ def refuse_unstored(inputs: Sequence[Input], query: Query) -> None:
 
 
 def refuse_duplicates(query: Query, joined: Input, unique: set[str], ask: Ask) -> None:
-    """Raise DP-DATA-012 if a public table has several rows of one key; reads no rows about people.
+    """Raise DP-DATA-012 if a joined public table has several rows with the same key.
 
-    The statement of the query leaves such keys out as well, so nothing depends on this check.
-    `unique`: statements that found none.
+    No row about people is read. The statement of the query also leaves such keys out, so no result
+    depends on this check. `unique`: the statements that have found no duplicate so far.
     """
     statement = duplicate_keys_sql(query, joined.physical)
     if statement is None or query.join is None or statement in unique:
@@ -259,7 +272,7 @@ def find_input(
 
 
 def _open(declared: Declared, source: Source, opening: Opening) -> OpenedSource:
-    """Return an opened source; the reader's own errors are dropped, which may quote a value."""
+    """Return an opened source; messages of the reader are dropped, as they may quote values."""
     with reraise_handler_errors():
         try:
             return reader_of(source.type).open(declared, source, opening)

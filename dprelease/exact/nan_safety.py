@@ -12,22 +12,23 @@ from dprelease.statements.values.physical import FLOATS, base_type
 Types = Mapping[str, str]
 
 WITHOUT = "SET disabled_optimizers = 'statistics_propagation'"
-"""Statistics of Parquet files do not include NaN, and from them the engine concludes that isnan is
-false: whether a row's value is missing would depend on other rows."""
+"""Statistics of Parquet files do not include NaN. From statistics the engine may conclude that
+isnan is false for all rows, so whether a row's value is missing would depend on other rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class FloatColumns:
-    """Float columns, by the stored types of a table and of the table joined to it.
+    """The float columns that queries read: of a table, and of the table joined to it.
 
-    If no query reads one, the engine may use statistics, because they cover all that it reads.
+    If no query reads a float column, the engine may use statistics, because the statistics include
+    all values of other columns.
     """
 
     tables: tuple[frozenset[str], ...]
 
     @classmethod
     def of(cls, physical: Sequence[Types], queries: Sequence[Query] | None) -> FloatColumns:
-        """Return the float columns that these queries read: all, if the queries are not known."""
+        """Return the float columns that these queries read, or all if the queries are not known."""
         stored = [frozenset(_floats(types, types)) for types in physical]
         if queries is None or not any(stored):
             return cls(tuple(stored))
@@ -41,16 +42,16 @@ class FloatColumns:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """Return the statements that must run before one of them is read."""
+        """Return the statements that must run before one of these float columns is read."""
         return (WITHOUT,) if any(self.tables) else ()
 
     def refuse_others(self, query: Query, physical: Sequence[Types]) -> None:
-        """Raise for a query that reads other floats than the engine was opened for.
+        """Refuse a query that reads other float columns than these.
 
         Raises
         ------
         AssertionError
-            If it does: an engine is opened for all of its queries.
+            If the query does so, because an engine must be opened for all of its queries.
         """
         for names, types, asked in zip(columns_to_read(query), physical, self.tables, strict=False):
             if not asked.issuperset(_floats(names, types)):

@@ -1,4 +1,4 @@
-"""Run statements over one noised table in memory: post-processing, with no access to the data."""
+"""Run statements over a noised table in memory: this is post-processing, without access to data."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def run_statement(noised: pa.Table, statement: str, name: str) -> pa.Table:
-    """Return the result of a statement over a noised table, registered under a name.
+    """Return the result of a statement over a noised table; in the statement, it is called `name`.
 
-    The connection reaches no file, no network and no Python variable.
+    The connection has no access to files, to the network or to Python variables.
 
     Raises
     ------
     QueryError
-        DP-SQL-007 if the engine can't compute it, for example with values of the wrong type.
+        DP-SQL-007 if the engine can't compute the result, for example for a wrong type.
     """
     config: Config = {"enable_external_access": False, "python_enable_replacements": False}
     connection = duckdb.connect(config=config)
@@ -44,7 +44,7 @@ def run_statement(noised: pa.Table, statement: str, name: str) -> pa.Table:
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """Return an answer as a pandas frame: decimals of a finer step become floats."""
+    """Return a result as a pandas frame, with decimals as floats."""
     import pyarrow as pa
 
     for i, column in enumerate(table.schema):

@@ -1,7 +1,7 @@
-"""Private folders held by a lock, and the removal of those that nobody holds any more.
+"""Create private folders that are held by a lock, and remove folders that nobody holds any more.
 
 The owner of a folder holds the lock of a file in it. A process number would not suffice: the first
-process of every container is number 1, and the same numbers are other processes elsewhere.
+process of every container has number 1, and in other containers the same number is another process.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock
 
 LOCK = "held"
-"""The file in a private folder that its owner has locked."""
+"""The name of the file in a private folder that the owner of the folder locks."""
 
 
 @contextmanager
 def private_folder(parent: Path, prefix: str, again: Path | None = None) -> Iterator[Path]:
-    """Yield a new folder, mode 0700, and remove it afterwards, with those that a kill left.
+    """Yield a new folder, mode 0700, and remove it afterwards.
 
-    A child that is forked meanwhile removes nothing: the folder belongs to its parent. `again`: an
-    earlier folder's path, which is used again unless the name is taken.
+    Folders that killed processes left behind are removed too. A child that is forked meanwhile
+    removes nothing, because the folder belongs to its parent. `again`: the path of an earlier
+    folder, which is used again unless another file has this path.
 
     Raises
     ------
     OSError
-        If it can't be created, or its file system has no locks.
+        If the folder can't be created, or its file system has no locks.
     """
     remove_stale(parent, prefix)
     made: tuple[Path, Lock] | None = None
@@ -51,7 +52,8 @@ def private_folder(parent: Path, prefix: str, again: Path | None = None) -> Iter
 def _make_folder(parent: Path, prefix: str, again: Path | None) -> tuple[Path, Lock]:
     """Return a new folder and its lock.
 
-    Before it is locked, it may be taken for a leftover and removed: then another one is created.
+    Before the folder is locked, another process may take it for a leftover and remove it; then
+    another folder is created.
     """
     while True:
         folder = _create_again(again) or Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
@@ -66,7 +68,7 @@ def _make_folder(parent: Path, prefix: str, again: Path | None) -> tuple[Path, L
 
 
 def _create_again(folder: Path | None) -> Path | None:
-    """Return the folder, created by this process; None if its name is taken."""
+    """Create a folder and return its path; None if a file with this path exists."""
     if folder is not None:
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700)
@@ -75,9 +77,9 @@ def _create_again(folder: Path | None) -> Path | None:
 
 
 def remove_stale(parent: Path, prefix: str) -> None:
-    """Remove this user's folders with that prefix that nobody holds; never raises.
+    """Remove those of this user's folders with a prefix that nobody holds; never raises.
 
-    Spilled rows survive a kill; the next run removes them.
+    If a run is killed, its spilled rows remain; the next run removes them.
     """
     for folder in folders_with_prefix(parent, prefix):
         with contextlib.suppress(OSError):  # held, removed meanwhile, or not ours to remove
@@ -88,7 +90,7 @@ def remove_stale(parent: Path, prefix: str) -> None:
 
 
 def folders_with_prefix(parent: Path, prefix: str) -> list[Path]:
-    """Return this user's folders with a prefix; empty if they can't be listed."""
+    """Return this user's folders whose names begin with a prefix; none if they can't be listed."""
     folders = []
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:

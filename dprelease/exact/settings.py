@@ -17,17 +17,17 @@ SCRATCH = "dprelease-scratch-"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Resources of the engine; None is its own default, or the system's temporary folder."""
+    """Resources of the engine; None is the engine's default, or the system's temporary folder."""
 
     memory_limit: str | None = None
     threads: int | None = None
     temp_directory: Path | None = None
     place: Place | None = None
-    """Where the folder was declared."""
+    """The place in the declaration that names the folder."""
 
     @classmethod
     def of(cls, declaration: Declaration) -> Settings:
-        """Return the settings of a release; relative paths start at its file."""
+        """Return the settings of a release; relative paths start at the folder of its file."""
         spec = declaration.spec.duckdb
         folder = spec.temp_directory and declaration.folder / spec.temp_directory
         place = declaration.place("duckdb", "temp_directory") if folder else None
@@ -35,18 +35,20 @@ class Settings:
 
     @property
     def config(self) -> dict[str, str | int]:
-        """Return them by the engine's names."""
+        """Return the memory limit and the threads by the engine's names, unless they are None."""
         wanted = {"memory_limit": self.memory_limit, "threads": self.threads}
         return {name: value for name, value in wanted.items() if value is not None}
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """Yield a private folder, mode 0700, and remove it afterwards, with those that a kill left.
+        """Yield a private folder, mode 0700, and remove it afterwards.
+
+        Folders that killed runs left behind are removed too.
 
         Raises
         ------
         DataError
-            DP-ENGINE-003 if it can't be created.
+            DP-ENGINE-003 if the folder can't be created.
         """
         with ExitStack() as stack:
             parent, made = self.temp_directory, None

@@ -1,1 +1,1 @@
-"""Tables of PostgreSQL servers: one snapshot for all tables of a run, read column by column."""
+"""Read tables of PostgreSQL servers: in one snapshot for all tables of a run, column by column."""

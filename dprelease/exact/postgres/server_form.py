@@ -30,7 +30,7 @@ KINDS = {
     "timestamp": "timestamp",
     "timestamptz": "timestamp",
 }
-"""Proposed types, by the server's name of its own types; all others that can be read are texts."""
+"""The proposed type for each type of the server; for other types that can be read, it is text."""
 
 MOST_LABELS = 1_000
 """Maximum labels of an enumeration that are proposed as the values of a category."""
@@ -41,7 +41,7 @@ EXISTS (
   WHERE r.oid = {oid} AND r.relkind = 'r' AND r.relhassubclass
 )
 """
-"""Whether a table has children that need not satisfy its constraints, as partitions do."""
+"""SQL: whether a table has children. Unlike partitions, these need not satisfy its constraints."""
 
 KNOWN = f"""
 WITH RECURSIVE known(place, name, kind, digits, is_required) AS (
@@ -58,7 +58,7 @@ WITH RECURSIVE known(place, name, kind, digits, is_required) AS (
   FROM known AS k JOIN pg_catalog.pg_type AS t ON t.oid = k.kind WHERE t.typtype = 'd'
 )
 """
-"""Columns with their types and the types of their domains, and whether each refuses NULL."""
+"""SQL: columns with their types and the types of their domains, and whether each refuses NULL."""
 
 LABELS = f"""
 {KNOWN}
@@ -66,10 +66,10 @@ SELECT k.name::pg_catalog.text, e.enumlabel::pg_catalog.text
 FROM known AS k JOIN pg_catalog.pg_enum AS e ON e.enumtypid = k.kind
 ORDER BY k.place, e.enumsortorder
 """
-"""The labels of enumeration columns, in their order."""
+"""SQL: the labels of enumeration columns, in the order of the labels."""
 
 REQUIRED = f"{KNOWN} SELECT k.name::pg_catalog.text FROM known AS k WHERE k.is_required"
-"""The columns that are never NULL, by themselves or by a domain."""
+"""SQL: the columns that are never NULL, by their own constraints or by those of a domain."""
 
 CHECKS = f"""
 {KNOWN}
@@ -84,21 +84,22 @@ SELECT k.name::pg_catalog.text, 'VALUE', pg_catalog.pg_get_expr(c.conbin, 0)
 FROM known AS k JOIN pg_catalog.pg_constraint AS c ON c.contypid = k.kind
 WHERE c.contype = 'c' AND c.convalidated
 """
-"""The checks of columns and of their domains, as the server writes them, if they hold for every
-row: one that was added as NOT VALID, or does not apply to parts of a table, may not."""
+"""SQL: those checks of columns and of their domains that hold for every row, as the server writes
+them. Checks that were added as NOT VALID, or that parts of a table need not satisfy, are left out.
+"""
 
 WRITTEN = f"""
 {KNOWN}
 SELECT k.name::pg_catalog.text, pg_catalog.format_type(k.kind, k.digits)
 FROM known AS k JOIN pg_catalog.pg_type AS t ON t.oid = k.kind AND t.typtype <> 'd'
 """
-"""The types of columns, or of their domains, as written, with their digits."""
+"""SQL: the types of columns, or of their domains, as written, with their numbers of digits."""
 
 NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)")
 
 
 class Check(NamedTuple):
-    """A condition on a column's values, in which the column has this name."""
+    """A condition on the values of a column; `name`: the name of the column in the condition."""
 
     name: str
     condition: str
@@ -108,10 +109,11 @@ class Check(NamedTuple):
 class ServerForm:
     """A table of a server as its catalogue describes it.
 
-    `columns`: the proposed type of each, or why it can't be used. `labels`: of enumerations.
-    `digits`: the step and the largest number of a type. `checks`: the server's constraints on
-    columns. `required`: the columns that are never missing. `collations`: those that are not
-    compared character by character.
+    `columns`: the proposed type of each column, or the reason why it can't be used. `labels`: the
+    labels of columns with enumerations. `digits`: the step and the largest number that a column's
+    type can store. `checks`: the server's constraints on columns. `required`: the columns that are
+    never missing. `collations`: the comparisons of columns that the server does not compare
+    character by character.
     """
 
     declared: Declared
@@ -194,7 +196,7 @@ def _by_name(pairs: Iterable[tuple[str, ValueT]]) -> dict[str, list[ValueT]]:
 
 
 def _kind(column: StoredColumn, labels: Mapping[str, list[str]]) -> str:
-    """Return the proposed type, `ENUM` for a list of labels; or the reason why it can't be used."""
+    """Return the proposed type of a column, or why it can't be used; `ENUM` for labels."""
     if column.is_computed:
         return "generated columns can't be used"
     if not is_read(column):
@@ -205,7 +207,7 @@ def _kind(column: StoredColumn, labels: Mapping[str, list[str]]) -> str:
 
 
 def _digits(written: str) -> tuple[Fraction, Fraction] | None:
-    """Return step and largest value of a number of declared digits; None for other types."""
+    """Return the step and the largest value of a type with declared digits; None for others."""
     match = NUMERIC.fullmatch(written)
     if match is None:
         return None

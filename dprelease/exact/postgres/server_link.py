@@ -1,8 +1,7 @@
-"""Connections to PostgreSQL servers: read-only, in one snapshot; server messages are dropped.
+"""Connect to PostgreSQL servers, read-only and in one snapshot.
 
-libpq finds the server, the user and the password: in a service file, a password file and
-environment variables. The driver's messages name hosts, people and values, so all of them are
-dropped.
+libpq finds the server, the user and the password in a service file, a password file and environment
+variables. The messages of the driver name hosts, people and values, so all of them are dropped.
 """
 
 from __future__ import annotations
@@ -39,19 +38,19 @@ SETTINGS = (
     ("lock_timeout", f"{LOCK_SECONDS}s"),
     ("idle_in_transaction_session_timeout", "0"),
     ("transaction_timeout", "0"),
-    # The table itself is read, and its rows come in stored order.
+    # With these settings, the table itself is read, and its rows come in stored order.
     ("synchronize_seqscans", "off"),
     ("enable_indexscan", "off"),
     ("enable_indexonlyscan", "off"),
     ("enable_bitmapscan", "off"),
     ("max_parallel_workers_per_gather", "0"),
 )
-"""Override whatever a role, a database or a service has set; applied where the server knows
-them."""
+"""Settings that override those of a role, a database or a service; a server of an older version
+does not have all of them."""
 
 ENCODINGS = ("UTF8", "SQL_ASCII", "LATIN1")
-"""Of databases whose every text can be read: the server fails at texts that it can't convert to
-UTF-8."""
+"""Encodings of databases in which every text can be read. In databases with other encodings, the
+server fails at texts that it can't convert to UTF-8."""
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
@@ -62,16 +61,16 @@ REFUSED_LOCKS = {
     ),
     "55P03": ("another session has locked it", "run again when that session has finished"),
 }
-"""Meanings of the server's codes when a table can't be locked."""
+"""By the server's error code: why a table can't be locked, and what to do."""
 
 NOT_A_TABLE = "42809"
 
 
 class Link:
-    """One connection: a transaction with a snapshot of one moment, whatever others write.
+    """A connection with one transaction, in which all rows are read from one snapshot.
 
-    The tables of a run are locked before that snapshot is taken, so that none of them is truncated
-    or altered: what was compiled is what is read.
+    The tables of a run are locked before the snapshot is taken. So no table is truncated or altered
+    between the time when its statements are compiled and the time when its rows are read.
     """
 
     def __init__(self, declared: Declared) -> None:
@@ -79,7 +78,7 @@ class Link:
         _OPEN[id(self)] = self
 
     def begin(self, tables: Iterable[Declared]) -> None:
-        """Lock tables, and take the snapshot from which all rows are read.
+        """Lock the tables of a run, and take the snapshot from which all rows are read.
 
         Raises
         ------
@@ -149,7 +148,7 @@ class Link:
         self._result(sql, lambda _: None)
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement about the catalogue; raises as `run`."""
+        """Return the rows of a statement about the catalogue; raises ServerError if it fails."""
         found: list[tuple[Any, ...]] = self._result(sql, lambda cursor: cursor.fetchall())
         return found
 
@@ -165,7 +164,7 @@ class Link:
         raise ServerError(state)
 
     def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a statement as they arrive; raises as `run`."""
+        """Yield the rows of a statement as they arrive; raises ServerError if it fails."""
         state: str | None = None
         try:
             with self._link.cursor() as cursor:
@@ -182,12 +181,12 @@ class Link:
             return
         try:
             self._link.close()
-        except _failures():  # the server has ended it
+        except _failures():  # the server has ended the connection
             return
 
 
 class ServerError(OSError):
-    """A statement failed; `state` is the server's code, the only part of its answer kept here."""
+    """A statement failed; `state`: the server's error code, without the server's message."""
 
     def __init__(self, state: str) -> None:
         super().__init__("the server refused or closed the connection")
@@ -195,7 +194,7 @@ class ServerError(OSError):
 
 
 class Servers:
-    """The connections of a run: one for each address, and one snapshot for all tables on it."""
+    """The connections of a run: one for each address, with one snapshot for all tables there."""
 
     def __init__(self, tables: Iterable[Declared]) -> None:
         self._tables: dict[str, dict[tuple[str, str], Declared]] = {}
@@ -212,7 +211,7 @@ class Servers:
         Raises
         ------
         DataError
-            DP-DATA-001, 014 or 024 if it can't be locked, DP-DATA-025 without the driver.
+            DP-DATA-001, 014 or 024 if the table can't be locked, DP-DATA-025 without the driver.
         """
         source = declared.table.source
         path = "" if source is None else source.path or ""
@@ -246,7 +245,7 @@ def address_of(declared: Declared) -> tuple[str, str]:
 
 
 def unreachable(declared: Declared) -> DataError:
-    """Return the error of a server that can't be connected to."""
+    """Return the error for a server to which no connection can be opened."""
     return unreadable(
         declared,
         "the connection to its server failed",
@@ -286,7 +285,7 @@ _OPEN: dict[int, Link] = {}
 
 
 def _leave_to_parent() -> None:
-    """Close no connection in a forked child, because that would end the parent's, too."""
+    """Close no connection in a forked child, because that would also end the parent's."""
     for link in _OPEN.values():
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(link))
     _OPEN.clear()

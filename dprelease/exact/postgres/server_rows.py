@@ -1,4 +1,4 @@
-"""The declared columns of a server's table as Arrow batches, which are read on request."""
+"""Read the declared columns of a server's table as Arrow batches, on request."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TABLES = ("r", "p")
-"""Kinds of relations that store rows, or whose parts do; views, materialized views, foreign tables
-and sequences are not included."""
+"""Kinds of relations that store rows themselves or in partitions. Views, materialized views,
+foreign tables and sequences are not included."""
 
 RELATION = """
 SELECT c.oid::pg_catalog.int8, c.relkind::pg_catalog.text,
@@ -55,7 +55,7 @@ LEFT JOIN pg_catalog.pg_extension AS e ON e.oid = d.refobjid
 LEFT JOIN pg_catalog.pg_collation AS o ON o.oid = k.ordering
 ORDER BY k.place
 """
-"""The columns with the types of their domains."""
+"""SQL: the columns of a table, with the types of their domains."""
 
 PARTS = """
 WITH RECURSIVE parts(oid) AS (
@@ -66,12 +66,12 @@ WITH RECURSIVE parts(oid) AS (
 SELECT DISTINCT c.relkind::pg_catalog.text
 FROM parts AS p JOIN pg_catalog.pg_class AS c ON c.oid = p.oid
 """
-"""The kinds of all relations whose rows a table includes: itself, its partitions, its children."""
+"""SQL: the kinds of all relations whose rows a table includes: itself, partitions and children."""
 
 
 @dataclass(frozen=True)
 class ServerRows:
-    """The declared columns that a server's table has, and its rows when they are read."""
+    """The declared columns that a server's table has, and its rows, which are read on request."""
 
     schema: pa.Schema
     link: Link
@@ -80,7 +80,7 @@ class ServerRows:
     collations: dict[str, str]
 
     def reader(self) -> pa.RecordBatchReader:
-        """Return the rows, which are read with the first batch."""
+        """Return a reader of the rows; the server is asked when the first batch is requested."""
         import pyarrow as pa
 
         return pa.RecordBatchReader.from_batches(self.schema, self._batches())
@@ -100,7 +100,7 @@ class ServerRows:
 
 
 def _cast_to_declared(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Return a column in the declared type: a change of width, or of the allowed text length."""
+    """Return a column in the Arrow type of a field: only the width of numbers or texts changes."""
     import pyarrow as pa
 
     if pa.types.is_decimal(field.type):
@@ -110,7 +110,7 @@ def _cast_to_declared(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def server_rows(declared: Declared, servers: Servers) -> ServerRows:
-    """Return the declared columns of a table of a server; reads none of its rows.
+    """Return the declared columns of a table of a server, without reading its rows.
 
     Raises
     ------

@@ -1,8 +1,9 @@
-"""PostgreSQL types, and the SQL that reads each of them without failing for any value.
+"""Write the SQL that reads values of PostgreSQL types, such that no value can make it fail.
 
-The server casts, and nothing is cast afterwards: integers and floats arrive as stored, dates and
-timestamps of the years 1 to 9999, all else as its text. Types that the server can't convert so for
-every value have no entry, and are refused by their type alone.
+The server casts values, and nothing is cast afterwards. Integers and floats arrive as stored, dates
+and timestamps if they are in the years 1 to 9999, and values of other types as their texts. A type
+whose values the server can't always convert in this way has no SQL here, and its columns are
+refused.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LONGEST = 1 << 18
-"""Maximum bytes of a text; a longer one counts as missing. A row of texts that long, in as many
-columns as a table can have, is within the server's limit for one row."""
+"""Maximum bytes of a text; a longer text counts as missing. A row with texts of this length, in as
+many columns as a table can have, is within the server's limit for one row."""
 
 FIRST, LAST = "0001-01-01", "9999-12-31"
 
@@ -39,8 +40,8 @@ class StoredColumn:
     """A column as the catalogue describes it: the type of its domain, and the origin of that type.
 
     `kind`: the value of `pg_type.typtype`. `origin`: the extension that defines the type, or
-    `pg_catalog`. `is_exact`: whether its collation, if any, is deterministic: only identical texts
-    are equal.
+    `pg_catalog`. `is_exact`: whether only identical texts are equal, because the column has no
+    collation or a deterministic one.
     """
 
     name: str
@@ -60,14 +61,14 @@ class StoredColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnQuery:
-    """How a column is read: its SQL, and the Arrow type in which it arrives."""
+    """How a column is read: the SQL of its values, and the Arrow type in which they arrive."""
 
     sql: str
     arrow: pa.DataType
 
 
 Way = tuple[Callable[[str], str], str]
-"""From a column's name to its SQL, and the name of its Arrow type."""
+"""A function from the name of a column to the SQL of its values, and the name of the Arrow type."""
 
 
 def _as_it_is(column: str) -> str:
@@ -79,13 +80,13 @@ def _bigint_sql(column: str) -> str:
 
 
 def _number_sql(column: str) -> str:
-    """Return a number's text without trailing zeros; NaN counts as missing, as in a float."""
+    """Return SQL of the text of a number without trailing zeros; NaN counts as missing."""
     text = f"pg_catalog.trim_scale({column}::pg_catalog.numeric)::pg_catalog.text"
     return f"CASE WHEN {column}::pg_catalog.numeric <> 'NaN' THEN {text} END"
 
 
 def _text_sql(column: str) -> str:
-    """Return a text without trailing blanks of char(n), no part of it by the SQL standard."""
+    """Return SQL of a text without the trailing blanks of char(n), which are not its value."""
     text = f"{column}::pg_catalog.text"
     return f"CASE WHEN pg_catalog.octet_length({text}) <= {LONGEST} THEN {text} END"
 
@@ -122,13 +123,13 @@ SQL_BY_TYPE: dict[str, Way] = {
     "timestamp": (_timestamp_sql, "timestamp[us]"),
     "timestamptz": (_timestamptz_sql, "timestamp[us, tz=UTC]"),
 }
-"""By the catalogue's name of a type."""
+"""The SQL of values and the Arrow type, by the catalogue's name of a type."""
 
 DECIMAL = "DECIMAL"
 
 
 def column_request(name: str, stored: StoredColumn, column: Column) -> ColumnQuery:
-    """Return how a declared column is read; nothing if its type may have lost the original value.
+    """Return how a declared column is read: as NULL if its type may have lost the original values.
 
     Raises
     ------
@@ -178,6 +179,6 @@ def _arrow_type(name: str) -> pa.DataType:
 
 
 def select_sql(columns: Sequence[ColumnQuery], schema: str, table: str) -> str:
-    """Return the statement that reads columns of a table; without columns it returns all rows."""
+    """Return the statement that reads columns of a table; without columns it reads ones."""
     values = ", ".join(f"{one.sql} AS c{i}" for i, one in enumerate(columns)) or "1 AS c0"
     return f"SELECT {values} FROM {quoting.identifier(schema)}.{quoting.identifier(table)} AS t"

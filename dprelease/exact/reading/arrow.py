@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 STORED_EXTENSIONS = ("arrow.json", "arrow.bool8")
-"""Extension types that are read as their storage type."""
+"""Names of extension types that are read as their storage type."""
 
 TICKS = {"s": 1, "ms": 1000}
 
 ASCII = 128
-"""Bytes below it are one character each."""
+"""Each byte below this number is one character."""
 
 
 def readable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
-    """Return a column of the same values that the engine reads; None if it has no such type.
+    """Return a column with the same values in a type that the engine reads; None if there is none.
 
-    The resulting type depends on the type alone, and every value of it can be read.
+    The new type depends only on the type of the column, and the engine can read every value of it.
     """
     import pyarrow as pa
 
@@ -42,7 +42,7 @@ def readable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray |
 
 
 def _changes() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]:
-    """Return the conversions of columns, by type."""
+    """Return pairs of functions: whether a conversion applies to a type, and the conversion."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -67,7 +67,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _is_known(kind: pa.DataType) -> bool:
-    """Return whether the engine knows a type; the table of meanings then decides about it."""
+    """Return whether the engine has a type; `statements.meanings` decides whether to use it."""
     import pyarrow as pa
 
     types = pa.types
@@ -83,7 +83,7 @@ def _is_known(kind: pa.DataType) -> bool:
 
 
 def _widen_halves(halves: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return 16-bit floats as the 32-bit floats that store the same decimals."""
+    """Return 16-bit floats as 32-bit floats, each with the same shortest decimal."""
     import pyarrow as pa
 
     chunks = halves.chunks if isinstance(halves, pa.ChunkedArray) else [halves]
@@ -100,10 +100,10 @@ def _decimals_of_halves() -> NDArray[np.float32]:
 
 
 def _decimals_as_texts(decimals: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return decimals as texts, like decimals among objects: a cast to floats rounds them anyway.
+    """Return decimals as texts, as decimals among Python objects are; a cast to floats would round.
 
-    The number of digits of a type is often taken from the largest value, so one row would decide
-    how all others are read.
+    The number of digits of a decimal type is often that of the largest value, so one row would
+    decide how all other rows are read.
     """
     import pyarrow as pa
 
@@ -126,7 +126,7 @@ def _is_coarse_instant(kind: pa.DataType) -> bool:
 
 
 def _in_microseconds(instants: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return zoned timestamps in microseconds; values too far outside any year are missing."""
+    """Return timestamps with a time zone in microseconds; too large values become missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -151,7 +151,7 @@ def _extension(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray
 
 
 def decode_dictionary(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a dictionary column as its values."""
+    """Return the values of a dictionary column as a plain column."""
     import pyarrow as pa
 
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -160,7 +160,7 @@ def decode_dictionary(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _unicode(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return texts in which invalid UTF-8 is missing, because functions fail at it."""
+    """Return texts with invalid UTF-8 replaced by missing values, because functions fail at it."""
     import pyarrow as pa
 
     chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
@@ -175,9 +175,9 @@ def _unicode(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def _copy_views(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return texts copied from views.
+    """Return texts as large strings if they are views.
 
-    Before its version 25, PyArrow passes views that crash the engine.
+    PyArrow before version 25 passes views that crash the engine.
     """
     import pyarrow as pa
 

@@ -1,6 +1,6 @@
-"""Places of errors about sources: the column's line in the schema, or the source's.
+"""Add the place in the schema to errors about sources: the line of a column, or of the source.
 
-Code that checks types knows only the name of a column, because it also serves views and frames.
+Code that checks types knows only the name of a column, because it also checks views and frames.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dprelease.statements.meanings import typed_value_sql
 
 
 class EngineTable(Protocol):
-    """A table as an engine sees it."""
+    """A table of an engine: its declaration, and the engine's types of its columns."""
 
     declared: Declared
     physical: dict[str, str]
@@ -23,9 +23,9 @@ class EngineTable(Protocol):
 
 @contextmanager
 def locate_errors(asked: Sequence[EngineTable], *, is_read: bool = True) -> Iterator[None]:
-    """Give an error about a column of one of these tables, which has no place, its place.
+    """Add the place in the schema to an error that has none, and is about one of these tables.
 
-    `is_read`: whether their sources are read, rather than frames in their place.
+    `is_read`: whether the sources of the tables are read, and not frames in their place.
     """
     try:
         yield
@@ -52,7 +52,10 @@ def _place(error: DataError, asked: Sequence[EngineTable], is_read: bool) -> Pla
 
 
 def _is_mistyped(asked: EngineTable, name: str) -> bool:
-    """Return whether a stored type is unusable: joined tables may share names."""
+    """Return whether a table stores a column of this name with a type that can't be used.
+
+    If both tables of a join have such a column, this shows which table the error is about.
+    """
     table = asked.declared.table
     if name not in table.columns or name not in asked.physical:
         return False

@@ -1,8 +1,8 @@
 """Convert pandas and Arrow frames to Arrow tables of the declared columns.
 
-Each stored type has one conversion, which depends on the type alone, and which no value can make
-fail. pandas inspects values again when it creates a series or an index of Python objects, and fails
-at some of them: so none is created here.
+Each stored type has one conversion, which depends only on the type, and which can't fail for any
+value. When pandas creates a series or an index of Python objects, it inspects their values and
+fails at some of them, so this module creates none.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Made = TypeVar("Made")
 
 
 def to_arrow(frame: object, declared: Declared) -> pa.Table:
-    """Return an Arrow table with the declared columns that `frame` has, without using the disk.
+    """Return an Arrow table, in memory, with those declared columns that a frame has.
 
     Raises
     ------
@@ -42,16 +42,16 @@ def to_arrow(frame: object, declared: Declared) -> pa.Table:
         DP-DATA-003 for names that differ only in case, DP-DATA-004 for a column of a type that
         Arrow does not know, DP-DATA-006 if there is not enough memory.
     FrameError
-        DP-DATA-017 if it is not a frame.
+        DP-DATA-017 if `frame` is not a frame.
     """
     return attempt(declared, lambda: _to_arrow(frame, declared))
 
 
 def attempt(declared: Declared, work: Callable[[], Made]) -> Made:
-    """Return the result of `work` on a frame; raise DP-DATA-006 for whatever a library raises.
+    """Return the result of `work` on a frame; raise DP-DATA-006 for any exception of a library.
 
-    Its message, which may quote a cell or the requested memory, is dropped, and so is its
-    exception: a traceback would print it.
+    The exception of the library is dropped, because a traceback would print its message, which may
+    quote a cell or the requested memory.
     """
     failure: DataError | None = None
     with reraise_handler_errors():
@@ -88,7 +88,13 @@ def _to_arrow(frame: object, declared: Declared) -> pa.Table:
 
 
 def _names(frame: object, declared: Declared) -> list[str | None]:
-    """Return the names of a frame's columns, None for non-text labels; raises DP-DATA-017."""
+    """Return the names of a frame's columns, None for labels that are not texts.
+
+    Raises
+    ------
+    FrameError
+        DP-DATA-017 if `frame` is not a frame.
+    """
     import pyarrow as pa
 
     if isinstance(frame, pa.Table):
@@ -106,13 +112,19 @@ def kind_of_object(given: object) -> str:
 
 
 def _is_pandas(frame: object) -> bool:
-    """Return whether it is a pandas frame; it can only be one if pandas has been imported."""
+    """Return whether an object is a pandas frame, which it can be only if pandas is imported."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(frame, pandas.DataFrame)
 
 
 def _of_pandas(array: Any, name: str, declared: Declared) -> pa.Array | pa.ChunkedArray:
-    """Return a column of a pandas frame that the engine reads; raises as `read_as_declared`."""
+    """Return a column of a pandas frame in a type that the engine reads.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-004 if the engine has no type for the column.
+    """
     import pyarrow as pa
 
     if is_of_objects(array) and _loses_objects(name, declared):
@@ -125,11 +137,11 @@ def _of_pandas(array: Any, name: str, declared: Declared) -> pa.Array | pa.Chunk
 
 
 def _loses_objects(name: str, declared: Declared) -> bool:
-    """Return whether Python objects may have lost values that the declared type needs.
+    """Return whether a column of Python objects may have lost values that its declared type needs.
 
-    pandas reads a long file in parts, each with its own types: one row with a letter, or without a
-    value, turns thousands of others into texts or floats, and the column into objects. Whether it
-    holds such objects depends on its cells; so it is refused whatever it holds.
+    pandas reads a long file in parts, each with types of its own: one row with a letter, or without
+    a value, turns the values of thousands of other rows into texts or floats, and the column into
+    objects. Whether this has happened depends on the cells, so every such column is refused.
     """
     column = declared.table.columns[name]
     is_id = name == declared.table.privacy_unit.id
@@ -137,14 +149,17 @@ def _loses_objects(name: str, declared: Declared) -> bool:
 
 
 def object_columns(table: pa.Table) -> dict[str, str]:
-    """Return the columns of `to_arrow` that are refused as Python objects, and that type."""
+    """Return the columns of a result of `to_arrow` that are refused, with the type of objects.
+
+    A column is refused if its Python objects may have lost values; see `_loses_objects`.
+    """
     import pyarrow as pa
 
     return {field.name: OBJECTS for field in table.schema if pa.types.is_binary(field.type)}
 
 
 def labels(frame: pd.DataFrame) -> list[str | None]:
-    """Return the names of columns, in their order; None for a label that is not a text."""
+    """Return the names of the columns of a frame, in order; None for labels that are not texts."""
     return [str.__str__(label) if issubclass(type(label), str) else None for label in frame.columns]
 
 
@@ -182,10 +197,10 @@ def type_name(array: Any) -> str:
 
 
 def arrow_cells(array: Any, reading: Reading) -> pa.Array | pa.ChunkedArray | None:
-    """Return the cells of a pandas array, Python objects among them as texts.
+    """Return the cells of a pandas array; Python objects become texts.
 
-    None if Arrow has no type for its type, or the class is not one of pandas' own: other classes
-    convert arbitrarily.
+    The result is None if Arrow has no type for the array's type, or if the class of the array is
+    not a class of pandas, because other classes may convert their cells in any way.
     """
     import pandas as pd
     import pyarrow as pa
@@ -220,7 +235,7 @@ def _is_known(array: Any) -> bool:
 
 
 def _category_cells(array: pd.Categorical, reading: Reading) -> pa.Array | pa.ChunkedArray | None:
-    """Return a categorical array; categories are read like any cell."""
+    """Return the cells of a categorical array, whose categories are converted like other cells."""
     import pyarrow as pa
 
     values = arrow_cells(array.categories.array, reading)
@@ -249,12 +264,12 @@ def _dense(array: Any) -> Any:
 def read_as_declared(
     given: pa.Array | pa.ChunkedArray, name: str, declared: Declared
 ) -> pa.Array | pa.ChunkedArray:
-    """Return a column that the engine reads without a failure that depends on a value.
+    """Return a column in a type that the engine reads, such that no value can make reading fail.
 
     Raises
     ------
     DataError
-        DP-DATA-004 if the engine has no type for it.
+        DP-DATA-004 if the engine has no type for the column.
     """
     import pyarrow as pa
 
@@ -267,7 +282,7 @@ def read_as_declared(
         and not reads_integers(declared_column.format)
     )
     if is_odd and is_refused:
-        return pa.nulls(len(given), pa.decimal128(38, 0))  # refused, as other decimals are
+        return pa.nulls(len(given), pa.decimal128(38, 0))  # refused later, like other decimals
     column = readable(given)
     if column is None:
         raise _type_mismatch_error(name, str(kind), declared)

@@ -1,4 +1,4 @@
-"""Check ZIP packages of XML parts, such as workbooks, for their unpacked size before reading."""
+"""Check the unpacked size of ZIP packages with XML parts, such as workbooks, before reading."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ MOST_UNPACKED = 1 << 32
 """Maximum bytes of a sheet, which is read row by row."""
 
 MOST_HELD = 1 << 29
-"""Maximum bytes of all other XML parts together, which are held in memory: texts, styles, list of
-sheets."""
+"""Maximum bytes of all other XML parts together, which are held in memory: texts, styles and the
+list of sheets."""
 
 PROLOG = 1 << 16
-"""Bytes in which the root of a part must begin."""
+"""Number of first bytes of a part in which its root element must begin."""
 
 SHEETS = "xl/worksheets/"
 ENDINGS = (".xml", ".rels")
@@ -26,20 +26,20 @@ PROTECTED = b"\xd0\xcf\x11\xe0"
 
 
 class Unreadable(Exception):
-    """Why a workbook can't be read, and what to do: in our words, without content of the file."""
+    """A workbook can't be read; the arguments say why, and what to do, without quoting the file."""
 
 
 DAMAGED = Unreadable("a part of it is damaged or not supported", "save it again as .xlsx")
 
 
 class _PartRoot(Exception):
-    """The root of a part begins, or something that may not come before it."""
+    """The root element of a part begins, or a declaration that may not come before it."""
 
 
 def refuse_bombs(file: Path) -> None:
-    """Raise `Unreadable` for a file that is no package, or too large when unpacked.
+    """Raise `Unreadable` for a file that is not a package, or is too large when unpacked.
 
-    A part is never longer than the package states: Python's `zipfile` stops there.
+    A part is never longer than the size in the package, because Python's `zipfile` reads no more.
     """
     with file.open("rb") as raw:
         begin = raw.read(4)
@@ -67,7 +67,7 @@ def refuse_bombs(file: Path) -> None:
 
 
 def _refuse_entities(begin: bytes) -> None:
-    """Raise `Unreadable` for a part that declares entities: a few can expand to very many."""
+    """Raise `Unreadable` for a part that declares entities, which can expand to very long texts."""
     parser = expat.ParserCreate()
     begun: list[bool] = []
 

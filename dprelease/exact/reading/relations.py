@@ -1,4 +1,4 @@
-"""DuckDB relations of the caller as sources: fetched once, batch by batch, and never again."""
+"""Read DuckDB relations of the caller: their rows are fetched only once, in batches."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ def is_relation(frame: object) -> bool:
 
 @dataclass(frozen=True)
 class Batches:
-    """The declared columns that a relation has: their types now, their rows when they are read.
+    """The declared columns that a relation has; their rows are read on request.
 
-    The caller's connection runs only the caller's own relation, and no table or setting is made:
-    without its rows, to learn its types and how it compares texts, and once for its rows.
-
+    The caller's connection runs nothing but the caller's relation: first without rows, to find its
+    types and how it compares texts, and then once for its rows. No table and no setting is created.
     `collations`: see `engine_collations`.
     """
 
@@ -43,7 +42,7 @@ class Batches:
     collations: dict[str, str]
 
     def reader(self) -> pa.RecordBatchReader:
-        """Return the rows, which are read with the first batch."""
+        """Return a reader of the rows; the relation runs when the first batch is requested."""
         import pyarrow as pa
 
         return pa.RecordBatchReader.from_batches(self.schema, self._read())
@@ -56,7 +55,7 @@ class Batches:
 
 
 def batches_of(frame: object, declared: Declared) -> Batches:
-    """Return the declared columns that a relation has; reads none of its rows.
+    """Return the declared columns that a relation has, without reading its rows.
 
     Raises
     ------
@@ -91,7 +90,7 @@ DEFAULT = "count(*), current_setting('default_collation')"
 
 
 def _collations(frame: duckdb.DuckDBPyRelation, stored: Collection[str]) -> dict[str, str]:
-    """Return the text columns that the caller's connection compares by some collation."""
+    """Return the collations by which the caller's connection compares text columns, by column."""
     kinds = zip(frame.columns, frame.types, strict=True)
     texts = [name for name, kind in kinds if name in stored and str(kind) in ("VARCHAR", "JSON")]
     if not texts:

@@ -1,7 +1,8 @@
-"""Check what Parquet files state about their types, and join files that differ.
+"""Find the types of Parquet files from their metadata, and join files whose types differ.
 
-Files of one source may store a column differently: one of them has a missing value, and so floats
-instead of integers. Each file is read by its own types, so that none decides how another is read.
+Files of one source may store a column with different types, for example floats in the one file in
+which a value is missing, and integers in all others. Each file is read by its own types, so that no
+file decides how another file is read.
 """
 
 from __future__ import annotations
@@ -29,25 +30,26 @@ Types = Mapping[str, str]
 """The engine's types of a file's columns, by name."""
 
 COARSE = "TIMESTAMP_MS"
-"""Timestamps of Parquet that the engine converts to microseconds as it reads: it fails where they
-don't fit, so one value could stop a run. They must be read otherwise."""
+"""The type of timestamps in milliseconds. The engine converts them to microseconds when it reads
+Parquet files, and fails at values that do not fit, so one value could stop a run. Arrow must read
+them."""
 
 IN_MILLISECONDS = frozenset({COARSE, ZONED_MS})
 
 WIDE_DECIMAL = "DECIMAL256"
-"""Decimals of more than 38 digits: the engine converts them to floats, with wrong rounding. They
-must be read otherwise."""
+"""The type of decimals of more than 38 digits. The engine would convert them to floats, with wrong
+rounding, so Arrow must read them."""
 
 HALF_FLOAT = "FLOAT16"
 """Floats of 16 bits, which the engine converts to other numbers of 32 bits: 0.7001953 for 0.7."""
 
 BYTES = frozenset({"FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY"})
-"""Parquet types in which these are written, unlike floats of 32 or 64 bits."""
+"""Parquet types in which wide decimals and half floats are stored, unlike other floats."""
 
 EXACT_TYPES = SMALL_INTEGERS | FLOATS | {"VARCHAR", "BOOLEAN", "DATE", "DECIMAL"}
 
 SCHEMA = "SELECT name, num_children, type, duckdb_type, logical_type FROM parquet_schema({})"
-"""A Parquet file's metadata of its columns; no row is read."""
+"""A statement that returns the metadata of a Parquet file's columns; it reads no row."""
 
 
 def column_types(
@@ -55,7 +57,7 @@ def column_types(
 ) -> tuple[list[str], dict[str, str]]:
     """Return the names of a Parquet file's columns, in order, and the engine's types of them.
 
-    `rows` is its `SCHEMA`, a tree, parents first.
+    `rows`: the result of `SCHEMA`, a tree in which a parent comes before its children.
     """
     names: list[str] = []
     types: dict[str, str] = {}
@@ -78,9 +80,10 @@ def column_types(
 
 
 def by_types(files: Mapping[Path, Types], declared: Declared) -> list[tuple[list[Path], Types]]:
-    """Return runs of files, in order, whose declared columns have the same types, and these types.
+    """Return runs of consecutive files whose declared columns have the same types, with the types.
 
-    None if all files are alike: the engine reads them at once.
+    The result is empty if all files have the same types, because the engine then reads all of them
+    at once.
     """
     names = stored_columns(declared)
 
@@ -92,20 +95,20 @@ def by_types(files: Mapping[Path, Types], declared: Declared) -> list[tuple[list
 
 
 def are_exact_types(kinds: Iterable[str]) -> bool:
-    """Return whether the engine reads columns in exactly the types of a Parquet file's schema."""
+    """Return whether the engine reads columns in exactly these types of a Parquet file's schema."""
     return all(base_type(kind) in EXACT_TYPES for kind in kinds)
 
 
 def _kind(physical: str) -> str:
-    """Return the common type of files; the engine itself widens small integers, without loss."""
+    """Return a type, with BIGINT for small integers, which the engine widens without loss."""
     return "BIGINT" if physical in SMALL_INTEGERS else physical
 
 
 def union_sql(parts: Sequence[tuple[str, Types, str]], declared: Declared) -> str:
-    """Return a relation of all rows of relations, in order, that are stored differently.
+    """Return SQL of a relation with all rows of several relations, in order.
 
-    Each part is a relation, its types, and its first file's name in messages. A column is in all of
-    them, or in none.
+    `parts`: the relations, which store columns with different types; each with its types, and with
+    the name of its first file in messages. A column is in all relations, or in none.
 
     Raises
     ------
@@ -127,7 +130,7 @@ def union_sql(parts: Sequence[tuple[str, Types, str]], declared: Declared) -> st
 
 
 def _value(name: str, physical: str, declared: Declared, file: str) -> str:
-    """Return a column as all files are to have it; an error names the first file with its type."""
+    """Return SQL of a column in the type that it gets in all files; an error names the file."""
     column = declared.table.columns[name]
     kind = getattr(column, "type", "")
     target = "HUGEINT" if kind == "integer" else DECLARED_AS[kind]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ClusterKind(EngineKind):
-    """See `EngineKind`."""
+    """Opens the engine spark; see `EngineKind`."""
 
     def open(
         self, sources: Sources, spec: ReleaseSpec | None, settings: Settings
@@ -28,7 +28,7 @@ class ClusterKind(EngineKind):
         )
 
     def keep_alive(self, spec: ReleaseSpec) -> AbstractContextManager[None]:
-        """See `EngineKind.keep_alive`: one application, which takes many seconds to start."""
+        """Keep one application alive, which takes many seconds to start; see `EngineKind`."""
         from dprelease.exact.spark.sessions.spark_session import keep_application
 
         return keep_application(_settings(spec))
