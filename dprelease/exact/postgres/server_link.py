@@ -285,7 +285,7 @@ _OPEN: dict[int, Link] = {}
 
 
 def _leave_to_parent() -> None:
-    """Close no connection in a forked child, because that would also end the parent's."""
+    """Close no connection in a forked child: the server would end the connection of the parent."""
     for link in _OPEN.values():
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(link))
     _OPEN.clear()

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 def exact_table(
     name: str, partial: Partial, merged: pa.Table | None, size: int, first: int = 0
 ) -> ExactTable:
-    """Return the aggregates of the `size` cells from `first` on.
+    """Return the true aggregates of `size` cells, of which the first is `first`.
 
-    `merged`: rows (part, cell, v, m0, ...) of these cells only, each place once; None if none of
-    them has rows.
+    `merged`: rows (part, cell, v, m0, ...) of these cells only, each (part, cell, v) once; None if
+    no row has one of these cells.
     """
     if merged is None:
         merged = _no_sums(partial)
@@ -46,7 +46,7 @@ def exact_table(
 
 
 def _no_sums(partial: Partial) -> pa.Table:
-    """Return no sums."""
+    """Return an empty table of sums."""
     import pyarrow as pa
 
     names = [*PLACE, *(f"m{j}" for j in range(partial.width))]
@@ -58,7 +58,7 @@ def sum_joint_tables(
 ) -> Scanned | None:
     """Return the joint tables filled with the sums of tasks; None if sums might not fit 64 bits.
 
-    `found`: sums by the index of a joint table, and the number of rows.
+    `found`: the sums by the index of their joint table, and by `ROWS_SEEN` the number of rows.
     """
     seen = sum(sum(table["m0"].to_pylist()) for table in found.get(ROWS_SEEN, ()))
     if seen > MOST_ROWS:

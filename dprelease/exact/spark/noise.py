@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 STAGED = "block bigint, content binary"
 
 TOGETHER = 16
-"""Blocks that the driver reads at a time: 8 MB of a vector."""
+"""Number of blocks that the driver reads at a time: 8 MB of each vector."""
 
 Noise = Callable[[ExactTable], Mapping[str, Integers]]
-"""Maps true values to noisy ones, with fresh randomness at every call."""
+"""A function from true values to noisy values, with fresh randomness at every call."""
 
 
 @dataclass(frozen=True)
 class BlockNoise:
-    """Adds up the sums of the blocks of cells of a task, and adds noise to them."""
+    """Adds up the sums of blocks of cells in a task, and adds noise to the totals."""
 
     partial: Partial
     size: int
@@ -54,7 +54,7 @@ class BlockNoise:
     seal: Seal
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield rows (block, content): the noisy vectors of its cells, packed and encrypted."""
+        """Yield rows (block, content): the noisy vectors of a block of cells, encrypted."""
         yield from redact_failures(lambda: self._add_noise(batches))
 
     def _add_noise(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -84,7 +84,7 @@ class BlockNoise:
 def write_noisy_blocks(spark: SparkSession, sums: DataFrame, task: BlockNoise, folder: str) -> None:
     """Draw all noise, once for each cell, and write the noisy vectors to a folder.
 
-    `sums`: of the table 0, in blocks: the place of a block is its number.
+    `sums`: rows of `SUMS` of the table 0 in blocks, in which the place of a block is its number.
     """
     from pyspark.sql import functions
 
@@ -144,7 +144,7 @@ def folder_of(staging: str, seal: Seal) -> str:
 
 
 def remove_folder(spark: Any, folder: str) -> None:
-    """Remove the files of executors; leftovers are encrypted, and fail no release."""
+    """Remove the files of executors; if this fails, the release goes on, as files are encrypted."""
     with contextlib.suppress(Exception):
         _remove(spark, folder)
 

@@ -23,25 +23,25 @@ CORES = 16
 """Number of cores if Spark does not report it."""
 
 LEAST_ROWS, MOST_ROWS = 2**17, 2**22
-"""Rows of a piece: with fewer, reading them takes less time than starting the task."""
+"""Minimum and maximum rows of a piece; fewer rows are read faster than a task is started."""
 
 LEAST_SENT = 2**13
-"""Minimum rows of a frame that are sent to a task; the maximum is `LEAST_ROWS`."""
+"""Minimum rows of a caller's frame that are sent to a task; the maximum is `LEAST_ROWS`."""
 
 LEAST_BYTES, MOST_BYTES = 2**22, 2**27
-"""Bytes of a piece of text files."""
+"""Minimum and maximum bytes of a piece of text files."""
 
 BYTES_A_ROW = 64
 """Approximate bytes of a row of text."""
 
 ROWS_TOGETHER = 2**20
-"""Rows of units that are bounded in one task, about 100 MB."""
+"""Maximum rows of units that are bounded in one task, about 100 MB."""
 
 MOST_BUCKETS = 2**15
 
 MOST_BLOCKS = 64
-"""Blocks of cells to which one task adds noise: reading the description of a table takes a task
-longer than drawing a block."""
+"""Maximum blocks of cells to which one task adds noise. There are several, because reading the
+description of a table takes a task longer than drawing the noise of a block."""
 
 
 def cores_of(spark: SparkSession) -> int:
@@ -52,9 +52,9 @@ def cores_of(spark: SparkSession) -> int:
 
 
 def pieces_of(lengths: Sequence[int], cores: int, *, whole: bool) -> list[tuple[Range, ...]]:
-    """Return ranges of rows of files with these numbers of rows, in order: one tuple per task.
+    """Return the ranges of rows that each task reads, in the order of the files.
 
-    `whole`: files can't be divided.
+    `lengths`: the number of rows of each file. `whole`: whether files can't be divided.
     """
     size = _size(sum(lengths), cores, LEAST_ROWS, MOST_ROWS)
     pieces: list[tuple[Range, ...]] = []
@@ -102,5 +102,5 @@ def size_of(rows: int, cores: int) -> int:
 
 
 def _size(total: int, cores: int, least: int, most: int) -> int:
-    """Return the size of a piece such that each core gets several."""
+    """Return the size of a piece such that each core gets several pieces."""
     return max(least, min(most, math.ceil(total / (cores * TASKS_A_CORE))))

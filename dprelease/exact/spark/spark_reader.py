@@ -22,7 +22,7 @@ from dprelease.query import quoting
 
 
 class Reader(Engine):
-    """The driver's view of the sources: names, types, keys of public tables."""
+    """The engine on the driver, which reads names and types, and the keys of public tables."""
 
     _by_arrow: ClassVar[bool] = False
 
@@ -32,11 +32,11 @@ class Reader(Engine):
 
     @property
     def inputs(self) -> list[Input]:
-        """Return the inputs: the query's table, then the joined one."""
+        """Return the inputs: the query's table, and then the joined table."""
         return self._inputs
 
     def public_rows(self, names: Sequence[str]) -> bytes:
-        """Return the rows of a joined public table, packed.
+        """Return the rows of a joined public table, as bytes of Arrow.
 
         Raises
         ------
@@ -54,7 +54,7 @@ class Reader(Engine):
     def lengths(self, place: int) -> tuple[list[int], bool]:
         """Return the rows of each Parquet file of an input, and whether files must stay whole.
 
-        They must if a column has the name that the engine uses for the row number.
+        Files must stay whole if a column has the name that the engine uses for the row number.
 
         Raises
         ------

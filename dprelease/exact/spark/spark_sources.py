@@ -23,7 +23,7 @@ Types = dict[str, str]
 
 @dataclass(frozen=True)
 class Sources:
-    """The query's table, and the one joined to it; `stored` if only Spark can read it."""
+    """The query's table and the joined table; `stored`: those of them that only Spark can read."""
 
     spark: SparkSession
     reader: Reader
@@ -46,7 +46,7 @@ class Sources:
         ]
 
     def types(self, at: Sequence[TaskInput]) -> tuple[Types, Types]:
-        """Return the types of stored columns, of the query's table and of the joined one."""
+        """Return the types of stored columns, of the query's table and of the joined table."""
         own, *others = (dict(one.rows.physical) for one in at)
         return own, others[0] if others else self.reader.joined_types
 
@@ -64,7 +64,10 @@ class Sources:
         return Public(tuple(key_tables), joined)
 
     def unit(self, query: Query, place: int, types: Types) -> str:
-        """Return the SQL of the unit of a stored row, of the query's table or of the joined one."""
+        """Return the SQL of a stored row's unit, in the query's table or in the joined table.
+
+        `place`: 0 for the query's table, 1 for the joined table.
+        """
         if query.unit.id is None:
             raise TypeError("every row is a unit of its own")
         name, table = query.unit.id, query.declared.table

@@ -1,1 +1,1 @@
-"""Code that runs on executors: a worker's DuckDB reads, types, bounds and counts rows."""
+"""Code that runs on executors, where DuckDB reads, types, bounds and counts rows in each worker."""

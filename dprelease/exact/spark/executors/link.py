@@ -23,14 +23,14 @@ from dprelease.system.forks import Maker
 SCRATCH = "dprelease-task-"
 SPILL = "spill"
 MEMORY = "2GB"
-"""Memory of a worker's DuckDB before it spills into the private folder of a task."""
+"""Memory limit of a worker's DuckDB, which spills beyond it into the private folder of a task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The files that the tasks of a job may read outside their folder; the same for all of them.
+    """The files outside of its private folder that every task of a job may read.
 
-    `floats`: whether one of the files has floats, whose statistics ignore NaN.
+    `floats`: whether one of the files has columns of floats, whose statistics ignore NaN.
     """
 
     files: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Access:
 
 
 class _WorkerDatabase:
-    """A DuckDB, and the name of the folder that it spills into."""
+    """A DuckDB of a worker, and the path of the folder into which it spills."""
 
     def __init__(self, access: Access, folder: Path) -> None:
         self.access, self.folder, self.maker = access, folder, Maker()
@@ -68,7 +68,7 @@ class _WorkerDatabase:
             self.root.execute(setting)
 
     def serves(self, access: Access) -> bool:
-        """Return whether a task of this process may use it."""
+        """Return whether a task of this process with this access may use the DuckDB."""
         return self.maker.is_here and self.access == access
 
 
@@ -78,7 +78,7 @@ _KEPT: list[_WorkerDatabase] = []
 
 @contextmanager
 def task_link(access: Access) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
-    """Yield a connection that can read one private folder and these files, and that folder."""
+    """Yield a connection that can read only a private folder and these files, and the folder."""
     database = _KEPT.pop() if _KEPT else None
     if database is not None and not database.serves(access):
         if database.maker.is_here:

@@ -21,10 +21,10 @@ KEY_WORDS = 4
 
 @dataclass(frozen=True)
 class Seal:
-    """A key of one run, and one folder; AES-256-GCM with random nonces from the system."""
+    """The key of one run and one folder, for AES-256-GCM with random nonces from the system."""
 
     name: str
-    """Its public name, which is unique to a run."""
+    """The public name of the key, which no other run has."""
     key: bytes = field(repr=False)
 
     @classmethod

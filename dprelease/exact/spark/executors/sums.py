@@ -17,11 +17,12 @@ from dprelease.exact.spark.executors.task_rows import Link, from_ipc_bytes, to_i
 from dprelease.numerics.lattice import LIMIT
 
 SUMS = "number int, place int, content binary"
-"""Rows of sums in Spark: the number of the table, the place where the sums of a block of cells
-meet, and the packed sums. Blocks of one table have consecutive places from its number on."""
+"""Rows of sums in Spark: the number of a table, the place, and the packed sums. Sums of the same
+block of cells have the same place, so one task gets all of them. The blocks of a table have
+consecutive places, which start at the number of the table."""
 
 BLOCK = 2**16
-"""Cells of a block."""
+"""Number of cells of a block."""
 
 FULL = 2**20
 """Maximum rows of sums that a task holds before it adds them up."""
@@ -30,9 +31,10 @@ ADDED = "dp_added"
 
 
 def add_up(link: Link, tables: Iterable[pa.Table], *, final: bool = False) -> pa.Table:
-    """Return sums by place: `m0`, `m1`, ... over all other columns of the tables.
+    """Return the sums of the columns `m0`, `m1`, ..., grouped by all other columns of the tables.
 
-    They are 128 bits wide; `final`: clamped to 2^62, as sums of all rows are, and 64 bits wide.
+    Sums are 128 bits wide. `final`: whether sums are over all rows; these are clamped to 2^62, and
+    64 bits wide.
     """
     table = pa.concat_tables(tables)
     places = [name for name in table.column_names if not name.startswith("m")]
@@ -79,7 +81,10 @@ class Adding:
 
 
 def rows_of_sums(number: int, table: pa.Table, block: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield rows of `SUMS`: one for all cells, or one per block of this many cells."""
+    """Yield rows of `SUMS` for a table: one row for all cells, or one row for each block of cells.
+
+    `block`: the number of cells of a block; None for one row.
+    """
     if block is None:
         yield row_of(number, number, table)
         return

@@ -26,12 +26,12 @@ def attempt(work: Callable[[], Result], failure: DpReleaseError) -> Result:
 
 
 def attempt_in_thread(work: Callable[[], Result], failure: DpReleaseError) -> Result:
-    """Return the result of work as `attempt`, in any thread: warnings are not changed.
+    """Return the result of work, in any thread; unlike `attempt`, this ignores no warnings.
 
     Raises
     ------
     DpReleaseError
-        As `attempt`.
+        `failure`, if Spark fails.
     """
     import pyarrow as pa
     from py4j.protocol import Py4JError

@@ -20,7 +20,7 @@ OPEN = {
         "shuffle and spill files hold ids and values in the clear",
     ),
 }
-"""What a setting exposes, and with which value."""
+"""For each setting, the value with which it exposes something, and what it exposes."""
 
 SPARKS_OWN = {
     "spark.ui.enabled": "true",
@@ -46,7 +46,7 @@ SERVER = (
 
 
 def left_open(master: str | None, config: Mapping[str, str]) -> list[str]:
-    """Return what these settings of Spark expose; empty if nothing."""
+    """Return texts on what these settings of Spark expose; empty if they expose nothing."""
     defaults = Defaults.read()
     known = {**defaults, **CLOSED, **config}
     named = master or known.get("spark.remote") or known.get("spark.master") or "local[*]"
@@ -59,7 +59,7 @@ def left_open(master: str | None, config: Mapping[str, str]) -> list[str]:
 
 
 def left_open_by(spark: Any) -> list[str]:
-    """Return what a running Spark of another owner exposes, by its own configuration."""
+    """Return texts on what a running Spark exposes that somebody else has configured."""
     return _exposures({name: str(spark.conf.get(name, own)) for name, own in SPARKS_OWN.items()})
 
 

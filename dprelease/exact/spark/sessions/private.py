@@ -32,10 +32,10 @@ CLOSED = {
     "spark.io.encryption.enabled": "true",
     "spark.io.encryption.keySizeBits": "256",
 }
-"""Settings of any Spark that is started here, unless the release declares others."""
+"""Settings of every Spark that this process starts, unless the release declares others."""
 
 ALONE = {
-    # A job on one machine needs no network and must be invisible to other users here.
+    # A job on one machine needs no network, and other users of the machine must not see it.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.authenticate": "true",
@@ -78,7 +78,7 @@ def has_java() -> bool:
 
 
 def forget_folders() -> None:
-    """Make Java look up its folders again: it would write into those of an earlier session."""
+    """Make Java look up its folders again, so that it doesn't use those of an earlier session."""
     from pyspark import SparkContext
 
     known: Any = SparkContext
@@ -88,7 +88,7 @@ def forget_folders() -> None:
 
 
 def end_java() -> None:
-    """End Java: otherwise it would pass this run's settings to later sessions."""
+    """End Java, which would otherwise use the settings of this run in later sessions."""
     from pyspark import SparkContext
 
     known: Any = SparkContext

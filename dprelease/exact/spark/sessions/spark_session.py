@@ -93,7 +93,7 @@ FIXED = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }
-"""Settings of the session on which answers may depend."""
+"""Settings of the session on which results may depend."""
 
 CONNECT = "SPARK_CONNECT_MODE_ENABLED"
 """Environment variable by which pyspark knows that this process uses Spark Connect."""
@@ -117,7 +117,7 @@ class Settings:
 
 
 class ExposedWarning(UserWarning):
-    """A Spark that was configured elsewhere exposes more to others than the release does."""
+    """Somebody else has configured Spark such that it exposes more than the release."""
 
 
 @contextmanager

@@ -32,7 +32,7 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
     (r"No module named '([\w.]*)'", "their Python has no module '{found}'", INSTALL),
     (r"(?i)error from python worker|python worker (?:failed|exited)", "their Python fails", NAMES),
 )  # fmt: skip
-"""Messages of Spark if a task that reads nothing fails, with their meaning and remedy."""
+"""Patterns of Spark's messages when a task that reads nothing fails, with meaning and remedy."""
 
 
 def refuse_missing_python(master: str | None, environment: Mapping[str, str]) -> None:
@@ -81,7 +81,7 @@ def _worker_error(said: str) -> DataError:
 
 
 def _python_setting(remedy: str) -> str:
-    """Return words on the configured Python, if it has to be changed."""
+    """Return a text on the configured Python; empty unless the remedy is to change it."""
     if remedy != NAMES:
         return ""
     named = os.environ.get(PYTHON)
