@@ -153,6 +153,7 @@ class Link:
         return found
 
     def _result(self, sql: str, get: Any) -> Any:
+        """Return what `get` reads from the cursor of a statement; raises ServerError."""
         state: str | None = None
         with reraise_handler_errors():
             try:

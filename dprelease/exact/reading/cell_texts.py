@@ -96,7 +96,7 @@ def _text(cell: object, reading: Reading) -> str | None:
 def _text_of_value(value: object, reading: Reading) -> str | None:
     """Return the text of a cell, or None; raises whatever a method of the cell's class raises."""
     if isinstance(value, np.datetime64):
-        return _numpy_instant(value, reading)
+        return _datetime64_text(value, reading)
     if isinstance(value, np.float16 | np.float32):
         value = float(str(value))  # the number that it prints as, not its 64-bit value
     if isinstance(value, np.generic):
@@ -108,9 +108,9 @@ def _text_of_value(value: object, reading: Reading) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"  # as the engine writes them
     if isinstance(value, int | float | decimal.Decimal):
-        return None if reading.drops_numbers else _number(value, reading)
+        return None if reading.drops_numbers else _number_text(value, reading)
     if isinstance(value, datetime.date):
-        return _day_or_instant(value, reading)
+        return _date_or_datetime_text(value, reading)
     return uuid.UUID.__str__(value) if isinstance(value, uuid.UUID) else None
 
 
@@ -121,29 +121,31 @@ def _plain_scalar(value: np.generic) -> object:
     return None if isinstance(value, np.timedelta64) else value.item()
 
 
-def _day_or_instant(value: datetime.date, reading: Reading) -> str | None:
+def _date_or_datetime_text(value: datetime.date, reading: Reading) -> str | None:
     if isinstance(value, datetime.datetime):
-        return _instant(value, reading)
-    return _day(value, reading)
+        return _datetime_text(value, reading)
+    return _date_text(value, reading)
 
 
-def _number(value: float | decimal.Decimal, reading: Reading) -> str | None:
+def _number_text(value: float | decimal.Decimal, reading: Reading) -> str | None:
     if isinstance(value, decimal.Decimal):
-        return _decimal(value)
+        return _decimal_text(value)
     if isinstance(value, int):
-        return _whole(value)
+        return _integer_text(value)
     return (
-        None if reading.drops_inexact_floats and EXACT <= abs(value) < math.inf else _float(value)
+        None
+        if reading.drops_inexact_floats and EXACT <= abs(value) < math.inf
+        else _float_text(value)
     )
 
 
-def _whole(value: int) -> str:
+def _integer_text(value: int) -> str:
     if int.bit_length(value) <= WIDEST:
         return int.__repr__(value)
     return "-inf" if int.__lt__(value, 0) else "inf"
 
 
-def _float(value: float) -> str | None:
+def _float_text(value: float) -> str | None:
     if math.isnan(value):
         return None
     if abs(value) < 2**127 and float.is_integer(value):
@@ -151,7 +153,7 @@ def _float(value: float) -> str | None:
     return float.__repr__(value)
 
 
-def _decimal(value: decimal.Decimal) -> str | None:
+def _decimal_text(value: decimal.Decimal) -> str | None:
     if decimal.Decimal.is_nan(value):
         return None
     digits = decimal.Decimal.as_tuple(value)
@@ -164,7 +166,7 @@ def _decimal(value: decimal.Decimal) -> str | None:
     return "0" if short in ("-0", "") else short
 
 
-def _instant(value: datetime.datetime, reading: Reading) -> str | None:
+def _datetime_text(value: datetime.datetime, reading: Reading) -> str | None:
     if not datetime.MINYEAR <= value.year <= datetime.MAXYEAR:  # pandas' NaT, whose year is NaN
         return None
     offset = value.utcoffset()
@@ -172,21 +174,23 @@ def _instant(value: datetime.datetime, reading: Reading) -> str | None:
         value.year, value.month, value.day, value.hour, value.minute, value.second,
         value.microsecond,
     )  # fmt: skip
-    return _plain(plain, reading) if offset is None else _local_text(plain - offset, reading)
+    return (
+        _timestamp_text(plain, reading) if offset is None else _local_text(plain - offset, reading)
+    )
 
 
 def _local_text(instant: datetime.datetime, reading: Reading) -> str:
     """Return the text of an instant, which is in UTC, in the local time of the column."""
     if reading.zone == UTC:
-        return _plain(instant, reading)
+        return _timestamp_text(instant, reading)
     # The engine converts this text to local time in the same way as a column of timestamps.
     if reading.is_date_or_timestamp and reading.layout is None:
         return f"{instant.isoformat(sep=' ')}+00:00"
     there = instant.replace(tzinfo=datetime.UTC).astimezone(ZoneInfo(reading.zone))
-    return _plain(there.replace(tzinfo=None), reading)
+    return _timestamp_text(there.replace(tzinfo=None), reading)
 
 
-def _plain(instant: datetime.datetime, reading: Reading) -> str:
+def _timestamp_text(instant: datetime.datetime, reading: Reading) -> str:
     """Return the text of a timestamp as the engine writes it; at midnight only the date."""
     if reading.layout is not None:
         return instant.strftime(reading.layout)
@@ -194,22 +198,24 @@ def _plain(instant: datetime.datetime, reading: Reading) -> str:
     return text.rstrip("0") if "." in text else text
 
 
-def _day(day: datetime.date, reading: Reading) -> str:
+def _date_text(day: datetime.date, reading: Reading) -> str:
     iso = reading.layout is None
     return datetime.date.isoformat(day) if iso else day.strftime(reading.layout or "")
 
 
-def _numpy_instant(value: np.datetime64, reading: Reading) -> str | None:
+def _datetime64_text(value: np.datetime64, reading: Reading) -> str | None:
     if np.isnat(value):
         return None
     unit, count = np.datetime_data(value.dtype)
     ticks = int(value.astype(np.int64)) * count
     if unit == "ns":
-        return _plain(EPOCH + datetime.timedelta(microseconds=ticks // 1000), reading)
+        return _timestamp_text(EPOCH + datetime.timedelta(microseconds=ticks // 1000), reading)
     if unit in ("M", "Y"):
         months = ticks * (12 if unit == "Y" else 1)
-        return _day(datetime.date(1970 + months // 12, months % 12 + 1, 1), reading)
-    return _plain(EPOCH + datetime.timedelta(microseconds=ticks * MICROSECONDS[unit]), reading)
+        return _date_text(datetime.date(1970 + months // 12, months % 12 + 1, 1), reading)
+    return _timestamp_text(
+        EPOCH + datetime.timedelta(microseconds=ticks * MICROSECONDS[unit]), reading
+    )
 
 
 def _is_unicode(text: str) -> bool:

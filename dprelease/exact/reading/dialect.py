@@ -89,13 +89,13 @@ def detect_csv_format(file: Path) -> DetectedFormat:
     """
     source, text, encoding_is_unknown = first_text(file, "csv")
     by_default = Source(path=file.name, format="csv")
-    delimiter, quote, rows = _cells(text)
+    delimiter, quote, rows = _likely_rows(text)
     source["delimiter"] = delimiter if delimiter != by_default.separator else ""
     source["quote"] = quote if quote != by_default.quote else ""
     header, body = (rows[0], rows[1:]) if rows else ([], [])
     cells = {name: [row[i] for row in body] for i, name in enumerate(header) if name}
     cell_form, columns = detect_cell_formats(cells, semicolons=delimiter == ";")
-    marks = _nulls(cells, columns)
+    marks = _null_texts(cells, columns)
     kept = {k: v for k, v in ({**source, "nulls": marks} | cell_form).items() if v}
     shadowed = [
         name
@@ -135,15 +135,15 @@ def detect_cell_formats(
     the file is a semicolon, so that a comma is more likely a decimal separator.
     """
     cells = {name: _nonmissing_values(values) for name, values in written.items()}
-    marks = _marks(cells, COMMAS if semicolons else POINTS)
-    decimal, thousands = _marks_in_numbers(cells, marks)
-    columns = {name: _kind(values, *marks) for name, values in cells.items()}
-    common = {kind: _common(columns, kind) for kind in ("date", "timestamp")}
+    marks = _likely_separators(cells, COMMAS if semicolons else POINTS)
+    decimal, thousands = _separators_to_declare(cells, marks)
+    columns = {name: _apparent_type(values, *marks) for name, values in cells.items()}
+    common = {kind: _common_format(columns, kind) for kind in ("date", "timestamp")}
     source: dict[str, KeyValue] = {"decimal": decimal, "thousands": thousands}
     return source | {f"{kind}_format": layout for kind, layout in common.items()}, columns
 
 
-def _nulls(written: dict[str, list[str]], columns: dict[str, Kind]) -> list[str]:
+def _null_texts(written: dict[str, list[str]], columns: dict[str, Kind]) -> list[str]:
     """Return the texts that appear to stand for missing values, all from a fixed list.
 
     Only texts in columns of numbers (including codes with leading zeros), dates or booleans are
@@ -151,7 +151,7 @@ def _nulls(written: dict[str, list[str]], columns: dict[str, Kind]) -> list[str]
     """
     typed = (name for name, kind in columns.items() if _is_typed(kind))
     seen = {cell.strip() for name in typed for cell in written[name]}
-    marks = sorted(cell for cell in seen if cell and _is_listed(cell))
+    marks = sorted(cell for cell in seen if cell and _is_null_text(cell))
     return ["", *marks] if marks else []
 
 
@@ -160,7 +160,7 @@ def _is_typed(kind: Kind) -> bool:
     return kind.name != "text" or kind.is_code or kind.is_mixed
 
 
-def _is_listed(cell: str) -> bool:
+def _is_null_text(cell: str) -> bool:
     """Return whether a text is in `NO_VALUES`, in lower case, upper case or capitalized."""
     spellings = (cell.lower(), cell.upper(), cell.capitalize(), "NaN", "N/a")
     return cell.lower() in NO_VALUES and cell in spellings
@@ -200,7 +200,7 @@ def _decode(data: bytes, encoding: str) -> str:
     return data.decode(encoding, "replace").removeprefix(MARK)
 
 
-def _cells(text: str) -> tuple[str, str, list[list[str]]]:
+def _likely_rows(text: str) -> tuple[str, str, list[list[str]]]:
     """Return the likely delimiter and quote, and the first rows that are as long as the header."""
     singles = len(re.findall(r"(?:^|[,;\t|])'[^'\n]*'(?=[,;\t|\r\n])", text, re.MULTILINE))
     quote = "'" if singles and '"' not in text else '"'
@@ -240,7 +240,7 @@ def _is_number(values: list[str], decimal: str, thousands: str | None) -> bool:
     )
 
 
-def _marks(
+def _likely_separators(
     cells: dict[str, list[str]], forms: tuple[tuple[str, str | None], ...]
 ) -> tuple[str, str | None]:
     """Return the decimal and thousands separators by which most columns are numbers.
@@ -254,7 +254,7 @@ def _marks(
     return max(forms, key=columns)
 
 
-def _marks_in_numbers(
+def _separators_to_declare(
     cells: dict[str, list[str]], marks: tuple[str, str | None]
 ) -> tuple[str, str]:
     """Return the separators that a source must declare because numbers contain them.
@@ -271,7 +271,7 @@ def _marks_in_numbers(
     return decimal if is_decimal else "", thousands or "" if is_between else ""
 
 
-def _kind(values: list[str], decimal: str, thousands: str | None) -> Kind:
+def _apparent_type(values: list[str], decimal: str, thousands: str | None) -> Kind:
     if not values:
         return Kind("text")
     if _is_number(values, decimal, thousands):
@@ -281,16 +281,16 @@ def _kind(values: list[str], decimal: str, thousands: str | None) -> Kind:
         return Kind("integer" if whole else "number")
     if {value.lower() for value in values} <= {"true", "false"}:
         return Kind("boolean")
-    kind = _instants(values)
+    kind = _apparent_date_type(values)
     numbers = sum(_is_number([value], decimal, thousands) for value in values)
     return Kind("text", is_mixed=2 * numbers > len(values)) if kind.name == "text" else kind
 
 
-def _instants(values: list[str]) -> Kind:
+def _apparent_date_type(values: list[str]) -> Kind:
     if all(re.fullmatch(ISO_TEXT, value) for value in values):
         return Kind("date" if all(len(value) == 10 for value in values) else "timestamp")
     for time in TIMES:
-        fitting = [day for day in DAYS if _fits(values, day + time)]
+        fitting = [day for day in DAYS if _all_match_format(values, day + time)]
         if fitting:
             pairs = [{a, b} for a, b in EXCHANGED]
             unsure = any(pair <= {day[:5] for day in fitting} for pair in pairs)
@@ -298,7 +298,7 @@ def _instants(values: list[str]) -> Kind:
     return Kind("text")
 
 
-def _fits(values: list[str], layout: str) -> bool:
+def _all_match_format(values: list[str], layout: str) -> bool:
     try:
         for value in values:
             datetime.strptime(value, layout)
@@ -307,7 +307,7 @@ def _fits(values: list[str], layout: str) -> bool:
     return True
 
 
-def _common(columns: dict[str, Kind], name: str) -> str:
+def _common_format(columns: dict[str, Kind], name: str) -> str:
     """Return the common format of all columns of a type; empty for ISO 8601, or if they differ."""
     layouts = {kind.layout for kind in columns.values() if kind.name == name}
     (layout,) = layouts if len(layouts) == 1 else (None,)

@@ -61,7 +61,7 @@ def peek(source: Path, table: str | None = None) -> dict[str, ColumnPeek]:
         held = None  # the engine's message may quote a value
     if held is None:
         raise DataError("DP-DATA-013", place=Place(file=source.name), state=State.READ)
-    return _column_summaries(held)
+    return _summarize_columns(held)
 
 
 def peek_server(form: ServerForm) -> dict[str, ColumnPeek]:
@@ -81,7 +81,7 @@ def peek_server(form: ServerForm) -> dict[str, ColumnPeek]:
         held = None
     if held is None:
         raise DataError("DP-DATA-013", place=Place(file=SERVER), state=State.READ)
-    return _column_summaries(held)
+    return _summarize_columns(held)
 
 
 def _read_server(form: ServerForm) -> pa.Table:
@@ -96,16 +96,16 @@ def _read_server(form: ServerForm) -> pa.Table:
     return held
 
 
-def _column_summaries(held: pa.Table) -> dict[str, ColumnPeek]:
+def _summarize_columns(held: pa.Table) -> dict[str, ColumnPeek]:
     by_name = {}
     for name, column in zip(held.column_names, held.columns, strict=True):
-        shown = _column(column)
+        shown = _summarize_column(column)
         if shown is not None:
             by_name[name] = shown
     return by_name
 
 
-def _column(column: pa.ChunkedArray) -> ColumnPeek | None:
+def _summarize_column(column: pa.ChunkedArray) -> ColumnPeek | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -116,27 +116,27 @@ def _column(column: pa.ChunkedArray) -> ColumnPeek | None:
     if pa.types.is_boolean(kind):
         return ColumnPeek("boolean")
     if pa.types.is_integer(kind):
-        return _range("integer", column)
+        return _summarize_numbers("integer", column)
     if pa.types.is_floating(kind):
-        return _range("number", column.filter(pc.is_finite(column)))
+        return _summarize_numbers("number", column.filter(pc.is_finite(column)))
     if pa.types.is_decimal(kind):
-        return _range("number", column)
+        return _summarize_numbers("number", column)
     if pa.types.is_date(kind):
-        return _days(column)
+        return _summarize_dates(column)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _texts(column)
+        return _summarize_texts(column)
     return None
 
 
-def _range(kind: str, column: pa.ChunkedArray) -> ColumnPeek:
-    low, high = _ends(column)
+def _summarize_numbers(kind: str, column: pa.ChunkedArray) -> ColumnPeek:
+    low, high = _least_and_greatest(column)
     if low is None:
         return ColumnPeek(kind)
     # An error in the last digit of a bound does not matter next to the rounding outwards.
     return ColumnPeek(kind, _outwards(Fraction(low), -1), _outwards(Fraction(high), 1))
 
 
-def _ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
+def _least_and_greatest(column: pa.ChunkedArray) -> tuple[Any, Any]:
     import pyarrow.compute as pc
 
     ends = pc.min_max(column).as_py()
@@ -154,14 +154,14 @@ def _outwards(x: Fraction, sign: int) -> Fraction:
     return (math.ceil(x / unit) if sign > 0 else math.floor(x / unit)) * unit
 
 
-def _days(column: pa.ChunkedArray) -> ColumnPeek:
-    low, high = _ends(column)
+def _summarize_dates(column: pa.ChunkedArray) -> ColumnPeek:
+    low, high = _least_and_greatest(column)
     if low is None:
         return ColumnPeek("date")
     return ColumnPeek("date", date(low.year, 1, 1), date(high.year, 12, 31))
 
 
-def _texts(column: pa.ChunkedArray) -> ColumnPeek:
+def _summarize_texts(column: pa.ChunkedArray) -> ColumnPeek:
     import pyarrow.compute as pc
 
     distinct = pc.unique(column.drop_null())

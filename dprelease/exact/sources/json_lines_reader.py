@@ -89,11 +89,13 @@ def detect_json_lines_format(file: Path) -> DetectedFormat:
         If the first bytes of the file can't be read.
     """
     source, text, encoding_is_unknown = first_text(file, "json_lines")
-    rows = [row for row in map(_row, islice(text.splitlines(), MOST_ROWS)) if row]
+    rows = [row for row in map(_row_of_line, islice(text.splitlines(), MOST_ROWS)) if row]
     seen = Counter(name for row in rows for name in row)
     names = [name for name in seen if name and 2 * seen[name] >= len(rows)]
     nested = {name for name in names if any(isinstance(row.get(name), list | dict) for row in rows)}
-    cells = {name: [_cell(row.get(name)) for row in rows] for name in names if name not in nested}
+    cells = {
+        name: [_cell_text(row.get(name)) for row in rows] for name in names if name not in nested
+    }
     cell_form, columns = detect_cell_formats(cells, semicolons=False)
     if cell_form["thousands"] == ".":  # numbers of JSON have a decimal point
         cell_form["thousands"] = ""
@@ -103,7 +105,7 @@ def detect_json_lines_format(file: Path) -> DetectedFormat:
     )
 
 
-def _row(line: str) -> dict[str, Any]:
+def _row_of_line(line: str) -> dict[str, Any]:
     """Return the row in a line, with numbers as written; empty if the line is not an object."""
     try:
         row = json.loads(line, parse_float=str, parse_int=str)
@@ -112,7 +114,7 @@ def _row(line: str) -> dict[str, Any]:
     return row if isinstance(row, dict) else {}
 
 
-def _cell(value: object) -> str:
+def _cell_text(value: object) -> str:
     """Return the text of a value of JSON; empty if the value is missing."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -79,9 +79,11 @@ def init(*words: str) -> tuple[int, str, str]:
 def test_the_catalogue_alone_is_read(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """No statement names the table but the one that holds it; each open place is marked."""
     asked: list[str] = []
-    done = server_link.Link._done
+    done = server_link.Link._result
     monkeypatch.setattr(
-        server_link.Link, "_done", lambda self, sql, get: asked.append(sql) or done(self, sql, get)
+        server_link.Link,
+        "_result",
+        lambda self, sql, get: asked.append(sql) or done(self, sql, get),
     )
     monkeypatch.setattr(server_link.Link, "batches", None)
     code, text, _ = init(server.address(), "--table", "registry.people", "--unit", "person")
