@@ -41,8 +41,16 @@ class FinestTables:
     _level: tuple[str, ...] | None = None
     """The key columns of the level whose cells the engine holds."""
 
-    def compile(self, query: Query, physical: Types, joined: Types) -> CompiledQuery:
-        """Return the statements of one table, from the types of stored columns; raises likewise."""
+    def prepare_statements(self, query: Query, physical: Types, joined: Types) -> CompiledQuery:
+        """Return the statements of one table; sum the finest cells first if they are not held.
+
+        `physical` and `joined`: the types of the stored columns of the table and the joined table.
+
+        Raises
+        ------
+        DataError
+            If a statement can't be compiled for these types, or fails in the engine.
+        """
         aggregates = [m.aggregate for m in query.measurements]
         held, unit, added = self._made or (None, None, [])
         if held is not query.finest or unit != query.unit or added != aggregates:

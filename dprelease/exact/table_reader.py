@@ -40,7 +40,7 @@ class TableReader:
     scratch: Path
 
     def tables(self, compiled: CompiledQuery, size: int) -> list[KeyTable]:
-        """Return the tables of public values that must exist: each takes a statement."""
+        """Return the tables of public values that must exist before the query's statements run."""
         return compiled.tables(by_row=size >= MANY_CELLS)
 
     def vectors(
@@ -61,7 +61,7 @@ class TableReader:
             vectors[name] = vector[:size]
         return vectors
 
-    def _many(
+    def _many_cells(
         self, compiled: CompiledQuery, most: dict[str, int], size: int
     ) -> Mapping[str, VectorBlock]:
         """Return all vectors of a table with too many cells to fetch them at once."""

@@ -215,7 +215,7 @@ def refuse_collated(
         raise inexact(kind, comparison, unit, "id", place)
 
 
-def source_lines(path: str, form: Form | None, told: Mapping[str, Told]) -> list[str]:
+def source_lines(path: str, form: DetectedFormat | None, told: Mapping[str, KeyValue]) -> list[str]:
     """Return the lines of a schema about its source: its path and its format."""
     if not told:
         lines = [f"source: {yaml_text(path)}"]
@@ -235,14 +235,14 @@ def source_lines(path: str, form: Form | None, told: Mapping[str, Told]) -> list
     return lines
 
 
-def _type_from_values(name: str, proposals: Mapping[str, str], form: Form | None) -> str:
+def _type_from_values(name: str, proposals: Mapping[str, str], form: DetectedFormat | None) -> str:
     """Return the proposal from values for a column, except for numbers or days stored as texts."""
     proposal = proposals.get(name, "")
     kind = "text" if form is None else form.columns[name].name
     return "" if kind != "text" and proposal.startswith("{type: category") else proposal
 
 
-def _type_from_cells(kind: Kind, form: Form) -> str:
+def _type_from_cells(kind: Kind, form: DetectedFormat) -> str:
     """Return the text of a column of a text file, by the format of its first cells."""
     if kind.is_mixed:
         return f"{TEXT}; {MIXED}"

@@ -71,8 +71,8 @@ class Reading:
         """Return how a column is read whose cells were stored unchanged, each with its own type."""
         plain = cls.of(column, zone)
         if isinstance(column, DateColumn | TimestampColumn):
-            return replace(plain, by_text=loses_digits(column.format))
-        return replace(plain, is_exact=is_id or may_lose_values(column, "DOUBLE"))
+            return replace(plain, drops_numbers=loses_digits(column.format))
+        return replace(plain, drops_inexact_floats=is_id or may_lose_values(column, "DOUBLE"))
 
 
 AS_TEXT = Reading()

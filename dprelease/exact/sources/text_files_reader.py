@@ -117,7 +117,12 @@ def plain_number_columns(
         return ()
     columns = declared.table.columns
     return tuple(
-        (name, plain_number_sql(quoting.identifier(name), source.decimal, source.thousands, own))
+        (
+            name,
+            plain_number_sql(
+                quoting.identifier(name), source.decimal, source.thousands, has_plain_numbers
+            ),
+        )
         for name in stored_columns(declared)
         if name in stored and isinstance(columns[name], IntegerColumn | NumberColumn)
     )
