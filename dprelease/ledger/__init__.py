@@ -1,1 +1,1 @@
-"""Lasting budgets: one SQLite file, many processes, and an append-only chain of entries."""
+"""The ledger: one SQLite file that many processes can use, with an append-only chain of entries."""

@@ -1,19 +1,20 @@
-"""What a lasting budget allows when each release may depend on all answers before it.
+"""Add up the charges to a budget of the ledger by a privacy filter.
 
-Charges are added by a privacy filter that is valid for adaptively selected releases:
+A privacy filter is valid for adaptively selected releases, in which each release may depend on all
+earlier answers:
 
 - A pure budget adds pure epsilons (Rogers, Roth, Ullman and Vadhan 2016, arXiv 1605.08294v1,
   Theorem 3.6 with delta 0).
 - A budget in rho adds the rho of each release (Feldman and Zrnic 2021, arXiv 2008.11193v4, Theorem
   3.1 at every order).
-- A budget (epsilon, delta) is converted once into the largest rho that has at most epsilon at
-  delta, and then counts in rho. Composing the privacy loss distributions of releases would be
-  tighter, but is valid only if all releases were fixed in advance. There is one such case: the
-  first release on an untouched budget may spend it by its composed loss distributions; nothing fits
-  after it.
+- A budget (epsilon, delta) is converted once into the largest rho that implies at most epsilon at
+  delta, and its charges are then added in rho. A composition of the privacy loss distributions of
+  several releases would be tighter, but it is valid only if all releases were fixed in advance.
+  There is one such case: the cost of the first release on an unused budget may be computed from the
+  composed loss distributions of its queries. That release then uses up the whole budget.
 
-The queries of a single release are fixed in advance, so the accountant composes them as it does
-without a ledger.
+The queries of a single release are fixed in advance, so the accountant composes their costs in the
+same way as without a ledger.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ EPSILON, RHO = "epsilon", "rho"
 class Account:
     """The budget of one table: its identity, its privacy unit, and its privacy measure.
 
-    With a `renewal` it is the budget of each period, and the filter holds within each period. The
-    budgets of several periods add up by basic composition: each was fixed in advance, whatever was
-    released in the others (Rogers et al. 2016, Theorem 3.6).
+    With a `renewal`, the amounts are the budget of each period, and the privacy filter applies
+    within each period. The budgets of several periods add up by basic composition, because each
+    budget was fixed in advance, whatever was released in the other periods (Rogers et al. 2016,
+    Theorem 3.6).
     """
 
     table: str
@@ -54,8 +56,8 @@ class Account:
     rho: Fraction | None
     renewal: Renewal | None = None
     invariants: tuple[str, ...] = ()
-    """Names of the tables that releases may publish exactly; no budget counts them. The guarantee
-    of all releases together holds between data sets that agree in these tables."""
+    """Names of the tables that releases may publish exactly. Their publication is not charged. The
+    guarantee of all releases together holds between data sets with equal values in these tables."""
 
     @property
     def privacy_measure(self) -> str:
@@ -103,7 +105,7 @@ class Account:
 
 @cache
 def largest_rho(epsilon: Fraction, delta: Fraction) -> float:
-    """Return nearly the largest rho with at most `epsilon` at `delta`, never more."""
+    """Return the largest rho that implies at most `epsilon` at `delta`, rounded down."""
     limit, at = round_down(epsilon), round_down(delta)
     low, high = 0.0, limit
     while high - low > 2.0**-40 * high:
@@ -121,16 +123,16 @@ class Charge:
     unit: str
     events: tuple[Event, ...]
     exactly: tuple[tuple[str, str], ...] = ()
-    """What it publishes exactly: names, each with a digest of the function that it stands for."""
+    """The exactly published tables: the name of each, and a digest of the function it names."""
 
     @property
     def invariants(self) -> tuple[str, ...]:
-        """Return the names of the tables that it publishes exactly."""
+        """Return the names of the tables that the release publishes exactly."""
         return tuple(dict.fromkeys(name for name, _ in self.exactly))
 
 
 def cost_of_events(account: Account, events: Sequence[Event]) -> float:
-    """Return the cost of events in the account's measure, rounded up; it may be infinite."""
+    """Return the cost of events in the account's privacy measure, rounded up; may be infinity."""
     vectors = vectors_of(events)
     if account.privacy_measure == RHO:
         return rho_of(vectors)
@@ -138,15 +140,16 @@ def cost_of_events(account: Account, events: Sequence[Event]) -> float:
     return math.inf if pure is None else round_up(pure)
 
 
-def fits_alone(account: Account, events: Sequence[Event]) -> bool:
-    """Return whether events fit a whole (epsilon, delta) budget by their loss distributions."""
+def fits_unused_budget(account: Account, events: Sequence[Event]) -> bool:
+    """Return whether the composed loss distributions of events fit an unused (epsilon, delta)
+    budget."""
     if account.epsilon is None or account.delta == 0:
         return False
     return epsilon_at(vectors_of(events), account.delta) <= account.epsilon
 
 
 def vectors_of(events: Sequence[Event]) -> list[PricedVector]:
-    """Return the accountant's input for recorded events."""
+    """Return the vectors of recorded events, which are the input of the accountant."""
     mechanisms = ((registry.law_of(event), event.sensitivity) for event in events)
     return [
         priced_vector(mechanism, mechanism.losses, sensitivity, by_squares=mechanism.by_squares)
@@ -154,7 +157,7 @@ def vectors_of(events: Sequence[Event]) -> list[PricedVector]:
     ]
 
 
-def not_allowed(ledger: str, account: Account, invariant: str) -> LedgerError:
+def invariant_error(ledger: str, account: Account, invariant: str) -> LedgerError:
     """Return the error for an exactly published table that the budget does not name."""
     allowed = "; ".join(f"'{one}'" for one in account.invariants) or "none"
     context: dict[str, Any] = {"table": account.table, "invariant": invariant, "allowed": allowed}

@@ -1,4 +1,4 @@
-"""Ledger entries, each with a digest of itself and of the entry before."""
+"""Ledger entries, each with a digest that covers the entry itself and the previous entry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-START = "0" * 64
+FIRST_DIGEST = "0" * 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,34 +26,40 @@ class Entry:
         return str(self.body["kind"])
 
 
-def text_of(body: dict[str, Any]) -> str:
-    """Return the canonical encoding of a body."""
+def canonical_json_text(body: dict[str, Any]) -> str:
+    """Return the canonical JSON text of an entry's body."""
     return json.dumps(body, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
 
-def digest_of(number: int, text: str, previous: str) -> str:
-    """Return the SHA-256 that binds an entry to its place and to all entries before it."""
-    return hashlib.sha256(_bound(number, text, previous)).hexdigest()
+def entry_digest(number: int, text: str, previous: str) -> str:
+    """Return the SHA-256 digest of an entry's number, its text and the digest of the previous
+    entry."""
+    return hashlib.sha256(_hashed_bytes(number, text, previous)).hexdigest()
 
 
 def signed_text(entry: Entry) -> bytes:
-    """Return the signed content of an entry: all but the signature, with its position."""
+    """Return the bytes that the signature of an entry covers: its number and body, without
+    itself."""
     body = {name: value for name, value in entry.body.items() if name != "signature"}
-    return _bound(entry.number, text_of(body), entry.previous)
+    return _hashed_bytes(entry.number, canonical_json_text(body), entry.previous)
 
 
-def _bound(number: int, text: str, previous: str) -> bytes:
+def _hashed_bytes(number: int, text: str, previous: str) -> bytes:
     return f"{number}\n{previous}\n{text}".encode()
 
 
-def first_break(entries: Iterable[tuple[int, str, str, str]]) -> int | None:
-    """Return the number of the first entry that breaks the chain; None if it is intact.
+def first_broken_entry(entries: Iterable[tuple[int, str, str, str]]) -> int | None:
+    """Return the number of the first entry that breaks the chain; None if the chain is intact.
 
-    Entries are (number, text, previous digest, digest).
+    Each entry is a tuple (number, text, digest of the previous entry, digest).
     """
-    expected, before = 1, START
+    expected, before = 1, FIRST_DIGEST
     for number, text, previous, digest in entries:
-        if number != expected or previous != before or digest != digest_of(number, text, previous):
+        if (
+            number != expected
+            or previous != before
+            or digest != entry_digest(number, text, previous)
+        ):
             return expected
         expected, before = number + 1, digest
     return None

@@ -1,4 +1,4 @@
-"""Check the form of an entry's body: whoever can write the file can write anything into it."""
+"""Validate the body of an entry, because anybody who can write the file can write any content."""
 
 from __future__ import annotations
 
@@ -17,40 +17,41 @@ from pydantic import (
 from dprelease.ledger.periods import MOST_PERIODS, Renewal
 from dprelease.numerics.rounding import exact
 
-LARGEST = 10**12
-"""Maximum of any budget: commands open far smaller ones."""
+LARGEST_BUDGET = 10**12
+"""Maximum of any budget; the budgets that commands can open are far smaller."""
 
-Size = Annotated[int, Field(ge=0, lt=2**127)]
+NonNegativeInteger = Annotated[int, Field(ge=0, lt=2**127)]
 
 
-def _is_written_so(cost: str) -> str:
-    """Return a price; raise ValueError unless it is spelled as a ledger spells floats."""
+def _check_cost_spelling(cost: str) -> str:
+    """Return the text of a cost; raise ValueError unless it is the `repr` of a float."""
     if repr(float(cost)) != cost:
         raise ValueError("no price")
     return cost
 
 
-Price = Annotated[str, AfterValidator(_is_written_so)]
+CostText = Annotated[str, AfterValidator(_check_cost_spelling)]
 
 
-class _Part(BaseModel):
-    """Known keys of known types; later versions may have written other keys as well."""
+class _EntryPart(BaseModel):
+    """A part of an entry: its known keys have known types, and later versions may add other
+    keys."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
 
-class _Move(_Part):
-    shift: Size
-    cells: Size
+class _Move(_EntryPart):
+    shift: NonNegativeInteger
+    cells: NonNegativeInteger
 
 
-class _Sensitivity(_Part):
-    slots: Size
+class _Sensitivity(_EntryPart):
+    slots: NonNegativeInteger
     moves: list[_Move]
     meeting: Annotated[int, Field(ge=1, le=2**62)] = 1
 
 
-class _Event(_Part):
+class _Event(_EntryPart):
     query: str
     column: str
     mechanism: str
@@ -58,9 +59,9 @@ class _Event(_Part):
     sensitivity: _Sensitivity
 
 
-class _Charge(_Part):
+class _Charge(_EntryPart):
     table: str
-    price: Price
+    price: CostText
     counted: Literal["epsilon", "rho"]
     takes_all: bool
     events: list[_Event]
@@ -69,24 +70,24 @@ class _Charge(_Part):
     functions: dict[str, str] | None = None
 
 
-class _Process(_Part):
+class _Process(_EntryPart):
     host: str
     pid: Annotated[int, Field(ge=0, lt=2**31)]
     started: str
 
 
-class _Renewal(_Part):
+class _Renewal(_EntryPart):
     every: Literal["month", "year"]
     begins: str
     periods: int | None
 
     @model_validator(mode="after")
-    def _is_one(self) -> Self:
+    def _check_renewal(self) -> Self:
         Renewal.from_json(self.model_dump())
         return self
 
 
-class _Account(_Part):
+class _Account(_EntryPart):
     table: str
     neighbours: str
     unit: str
@@ -97,27 +98,31 @@ class _Account(_Part):
     invariants: list[str] | None = None
 
     @model_validator(mode="after")
-    def _is_a_budget(self) -> Self:
+    def _check_amounts(self) -> Self:
         amounts = [exact(text) for text in (self.epsilon, self.rho) if text is not None]
-        if len(amounts) != 1 or not 0 < amounts[0] <= LARGEST or not 0 <= exact(self.delta) < 1:
+        if (
+            len(amounts) != 1
+            or not 0 < amounts[0] <= LARGEST_BUDGET
+            or not 0 <= exact(self.delta) < 1
+        ):
             raise ValueError("no budget")
         return self
 
 
-class _Open(_Part):
+class _OpenEntry(_EntryPart):
     kind: Literal["open"]
     time: str
     account: _Account
 
 
-class _Signers(_Part):
+class _SignersEntry(_EntryPart):
     kind: Literal["signers"]
     time: str
     signers: Annotated[str, Field(max_length=1 << 20)]
     signature: str
 
 
-class _Reserve(_Part):
+class _ReserveEntry(_EntryPart):
     kind: Literal["reserve"]
     time: str
     id: str
@@ -127,22 +132,22 @@ class _Reserve(_Part):
     charges: list[_Charge]
 
 
-class _Step(_Part):
+class _StepEntry(_EntryPart):
     kind: Literal["read", "publish", "commit", "cancel"]
     time: str
     id: str
     manifest: str | None = None
 
 
-_ENTRY: TypeAdapter[Any] = TypeAdapter(
-    Annotated[_Open | _Signers | _Reserve | _Step, Field(discriminator="kind")]
+_ENTRY_ADAPTER: TypeAdapter[Any] = TypeAdapter(
+    Annotated[_OpenEntry | _SignersEntry | _ReserveEntry | _StepEntry, Field(discriminator="kind")]
 )
 
 
 def is_entry(body: object) -> bool:
-    """Return whether a body has the form of an entry."""
+    """Return whether a JSON value is a valid body of an entry."""
     try:
-        _ENTRY.validate_python(body)
+        _ENTRY_ADAPTER.validate_python(body)
     except (ValidationError, RecursionError):
         return False
     return True

@@ -27,76 +27,82 @@ LOCK = ".lock"
 
 
 class ImpossibleEntry(ValueError):
-    """An entry with correct digests that no ledger would write."""
+    """Raised for an entry that has correct digests, but that no version of the ledger would
+    write."""
 
 
 @dataclass(slots=True)
 class Reservation:
-    """One release in the ledger: its first entry and the kinds of the later ones."""
+    """One release in the ledger: its first entry, and the kinds of its later entries."""
 
     entry: Entry
     steps: list[str] = field(default_factory=list)
     lock: Lock | None = None
-    """Shows that its run is alive, in the process that made it."""
+    """The held lock, in the process that made the reservation: it shows that the run is alive."""
     maker: Maker = field(default_factory=Maker)
-    """The process that may write its next step; not checked for reservations read from a file."""
+    """The process that may write the next step; not checked for reservations read from a file."""
     accounts: Mapping[str, Account] = field(default_factory=dict)
     """The budgets at the time of the reservation, in the process that made it."""
 
     @property
     def id(self) -> str:
-        """Return its name in the ledger."""
+        """Return the name of the reservation in the ledger."""
         return str(self.entry.body["id"])
 
     @property
     def is_charged(self) -> bool:
-        """Return whether it counts against the budget."""
+        """Return whether the reservation counts against the budget."""
         return CANCEL not in self.steps
 
     @property
     def is_open(self) -> bool:
-        """Return whether its end is not recorded yet."""
+        """Return whether the ledger has no entry yet about the end of the run."""
         return not {CANCEL, COMMIT} & set(self.steps)
 
     @property
-    def tells_reads(self) -> bool:
-        """Return whether a step would record that its run read rows; format 1 has no such step."""
+    def records_reads(self) -> bool:
+        """Return whether the ledger records when a run reads rows, which ledgers of format 1
+        don't."""
         return bool(self.entry.body.get("locked"))
 
     @property
     def process(self) -> Process:
-        """Return the process that made it."""
+        """Return the process that made the reservation."""
         process_record = self.entry.body["process"]
         return Process(process_record["host"], process_record["pid"], process_record["started"])
 
     def is_abandoned(self, ledger: Path) -> bool:
-        """Return whether its run has ended; only the machine of the run can know."""
-        if not self.entry.body.get("locked"):  # written in format 1
+        """Return whether the run has certainly ended, which only the machine of the run can
+        know."""
+        if not self.entry.body.get("locked"):  # the entry was written in format 1
             return self.process.is_dead
-        return self.process.is_here and not is_held(lock_of(ledger, self.id))
+        return self.process.is_here and not is_held(lock_path(ledger, self.id))
 
     def charge_of(self, table: str) -> Mapping[str, Any] | None:
-        """Return its charge to a table."""
+        """Return the charge of this reservation to a table; None if it has none."""
         return next((c for c in self.entry.body["charges"] if c["table"] == table), None)
 
 
 @dataclass(slots=True)
 class State:
-    """The state after all entries."""
+    """The budgets, reservations and signers of a ledger after all its entries."""
 
     accounts: dict[str, Account]
     reservations: dict[str, Reservation]
     first: str
     signers: Signers | None = None
-    """Who may sign its entries; None if they need no signature."""
+    """The keys that may sign entries; None if entries need no signature."""
     latest: datetime | None = None
-    """The latest time of any entry that has one; no charge belongs to an earlier period."""
+    """The latest time of all entries; no later charge belongs to a period before it."""
 
     @classmethod
     def of(cls, entries: Sequence[Entry]) -> State:
         """Return the state after all entries.
 
-        Raises ImpossibleEntry for one that no ledger writes after the entries before it.
+        Raises
+        ------
+        ImpossibleEntry
+            For an entry that no ledger would write after the entries before it.
         """
         state = cls({}, {}, entries[0].digest if entries else "")
         for entry in entries:
@@ -109,11 +115,11 @@ class State:
         return state
 
     def _add(self, entry: Entry) -> str | None:
-        """Add an entry; return why it can't follow those before it, or None."""
+        """Add an entry; return why it can't follow the entries before it, or None if it can."""
         body = entry.body
-        self._see(body)
+        self._update_latest_time(body)
         if entry.kind == SIGNERS or self.signers is not None:
-            problem = self._sign(entry)
+            problem = self._signature_problem(entry)
             if problem is not None or entry.kind == SIGNERS:
                 return problem
         if entry.kind == OPEN:
@@ -137,8 +143,8 @@ class State:
         steps.append(entry.kind)
         return problem
 
-    def _see(self, body: Mapping[str, Any]) -> None:
-        """Record an entry's time; raise ValueError if it is missing but needed."""
+    def _update_latest_time(self, body: Mapping[str, Any]) -> None:
+        """Update the latest time; raise ValueError if an entry has no valid time but needs one."""
         try:
             moment = moment_of(body["time"])
         except ValueError:
@@ -147,7 +153,7 @@ class State:
             return
         self.latest = moment if self.latest is None else max(moment, self.latest)
 
-    def _sign(self, entry: Entry) -> str | None:
+    def _signature_problem(self, entry: Entry) -> str | None:
         """Return why an entry's signature is missing or invalid; store a new list of signers."""
         new = signed_entries.signers_of_entry(entry) if entry.kind == SIGNERS else None
         problem = signed_entries.problem_of(
@@ -159,7 +165,7 @@ class State:
     def period(self, table: str, now: datetime) -> int | None:
         """Return the period of a charge made now; None for a budget that does not renew.
 
-        It may have no budget: see `Renewal.problem_at`.
+        The returned period may have no budget: see `Renewal.problem_at`.
         """
         renewal = self.accounts[table].renewal
         if renewal is None:
@@ -171,7 +177,7 @@ class State:
         if problem is not None:
             return problem
         for charge in charges:
-            # Either its own time is the latest so far, or the time of an earlier entry is.
+            # The latest time is that of this entry, or that of an earlier entry if it is later.
             renewal, expected_period = self.accounts[charge["table"]].renewal, None
             if renewal is not None and self.latest is not None:
                 expected_period = renewal.period_at(self.latest)
@@ -182,7 +188,7 @@ class State:
         return None
 
     def charges(self, table: str, period: int | None = None) -> Iterator[Mapping[str, Any]]:
-        """Yield the charges that count against a table; of a renewing budget, those in a period."""
+        """Yield the charges that count against a table: in one period, if its budget renews."""
         if (period is None) is not (self.accounts[table].renewal is None):
             raise ValueError("a budget that renews, and no other, is asked for by a period")
         for charge in self.all_charges(table):
@@ -197,21 +203,24 @@ class State:
                 yield charge
 
     def spent(self, table: str, period: int | None = None) -> Fraction:
-        """Return the exact sum of what counts; the whole budget if one release took it."""
+        """Return the exact sum of the charges; the whole budget if one release used it up."""
         charges = list(self.charges(table, period))
         if any(charge["takes_all"] for charge in charges):
             return self.accounts[table].amount
         return sum((Fraction(float(charge["price"])) for charge in charges), Fraction(0))
 
     def remaining_budget(self, table: str, period: int | None = None) -> Fraction:
-        """Return the remaining budget; of a budget that renews, in a period."""
+        """Return the remaining budget: that of one period, if the budget renews."""
         return max(Fraction(0), self.accounts[table].amount - self.spent(table, period))
 
 
 def open_period(state: State, table: str, now: datetime) -> int | None:
-    """Return the period of a charge made now; raise LedgerError DP-LEDGER-014 if none is open.
+    """Return the period of a charge made now; None for a budget that does not renew.
 
-    None for a budget that does not renew.
+    Raises
+    ------
+    LedgerError
+        DP-LEDGER-014 if there is no budget for the current period.
     """
     period, renewal = state.period(table, now), state.accounts[table].renewal
     problem = None if renewal is None or period is None else renewal.problem_at(period)
@@ -229,21 +238,21 @@ def _problem_of_charges(charges: Sequence[Mapping[str, Any]], known: Container[s
     return None
 
 
-def lock_of(ledger: Path, name: str) -> Path:
+def lock_path(ledger: Path, name: str) -> Path:
     """Return the lock file of a reservation, next to the ledger."""
     real = ledger.resolve()
-    return real.parent / f"{_locks(real)}{name}{LOCK}"
+    return real.parent / f"{_lock_prefix(real)}{name}{LOCK}"
 
 
-def locks_of(ledger: Path) -> dict[str, Path]:
-    """Return the existing lock files, by the names of reservations."""
+def lock_paths(ledger: Path) -> dict[str, Path]:
+    """Return the paths of the existing lock files, by the names of their reservations."""
     real, locks = ledger.resolve(), {}
     with suppress(OSError):
         for name in os.listdir(real.parent):
-            if name.startswith(_locks(real)) and name.endswith(LOCK):
-                locks[name.removeprefix(_locks(real)).removesuffix(LOCK)] = real.parent / name
+            if name.startswith(_lock_prefix(real)) and name.endswith(LOCK):
+                locks[name.removeprefix(_lock_prefix(real)).removesuffix(LOCK)] = real.parent / name
     return locks
 
 
-def _locks(ledger: Path) -> str:
+def _lock_prefix(ledger: Path) -> str:
     return f".{ledger.name}-"

@@ -1,7 +1,8 @@
 """The process that made a reservation, and its machine.
 
-A lock shows whether the holder is alive (see `dprelease.system.locks`). Process numbers are used
-only for reservations of older versions, because they mean little in containers.
+A lock shows whether that process is alive (see `dprelease.system.locks`). Process numbers are used
+only for reservations that older versions wrote, because the same number can mean different
+processes in different containers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process of a machine; `started` distinguishes it from later ones with the same number."""
+    """A process of a machine; `started` distinguishes it from later processes with its number."""
 
     host: str
     pid: int
@@ -28,9 +29,10 @@ class Process:
 
     @property
     def is_here(self) -> bool:
-        """Return whether it ran on this machine: one of the same name, or under the same kernel."""
+        """Return whether the process ran on this machine: the same host name, or the same kernel
+        boot."""
         boot = self.started.partition("/")[0]
-        return self.host == platform.node() or (boot != "" and boot == _boot())
+        return self.host == platform.node() or (boot != "" and boot == _boot_id())
 
     @property
     def is_dead(self) -> bool:
@@ -57,7 +59,7 @@ def _start_time(pid: int) -> str | None:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    boot = _boot()
+    boot = _boot_id()
     fields = text.rpartition(")")[2].split()
     if len(fields) < 20 or not boot:
         return None
@@ -65,8 +67,8 @@ def _start_time(pid: int) -> str | None:
     return f"{boot}/{'ended' if fields[0] == 'Z' else fields[19]}"
 
 
-def _boot() -> str:
-    """Return the kernel's boot id; empty if it has none."""
+def _boot_id() -> str:
+    """Return the kernel's boot id; empty if the kernel provides none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

@@ -1,10 +1,10 @@
 """Reserve, read, publish, commit, recover: a run that read rows is charged exactly once.
 
-`steps.py` defines the order of steps and their meaning. A reservation is held by a lock on a file
-next to the ledger. When nobody holds the lock any more, the next reservation, or `recover`, settles
-it: it is refunded if its entries show that the run read nothing, otherwise it stays charged. So a
-live holder that is mistaken for dead loses only its run, because no step can be written for a
-settled reservation.
+`steps.py` defines the order of steps and their meaning. The process of a run holds a lock on a file
+next to the ledger. When no process holds the lock any more, the next reservation, or `recover`,
+settles the reservation: it is refunded if its entries show that the run read nothing, otherwise it
+stays charged. If a live run is mistaken for an ended one, only that run is lost, because no step
+can be written for a settled reservation.
 """
 
 from __future__ import annotations
@@ -20,31 +20,28 @@ from uuid import uuid4
 
 from dprelease.errors import BudgetError, ChargeState, LedgerError, RunState, SignatureError
 from dprelease.ledger import periods
-from dprelease.ledger.account import Account, Charge, cost_of_events, fits_alone, not_allowed
+from dprelease.ledger.account import (
+    Account,
+    Charge,
+    cost_of_events,
+    fits_unused_budget,
+    invariant_error,
+)
 from dprelease.ledger.chain import Entry
-from dprelease.ledger.functions import invariants_record, refuse_renamed
+from dprelease.ledger.functions import invariants_record, refuse_changed_functions
 from dprelease.ledger.history import (
     ImpossibleEntry,
     Reservation,
     State,
-    lock_of,
-    locks_of,
+    lock_path,
+    lock_paths,
     open_period,
 )
 from dprelease.ledger.holder import Process
 from dprelease.ledger.periods import moment_of
-from dprelease.ledger.signed_entries import lasting_list
-from dprelease.ledger.steps import (
-    CANCEL,
-    COMMIT,
-    OPEN,
-    PUBLISH,
-    READ,
-    RESERVE,
-    SIGNERS,
-    problem_of,
-)  # fmt: skip
-from dprelease.ledger.store import Store, damage_error, unwritable
+from dprelease.ledger.signed_entries import signers_without_local_times
+from dprelease.ledger.steps import CANCEL, COMMIT, OPEN, PUBLISH, READ, RESERVE, SIGNERS, problem_of
+from dprelease.ledger.store import Store, damage_error, write_error
 from dprelease.privacy.event import Event
 from dprelease.signatures.sshsig import ENTRIES, fingerprint
 from dprelease.system.locks import Lock
@@ -56,19 +53,20 @@ if TYPE_CHECKING:
 class Ledger:
     """A ledger file; every method opens it, changes it in one transaction, and closes it.
 
-    `key` signs the entries if the ledger has signers; without it no such entry can be written.
+    `key` signs the entries if the ledger has signers. Without a key, no entry can be written to
+    such a ledger.
     """
 
     def __init__(self, path: str | Path, key: SigningKey | None = None) -> None:
         self.path, self.key = Path(path), key
 
     def open_account(self, account: Account) -> Entry:
-        """Give a table a budget, once; create the file if it is missing.
+        """Open the budget of a table, which can't be changed later; create a missing file.
 
         Raises
         ------
         LedgerError
-            DP-LEDGER-007 if the table has one; 002 to 005 for the file.
+            DP-LEDGER-007 if the table has a budget already; 002 to 005 for problems of the file.
         """
         Store.create(self.path)
         with Store.open(self.path) as store, store.transaction():
@@ -81,18 +79,18 @@ class Ledger:
     def set_signers(self, text: str) -> Entry:
         """Require a signature by a listed key on every entry from now on; create a missing file.
 
-        `text`: an OpenSSH allowed_signers file. The first list is signed by one of its own keys, a
-        later list by a key of the list before it.
+        `text` is the content of an allowed_signers file of OpenSSH. The first list must be signed
+        by a key in that list, and every later list by a key in the list before it.
 
         Raises
         ------
         LedgerError
-            DP-LEDGER-015 without a key, 016 for a key that may not sign; 002 to 005 for the file.
+            DP-LEDGER-015 without a key, 016 for a key that may not sign; 002 to 005 for problems of
+            the file.
         SignatureError
-            DP-SIGN-007 for an invalid list, or one by which nobody could write any more; as the
-            key.
+            DP-SIGN-007 for an invalid list, or one whose keys may not sign now; errors of the key.
         """
-        new = lasting_list(text)
+        new = signers_without_local_times(text)
         Store.create(self.path)
         with Store.open(self.path) as store, store.transaction():
             state, now = self._state(store), _now()
@@ -104,11 +102,11 @@ class Ledger:
             return self._append(store, state, body)
 
     def _append(self, store: Store, state: State, body: dict[str, Any]) -> Entry:
-        """Add an entry, signed if required; raise LedgerError DP-LEDGER-015 or 016 likewise."""
-        return store.append(body, self._signing(state, body["time"]))
+        """Add an entry, signed if required; raise LedgerError if the key is missing or refused."""
+        return store.append(body, self._key_for_entry(state, body["time"]))
 
-    def _signing(self, state: State, time: str) -> SigningKey | None:
-        """Return the key for signing an entry at a time; None if there are no signers."""
+    def _key_for_entry(self, state: State, time: str) -> SigningKey | None:
+        """Return the key that signs an entry at a time; None if the ledger has no signers."""
         if state.signers is None:
             return None
         if self.key is None:
@@ -123,7 +121,7 @@ class Ledger:
         return self.key
 
     def state(self) -> State:
-        """Return the state after all entries; raises LedgerError for an impossible history."""
+        """Return the state after all entries; raise LedgerError for an impossible history."""
         with Store.open(self.path) as store:
             return self._state(store)
 
@@ -136,34 +134,34 @@ class Ledger:
         raise damage_error(self.path, problem)
 
     def history(self) -> list[Entry]:
-        """Return all entries; raises LedgerError for a broken chain."""
+        """Return all entries; raise LedgerError for a broken chain."""
         with Store.open(self.path) as store:
             return store.entries()
 
     def reserve(
         self, charges: Sequence[Charge], title: str, state: RunState | None = None
     ) -> Reservation:
-        """Charge a release entirely or not at all; `state` says whether it may be recorded.
+        """Charge a release to all its tables or to none; `state` records which of these happened.
 
         Raises
         ------
         BudgetError
-            DP-BUDGET-091 if too little remains for a table.
+            DP-BUDGET-091 if the remaining budget of a table is too small.
         LedgerError
-            DP-LEDGER-006 and 008 for a table without a budget, or with another privacy unit or
-            relation; 010 for noise that the budget can't count; 014 for a budget that has no period
-            now; 015 and 016 for entries that the key can't sign; 020 for an invariant that the
-            budget was not opened with, 022 for one whose name stands for another function; 001 to
-            005 for the file.
+            DP-LEDGER-006 for a table without a budget; 008 for a budget with another privacy unit
+            or neighbour relation; 010 for noise that the budget's measure can't count; 014 for a
+            budget without a current period; 015 and 016 for entries that the key can't sign; 020
+            for an invariant that the budget was not opened with; 022 for an invariant whose name
+            stands for another function; 001 to 005 for problems of the file.
         """
         opened = self.state()
         accounts = opened.accounts
-        self._signing(opened, _now())
-        # Slow, so computed outside the transaction: accounts never change.
+        self._key_for_entry(opened, _now())
+        # Costs are slow to compute, so this precedes the transaction: accounts never change.
         costs = [self.with_cost(accounts, charge) for charge in charges]
         name, lock = self._new_name_and_lock()
         state = RunState() if state is None else state
-        state.charge = ChargeState.HELD  # an interrupt may come as soon as it is written
+        state.charge = ChargeState.HELD  # an interrupt may come right after the entry is written
         try:
             with Store.open(self.path) as store, store.transaction():
                 self._settle_abandoned(store)
@@ -184,33 +182,33 @@ class Ledger:
             if isinstance(problem, BudgetError):
                 state.charge = ChargeState.NONE
             else:
-                self._take_back(name, state)
+                self._cancel_failed_reservation(name, state)
             lock.let_go()
             raise
 
     def _new_name_and_lock(self) -> tuple[str, Lock]:
-        """Return a new name, and its lock, which is held from now on."""
+        """Return the name of a new reservation, and its lock, which is held from now on."""
         failure: LedgerError | None = None
         while failure is None:
             name = uuid4().hex
             try:
-                lock = Lock.take(lock_of(self.path, name))
+                lock = Lock.take(lock_path(self.path, name))
             except OSError as refused:
-                failure = unwritable(self.path, refused)
+                failure = write_error(self.path, refused)
             else:
                 if lock is not None:  # otherwise another process mistook the file for a leftover
                     return name, lock
         raise failure
 
-    def _take_back(self, name: str, state: RunState) -> None:
-        """Refund what a failed write may have left; never raises, `state` holds the result."""
-        with suppress(Exception):  # then it stays for `recover`, and the state says so
+    def _cancel_failed_reservation(self, name: str, state: RunState) -> None:
+        """Refund the entry that a failed write may have left, and update `state`; never raise."""
+        with suppress(Exception):  # otherwise the entry stays for `recover`, as `state` says
             if name in self.state().reservations:
                 self._step(name, CANCEL, {"why": "it could not be written"})
             state.charge = ChargeState.NONE
 
     def with_cost(self, accounts: Mapping[str, Account], charge: Charge) -> tuple[Charge, float]:
-        """Return a charge and its cost; raises as `reserve` for noise that accounts can't count."""
+        """Return a charge and its cost; raise the errors of `reserve` about accounts and noise."""
         account = accounts.get(charge.table)
         if account is None:
             close = get_close_matches(charge.table, accounts, n=1)
@@ -226,21 +224,21 @@ class Ledger:
             raise LedgerError("DP-LEDGER-008", table=charge.table, declared=declared, found=asked)
         for name in charge.invariants:
             if name not in account.invariants:
-                raise not_allowed(self.path.name, account, name)
+                raise invariant_error(self.path.name, account, name)
         return charge, cost_of_events(account, charge.events)
 
     def _charge_record(self, state: State, charge: Charge, cost: float, now: str) -> dict[str, Any]:
-        """Return the record of a charge that fits; raise the reason if it does not fit."""
+        """Return the JSON record of a charge; raise an error if it exceeds the budget."""
         account = state.accounts[charge.table]
-        refuse_renamed(state, charge, self.path.name)
+        refuse_changed_functions(state, charge, self.path.name)
         period = open_period(state, charge.table, moment_of(now))
         left = state.remaining_budget(charge.table, period)
         takes_all = False
-        if not 0.0 <= cost <= left:  # written so that NaN never fits
+        if not 0.0 <= cost <= left:  # a cost of NaN takes this branch too
             untouched = not any(True for _ in state.charges(charge.table, period))
-            takes_all = untouched and fits_alone(account, charge.events)
+            takes_all = untouched and fits_unused_budget(account, charge.events)
             if not takes_all:
-                self._refuse(account, charge, cost, left)
+                self._refuse_cost(account, charge, cost, left)
         return {
             "table": charge.table,
             "price": repr(cost),
@@ -251,7 +249,7 @@ class Ledger:
             **({} if period is None else {"period": period}),
         }
 
-    def _refuse(self, account: Account, charge: Charge, cost: float, left: Fraction) -> None:
+    def _refuse_cost(self, account: Account, charge: Charge, cost: float, left: Fraction) -> None:
         if math.isinf(cost):
             unpriced = next(e for e in charge.events if math.isinf(cost_of_events(account, [e])))
             raise LedgerError(
@@ -270,7 +268,7 @@ class Ledger:
         )
 
     def read(self, reservation: Reservation) -> None:
-        """Record that rows are about to be read: from here on it stays charged."""
+        """Record that rows are about to be read: from here on the release stays charged."""
         self._advance(reservation, READ, {})
 
     def publish(self, reservation: Reservation) -> None:
@@ -278,15 +276,15 @@ class Ledger:
         self._advance(reservation, PUBLISH, {})
 
     def commit(self, reservation: Reservation, manifest: str) -> None:
-        """Record that the release is readable; `manifest`: the digest of its manifest."""
+        """Record that the release is readable; `manifest` is the digest of its manifest."""
         self._advance(reservation, COMMIT, {"manifest": manifest})
 
     def fail(self, reservation: Reservation) -> None:
-        """Record that the run failed after rows had been read: it stays charged."""
+        """Record that the run failed after rows had been read: the release stays charged."""
         self._advance(reservation, COMMIT, {"manifest": None})
 
     def cancel(self, reservation: Reservation) -> None:
-        """Refund a reservation whose run read nothing."""
+        """Refund a reservation whose run read no rows."""
         self._advance(reservation, CANCEL, {"why": "nothing was read or released"})
 
     def _advance(self, reservation: Reservation, kind: str, more: dict[str, Any]) -> None:
@@ -310,10 +308,11 @@ class Ledger:
     def reserve_for_block(
         self, charges: Sequence[Charge], title: str, state: RunState
     ) -> Iterator[Reservation]:
-        """Charge a release for a block, and settle it at its end; raises as `reserve`.
+        """Charge a release for the run in a `with` block, and settle it when the block fails.
 
-        A block that fails before it reads anything is refunded. A later failure may reveal
-        something about the rows, so it stays charged, whatever the cause.
+        If the block fails before it reads anything, the release is refunded. A later failure may
+        reveal something about the rows, so the release stays charged, whatever the cause. Raises
+        the errors of `reserve`.
         """
         reservation: Reservation | None = None
         try:
@@ -328,10 +327,11 @@ class Ledger:
                 reservation.lock.let_go()
 
     def _settle(self, reservation: Reservation, state: RunState) -> None:
-        """Record how a failed run ended; never raises.
+        """Record how a failed run ended; never raise.
 
-        If that can't be written, `recover` writes the same later, from what is written. A child
-        that was forked meanwhile can't write it: its parent may still be running.
+        If the entry can't be written now, `recover` writes the same entry later, from the entries
+        so far. A child process that was forked during the run can't write the entry, because its
+        parent may still be running.
         """
         if not reservation.is_open or state.released is not False:
             return
@@ -340,19 +340,19 @@ class Ledger:
                 self.cancel(reservation)
                 state.charge = ChargeState.NONE
                 return
-            noted = False  # the step `read`, although writing it seemed to fail
+            is_read_recorded = False  # the step may be there although writing it seemed to fail
             with suppress(Exception):
-                noted = READ in self.state().reservations[reservation.id].steps
-            if not noted:
+                is_read_recorded = READ in self.state().reservations[reservation.id].steps
+            if not is_read_recorded:
                 return
             state.charge = ChargeState.SPENT
         with suppress(Exception):
             self.fail(reservation)
 
     def recover(self, gone: Sequence[str] = ()) -> list[str]:
-        """Settle the reservations of processes that have ended, and report each in words.
+        """Settle the reservations of processes that have ended; return a sentence about each.
 
-        `gone`: names of machines on which, as the caller knows, no run is alive.
+        `gone` has the names of machines on which, as the caller knows, no run is alive.
         """
         with Store.open(self.path) as store, store.transaction():
             return self._settle_abandoned(store, gone)
@@ -361,10 +361,10 @@ class Ledger:
         lines = []
         state = self._state(store)
         reservations = state.reservations
-        for name, path in locks_of(self.path).items():
+        for name, path in lock_paths(self.path).items():
             if name not in reservations or not reservations[name].is_open:
                 with suppress(OSError):
-                    left = Lock.take(path)  # of an ended run, which could not remove it
+                    left = Lock.take(path)  # an ended run could not remove this file
                     if left is not None:
                         left.let_go()
         for reservation in reservations.values():
@@ -379,7 +379,7 @@ class Ledger:
                 )
             elif READ in reservation.steps:
                 lines.append(f"{reservation.id} ({title}): rows had been read; the charge remains")
-            elif not reservation.tells_reads:
+            elif not reservation.records_reads:
                 lines.append(f"{reservation.id} ({title}): may have read rows; the charge remains")
             else:
                 body = {"kind": CANCEL, "why": "its run ended before it read a row"}
@@ -387,12 +387,12 @@ class Ledger:
             body = {**body, "id": reservation.id, "time": _now()}
             self._append(store, state, body)
             with suppress(OSError):
-                lock_of(self.path, reservation.id).unlink()
+                lock_path(self.path, reservation.id).unlink()
         return lines
 
 
-def events_of(charge: Mapping[str, Any]) -> list[Event]:
-    """Return the events of a recorded charge."""
+def recorded_events(charge: Mapping[str, Any]) -> list[Event]:
+    """Return the events of a charge, read from its JSON record."""
     return [Event.from_json(record) for record in charge["events"]]
 
 

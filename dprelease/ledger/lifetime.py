@@ -1,7 +1,8 @@
-"""A person's total risk under a renewing budget: in this period, so far, and in each further one.
+"""Compute a person's total privacy cost under a renewing budget, over all its periods.
 
-A budget that renews each year bounds the risk of one year. People who are in the data for several
-years risk the sum. `ledger show`, plans and manifests report it next to the budget.
+A budget that renews each year limits the privacy cost of one year. For people who are in the data
+for several years, the costs add up. `ledger show`, plans and manifests report the sum next to the
+budget.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ from dprelease.numerics.rounding import plain_text
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """One table's budget over its periods; `period` is the current one, None without renewal."""
+    """One table's budget over its periods; `period` is the current period, None without renewal."""
 
     account: Account
     period: int | None
     charged: Fraction = Fraction(0)
-    """The sum over all periods; a period whose whole budget one release took counts as a whole."""
+    """The sum over all periods; a period whose budget one release used up counts in full."""
 
     @property
     def is_open(self) -> bool:
-        """Return whether there is a budget now."""
+        """Return whether the table has a budget in the current period."""
         renewal, period = self.account.renewal, self.period
         return renewal is None or period is None or renewal.problem_at(period) is None
 
     @property
     def elapsed_periods(self) -> int:
-        """Return the number of periods so far, the current one included."""
+        """Return the number of periods so far, including the current period."""
         renewal, number = self.account.renewal, max(0, (self.period or 0) + 1)
         last = renewal.periods if renewal is not None else None
         return number if last is None else min(number, last)
@@ -54,7 +55,7 @@ class Lifetime:
         }
 
     def record(self) -> dict[str, Any]:
-        """Return the values that do not depend on other charges, as JSON values."""
+        """Return the budget, the renewal, the period and their explanation, as JSON values."""
         renewal, period = _renewal_of(self.account), self.period or 0
         account = self.account.to_json()
         return {
@@ -71,7 +72,7 @@ class Lifetime:
         """Return, in a few sentences, what the renewal means for a person."""
         account, renewal = self.account, _renewal_of(self.account)
         number, every = self.elapsed_periods, renewal.every
-        so_far = _amount(account, number)
+        so_far = _budget_text(account, number)
         all_so_far = "the first period" if number == 1 else f"all {number} periods so far"
         period = self.period or 0
         now = (
@@ -80,22 +81,24 @@ class Lifetime:
         if renewal.problem_at(period) is not None:
             now = f"none now, as {renewal.problem_at(period)}"
         text = (
-            f"The budget of {_amount(account, 1)} is for one {every}, and is renewed every "
+            f"The budget of {_budget_text(account, 1)} is for one {every}, and is renewed every "
             f"{every} from {renewal.begins.isoformat()} on (UTC): period {period + 1}, {now}. The "
             f"cost for a person in the data of {all_so_far} may reach {so_far}"
         )
         if renewal.periods is None:
-            return (
-                f"{text}, and {_amount(account, 1)} more with every further {every}, without limit."
-            )
-        total = _amount(account, renewal.periods)
+            one_budget = _budget_text(account, 1)
+            return f"{text}, and {one_budget} more with every further {every}, without limit."
+        total = _budget_text(account, renewal.periods)
         return f"{text}, and up to {total} in all {renewal.periods} periods."
 
 
-def record_again(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Recompute a record of `Lifetime.record` from its budget, renewal and period.
+def recomputed_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Compute the result of `Lifetime.record` again, from its budget, renewal and period.
 
-    Raises ValueError or TypeError for an invalid budget or renewal.
+    Raises
+    ------
+    ValueError, TypeError
+        For an invalid budget or renewal.
     """
     renews = {name: record[name] for name in ("every", "begins", "periods")}
     account = {"table": "", "neighbours": "", "unit": "", **record["budget"], "renews": renews}
@@ -103,7 +106,7 @@ def record_again(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lifetime_of(state: State, table: str, now: datetime) -> Lifetime:
-    """Return a person's risk under a table's budget, as of a time."""
+    """Return the budget of a table over its periods up to a time."""
     account = state.accounts[table]
     if account.renewal is None:
         return Lifetime(account, None)
@@ -118,8 +121,8 @@ def _renewal_of(account: Account) -> Renewal:
     return account.renewal
 
 
-def _amount(account: Account, times: int) -> str:
-    """Return the sum of so many budgets, by basic composition, in words."""
+def _budget_text(account: Account, times: int) -> str:
+    """Return, as a text, the sum of this many budgets by basic composition."""
     if account.rho is not None:
         return f"rho {plain_text(account.rho * times)}"
     at = f" at delta {plain_text(account.delta * times)}" if account.delta else ""

@@ -1,9 +1,8 @@
 """Budgets that renew: each calendar period has the whole budget again.
 
-Periods are whole months or years from a declared day on, and start at midnight UTC. The clock at
-the time of writing decides the period of a charge, and it never goes back: no entry belongs to an
-earlier period than the latest time in the ledger. So a clock that is set back reopens no past
-period.
+Periods are whole months or years from a declared day on, and start at midnight UTC. The time at
+which a charge is written decides its period. If the clock was set back, the latest time in the
+ledger is used instead, so that no past period is charged again.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, Self
 
 MONTHS = {"month": 1, "year": 12}
 LAST_DAY = 28
-"""The last day of a month on which a period may start: every month has it."""
+"""The last day of a month on which a period may start; every month has a day of this number."""
 
 MOST_PERIODS = 10_000
 
@@ -26,7 +25,7 @@ def now() -> datetime:
 
 
 def moment_of(text: str) -> datetime:
-    """Return the time of an entry; raise ValueError if it is invalid or has no time zone."""
+    """Return the time in a text; raise ValueError if it is invalid or has no time zone."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError("a time of no zone")
@@ -58,13 +57,14 @@ class Renewal:
         return date(months // 12, months % 12 + 1, self.begins.day)
 
     def period_at(self, moment: datetime) -> int:
-        """Return the number of the period of a time; negative before the first one."""
+        """Return the number of the period that contains a time; negative before the first
+        period."""
         day = moment.astimezone(UTC).date()
         months = 12 * (day.year - self.begins.year) + day.month - self.begins.month
         return (months - (day.day < self.begins.day)) // MONTHS[self.every]
 
     def problem_at(self, number: int) -> str | None:
-        """Return why a period has no budget; None if it has one."""
+        """Return why a period has no budget; None if it has a budget."""
         if number < 0:
             return f"its first period begins on {self.begins.isoformat()}"
         if self.periods is not None and number >= self.periods:
@@ -77,7 +77,8 @@ class Renewal:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
-        """Return the renewal of a record; raise ValueError for an invalid one."""
+        """Return the renewal from a record written by `to_json`; raise ValueError for an invalid
+        record."""
         begins = date.fromisoformat(record["begins"])
         if begins.isoformat() != record["begins"]:
             raise ValueError("a day is written YYYY-MM-DD")

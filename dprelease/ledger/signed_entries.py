@@ -1,11 +1,12 @@
-"""Signed entries: without a key, whoever can write the file can't forge entries.
+"""Signed entries: somebody who can write the file, but has no key, can't forge entries.
 
-From the first entry of kind `signers` on, every entry is signed by a key in the list before it; the
-first list by one of its own keys. A signature covers the number of the entry, the digest of the
-entry before, and its body, and so all entries before it.
+From the first entry of kind `signers` on, every entry is signed by a key in the latest list before
+it. The first list is signed by one of its own keys. A signature covers the number of the entry, its
+body, and the digest of the previous entry, which in turn covers all entries before it.
 
-The validity of a key is checked at the time of the entry, or at the latest time before it if that
-is later: an expired key can't sign an entry that claims to be older than the last one.
+The validity of a key is checked at the time of the entry, or at the latest time of all earlier
+entries if that time is later. So an expired key can't sign an entry with a time before that of the
+last entry.
 """
 
 from __future__ import annotations
@@ -22,22 +23,23 @@ from dprelease.signatures.signers import Signers, signers_of
 from dprelease.signatures.sshsig import ENTRIES, Signature, fingerprint
 
 LIST = "signers"
-"""Name in messages of a list that is in the ledger."""
+"""How messages name a list of signers that is in the ledger."""
 
 
 def signers_of_entry(entry: Entry) -> Signers:
-    """Return the list of a `signers` entry; raises SignatureError for an invalid text."""
+    """Return the list in a `signers` entry; raise SignatureError for an invalid text."""
     return signers_of(str(entry.body["signers"]), LIST)
 
 
-def lasting_list(text: str) -> Signers:
+def signers_without_local_times(text: str) -> Signers:
     """Return the list of signers in a text that is to be stored in a ledger.
 
     Raises
     ------
     SignatureError
-        DP-SIGN-007 for an invalid text, or one with times in local time: in another time zone an
-        entry that counts here would have no valid signer, and the ledger would be damaged.
+        DP-SIGN-007 for an invalid text, or for a text with times in local time. In another time
+        zone, the signer of an entry that is valid here might not be valid, and the ledger would
+        count as damaged.
     """
     signers = signers_of(text, LIST)
     if any(line.is_local for line in signers.lines):
@@ -47,7 +49,7 @@ def lasting_list(text: str) -> Signers:
 
 
 def problem_of(entry: Entry, signers: Signers, at: datetime | None) -> str | None:
-    """Return why an entry has no valid signature at a time; None if it has one."""
+    """Return why an entry has no valid signature at a time; None if its signature is valid."""
     text = entry.body.get("signature")
     if not isinstance(text, str):
         return "it is not signed"
@@ -63,7 +65,8 @@ def problem_of(entry: Entry, signers: Signers, at: datetime | None) -> str | Non
 
 @lru_cache(maxsize=1 << 14)
 def _valid_signature(armored: str, message: bytes) -> Signature | None:
-    """Return a signature if it is valid; results are cached."""
+    """Return the signature in a text if it is valid for a message, else None; results are
+    cached."""
     try:
         signature = Signature.from_armor(armored.encode())
     except ValueError:
@@ -72,11 +75,11 @@ def _valid_signature(armored: str, message: bytes) -> Signature | None:
     return signature if known else None
 
 
-def outside_problem(entries: Sequence[Entry], signers: Signers) -> str | None:
-    """Return the first contradiction to a list of signers that is kept outside the ledger.
+def problem_with_signers(entries: Sequence[Entry], signers: Signers) -> str | None:
+    """Return why entries are not signed by the signers in a list outside the ledger, or None.
 
-    Whoever can write the file can replace the whole history with another list of signers. Only a
-    comparison with the reader's own list detects that.
+    Somebody who can write the file can replace the whole history, including the list of signers.
+    Only a comparison with the reader's list detects this.
     """
     first = next((i for i, entry in enumerate(entries) if entry.kind == SIGNERS), None)
     if first is None:

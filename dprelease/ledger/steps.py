@@ -1,12 +1,13 @@
-"""The allowed order of steps in a reservation; a ledger writes no other history.
+"""The allowed order of the steps of a reservation; the ledger writes no other order.
 
-A reservation is charged from the moment it is written. `read` is written before the first row about
-people is read, so before anything exists that depends on a row, noised or not. A reservation
-without it provably released nothing, and may be refunded. One with it stays charged permanently,
-however its run ends. So does one of format 1, which has no such step: its run may have left noised
-answers in a private folder. `publish` is written right before the one rename that makes a release
-readable, `commit` after it: with the digest of its manifest, with an empty text for an answer
-without a manifest, with nothing for a run that failed.
+A reservation is charged from the moment it is written. The step `read` is written before the first
+row about people is read, so before there is any result that depends on a row, with or without
+noise. A reservation without `read` provably released nothing, and may be refunded. A reservation
+with `read` stays charged permanently, however its run ends. A reservation of format 1, which has no
+such step, also stays charged: its run may have left noisy answers in a private folder. The step
+`publish` is written right before the rename that makes a release readable, and `commit` after the
+rename. A `commit` has the digest of the manifest, an empty text for an answer without a manifest,
+or null for a run that failed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ OPEN, SIGNERS, RESERVE, READ, PUBLISH, COMMIT, CANCEL = (
 )  # fmt: skip
 
 FOLLOWING: dict[tuple[str, ...], frozenset[str]] = {
-    # Ledgers of format 1 have no `read`: their next step was to publish, or to fail.
+    # Ledgers of format 1 have no `read`: the step after the reservation was `publish` or `commit`.
     (): frozenset({READ, PUBLISH, COMMIT, CANCEL}),
     (READ,): frozenset({PUBLISH, COMMIT}),
     (PUBLISH,): frozenset({COMMIT}),
@@ -29,7 +30,7 @@ FOLLOWING: dict[tuple[str, ...], frozenset[str]] = {
 
 
 def problem_of(steps: Sequence[str], body: dict[str, Any]) -> str | None:
-    """Return why a step can't follow others of the same reservation; None if it can."""
+    """Return why a step can't follow the earlier steps of its reservation; None if it can."""
     kind = str(body["kind"])
     if kind not in FOLLOWING.get(tuple(steps), ()):
         return f"'{kind}' can't follow '{steps[-1] if steps else RESERVE}'"

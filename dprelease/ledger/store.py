@@ -1,9 +1,9 @@
 """The ledger file: SQLite with a rollback journal, which machines can share on a network disk.
 
-A write-ahead log would need shared memory, which network disks don't have. Every change is one
-transaction that holds the only write lock from its first read on, and it is on the disk (fsync of
-journal, file and folder) before the call returns. Rows can only be added; triggers refuse all other
-changes.
+A write-ahead log would need shared memory, which network disks don't provide. Every change is one
+transaction that holds the only write lock from its first read on. The change is on the disk (fsync
+of journal, file and folder) before the call returns. Rows can only be added; triggers reject all
+other changes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import LedgerError
-from dprelease.ledger.chain import START, Entry, digest_of, first_break, signed_text, text_of
+from dprelease.ledger.chain import (
+    FIRST_DIGEST,
+    Entry,
+    canonical_json_text,
+    entry_digest,
+    first_broken_entry,
+    signed_text,
+)
 from dprelease.ledger.form import is_entry
 from dprelease.ledger.steps import SIGNERS
 from dprelease.signatures.sshsig import ENTRIES
@@ -31,12 +38,12 @@ if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey
 
 FORMAT = 3
-"""Since 2 a reservation records when rows are read, and is held by a lock; 1 can still be read. In
-3 budgets can renew and entries can be signed: a ledger becomes format 3 with its first such
-entry."""
-APPLICATION = 0x44505231  # "DPR1"
+"""The newest format. Format 1 can still be read. Since format 2, a reservation records when rows
+are read, and its run holds a lock. In format 3, budgets can renew and entries can be signed: a
+ledger changes to format 3 with its first entry of such a kind."""
+APPLICATION_ID = 0x44505231  # "DPR1"
 PATIENCE = 60.0
-"""Seconds that a process waits for the lock of another one."""
+"""Seconds that a process waits for the write lock of another process."""
 
 TABLES = (
     "CREATE TABLE entries (number INTEGER PRIMARY KEY, body TEXT NOT NULL, previous TEXT NOT NULL,"
@@ -56,13 +63,18 @@ SCHEMA = (
     ("trigger", "no_delete", "entries", TABLES[3]),
     ("trigger", "no_update", "entries", TABLES[2]),
 )
-"""Everything that a ledger file contains, in any format. Additional triggers could do anything, and
-triggers with the right names could do nothing."""
-ENDS = {"SQLITE_FULL": errno.ENOSPC, "SQLITE_IOERR": errno.EIO, "SQLITE_NOMEM": errno.ENOMEM}
-"""Error numbers of the system for SQLite's errors about exhausted resources."""
-JOURNALS = ("-journal", "-wal", "-shm")
-ODD = "its tables or triggers are not those of a ledger"
-UNREADABLE = "its pages can't be read"
+"""All tables, indices and triggers of a ledger file, in any format. They are compared with those in
+the file, because additional triggers could do anything, and triggers with the right names could do
+nothing."""
+EXHAUSTED_ERRNO = {
+    "SQLITE_FULL": errno.ENOSPC,
+    "SQLITE_IOERR": errno.EIO,
+    "SQLITE_NOMEM": errno.ENOMEM,
+}
+"""The operating system's error numbers for SQLite's errors about exhausted resources."""
+JOURNAL_SUFFIXES = ("-journal", "-wal", "-shm")
+WRONG_SCHEMA = "its tables or triggers are not those of a ledger"
+UNREADABLE_PAGES = "its pages can't be read"
 
 
 class Store:
@@ -98,45 +110,47 @@ class Store:
         with _open_connection(path, "rwc") as connection:
             store = cls(path, connection)
             with store.transaction():
-                if store._number("PRAGMA application_id") == APPLICATION:
+                if store._query_number("PRAGMA application_id") == APPLICATION_ID:
                     return
-                if store._number("SELECT count(*) FROM sqlite_schema"):
+                if store._query_number("SELECT count(*) FROM sqlite_schema"):
                     raise damage_error(path, "it is a database of another program")
                 for statement in TABLES:
                     store._run(statement)
-                store._run("INSERT INTO head VALUES (1, 0, ?)", (START,))
-                store._run(f"PRAGMA application_id = {APPLICATION}")
+                store._run("INSERT INTO head VALUES (1, 0, ?)", (FIRST_DIGEST,))
+                store._run(f"PRAGMA application_id = {APPLICATION_ID}")
                 store._run("PRAGMA user_version = 2")
 
     def _check_format(self) -> None:
-        if self._number("PRAGMA application_id") != APPLICATION:
+        if self._query_number("PRAGMA application_id") != APPLICATION_ID:
             raise damage_error(self.path, "it is not a ledger")
-        written = self._number("PRAGMA user_version")
+        written = self._query_number("PRAGMA user_version")
         if not 1 <= written <= FORMAT:
             raise LedgerError("DP-LEDGER-003", name=self.path.name, found=written, known=FORMAT)
 
     def _check_pages(self) -> None:
         """Raise LedgerError unless the file holds exactly a ledger's tables, undamaged.
 
-        A used page that is listed as free would be overwritten by the next entry.
+        SQLite's integrity check is needed because the next entry would overwrite a used page that
+        is listed as free.
         """
         found = self._run("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name")
         if tuple(found) != SCHEMA:
-            raise damage_error(self.path, ODD)
+            raise damage_error(self.path, WRONG_SCHEMA)
         if self._run("PRAGMA integrity_check(1)") != [("ok",)]:
-            raise damage_error(self.path, UNREADABLE)
+            raise damage_error(self.path, UNREADABLE_PAGES)
 
-    def _number(self, query: str) -> int:
+    def _query_number(self, query: str) -> int:
         return int(self._run(query)[0][0])
 
     def _run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a statement; raise LedgerError for errors of the database."""
+        """Return all rows of a statement; raise LedgerError for an error of the database."""
         with _translate_errors(self.path):
             return self._connection.execute(statement, values).fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Hold the only write lock from here on; the block is committed entirely or not at all."""
+        """Hold the only write lock during a `with` block; commit all its changes, or none of
+        them."""
         self._run("BEGIN IMMEDIATE")
         try:
             yield
@@ -147,14 +161,14 @@ class Store:
         self._run("COMMIT")
 
     def _roll_back(self) -> None:
-        if not self._maker.is_here:  # the journal that a rollback would use is the parent's
+        if not self._maker.is_here:  # a rollback would use the journal of the parent process
             return
-        if self._connection.in_transaction:  # a full disk has ended it already
+        if self._connection.in_transaction:  # otherwise a full disk has ended the transaction
             self._run("ROLLBACK")
 
     @contextmanager
-    def _one_view(self) -> Iterator[None]:
-        """Let all reads in the block see the same state, whatever other processes write."""
+    def _read_snapshot(self) -> Iterator[None]:
+        """Let all reads in a `with` block see the same state, whatever other processes write."""
         if self._connection.in_transaction:
             yield
             return
@@ -170,17 +184,17 @@ class Store:
         Raises
         ------
         LedgerError
-            DP-LEDGER-002 if an entry was changed, removed or added from outside, or if the file has
-            other tables or triggers, or unreadable ones.
+            DP-LEDGER-002 if another program changed, removed or added an entry, or if the file has
+            other or unreadable tables or triggers.
         """
-        with self._one_view():
+        with self._read_snapshot():
             self._check_pages()
             rows = self._run("SELECT number, body, previous, digest FROM entries ORDER BY number")
             head = self._run("SELECT number, digest FROM head")
-        broken = first_break(rows)
+        broken = first_broken_entry(rows)
         if broken is not None:
             raise damage_error(self.path, f"entry {broken} was changed, removed or inserted")
-        last = (rows[-1][0], rows[-1][3]) if rows else (0, START)
+        last = (rows[-1][0], rows[-1][3]) if rows else (0, FIRST_DIGEST)
         if head != [last]:
             raise damage_error(self.path, f"the history was cut: it ends at entry {last[0]}")
         return [Entry(n, self._body(n, text), before, digest) for n, text, before, digest in rows]
@@ -196,10 +210,12 @@ class Store:
         return dict(body)
 
     def append(self, body: dict[str, Any], key: SigningKey | None = None) -> Entry:
-        """Add an entry inside a transaction, signed if there is a key; return it.
+        """Add an entry inside a transaction, signed if there is a key; return the entry.
 
-        Raises ValueError for a body that could not be read back, because it would make the ledger
-        unusable.
+        Raises
+        ------
+        ValueError
+            For a body that is not valid: no version could read the ledger any more.
         """
         number, previous = self._run("SELECT number, digest FROM head")[0]
         if key is not None:
@@ -208,27 +224,27 @@ class Store:
             body = {**body, "signature": signature.decode("ascii")}
         if not is_entry(body):
             raise ValueError("this is no entry of a ledger")
-        # Older versions would refund reservations that have read rows, or write entries without a
-        # required signature, so the format number must stop them from writing.
-        form = max(_form_of(body), self._number("PRAGMA user_version"))
+        # Older versions would refund reservations whose runs have read rows, or write entries
+        # without a required signature. The higher format number stops older versions from writing.
+        form = max(_lowest_format(body), self._query_number("PRAGMA user_version"))
         self._run(f"PRAGMA user_version = {form}")
-        text = text_of(body)
-        digest = digest_of(number + 1, text, previous)
+        text = canonical_json_text(body)
+        digest = entry_digest(number + 1, text, previous)
         self._run("INSERT INTO entries VALUES (?, ?, ?, ?)", (number + 1, text, previous, digest))
         self._run("UPDATE head SET number = ?, digest = ?", (number + 1, digest))
         return Entry(number + 1, body, previous, digest)
 
 
-def _form_of(body: dict[str, Any]) -> int:
-    """Return the minimum format of a ledger with an entry of this body."""
+def _lowest_format(body: dict[str, Any]) -> int:
+    """Return the lowest format in which a ledger may have an entry with this body."""
     return 3 if body["kind"] == SIGNERS or body.get("account", {}).get("renews") else 2
 
 
 def _refuse_second_names(path: Path) -> None:
-    """Raise LedgerError for a file that may have another name.
+    """Raise LedgerError for a file that may have a second name.
 
-    The journal of a crash is found under one name only. A process that uses the other name adds
-    entries, which the journal rolls back when somebody opens the first name again.
+    After a crash, SQLite finds the journal under one name of the file only. A process that uses the
+    other name would add entries, which the journal removes when the first name is opened again.
     """
     if _stat(path).st_nlink > 1:
         raise damage_error(path, "the file has a second name (a hard link)")
@@ -239,10 +255,10 @@ def _refuse_second_names(path: Path) -> None:
 
 
 def _refuse_odd_journals(path: Path) -> None:
-    """Raise LedgerError if something other than a file has the journal's name: it may block."""
+    """Raise LedgerError if a journal's name belongs to something else than a file: it may block."""
     odd: NoFile | None = None
     try:
-        refuse_side_files(path, JOURNALS)
+        refuse_side_files(path, JOURNAL_SUFFIXES)
     except NoFile as problem:
         odd = problem
     if odd is not None:
@@ -251,7 +267,7 @@ def _refuse_odd_journals(path: Path) -> None:
 
 
 def refuse_missing(path: Path) -> None:
-    """Raise LedgerError DP-LEDGER-001 if the file is missing, 005 if that can't be determined."""
+    """Raise LedgerError: DP-LEDGER-001 for a missing file, 005 if the file can't be examined."""
     _stat(path)
 
 
@@ -262,7 +278,7 @@ def _stat(path: Path) -> os.stat_result:
     except (FileNotFoundError, NotADirectoryError):
         raise LedgerError("DP-LEDGER-001", name=path.name or str(path)) from None
     except OSError as refused:
-        failure = unwritable(path, refused)
+        failure = write_error(path, refused)
     if failure is not None:
         raise failure
     if not stat.S_ISREG(status.st_mode):
@@ -273,7 +289,7 @@ def _stat(path: Path) -> os.stat_result:
 def _refuse_forked(path: Path) -> None:
     """Raise LedgerError in a child of a process that had a ledger open when it forked.
 
-    SQLite would take the parent's locks for the child's own.
+    SQLite would treat the locks of the parent as locks of the child.
     """
     if not can_use_ledgers():
         raise LedgerError("DP-LEDGER-023", name=path.name)
@@ -298,7 +314,7 @@ def _connection(path: Path, mode: str) -> sqlite3.Connection:
     _refuse_odd_journals(path)
     with _translate_errors(path):
         uri = f"{path.absolute().as_uri()}?mode={mode}"
-        # Transactions are begun by hand, because the module would open none for SELECT.
+        # `transaction` begins transactions, because Python's module would begin none for SELECT.
         return sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
 
 
@@ -314,23 +330,23 @@ def _set_up(path: Path, connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def _translate_errors(path: Path) -> Iterator[None]:
-    """Turn the database's errors into ours.
+    """Raise LedgerError instead of the database's errors.
 
-    Python decodes SQLite's message about a damaged schema, which quotes the schema, and fails at
-    bytes that are not UTF-8.
+    UnicodeError is one of these: SQLite's message about a damaged schema quotes the schema, and
+    Python can't decode a message that is not UTF-8.
     """
     failure: LedgerError | None = None
     try:
         yield
     except sqlite3.OperationalError as problem:
-        failure = _operational(path, getattr(problem, "sqlite_errorname", ""))
+        failure = _operational_error(path, getattr(problem, "sqlite_errorname", ""))
     except (sqlite3.Error, UnicodeError, OverflowError):
-        failure = damage_error(path, UNREADABLE)
+        failure = damage_error(path, UNREADABLE_PAGES)
     if failure is not None:
         raise failure
 
 
-def _operational(path: Path, name: str) -> LedgerError:
+def _operational_error(path: Path, name: str) -> LedgerError:
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return LedgerError("DP-LEDGER-004", name=path.name)
     if name == "SQLITE_READONLY_DBMOVED":
@@ -344,13 +360,13 @@ def _operational(path: Path, name: str) -> LedgerError:
     }
     for start, problem in reasons.items():
         if name.startswith(start):
-            refused = OSError(ENDS[start], problem) if start in ENDS else None
+            refused = OSError(EXHAUSTED_ERRNO[start], problem) if start in EXHAUSTED_ERRNO else None
             return LedgerError("DP-LEDGER-005", name=path.name, problem=problem, refused_by=refused)
-    return damage_error(path, ODD)
+    return damage_error(path, WRONG_SCHEMA)
 
 
-def unwritable(path: Path, refused: OSError) -> LedgerError:
-    """Return the error for a file that the system does not allow to be written."""
+def write_error(path: Path, refused: OSError) -> LedgerError:
+    """Return the error for a file that the operating system does not allow to be written."""
     problem = reason_of(refused)
     return LedgerError("DP-LEDGER-005", name=path.name, problem=problem, refused_by=refused)
 

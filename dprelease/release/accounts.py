@@ -11,10 +11,10 @@ from dprelease.errors import BudgetError, DpReleaseError, LedgerError, Place, Se
 from dprelease.errors.printable import count_text
 from dprelease.ledger import periods as periods_of
 from dprelease.ledger.account import Account, cost_of_events
-from dprelease.ledger.ledger import Ledger, events_of
+from dprelease.ledger.ledger import Ledger, recorded_events
 from dprelease.ledger.lifetime import lifetime_of
 from dprelease.ledger.periods import Renewal
-from dprelease.ledger.signed_entries import outside_problem
+from dprelease.ledger.signed_entries import problem_with_signers
 from dprelease.ledger.steps import RESERVE
 from dprelease.numerics.rounding import Number
 from dprelease.planning.guarantees import release_budget
@@ -124,7 +124,7 @@ def check_signers(path: Path, signers: Path) -> str:
         The errors of `read_signers`.
     """
     listed, entries = read_signers(signers), Ledger(path).history()
-    problem = outside_problem(entries, listed)
+    problem = problem_with_signers(entries, listed)
     if problem is not None:
         raise LedgerError("DP-LEDGER-018", name=path.name, problem=problem)
     return f"the last entry, {entries[-1].number}, and so all before it, is signed by a signer"
@@ -159,7 +159,7 @@ def balances(path: Path) -> list[dict[str, Any]]:
 def _charge_cost(account: Account, charge: Mapping[str, Any]) -> float:
     """Return the cost of a charge's events; infinite if such noise has no finite cost."""
     try:
-        return cost_of_events(account, events_of(charge))
+        return cost_of_events(account, recorded_events(charge))
     except (DpReleaseError, ArithmeticError, ValueError):
         return math.inf
 

@@ -159,7 +159,7 @@ def outlooks_for(ledger: Ledger, state: State, charges: Sequence[Charge]) -> lis
 
 def _table_outlook(state: State, charge: Charge, cost: float) -> Outlook:
     from dprelease.ledger import periods
-    from dprelease.ledger.account import fits_alone
+    from dprelease.ledger.account import fits_unused_budget
     from dprelease.ledger.history import open_period
     from dprelease.ledger.lifetime import lifetime_of
 
@@ -169,7 +169,7 @@ def _table_outlook(state: State, charge: Charge, cost: float) -> Outlook:
     fits = _number_of_fitting_charges(left, cost)
     untouched = not any(True for _ in state.charges(charge.table, period))
     renewal = lifetime_of(state, charge.table, now).to_json().get("renewal")
-    takes_all = fits == 0 and untouched and fits_alone(account, charge.events)
+    takes_all = fits == 0 and untouched and fits_unused_budget(account, charge.events)
     return Outlook(
         charge.table,
         account.privacy_measure,

@@ -1,1 +1,1 @@
-"""Make, read and judge SSH signatures by Ed25519 keys, by a list of allowed signers."""
+"""Make and read SSH signatures with Ed25519 keys, and check them against a list of signers."""

@@ -1,8 +1,8 @@
-"""Sign with an Ed25519 key from a file, or with one that an agent holds, through ssh-keygen.
+"""Sign with an Ed25519 key from a file, or with a key that an SSH agent holds.
 
 The caller asks for a passphrase on the terminal, or reads it from a file that only its owner can
-read: other users can see command lines and environments. A key that an agent holds never enters
-this process.
+read, because other users can see command lines and environments. A key that an agent holds never
+enters this process: `ssh-keygen` asks the agent for the signature.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1 << 16
 PATIENCE = 120.0
-"""Seconds to wait for an agent, which may ask a person."""
+"""Seconds to wait for an agent, which may ask a person for permission."""
 
-PRIVATE, PUBLIC = b"-----BEGIN OPENSSH PRIVATE KEY-----", b"ssh-"
-TRIAL = "dprelease-trial"
+PRIVATE_KEY_HEADER, PUBLIC_KEY_PREFIX = b"-----BEGIN OPENSSH PRIVATE_KEY_HEADER KEY-----", b"ssh-"
+TRIAL_NAMESPACE = "dprelease-trial"
 """The namespace of an agent's trial signature, which has no other meaning."""
 
 Passphrase = Callable[[str], bytes]
-"""Returns the passphrase of a key, from the name of the key."""
+"""A function that returns the passphrase of a key of a given name."""
 
 
 class SigningKey(Protocol):
-    """A key that signs messages; `public` is its public part, as SSH writes it."""
+    """A key that signs messages; `public` is the public key in the binary form of SSH."""
 
     @property
     def public(self) -> bytes:
@@ -84,7 +84,7 @@ class AgentKey:
         Raises
         ------
         SignatureError
-            DP-SIGN-006 if there is no ssh-keygen, or it gets no signature by this key.
+            DP-SIGN-006 if ssh-keygen is not installed, or gets no signature by this key.
         """
         program, problem, answer = which("ssh-keygen"), "", b""
         if program is None:
@@ -108,7 +108,7 @@ class AgentKey:
 
 
 def _run_ssh_keygen(program: str, key: Path, message: bytes, namespace: str) -> tuple[bytes, str]:
-    """Return the output of ssh-keygen, and why it did not sign."""
+    """Return the output of ssh-keygen, and the reason if it did not sign."""
     command = [program, "-q", "-Y", "sign", "-n", namespace, "-f", os.fspath(key.absolute())]
     done = subprocess.run(
         command, input=message, capture_output=True, timeout=PATIENCE, check=False
@@ -118,53 +118,50 @@ def _run_ssh_keygen(program: str, key: Path, message: bytes, namespace: str) -> 
 
 
 def read_key(path: Path, passphrase: Passphrase | None = None) -> SigningKey:
-    """Return the key of a file: a private one, or a public one whose private part an agent holds.
+    """Return the key in a file: a private key, or a public key whose private key an agent holds.
 
-    `passphrase` is called for the passphrase of a key that has one.
+    `passphrase` is called if the private key in the file is encrypted.
 
     Raises
     ------
     SignatureError
-        DP-SIGN-001 if the file can't be read, 002 if it holds no OpenSSH key, 003 for a key of
-        another type, 004 if others may read a private one, 005 if its passphrase is wrong or
-        missing,
-        006 if no agent signs with a public one, 009 if the package that opens keys with a
-        passphrase
-        is not installed.
+        DP-SIGN-001 if the file can't be read, 002 if it has no OpenSSH key, 003 for a key of
+        another type, 004 if other users may read a private key, 005 if the passphrase is wrong or
+        missing, 006 if no agent signs with the private key of a public key, 009 if the package that
+        decrypts private keys is not installed.
     """
-    data = _read_bounded(path, "DP-SIGN-001")
-    if PRIVATE in data[:200]:
-        refuse_readable(path)
+    data = _read_small_file(path, "DP-SIGN-001")
+    if PRIVATE_KEY_HEADER in data[:200]:
+        refuse_readable_by_others(path)
         return HeldKey(_open_key(data, path, passphrase))
-    if not data.startswith((PUBLIC, b"ecdsa-", b"sk-")):
+    if not data.startswith((PUBLIC_KEY_PREFIX, b"ecdsa-", b"sk-")):
         raise SignatureError("DP-SIGN-002", name=path.name)
-    public = _public_of(data)
+    public = _ed25519_public_key(data)
     if public is None:
         kind = data.split(None, 1)[0][:40].decode("ascii", "replace")
         raise SignatureError("DP-SIGN-003", name=path.name, found=kind)
     agent_key = AgentKey(path, public)
-    agent_key.sign(
-        b"", TRIAL
-    )  # before any row is read or budget charged for a release that it can't sign
+    # A trial signature fails before a row is read, or a budget charged, for a release.
+    agent_key.sign(b"", TRIAL_NAMESPACE)
     return agent_key
 
 
 def signing_key(path: str | Path, passphrase: str | None = None) -> SigningKey:
     """Return an Ed25519 key of OpenSSH that signs releases and ledger entries.
 
-    `path`: of a private file, or of the .pub file of a key that an agent holds.
+    `path` is the file of a private key, or the .pub file of a key that an agent holds.
 
     Raises
     ------
     SignatureError
-        As `read_key`.
+        The errors of `read_key`.
     """
     check_paths(path)
     password = None if passphrase is None else passphrase.encode()
     return read_key(Path(path), None if password is None else lambda _name: password)
 
 
-def _read_bounded(path: Path, code: str) -> bytes:
+def _read_small_file(path: Path, code: str) -> bytes:
     problem = ""
     try:
         return read_file(path, MOST_BYTES)
@@ -173,29 +170,29 @@ def _read_bounded(path: Path, code: str) -> bytes:
     raise SignatureError(code, name=path.name, problem=problem)
 
 
-def refuse_readable(path: Path) -> None:
-    """Raise SignatureError DP-SIGN-004 for a secret file that others may read, as SSH does."""
+def refuse_readable_by_others(path: Path) -> None:
+    """Raise SignatureError DP-SIGN-004 for a secret file that other users may read, as SSH does."""
     status = path.stat()
     if status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & 0o077:
         raise SignatureError("DP-SIGN-004", name=path.name)
 
 
-def passphrase_of(path: Path) -> Passphrase:
-    """Return a function that reads a passphrase from a file: its one line.
+def passphrase_from_file(path: Path) -> Passphrase:
+    """Return a function that returns the passphrase in the first line of a file.
 
     Raises
     ------
     SignatureError
-        DP-SIGN-001 if the file can't be read, 004 if others may read it.
+        DP-SIGN-001 if the file can't be read, 004 if other users may read it.
     """
-    data = _read_bounded(path, "DP-SIGN-001")
-    refuse_readable(path)
+    data = _read_small_file(path, "DP-SIGN-001")
+    refuse_readable_by_others(path)
     lines = data.splitlines()
     return lambda _name: lines[0] if lines else b""
 
 
-def _public_of(data: bytes) -> bytes | None:
-    """Return the Ed25519 key of a public file; None for any other."""
+def _ed25519_public_key(data: bytes) -> bytes | None:
+    """Return the Ed25519 key in the content of a public key file; None for any other content."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_ssh_public_key
@@ -224,18 +221,18 @@ def _open_key(data: bytes, path: Path, passphrase: Passphrase | None) -> Ed25519
 
 
 def _load_key(data: bytes, path: Path, passphrase: bytes | None) -> object:
-    """Return the key; None if it has a passphrase but none was passed."""
+    """Return the private key; None if it is encrypted and no passphrase was passed."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 
     code = "DP-SIGN-002" if passphrase is None else "DP-SIGN-005"
     try:
         return load_ssh_private_key(data, passphrase)
-    except TypeError:  # so the library reports that it has one, also for an empty passphrase
+    except TypeError:  # raised for an encrypted key without a passphrase, or with an empty one
         if passphrase is None:
             return None
     except ValueError:
-        pass  # for a corrupt file, and for a wrong passphrase
+        pass  # raised for a corrupt file, and for a wrong passphrase
     except UnsupportedAlgorithm:
         code = "DP-SIGN-009"
     raise SignatureError(code, name=path.name, problem="the passphrase is wrong")

@@ -1,9 +1,9 @@
-"""Read who may sign what and when: OpenSSH's allowed_signers (ssh-keygen(1), ALLOWED SIGNERS).
+"""Read lists of allowed signers in the format of OpenSSH (ssh-keygen(1), ALLOWED SIGNERS).
 
-A line has principals, options and a public key. Lines that OpenSSH rejects are refused with their
-number, and so are certificate authorities, which are not supported. Lines are parsed as in
-`sshsig_check_allowed_keys` of OpenSSH: only `\\"` escapes, and only blanks and tabs separate
-words.
+A line has principals, options and a public key: it says who may sign with the key, for what, and
+when. Lines that OpenSSH rejects are rejected with their number, and so are certificate authorities,
+which are not supported. Lines are parsed as in `sshsig_check_allowed_keys` of OpenSSH: the only
+escape sequence is `\\"`, and only blanks and tabs separate fields.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ QUOTED = r'"((?:\\"|[^"\\]|\\(?!"))*)"'
 OPTION = re.compile(rf"([A-Za-z-]+)(?:={QUOTED})?")
 OPTIONS = re.compile(rf'((?:\\"|[^ \t"\\]|\\(?!")|{QUOTED})+)[ \t]+(.*)$', re.DOTALL)
 PRINCIPALS = re.compile(r'"([^"]+)"[ \t\r]*(.*)$|([^\s"]+)[ \t\r]+(.*)$', re.DOTALL)
-KINDS = re.compile(
+KEY_TYPES = re.compile(
     r"(ssh-(rsa|dss|ed25519)|ecdsa-sha2-nistp(256|384|521))(-cert-v01@openssh\.com)?"
     r"|sk-(ssh-ed25519|ecdsa-sha2-nistp256)(-cert-v01)?@openssh\.com"
 )
 """Types of keys that OpenSSH supports."""
 
 LONGEST_PATTERN = 1022
-"""Bytes: OpenSSH finds no match in a list of patterns with a longer one."""
+"""Maximum bytes of a pattern: with a longer pattern in a list, OpenSSH finds no match in it."""
 
-ZONED = re.compile(r"(?i)(?:z|utc)$")
-TIMES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+UTC_SUFFIX = re.compile(r"(?i)(?:z|utc)$")
+TIME_FORMATS = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """One line: the owner of a key, its namespaces, and its period of validity."""
+    """One line of a list: the owner of a key, its namespaces, and its period of validity."""
 
     principals: str
     public: bytes
@@ -51,13 +51,13 @@ class Signer:
     after: datetime | None = None
     before: datetime | None = None
     is_local: bool = False
-    """Whether one of its times is in the time zone of the reading machine."""
+    """Whether a time is written in local time, in the time zone of the machine that reads it."""
 
     def refusal(self, namespace: str, at: datetime) -> str | None:
-        """Return why the key was not valid for a namespace at a time; None if it was."""
-        if not _names_anyone(self.principals):
+        """Return why the key was not valid for a namespace at a time; None if it was valid."""
+        if not _match_anyone(self.principals):
             return f"the principals {self.principals} match nobody"
-        if self.namespaces is not None and not _matches(namespace, self.namespaces):
+        if self.namespaces is not None and not _matches_patterns(namespace, self.namespaces):
             return f"it may not sign for the namespace {namespace}"
         if self.after is not None and at < self.after:
             return f"it is valid only after {self.after.isoformat()}"
@@ -68,7 +68,7 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict of a list on a key: its owner, or why it is not accepted."""
+    """The verdict on a key by a list: the key's owner, or why the key is not accepted."""
 
     principals: str = ""
     known: bool = False
@@ -82,13 +82,13 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Signers:
-    """A whole list, and its text."""
+    """A list of allowed signers, and its text."""
 
     text: str
     lines: tuple[Signer, ...]
 
     def judge(self, public: bytes, namespace: str, at: datetime) -> Verdict:
-        """Return the verdict on a key; one line that admits it is enough."""
+        """Return the verdict on a key, which is accepted if at least one line accepts it."""
         refusal, known = "", False
         for line in self.lines:
             if line.public != public:
@@ -101,12 +101,12 @@ class Signers:
 
 
 def read_signers(path: Path) -> Signers:
-    """Return the list of a file.
+    """Return the list of signers in a file.
 
     Raises
     ------
     SignatureError
-        DP-SIGN-008 if it can't be read, 007 for the first invalid line.
+        DP-SIGN-008 if the file can't be read, 007 for its first invalid line.
     """
     problem = ""
     try:
@@ -122,57 +122,57 @@ def read_signers(path: Path) -> Signers:
 
 @lru_cache(maxsize=16)
 def signers_of(text: str, name: str) -> Signers:
-    """Return the list of a text, which messages call `name`; raises as `read_signers`."""
-    lines = tuple(_lines(text, name))
+    """Return the list in a text, which messages call `name`; raise the errors of `read_signers`."""
+    lines = tuple(_parse_lines(text, name))
     if not lines:
         raise SignatureError("DP-SIGN-007", place=Place(name), problem="no line names a key")
     return Signers(text, lines)
 
 
-def _lines(text: str, name: str) -> Iterator[Signer]:
+def _parse_lines(text: str, name: str) -> Iterator[Signer]:
     for number, line in enumerate(text.split("\n"), start=1):
         entry = line.strip(" \t\r")
         if not entry or entry.startswith("#"):
             continue
         problem = ""
         try:
-            yield _signer(entry)
+            yield _parse_line(entry)
         except ValueError as refused:
             problem = str(refused)
         if problem:
             raise SignatureError("DP-SIGN-007", place=Place(name, number), problem=problem)
 
 
-def _signer(line: str) -> Signer:
-    principals, rest = _principals(line)
-    public, options = _key(rest), ""
+def _parse_line(line: str) -> Signer:
+    principals, rest = _split_principals(line)
+    public, options = _leading_key(rest), ""
     if public is None:
         options, rest = _cut_options(rest)
-        public = _key(rest)
+        public = _leading_key(rest)
     if public is None:
         raise ValueError("principals and options must be followed by a key type and the key")
-    found = _options(options)
+    found = _parse_options(options)
     if "cert-authority" in found:
         raise ValueError("certificate authorities are not supported: list the keys themselves")
-    after, before = (_time(found.get(name)) for name in ("valid-after", "valid-before"))
+    after, before = (_parse_time(found.get(name)) for name in ("valid-after", "valid-before"))
     if after is not None and before is not None and before <= after:
         raise ValueError("valid-before is not after valid-after")
     times = (found.get(name, "Z") for name in ("valid-after", "valid-before"))
-    is_local = not all(map(ZONED.search, times))
+    is_local = not all(map(UTC_SUFFIX.search, times))
     return Signer(principals, public, found.get("namespaces"), after, before, is_local)
 
 
-def _principals(line: str) -> tuple[str, str]:
+def _split_principals(line: str) -> tuple[str, str]:
     match = PRINCIPALS.match(line)
     if match is None:
         raise ValueError("a line must begin with principals, such as steward@office.example")
     return match[1] or match[3], match[2] or match[4] or ""
 
 
-def _key(text: str) -> bytes | None:
-    """Return the key at the beginning of a text; None if there is none."""
+def _leading_key(text: str) -> bytes | None:
+    """Return the key at the beginning of a text; None if the text does not begin with a key."""
     fields = re.split(r"[ \t]+", text, maxsplit=2)
-    if len(fields) < 2 or not KINDS.fullmatch(fields[0]):
+    if len(fields) < 2 or not KEY_TYPES.fullmatch(fields[0]):
         return None
     try:
         public = from_base64(fields[1].encode())
@@ -185,14 +185,15 @@ def _key(text: str) -> bytes | None:
 
 
 def _cut_options(text: str) -> tuple[str, str]:
-    """Return the options at the beginning of a text, up to a blank outside quotes, and the rest."""
+    """Return the options at the beginning of a text, which end at a blank, and the remaining
+    text."""
     match = OPTIONS.match(text)
     if match is None:
         raise ValueError("principals and options must be followed by a key type and the key")
     return match[1], match[3]
 
 
-def _options(text: str) -> dict[str, str]:
+def _parse_options(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     rest = text.lstrip(",")
     if text and not rest:
@@ -201,7 +202,12 @@ def _options(text: str) -> dict[str, str]:
         match = OPTION.match(rest)
         name = match[1].lower() if match else ""
         valued = match is not None and match[2] is not None
-        if match is None or name not in KNOWN or KNOWN[name] is not valued or name in found:
+        if (
+            match is None
+            or name not in TAKES_VALUE
+            or TAKES_VALUE[name] is not valued
+            or name in found
+        ):
             raise ValueError(f"'{rest[:40]}' is not a known option, or is listed twice")
         found[name] = (match[2] or "").replace('\\"', '"')
         behind = rest[match.end() :]
@@ -211,22 +217,27 @@ def _options(text: str) -> dict[str, str]:
     return found
 
 
-KNOWN = {"cert-authority": False, "namespaces": True, "valid-after": True, "valid-before": True}
-"""Options, and whether they have a value."""
+TAKES_VALUE = {
+    "cert-authority": False,
+    "namespaces": True,
+    "valid-after": True,
+    "valid-before": True,
+}
+"""The names of options, each with whether the option has a value."""
 
 
-def _time(text: str | None) -> datetime | None:
-    """Return a time in OpenSSH's format: in the machine's time zone, unless it ends with Z."""
+def _parse_time(text: str | None) -> datetime | None:
+    """Return the time in a text in OpenSSH's format, which is local time unless it ends with Z."""
     if text is None:
         return None
-    digits = ZONED.sub("", text)
-    form = TIMES.get(len(digits))
+    digits = UTC_SUFFIX.sub("", text)
+    form = TIME_FORMATS.get(len(digits))
     try:
         if form is None or not (digits.isascii() and digits.isdigit()):
             raise ValueError
         read = datetime.strptime(digits, form)
         moment = read.replace(tzinfo=UTC) if digits != text else _standard_time(read)
-        if moment.timestamp() <= 0:  # which OpenSSH reads as no time
+        if moment.timestamp() <= 0:  # OpenSSH treats such a time as missing
             raise ValueError
         return moment
     except (ValueError, OverflowError, OSError):
@@ -238,13 +249,13 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _standard_time(local: datetime) -> datetime:
-    """Return the instant of a local time as OpenSSH reads it: without summer time."""
+    """Return the UTC time of a local time, read without daylight saving time as OpenSSH does."""
     fields = (*local.timetuple()[:8], 0)
     return datetime.fromtimestamp(time.mktime(fields), UTC)
 
 
-def _matches(name: str, patterns: str) -> bool:
-    """Return whether a name matches a list of patterns, and no pattern that denies it."""
+def _matches_patterns(name: str, patterns: str) -> bool:
+    """Return whether a name matches a pattern of a list, and none of its negated patterns."""
     found = False
     for pattern in patterns.split(","):
         denies, text = pattern.startswith("!"), pattern.removeprefix("!")
@@ -259,12 +270,12 @@ def _matches(name: str, patterns: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _names_anyone(principals: str) -> bool:
+def _match_anyone(principals: str) -> bool:
     """Return whether there is a name that `ssh-keygen -Y verify -I` accepts for the principals.
 
-    It tries names made from the patterns: `*` stands for none, one, two or many letters that
-    are in no
-    pattern. For lists with unusual denials it may answer that no name is accepted.
+    The function tries names that it makes from the patterns: it replaces `*` by no, one, two or
+    many letters that are in no pattern. For lists with unusual negated patterns the result may be
+    False although a name is accepted.
     """
     letter = next(chr(code) for code in range(97, 0x10000) if chr(code) not in principals)
     for pattern in principals.split(","):
@@ -272,6 +283,6 @@ def _names_anyone(principals: str) -> bool:
             continue
         for many in (0, 1, 2, len(principals)):
             name = pattern.replace("?", letter).replace("*", letter * many)
-            if name and _matches(name, principals):
+            if name and _matches_patterns(name, principals):
                 return True
     return False

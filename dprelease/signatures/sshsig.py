@@ -1,8 +1,7 @@
 """Read and write an SSH signature as `ssh-keygen -Y sign` does (PROTOCOL.sshsig of OpenSSH).
 
-The key signs not the message but its digest, together with the namespace: a signature made for
-one
-purpose is not valid for another. Only Ed25519 (RFC 8709) is supported.
+The key signs the digest of the message together with a namespace, so that a signature made for one
+purpose is not valid for another purpose. Only Ed25519 (RFC 8709) is supported.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ MAGIC, VERSION = b"SSHSIG", 1
 BEGIN, END = b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----"
 WIDTH = 70
 MOST_BYTES = 1 << 16
-"""Maximum bytes of a signature file: those of Ed25519 keys have some three hundred."""
+"""Maximum bytes of a signature file; a signature by an Ed25519 key has about three hundred."""
 
 
 def public_blob(raw: bytes) -> bytes:
-    """Return the 32 bytes of a public key as SSH writes them."""
+    """Return a public key in the binary form of SSH, from its 32 bytes."""
     return string(ED25519) + string(raw)
 
 
@@ -47,7 +46,8 @@ def signed_data(message: bytes, namespace: str, algorithm: str = "sha512") -> by
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The key, namespace and bytes of a signature: `public` as SSH writes it, `raw` of 64 bytes."""
+    """A signature: the public key in SSH's binary form, the namespace, and the 64 bytes in
+    `raw`."""
 
     public: bytes
     namespace: str
@@ -71,9 +71,11 @@ class Signature:
 
     @classmethod
     def from_armor(cls, text: bytes) -> Self:
-        """Return the signature of a file; raise ValueError with a reason for anything else."""
-        # As OpenSSH 9.2: nothing before the first line nor after it (only later versions accept a
-        # carriage return), white space in Base64, anything after the last line.
+        """Return the signature in the text of a file; raise ValueError, with a reason, for other
+        text."""
+        # As in OpenSSH 9.2, no text is allowed before the first line or at its end (only later
+        # versions allow a carriage return). White space is allowed in Base64, and any text after
+        # the last line.
         head = BEGIN + b"\n"
         body, foot, _ = text.removeprefix(head).partition(b"\n" + END)
         if not text.startswith(head) or not foot:
@@ -93,7 +95,7 @@ class Signature:
         public, namespace, reserved = blob.string(), blob.string(), blob.string()
         algorithm, signature = blob.string(), Reader(blob.string())
         blob.end()
-        if _kind(public) != ED25519 or signature.string() != ED25519:
+        if _key_type(public) != ED25519 or signature.string() != ED25519:
             raise ValueError("its key is not of the type ssh-ed25519, the only supported one")
         raw = signature.string()
         signature.end()
@@ -118,12 +120,13 @@ class Signature:
         return True
 
 
-def _kind(public: bytes) -> bytes:
+def _key_type(public: bytes) -> bytes:
     return Reader(public).string()
 
 
 def raw_key(public: bytes) -> bytes:
-    """Return the 32 bytes of an Ed25519 key; raise ValueError for others."""
+    """Return the 32 bytes of an Ed25519 key in SSH's binary form; raise ValueError for other
+    keys."""
     reader = Reader(public)
     if reader.string() != ED25519:
         raise ValueError("its key is of another type")

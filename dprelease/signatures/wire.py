@@ -1,4 +1,4 @@
-"""The binary form of SSH: strings with their length before them (RFC 4251, section 5)."""
+"""The binary form of SSH: each string follows its length (RFC 4251, section 5)."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import struct
 
 
 def string(data: bytes) -> bytes:
-    """Return some bytes as an SSH string."""
+    """Return bytes as an SSH string: their length, and then the bytes."""
     return struct.pack(">I", len(data)) + data
 
 
 class Reader:
-    """Takes fields from the beginning of untrusted bytes."""
+    """Reads fields one after the other from untrusted bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._rest = data
 
     def take(self, size: int) -> bytes:
-        """Return the next bytes; raise ValueError if there are fewer."""
+        """Return the next `size` bytes; raise ValueError if fewer are left."""
         if size > len(self._rest):
             raise ValueError("it is cut off")
         taken, self._rest = self._rest[:size], self._rest[size:]
         return taken
 
     def number(self) -> int:
-        """Return the next 32-bit number; raise ValueError at the end."""
+        """Return the next 32-bit number; raise ValueError if fewer bytes are left."""
         return int(struct.unpack(">I", self.take(4))[0])
 
     def string(self) -> bytes:
@@ -44,7 +44,7 @@ def from_base64(text: bytes) -> bytes:
     Raises
     ------
     ValueError
-        For any other text than the one that Base64 has for these bytes.
+        If the text is not the canonical Base64 encoding of the bytes.
     """
     compact = b"".join(text.split())
     data = base64.b64decode(compact, validate=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest
 from dprelease.ledger.chain import Entry
-from dprelease.ledger.ledger import Ledger, events_of
-from dprelease.ledger.signed_entries import outside_problem
+from dprelease.ledger.ledger import Ledger, recorded_events
+from dprelease.ledger.signed_entries import problem_with_signers
 from dprelease.ledger.steps import PUBLISH, RESERVE
 from dprelease.release.charging import renewals_of, reservation_problem
 from dprelease.signatures.signers import Signers
@@ -59,7 +59,7 @@ def vouched_for(path: Path, signers: Signers) -> str | None:
 
     A ledger that never had signers is no worse for that; one that lost them has no signed entry.
     """
-    return None if is_unsigned(path) else outside_problem(Ledger(path).history(), signers)
+    return None if is_unsigned(path) else problem_with_signers(Ledger(path).history(), signers)
 
 
 def _other_noise(steps: list[Entry], record: ReleaseManifest) -> str | None:
@@ -69,7 +69,7 @@ def _other_noise(steps: list[Entry], record: ReleaseManifest) -> str | None:
         for entry in steps
         if entry.kind == RESERVE
         for charge in entry.body["charges"]
-        for event in events_of(charge)
+        for event in recorded_events(charge)
     }
     recorded = {repr(held.event) for held in record.measurements}
     if recorded != charged:

@@ -70,10 +70,10 @@ def ledger_record(declaration: Declaration, held: LedgerRecord | None) -> Ledger
 
 def _renewal(held: RenewalRecord) -> Iterator[RenewalRecord]:
     """Yield the record with what follows from its budget; nothing for an impossible budget."""
-    from dprelease.ledger.lifetime import record_again
+    from dprelease.ledger.lifetime import recomputed_record
 
     try:
-        again = record_again(held.to_json())
+        again = recomputed_record(held.to_json())
     except (ValueError, TypeError, OverflowError):
         return
     yield RenewalRecord.model_validate({"table": held.table, **again})

@@ -49,7 +49,7 @@ class Reader:
         self._thread = threading.Thread(target=self._hold, daemon=True)
 
     def _hold(self) -> None:
-        with Store.open(self._ledger.path) as store, store._one_view():
+        with Store.open(self._ledger.path) as store, store._read_snapshot():
             store.entries()
             self.reads.set()
             self.over.wait(self._seconds)

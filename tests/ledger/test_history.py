@@ -16,8 +16,8 @@ import pytest
 import dprelease
 from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.errors import LedgerError
-from dprelease.ledger.chain import digest_of, text_of
-from dprelease.ledger.history import lock_of
+from dprelease.ledger.chain import canonical_json_text, entry_digest
+from dprelease.ledger.history import lock_path
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.accounts import check_prices
 from dprelease.release.charging import reservation_problem
@@ -39,8 +39,8 @@ def rewritten(path: Path, change: Callable[[list[dict[str, Any]]], object]) -> N
         change(bodies)
         previous = "0" * 64
         for number, body in enumerate(bodies, 1):
-            digest = digest_of(number, text_of(body), previous)
-            row = (number, text_of(body), previous, digest)
+            digest = entry_digest(number, canonical_json_text(body), previous)
+            row = (number, canonical_json_text(body), previous, digest)
             connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
             previous = digest
         connection.execute("UPDATE head SET number = ?, digest = ?", (len(bodies), previous))
@@ -131,11 +131,11 @@ def test_an_entry_with_a_digest_of_its_own(ledger: Ledger, number: int) -> None:
     ledger.reserve([charge()], "r")
     entry = ledger.history()[number - 1]
     body = {**entry.body, "time": "another"}
-    digest = digest_of(number, text_of(body), entry.previous)
+    digest = entry_digest(number, canonical_json_text(body), entry.previous)
     with unguarded(ledger.path) as connection:
         connection.execute(
             "UPDATE entries SET body = ?, digest = ? WHERE number = ?",
-            (text_of(body), digest, number),
+            (canonical_json_text(body), digest, number),
         )
     with pytest.raises(LedgerError, match=f"DP-LEDGER-002.*\n?.*entry {number + 1}"):
         ledger.state()
@@ -223,7 +223,7 @@ def test_a_reservation_is_held_by_a_lock(ledger: Ledger, kinds: tuple[str, ...],
     ) as run:
         name, _, pid = processes.first_line(run).strip().partition(" ")
         assert not way or pid == "1"
-        assert is_held(lock_of(ledger.path, name))
+        assert is_held(lock_path(ledger.path, name))
         assert ledger.recover() == []
         assert ledger.state().reservations[name].is_open
         run.communicate(timeout=processes.PATIENCE)
@@ -231,7 +231,7 @@ def test_a_reservation_is_held_by_a_lock(ledger: Ledger, kinds: tuple[str, ...],
     (words,) = ledger.recover()
     assert told in words
     assert (ledger.state().spent(TABLE) > 0) == (last == "read")
-    assert not lock_of(ledger.path, name).exists()
+    assert not lock_path(ledger.path, name).exists()
 
 
 def test_what_reads_and_what_draws_comes_after_its_note(

@@ -328,7 +328,7 @@ MAKE: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("linked", [False, True])
 @pytest.mark.parametrize("thing", ["a pipe", "a folder", "a link", "a socket", "a device"])
-@pytest.mark.parametrize("ending", store.JOURNALS)
+@pytest.mark.parametrize("ending", store.JOURNAL_SUFFIXES)
 def test_journals_that_are_no_files(
     ledger: Ledger, ending: str, thing: str, linked: bool, tmp_path: Path
 ) -> None:

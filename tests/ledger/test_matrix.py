@@ -94,7 +94,7 @@ def choices() -> dict[str, dict[str, Any]]:
     return found
 
 
-def text_of(queries: dict[str, Any], mechanism: Any = "auto", **more: Any) -> str:
+def canonical_json_text(queries: dict[str, Any], mechanism: Any = "auto", **more: Any) -> str:
     budget = {"epsilon": EPSILON, "delta": DELTA}
     release = {"title": "t", "tables": ["people.yaml"], "budget": budget, "output": "out"}
     asked = {"queries": queries, "mechanism": mechanism} if queries else {}
@@ -103,7 +103,7 @@ def text_of(queries: dict[str, Any], mechanism: Any = "auto", **more: Any) -> st
 
 def admitted(queries: dict[str, Any]) -> bool:
     """Return whether queries resolve; what does not is noise for a choice or the reverse."""
-    texts = {"people.yaml": json.dumps(schema("row")), "r.yaml": text_of(queries)}
+    texts = {"people.yaml": json.dumps(schema("row")), "r.yaml": canonical_json_text(queries)}
     try:
         resolve(declaration_from_texts(texts, "r.yaml"))
     except QueryError as error:
@@ -140,7 +140,7 @@ class World:
         """Publish a release, and verify it against the ledger that paid."""
         path = self.folder / "r.yaml"
         own = {} if self.path is None else {"ledger": self.path.name}
-        path.write_text(text_of(queries, mechanism, **own, **more))
+        path.write_text(canonical_json_text(queries, mechanism, **own, **more))
         published = dprelease.read_release(path).run(frames=self.frames)
         report = dprelease.verify(published, ledger=self.path)
         assert report.ok, report.findings

@@ -17,7 +17,7 @@ import dprelease
 from dprelease import cli
 from dprelease.errors import LedgerError, SignatureError
 from dprelease.ledger import periods
-from dprelease.ledger.chain import Entry, digest_of, signed_text, text_of
+from dprelease.ledger.chain import Entry, canonical_json_text, entry_digest, signed_text
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.store import Store
 from dprelease.release.accounts import check_prices, check_signers
@@ -150,8 +150,8 @@ def forged(change: Callable[[list[dict[str, Any]]], object], key: SigningKey | N
             for number, text in rows:
                 entry = Entry(number, json.loads(text), previous, "")
                 made = key.sign(signed_text(entry), ENTRIES).to_armor().decode()
-                text = text_of({**entry.body, "signature": made})
-                digest = digest_of(number, text, previous)
+                text = canonical_json_text({**entry.body, "signature": made})
+                digest = entry_digest(number, text, previous)
                 row = (number, text, previous, digest)
                 connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
                 previous = digest

@@ -11,7 +11,7 @@ import pytest
 
 from dprelease.errors import SignatureError
 from dprelease.signatures import keys as module
-from dprelease.signatures.keys import passphrase_of, read_key, signing_key
+from dprelease.signatures.keys import passphrase_from_file, read_key, signing_key
 from dprelease.signatures.sshsig import ENTRIES, MANIFESTS
 from tests import processes
 from tests.signatures.keys import PASSPHRASE, VECTORS, copied, held, openssh
@@ -69,12 +69,12 @@ def test_passphrases(tmp_path: Path) -> None:
     told = tmp_path / "passphrase"
     told.write_text(f"{PASSPHRASE}\n")
     told.chmod(0o600)
-    assert read_key(path, passphrase_of(told)).public == key.public
+    assert read_key(path, passphrase_from_file(told)).public == key.public
     told.chmod(0o644)
     with pytest.raises(SignatureError, match="DP-SIGN-004"):
-        passphrase_of(told)
+        passphrase_from_file(told)
     with pytest.raises(SignatureError, match="DP-SIGN-001"):
-        passphrase_of(tmp_path / "none")
+        passphrase_from_file(tmp_path / "none")
     # Nobody is asked for the passphrase of a key that has none.
     assert read_key(copied(tmp_path), lambda _: pytest.fail("asked")).sign(b"m", "n").holds(b"m")
 

@@ -10,7 +10,7 @@ import pytest
 
 from dprelease.errors import LedgerError
 from dprelease.ledger.account import Charge
-from dprelease.ledger.ledger import Ledger, Reservation, events_of
+from dprelease.ledger.ledger import Ledger, Reservation, recorded_events
 from dprelease.privacy.event import Event
 from dprelease.verification.verify import verify
 from tests.verification.forging import publish, read, seal
@@ -65,7 +65,7 @@ def test_how_the_run_ended(end: str, published: Path, tmp_path: Path) -> None:
     ledger = Ledger(path)
     (first,) = ledger.state().reservations.values()
     charges = [
-        Charge(c["table"], "add_remove", "person", tuple(events_of(c)))
+        Charge(c["table"], "add_remove", "person", tuple(recorded_events(c)))
         for c in first.entry.body["charges"]
     ]
     made = ledger.reserve(charges, "again")
