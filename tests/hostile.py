@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dprelease.ledger.chain import digest_of
+from dprelease.ledger.chain import entry_digest
 
 Change = Callable[[Path], object]
 
@@ -434,7 +434,7 @@ def _entry(text: str | bytes) -> Change:
         told = text if isinstance(text, str) else text.decode("latin-1")
         with sqlite3.connect(folder / "ledger.sqlite") as link:
             number, before = link.execute("SELECT number, digest FROM head").fetchone()
-            digest = digest_of(number + 1, told, before)
+            digest = entry_digest(number + 1, told, before)
             link.execute(
                 "INSERT INTO entries VALUES (?, CAST(? AS TEXT), ?, ?)",
                 (number + 1, text, before, digest),

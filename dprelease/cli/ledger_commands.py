@@ -201,12 +201,12 @@ def recover(
 def export(ledger: File) -> None:
     """Print the whole history with all digests as JSON lines, to store a copy elsewhere."""
     with reporting(True, prints_only=True):
-        from dprelease.ledger.chain import text_of
+        from dprelease.ledger.chain import canonical_json_text
         from dprelease.ledger.ledger import Ledger
 
         for entry in Ledger(ledger).history():
             line = {"number": entry.number, "previous": entry.previous, "digest": entry.digest}
-            say(text_of({**line, "body": entry.body}))
+            say(canonical_json_text({**line, "body": entry.body}))
 
 
 Signed = Annotated[

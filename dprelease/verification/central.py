@@ -75,13 +75,13 @@ if TYPE_CHECKING:
 
 
 MOST = 2**63 - 1
-"""Bound of a value in steps: noise saturates below, sums of vectors may exceed that."""
+"""Maximum of a value in steps: noise saturates below it, and sums of vectors may exceed that."""
 
 
 def may_be_published(path: Path, query: Query, column: OutputColumn, laws: Laws) -> bool:
     """Return whether all cells of a column and its companion columns are possible.
 
-    `path`: a file with the columns of its query. `laws`: the noise of its measurements, by name.
+    `path` is a file with the columns of its query, and `laws` has the noise of each measurement.
     """
     import pyarrow as pa
 
@@ -111,7 +111,7 @@ def _may_be(batch: pa.RecordBatch, query: Query, column: OutputColumn, laws: Law
     aggregate = column.parts[0].aggregate
     chosen = aggregate.lattice if aggregate.is_choice else None
     if chosen is None and column.post == PostProcessing():
-        return True  # noise may have any number of steps
+        return True  # the noise may be any number of steps
     steps = _steps(values.drop_null(), column.step or Fraction(1))
     if steps is None:
         return False
@@ -121,7 +121,7 @@ def _may_be(batch: pa.RecordBatch, query: Query, column: OutputColumn, laws: Law
 
 
 def _is_finished(steps: Integers, column: OutputColumn) -> bool:
-    """Return whether post-processing leaves values unchanged; limits may be unrounded."""
+    """Return whether post-processing leaves values unchanged; bounds may be unrounded."""
     post, step = column.post, column.step or Fraction(1)
     ends = [int(end / step) for end in (post.bottom_code, post.top_code) if end is not None]
     again, _ = post_process(steps, post, step)
@@ -129,7 +129,7 @@ def _is_finished(steps: Integers, column: OutputColumn) -> bool:
 
 
 def _steps(values: pa.Array, step: Fraction) -> Integers | None:
-    """Return values as lattice steps; None if one lies between two of them."""
+    """Return values as numbers of noise steps; None if a value is not a multiple of the step."""
     if step == 1:
         steps: Integers = values.to_numpy()
         return steps
@@ -185,7 +185,7 @@ def check_central(report: Report, record: manifest.Manifest) -> RebuiltRelease |
     metadata = metadata_of(declaration, queries, families)
     again = manifest.build(declaration, plan, metadata, written, paid)
     check_rebuilt(report, record.without_exports(), again)
-    if report.ok:  # a rejected release is neither rebuilt nor priced again
+    if report.ok:  # the exports of a rejected release are not checked
         check_exports(report, aggregate_metadata(metadata, families, declaration.spec.wide), record)
         ask_again(report, [column.event for column in without_invariants(columns)], guarantee)
     if report.certify:
@@ -198,7 +198,8 @@ def check_central(report: Report, record: manifest.Manifest) -> RebuiltRelease |
 def recorded_families(
     report: Report, declaration: Declaration, columns: Sequence[PlannedColumn]
 ) -> tuple[Family, ...] | None:
-    """Return the families of a declaration; None, and a finding, if one is impossible."""
+    """Return the families of a declaration; add a finding and return None for an impossible
+    family."""
     families = families_of(columns)
     try:
         refuse_families(declaration, families)
@@ -209,7 +210,7 @@ def recorded_families(
 
 
 def _recorded_files(record: manifest.Manifest, queries: Sequence[Query]) -> dict[str, FileDigest]:
-    """Return digests and numbers of rows; those of keys that are not public are noisy."""
+    """Return digests and rows by file; tables with non-public keys have a noisy number of rows."""
     recorded = {file.query: FileDigest(file.sha256, file.rows) for file in record.files}
     by_query = {}
     for query in queries:
@@ -222,7 +223,7 @@ def _recorded_files(record: manifest.Manifest, queries: Sequence[Query]) -> dict
 def _written_by_steps(
     record: manifest.Manifest, families: Sequence[Family], rows: Mapping[str, Rows]
 ) -> dict[str, FileDigest]:
-    """Return digests and rows of families with a step; recorded rows if they can't be computed."""
+    """Return digests and rows of families with a step; the rows are computed again if possible."""
     recorded = {file.name: file for file in record.files}
     names = [name for family in families if family.step for name in family.published_names]
     return {
@@ -231,7 +232,7 @@ def _written_by_steps(
 
 
 def _with_digests(file: TableRecord | None, rows: Rows | None) -> FileDigest:
-    """Return a table with the required rows (or recorded ones), and recorded digests."""
+    """Return the recorded digests of a table, with the required rows, or else the recorded rows."""
     parts = {} if file is None else {part.name: part for part in file.parts}
     if rows is None and parts:
         rows = {name: part.rows for name, part in parts.items()}
@@ -275,9 +276,9 @@ def _check_values(
 def recorded_columns(
     report: Report, measurements: Sequence[manifest.MeasurementRecord], queries: Sequence[Query]
 ) -> tuple[PlannedColumn, ...] | None:
-    """Return the declared vectors with the recorded noise; None if noise is not admitted.
+    """Return the declared vectors with the recorded noise; None if it allows no such noise.
 
-    Sensitivities follow from the declaration, not from the record.
+    Sensitivities are computed from the declaration, and not read from the manifest.
     """
     wanted = [(query, measurement) for query in queries for measurement in query.measurements]
     noisy = [(query.name, one.name) for query, one in wanted if not one.exact]
@@ -301,7 +302,7 @@ def recorded_columns(
 
 
 def ask_again(report: Report, events: Sequence[Event], claimed: Guarantee) -> None:
-    """Compute the cost again, from probabilities of integers and by independent code."""
+    """Add the second opinion to a report: the cost from probabilities, by independent code."""
     from dprelease.verification.second_opinion import second_opinion
 
     opinion = report.opinion = second_opinion(events, claimed)

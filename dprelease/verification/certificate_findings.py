@@ -10,7 +10,7 @@ from dprelease.privacy.event import Event
 from dprelease.verification.report import Report
 
 PRICES = frozenset({"DP-VERIFY-008", "DP-VERIFY-011"})
-"""Findings on costs that a certificate replaces by more precise ones."""
+"""Codes of findings on costs that a certificate replaces by more precise findings."""
 
 
 def certify_claims(
@@ -22,17 +22,17 @@ def certify_claims(
 ) -> None:
     """Prove upper bounds of the claims of a recorded guarantee.
 
-    A claim below the proven cost is DP-VERIFY-024, an unproved claim DP-VERIFY-026. A release that
-    differs from its declaration is not certified.
+    A claim below the proven cost gets the finding DP-VERIFY-024, and an unproved claim
+    DP-VERIFY-026. A release that differs from its declaration is not certified.
 
     Parameters
     ----------
     guarantee
-        As the manifest records it.
+        The guarantee as the manifest records it.
     events
-        The noise that was drawn, with the sensitivities that follow from the declaration.
+        The drawn noise, with the sensitivities that follow from the declaration.
     beside
-        Other claims, which are not covered: DP-VERIFY-026.
+        Other claims, which the certificate does not cover: each gets the finding DP-VERIFY-026.
     """
     from dprelease.verification.certificate.certify import certify, claims_of
     from dprelease.verification.certificate.verdicts import Verdict

@@ -27,7 +27,7 @@ KEY = "exports"
 def check_formats(
     report: Report, declaration: Declaration, exports: Sequence[ExportRecord]
 ) -> None:
-    """Add a finding unless a manifest lists the declared formats, in their order.
+    """Add a finding unless a manifest lists the declared formats, in the declared order.
 
     A rehearsal has no exports, because nothing in them would show that they are not about real
     people.
@@ -42,13 +42,15 @@ def check_exports(report: Report, metadata: Metadata, record: GuaranteedManifest
     """Add findings on the exports of a release, whose tables have been checked, to a report.
 
     Each export is written again from the tables and the manifest, in a temporary folder, and must
-    have the same bytes. If another version of its packages wrote it, it must have the same content
-    for readers. If a required package is missing, this is noted: only its digests are checked.
+    have the same bytes. If it was published by another version of a package, it must have the same
+    content for readers. If a required package is missing, the report gets a note, and only the
+    digests of the export are checked.
 
     Raises
     ------
     OutputError
-        DP-OUTPUT-016 if the temporary folder can't be written, which is no finding on the release.
+        DP-OUTPUT-016 if the temporary folder can't be written, which says nothing about the
+        release.
     """
     from dprelease.exports.export import PublishedRelease
 
@@ -69,7 +71,7 @@ def check_exports(report: Report, metadata: Metadata, record: GuaranteedManifest
 
 
 def _take_published(release: Path, held: ExportRecord, folder: Path) -> None:
-    """Let those that come after see the files as they were published: they may list digests."""
+    """Copy the published files of an export, because later exports may list their digests."""
     for file in held.files:
         path = folder / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -117,9 +119,9 @@ def _compare(
     *,
     other_versions: bool,
 ) -> None:
-    """Compare the files of a format with those that were made again.
+    """Compare the published files of a format with the files that were written again.
 
-    Digests of what is published were compared with the manifest's before.
+    The digests of the published files have been compared with the manifest before.
     """
     from dprelease.exports.export import PackagedExport
 
@@ -146,7 +148,7 @@ def _compare(
 
 
 def _reads_same(export: Export, one: Path, other: Path) -> bool:
-    """Return whether two files say the same to readers; False for what is none of the format."""
+    """Return whether readers get the same content from two files; False for unreadable files."""
     import pyarrow as pa
 
     from dprelease.exports.export import PackagedExport

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 def check_families(
     report: Report, declaration: Declaration, families: Sequence[Family]
 ) -> dict[str, Rows]:
-    """Add findings on families with a step to a report.
+    """Add findings on families with a post-processing step to a report.
 
-    Returns the required rows of their tables, by name, if they can be computed: with invalid
-    measurements the step is not run.
+    Returns the required rows of their tables, by name. Families with invalid measurements, for
+    which the step is not run, are left out.
     """
     told = ReleaseMetadata(declaration.spec)
     rows: dict[str, Rows] = {}
@@ -52,14 +52,14 @@ def check_families(
 
 
 def _all_cells(table: FamilyTable, parts: Parts | None) -> Rows:
-    """Return the rows of a table with one for each cell."""
+    """Return the number of rows of a table with one row per cell, for each part if it has parts."""
     if parts is None:
         return table.query.keys.size
     return dict(zip(files_of_parts(parts), np.diff(parts.edges).tolist(), strict=True))
 
 
 def _check_measured(report: Report, told: ReleaseMetadata, table: FamilyTable, rows: Rows) -> bool:
-    """Return whether measurements are valid: declared keys, and integers that noise can produce."""
+    """Return whether measurements have the declared keys, and integers that noise can produce."""
     path = report.path / formats.file_of(table.measurements_name)
     whole = (
         is_written(report.path, told.measured_table(table), rows, rehearsal=report.rehearsal)
@@ -85,7 +85,7 @@ def _is_within(table: FamilyTable, folder: Path) -> bool:
 def _check_outputs(
     report: Report, described: ReleaseMetadata, family: Family, step: FamilyStep
 ) -> dict[str, Rows]:
-    """Compare every output with the step's result on the measurements; return their rows."""
+    """Compare every output with the step's result on the measurements; return the rows of each."""
     noised = [published_table(table, report.path) for table in family.tables]
     parts = family.parts
     compared = {
@@ -101,7 +101,7 @@ def _check_outputs(
     for file in differ:
         report.add_finding("DP-VERIFY-012", name=file)
     report.checked.append(f"the tables of '{family.name}' follow from its measurements")
-    if not differ:  # a different table needs no second check
+    if not differ:  # tables that differ get no further check
         published = {output.name: _reader(report.path, output) for output in family.outputs}
         for problem in step.problems(noised, published):
             report.add_finding("DP-VERIFY-013", family=family.name, step=step.name, problem=problem)
@@ -125,21 +125,21 @@ class _TableComparison:
 
     @property
     def rows(self) -> Rows:
-        """Return the required number of rows, for each part if it has parts."""
+        """Return the required number of rows, for each part if the table has parts."""
         if self._names is None:
             return self._counted[0]
         return dict(zip(self._names, self._counted, strict=True))
 
     @property
     def file(self) -> str:
-        """Return the file's name: of a table in parts, that of the first part that differs."""
+        """Return the name of the file; for a table in parts, of the first part that differs."""
         name = formats.file_of(self._output.name)
         if self._names is None or self._other is None:
             return name
         return f"{name}/{self._names[self._other]}"
 
     def add(self, piece: Piece) -> None:
-        """Compare the rows that follow."""
+        """Compare the next rows of the table with a piece of the step's result."""
         import pyarrow as pa
 
         table = piece.rows
@@ -153,7 +153,7 @@ class _TableComparison:
                 self._other = piece.part
 
     def is_same(self) -> bool:
-        """Return whether the file has the rows that were compared, and no others."""
+        """Return whether the file has exactly the rows that were compared, and all were equal."""
         held, told, note = self._report, self._told, self._output.note
         return self._same and is_written(held.path, told, self.rows, note, rehearsal=held.rehearsal)
 
@@ -164,14 +164,14 @@ def _reader(folder: Path, output: Output) -> Callable[[], Iterator[pa.RecordBatc
 
 
 class _Rows:
-    """Reads rows of a file, in requested numbers; fewer at its end."""
+    """Reads the rows of a file in chunks of a requested size; the last chunk may be smaller."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
         self._left: list[pa.RecordBatch] = []
 
     def next(self, size: int, schema: pa.Schema) -> pa.Table:
-        """Return the next rows, also of a table with another schema."""
+        """Return the next rows, even if the table has another schema."""
         import pyarrow as pa
 
         taken: list[pa.RecordBatch] = []

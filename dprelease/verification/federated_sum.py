@@ -1,4 +1,4 @@
-"""The sum of the messages of all parties, which is the result of a federated release."""
+"""Sum the messages of all parties; the sum is the result of a federated release."""
 
 from __future__ import annotations
 
@@ -30,33 +30,35 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEW = 4
-"""Number of messages from which on two parties never have identical ones by chance."""
+"""With at least this number of messages, two parties never have identical messages by chance."""
 
 
 def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd.DataFrame:
-    """Return keys, sums and margins of error (95 %, `<column>_moe`, with more
-    underscores where that is a column already) of all parties together.
+    """Return the sums of the messages of all parties, with keys and margins of error.
 
-    The caller sees the messages of every party, so only the guarantee of a single share holds
-    against the caller. This is for parties that trust the caller, and a model of secure
-    aggregation: sums modulo 2^64, cell by cell. `attrs["dprelease"]` has the guarantees.
+    The margins are those at 95 %, in the columns `<column>_moe` (with more underscores if such a
+    column exists already). `attrs["dprelease"]` of the frame has the guarantees.
 
-    One folder is verified. The manifests of the others must be equal except for the number of the
-    party and the digests of files, and their files must have the same keys in the same order, and
-    whole numbers.
+    The caller sees the messages of every party, so only the guarantee of a single share protects
+    against the caller. This function is for parties that trust the caller. It also serves as a
+    model of secure aggregation, because it computes sums modulo 2^64, cell by cell.
+
+    One folder is verified. The manifests in the other folders must be equal to the verified one,
+    except for the number of the party and the digests of files. The files must have the same keys
+    in the same order, and whole numbers.
 
     Parameters
     ----------
     folders
-        One folder of messages of each party, in any order.
+        The folders of messages, one for each party, in any order.
     query
-        The name of the query, where the release has several.
+        The name of the query, if the release has several queries.
 
     Raises
     ------
     BudgetError
-        DP-FED-003 unless there is one whole folder of every party, all of the same release and
-        version, and all sums fit 64 bits.
+        DP-FED-003 unless there is one complete folder for every party, all folders are of the same
+        release and version, and all sums fit into 64 bits.
     """
     check_paths(folders)
     paths = [Path(folder) for folder in folders]
@@ -88,7 +90,7 @@ def _record(path: Path) -> FederatedManifest:
 
 
 def _common_manifest(record: FederatedManifest) -> FederatedManifest:
-    """Return what the manifests of all parties have in common."""
+    """Return a manifest without the values that differ between parties."""
     files = [file.model_copy(update={"sha256": ""}) for file in record.files]
     tool = record.tool.model_copy(update={"dependencies": {}})
     return record.model_copy(update={"files": files, "tool": tool, "party": 0, "digest": ""})
@@ -102,7 +104,7 @@ def _compare(paths: Sequence[Path], records: Sequence[FederatedManifest]) -> Non
 
 
 def _check_parties(records: Sequence[FederatedManifest]) -> None:
-    """Refuse unless there is one folder of every party, as many as were verified to be declared."""
+    """Raise DP-FED-003 unless there is exactly one folder for each declared party."""
     wanted, given = range(1, records[0].parties + 1), Counter(r.party for r in records)
     for party, times in given.items():
         if times > 1 or party not in wanted:
@@ -132,7 +134,7 @@ def _sum_table(
         for name in columns:
             sent = [table.column(name).to_numpy()]
             totals[name] = sum_messages([totals[name], *sent] if name in totals else sent)
-    assert shown is not None  # a release has two parties at least
+    assert shown is not None  # a release has at least two parties
     margins = margin_names(query)
     for name, held in columns.items():
         if not are_exact_sums(totals[name]):

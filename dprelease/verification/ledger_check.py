@@ -1,4 +1,4 @@
-"""Check that a ledger was charged for a release: for its noise, and for exactly its manifest."""
+"""Check that a ledger was charged for a release, with its noise and its manifest."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ UNBOUND = (
 
 
 def check_payment(path: Path, record: ReleaseManifest) -> tuple[str | None, str]:
-    """Return why a ledger did not pay for a manifest, or None; and what it says of it.
+    """Return why a ledger was not charged for a manifest, or None; and a text on its entries.
 
-    Raises LedgerError for a file that is not a ledger, or whose chain is broken.
+    Raises
+    ------
+    LedgerError
+        For a file that is not a ledger, or whose chain is broken.
     """
     held = record.paid_by
     if held is None:
@@ -37,7 +40,7 @@ def check_payment(path: Path, record: ReleaseManifest) -> tuple[str | None, str]
 
 
 def _other_periods(path: Path, steps: list[Entry], held: LedgerRecord) -> str | None:
-    """Return whether the manifest tells of other periods than those that it was charged in."""
+    """Return why the periods in a manifest differ from those of its charges; None if equal."""
     told = renewals_of(Ledger(path).state().accounts, steps[0])
     same = told == held.renewals
     return None if same else "it was charged in another period than its manifest states"
@@ -50,20 +53,20 @@ UNSIGNED = (
 
 
 def is_unsigned(path: Path) -> bool:
-    """Return whether a ledger has no signers, or lost them with all that they signed."""
+    """Return whether a ledger has no signers: it never had any, or lost all signed entries."""
     return Ledger(path).state().signers is None
 
 
 def vouched_for(path: Path, signers: Signers) -> str | None:
-    """Return why these signers don't vouch for a ledger's entries; None if they do, or none has to.
+    """Return why the entries of a ledger are not signed by these signers; None if all is well.
 
-    A ledger that never had signers is no worse for that; one that lost them has no signed entry.
+    A ledger without signers is accepted: it never had any, or has no signed entry any more.
     """
     return None if is_unsigned(path) else problem_with_signers(Ledger(path).history(), signers)
 
 
 def _other_noise(steps: list[Entry], record: ReleaseManifest) -> str | None:
-    """Return whether the reservation was made for other noise than the manifest records."""
+    """Return why the noise in the reservation differs from that in the manifest, or None."""
     charged = {
         repr(event)
         for entry in steps
@@ -86,7 +89,7 @@ def _other_noise(steps: list[Entry], record: ReleaseManifest) -> str | None:
 
 
 def _manifests(steps: list[Entry]) -> list[str]:
-    """Return the digests that were written when the release was readable; usually one."""
+    """Return the digests of manifests in the `commit` steps; there is usually one."""
     return [entry.body["manifest"] for entry in steps if entry.body.get("manifest")]
 
 
@@ -95,7 +98,7 @@ def _other_manifest(steps: list[Entry], record: ReleaseManifest) -> str | None:
     if known:
         same = known == [record.digest]
         return None if same else "the charged manifest has another digest"
-    if not _is_published(steps):  # which is written before anything becomes readable
+    if not _is_published(steps):  # `publish` is written before anything becomes readable
         return "the charged run released nothing"
     return None
 

@@ -38,10 +38,10 @@ from dprelease.verification.report import Report, is_written, resolved_again
 def check_local(report: Report, record: manifest.LocalManifest) -> LocalPlan | None:
     """Add findings on a local release, whose digests have been checked, to a report.
 
-    The manifest is rebuilt from the declaration and the recorded noise, which must be declared;
-    files have its columns and types, as many records as the manifest says, and only values that can
-    be published; the events cost what the guarantee states, within the budget. Returns the plan;
-    None, and a finding, if it can't be rebuilt.
+    The manifest is rebuilt from the declaration and the recorded noise, which must be declared. The
+    files must have the declared columns and types, the recorded number of records, and only values
+    that can be published. The events must cost what the guarantee states, within the budget.
+    Returns the plan; None, and a finding in the report, if the plan can't be rebuilt.
     """
     resolved = resolved_again(report, record, LOCAL)
     if resolved is None:
@@ -65,7 +65,7 @@ def check_local(report: Report, record: manifest.LocalManifest) -> LocalPlan | N
     check_formats(report, declaration, record.exports)
     again = manifest.build(declaration, plan, written, paid)
     check_rebuilt(report, record.without_exports(), again)
-    if report.ok:  # a rejected release is neither rebuilt nor priced again
+    if report.ok:  # the exports of a rejected release are not checked
         check_exports(report, record_metadata(declaration), record)
         ask_again(report, [column.event for column in columns], guarantee)
     if report.certify:
@@ -79,7 +79,7 @@ def _check_files(
     parts: Sequence[Records],
     written: Mapping[str, FileDigest],
 ) -> bool:
-    """Return whether all files are there, with what can be published."""
+    """Return whether all files exist, with values that can be published."""
     wrong = [
         part
         for part in parts
@@ -119,7 +119,7 @@ def _columns(
     measurements: Sequence[manifest.LocalMeasurementRecord],
     parts: Sequence[Records],
 ) -> tuple[LocalColumn, ...] | None:
-    """Return the declared columns with the recorded noise; None if one has none it may have."""
+    """Return the declared columns with the recorded noise; None if a column may not have it."""
     wanted = [(part, column) for part in parts for column in part.columns]
     columns = []
     for (part, column), held in zip(
@@ -139,7 +139,7 @@ def _columns(
 
 
 def _is_declared(law: Mechanism, column: RecordColumn) -> bool:
-    """Return whether noise is the declared one, with its shape or number of values."""
+    """Return whether noise has the declared mechanism, and its shape or number of values."""
     if isinstance(law, RandomizedResponse) or column.is_response:
         is_response = isinstance(law, RandomizedResponse) and column.is_response
         return is_response and getattr(law, "values", 0) == column.values
@@ -147,6 +147,6 @@ def _is_declared(law: Mechanism, column: RecordColumn) -> bool:
 
 
 def _is_recorded_choice(words: str, law: Mechanism, column: RecordColumn) -> bool:
-    if column.is_response:  # the number of values is declared, and nothing else is open
+    if column.is_response:  # the declaration leaves no choice for randomized response
         return words == "declared"
     return is_recorded_choice(words, law, column.measurement)

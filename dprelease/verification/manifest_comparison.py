@@ -19,18 +19,18 @@ from dprelease.schema.release import BudgetSpec
 from dprelease.verification.report import Report
 
 ROUNDING = 2.0**-36
-"""How far apart, in parts of themselves, numbers may be that other machines computed.
+"""The relative difference that is allowed between numbers from different machines.
 
-Matrix products and exponentials differ in their last bits from one kind of processor to the next,
-and costs and errors found with them by about 10^-13. A claim that is lower by so little than the
-result here is equally true: both are bounds, and their margins are larger than that.
+Matrix products and exponentials differ in their last bits between kinds of processors, and costs
+and errors computed from them differ by about 10^-13. A claim that is lower by such a small amount
+than the result here is equally valid: both are bounds, and their safety margins are larger.
 """
 
 TEXTS = frozenset({"epsilon", "pure_epsilon", "rho"})
-"""Keys of costs, which are floats written as texts."""
+"""Keys of manifests with a cost, which is a float written as a text."""
 
 PRICES = frozenset({"guarantee", "privacy_parameters", "trust"})
-"""Parts of a manifest with privacy costs."""
+"""Parts of a manifest that contain privacy costs."""
 
 
 Measured = TypeVar("Measured", bound=NoiseRecord)
@@ -39,9 +39,10 @@ Measured = TypeVar("Measured", bound=NoiseRecord)
 def match_measurements(
     report: Report, measurements: Sequence[Measured], wanted: Sequence[tuple[str, str]]
 ) -> list[Measured | None]:
-    """Return the recorded measurement of each declared vector; None, and a finding, without one.
+    """Return the record of each declared vector; None, and a finding, for a missing record.
 
-    A record of an undeclared vector is a finding too. `wanted`: names of query and column.
+    A record of an undeclared vector is a finding, too. `wanted` has the names of query and column
+    of each declared vector.
     """
     recorded = {(held.query, held.column): held for held in measurements}
     if len(recorded) != len(measurements):
@@ -54,10 +55,11 @@ def match_measurements(
 
 
 def ledger_record(declaration: Declaration, held: LedgerRecord | None) -> LedgerRecord | None:
-    """Return the required ledger record of the manifest: the declared file, or nothing.
+    """Return the ledger record that the manifest must have: that of the declared file, or None.
 
-    Reservation, entry and digest are the ledger's own, and so is how budgets renew; with it at hand
-    they are compared. What that means for a person follows.
+    The reservation, the entry, its digest and the renewal of budgets are copied from the manifest,
+    because only the ledger knows them; `verify` compares them if it has the ledger. The explanation
+    of the renewal is computed again.
     """
     if declaration.spec.ledger is None:
         return None
@@ -69,7 +71,7 @@ def ledger_record(declaration: Declaration, held: LedgerRecord | None) -> Ledger
 
 
 def _renewal(held: RenewalRecord) -> Iterator[RenewalRecord]:
-    """Yield the record with what follows from its budget; nothing for an impossible budget."""
+    """Yield the renewal record, computed again from its budget; nothing for an invalid budget."""
     from dprelease.ledger.lifetime import recomputed_record
 
     try:
@@ -82,13 +84,13 @@ def _renewal(held: RenewalRecord) -> Iterator[RenewalRecord]:
 def recompute_guarantee(
     report: Report, recorded: str, columns: Sequence[PlannedColumn], budget: BudgetSpec
 ) -> Guarantee | None:
-    """Return the cost of the columns; None, and a finding, if it is over the budget.
+    """Return the cost of the columns; None, and a finding, if the cost is over the budget.
 
-    `recorded`: the epsilon of the manifest.
+    `recorded` is the epsilon in the manifest.
     """
     try:
         guarantee = guarantee_of_columns(columns, budget)
-    except (DpReleaseError, OverflowError):  # so little noise that its cost is no float
+    except (DpReleaseError, OverflowError):  # with so little noise, the cost is not a float
         report.add_finding("DP-VERIFY-008", "guarantee", found="nothing finite", recorded=recorded)
         return None
     report.guarantee = guarantee
@@ -109,7 +111,7 @@ def _a_little_less(guarantee: Guarantee) -> Guarantee:
 def check_rebuilt(report: Report, record: ReleaseManifest, wanted: ReleaseManifest) -> None:
     """Compare a whole manifest with the one rebuilt from its declaration and its events.
 
-    The versions of the tool (`tool`) and the digest, which is checked before, are not compared.
+    The versions of the tool (`tool`) are not compared, nor the digest, which is checked before.
     Earlier findings are not repeated.
     """
     held, rebuilt = record.to_json(), wanted.to_json()
@@ -138,7 +140,7 @@ def differences(held: object, wanted: object, path: str) -> Iterator[str]:
 
 
 def _is_same(held: object, wanted: object, path: str) -> bool:
-    """Return whether two values of one type are equal, numbers up to `ROUNDING`."""
+    """Return whether two values of one type are equal: for costs and errors, up to `ROUNDING`."""
     if isinstance(held, float) and isinstance(wanted, float):
         return math.isclose(held, wanted, rel_tol=ROUNDING)
     if path.rpartition(".")[2] in TEXTS and isinstance(held, str) and isinstance(wanted, str):
@@ -149,7 +151,7 @@ def _is_same(held: object, wanted: object, path: str) -> bool:
 
 
 def _number(text: str) -> float | None:
-    """Return the float that a text is the one spelling of; None if it is of none."""
+    """Return the float whose `repr` a text is; None for other texts."""
     try:
         number = float(text)
     except ValueError:
@@ -158,7 +160,7 @@ def _number(text: str) -> float | None:
 
 
 def _tell(report: Report, record: ReleaseManifest, rebuilt: Mapping[str, Any], path: str) -> None:
-    """Add the finding that a part of the manifest is another one than follows."""
+    """Add the finding that a part of the manifest differs from the rebuilt manifest."""
     part = path.split(".")[0].split("[")[0]
     if part == "files":
         report.add_finding("DP-VERIFY-006", path, name=_item_name(rebuilt, path, "name"))
@@ -176,7 +178,7 @@ def _tell(report: Report, record: ReleaseManifest, rebuilt: Mapping[str, Any], p
 
 
 def _item_name(rebuilt: Mapping[str, Any], path: str, name: str) -> str:
-    """Return a name of the item of a list that a path goes through."""
+    """Return a name for the list item that a path goes through."""
     part, _, rest = path.partition("[")
     if not rest:
         return part
@@ -184,7 +186,7 @@ def _item_name(rebuilt: Mapping[str, Any], path: str, name: str) -> str:
 
 
 def _epsilon(record: ReleaseManifest) -> str:
-    """Return the epsilon that is recorded, or the first of several."""
+    """Return the recorded epsilon; the first one if there are several guarantees."""
     if isinstance(record, GuaranteedManifest):
         return record.guarantee.epsilon
     trust = record.trust if isinstance(record, PartiesManifest) else []

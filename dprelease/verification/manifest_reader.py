@@ -1,4 +1,4 @@
-"""Read the manifest of an untrusted folder: strictly, for any content, and without blocking."""
+"""Read the manifest of an untrusted folder strictly, whatever the folder contains."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ HELD: dict[type[ReleaseManifest], tuple[str, str]] = {
         "a rehearsal of several parties, not a release",
     ),
 }
-"""The known models of manifests: the name of the JSON Schema, and the content of the folder."""
+"""The models of manifests, each with the name of its JSON Schema and the content of the folder."""
 
 FORMS: dict[str, type[ReleaseManifest]] = {
     get_args(model.model_fields["format"].annotation)[0]: model for model in HELD
 }
-"""The known models of manifests, by their format."""
+"""The models of manifests, by format."""
 
 
 def read_any(folder: Path) -> AnyManifest:
-    """Return the manifest of a folder, of any known form; raises as `read_sealed`."""
+    """Return the manifest of a folder, of any known kind; raise the errors of `read_sealed`."""
     found = read_sealed(folder, *HELD)
     assert isinstance(found, AnyManifest)
     return found
@@ -52,13 +52,14 @@ def read_any(folder: Path) -> AnyManifest:
 def read_sealed(folder: Path, *models: type[Wanted]) -> Wanted:
     """Return the manifest of a folder: canonical bytes with a valid digest, of a known format.
 
-    `models`: the expected ones.
+    `models` are the models of the expected kinds of manifests.
 
     Raises
     ------
     VerificationError
-        DP-VERIFY-001 if there is none, 002 for other bytes than the tool writes, 003 for an unknown
-        format, 025 for an unexpected one. No other error is raised, for any content of the folder.
+        DP-VERIFY-001 if there is no manifest, 002 for bytes that the tool would not write, 003 for
+        an unknown format, 025 for an unexpected format. No other error is raised, whatever the
+        folder contains.
     """
     raw = _raw(folder / NAME)
     try:
@@ -76,7 +77,7 @@ def read_sealed(folder: Path, *models: type[Wanted]) -> Wanted:
     found = None
     try:
         found = model.model_validate(record)
-        # What the model reads as equal, such as 0 for 0.0, the tool writes in one way only.
+        # The model accepts 0 for 0.0, for instance, but the tool writes each value in one way.
         same = is_canonical(found.to_json(), raw)
     except (ValidationError, RecursionError):
         same = False
@@ -87,7 +88,7 @@ def read_sealed(folder: Path, *models: type[Wanted]) -> Wanted:
 
 
 def _model_of(format_: object, models: tuple[type[Wanted], ...]) -> type[Wanted]:
-    """Return the expected model of a format; raise an error for any other format."""
+    """Return the model of a format; raise an error for an unknown or unexpected format."""
     known = {name: model for name, model in FORMS.items() if model in models}
     if isinstance(format_, str) and format_ in FORMS and format_ not in known:
         wanted = " or ".join(HELD[model][1] for model in models)

@@ -1,4 +1,4 @@
-"""Check rehearsals of single records and of parties: like releases, and their true values."""
+"""Check rehearsals of single records and of parties: the releases, and their true values."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Part = TypeVar("Part", Query, Records)
 
 
 def check_rehearsed_records(report: Report, record: LocalRehearsalManifest) -> None:
-    """Add findings on a rehearsal of single records, with checked digests, to a report."""
+    """Add findings on a rehearsal of single records, whose digests are checked, to a report."""
     plan = check_local(report, record.release)
     if plan is None:
         return
@@ -63,7 +63,7 @@ def check_rehearsed_records(report: Report, record: LocalRehearsalManifest) -> N
 
 
 def _of_records(report: Report, plan: LocalPlan) -> Iterator[str]:
-    """Yield files of true values without the published records, and differing errors."""
+    """Yield the truth files that lack published records, and the errors that differ."""
 
     def check_part(part: Records) -> Errors | str:
         columns = plan.of_records(part.name)
@@ -90,9 +90,10 @@ def _of_records(report: Report, plan: LocalPlan) -> Iterator[str]:
 
 
 def check_rehearsed_parties(report: Report, record: FederatedRehearsalManifest) -> None:
-    """Add findings on a rehearsal of all parties, with checked digests, to a report.
+    """Add findings on a rehearsal of all parties, whose digests are checked, to a report.
 
-    The messages of each party must have the required columns and keys, and the sums must be theirs.
+    The messages of each party must have the required columns and keys, and the published sums must
+    be the sums of these messages.
     """
     resolved = resolved_again(report, record, FEDERATED)
     if resolved is None:
@@ -145,7 +146,7 @@ def _check_messages(
 
 
 def _of_sums(report: Report, queries: Sequence[Query], plan: FederatedPlan) -> Iterator[str]:
-    """Yield sums that differ from those of the messages, or are not in the files of true values."""
+    """Yield sums that differ from the sums of messages, or are missing in the truth files."""
 
     def check_part(query: Query) -> Errors | str:
         published = _read(report, query.name)
@@ -163,7 +164,7 @@ def _of_sums(report: Report, queries: Sequence[Query], plan: FederatedPlan) -> I
 def _find_problems(
     report: Report, parts: Sequence[Part], found: Callable[[Part], Errors | str]
 ) -> Iterator[str]:
-    """Yield problems of the true values of some tables, or of the recorded errors."""
+    """Yield the problems with the truth files of some tables, and with the recorded errors."""
     import pyarrow as pa
 
     errors: Errors = []

@@ -50,9 +50,10 @@ SUMS = (
 def check_federated(report: Report, record: manifest.FederatedManifest) -> None:
     """Add findings on the messages of a party, whose digests have been checked, to a report.
 
-    The manifest is rebuilt from the declaration and the recorded shares, which the declaration must
-    admit. Files must have the declared keys and columns. The guarantee for each number of honest
-    parties is computed again, rounding included, and must be within the budget.
+    The manifest is rebuilt from the declaration and the recorded noise shares, which the
+    declaration must allow. Files must have the declared keys and columns. The guarantee for each
+    number of honest parties is computed again, including the effect of rounding, and must be within
+    the budget.
     """
     resolved = resolved_again(report, record, FEDERATED)
     if resolved is None:
@@ -64,7 +65,7 @@ def check_federated(report: Report, record: manifest.FederatedManifest) -> None:
         return
     files = {file.query: file.sha256 for file in record.files}
     digests = {query.name: files.get(query.name, "") for query in queries}
-    party = min(max(record.party, 1), plan.parties)  # any number: only the party knows it
+    party = min(max(record.party, 1), plan.parties)  # only the party knows its number
     check_rebuilt(report, record, manifest.build(declaration, queries, plan, digests, party))
     check_trust(report, record, plan)
 
@@ -75,21 +76,22 @@ def federated_plan(
     declaration: Declaration,
     queries: Sequence[Query],
 ) -> FederatedPlan | None:
-    """Return the plan with the recorded shares; None, and a finding, unless it is admitted."""
+    """Return the plan with the recorded noise shares; None, and a finding, if they are not
+    allowed."""
     shares = _shares(report, record.measurements, queries)
     return None if shares is None else _plan(report, record, declaration, shares)
 
 
 def check_trust(report: Report, record: manifest.PartiesManifest, plan: FederatedPlan) -> None:
     """Compute the cost of messages by another method, and certify it if requested."""
-    if report.ok:  # a rejected release needs no second price
+    if report.ok:  # the cost of a rejected release is not computed again
         _ask_again(report, plan)
     if report.certify:
         _certify(report, record, plan)
 
 
 def _ask_again(report: Report, plan: FederatedPlan) -> None:
-    """Compute the cost of this party's messages alone, from the probabilities of their integers."""
+    """Add the second opinion on the cost of this party's messages alone."""
     alone = [share.fine_event for share in plan.shares]
     ask_again(report, alone, next(t.guarantee for t in plan.trusts if t.honest == 1))
 
@@ -129,7 +131,7 @@ def declared_queries(
 def checked_messages(
     folder: Path, record: manifest.FederatedManifest, query: Query, told: TableMetadata
 ) -> pa.Table | None:
-    """Return a party's messages to one query; None unless they match the manifest."""
+    """Return a party's messages for one query; None unless they match the manifest."""
     (file,) = (file for file in record.files if file.query == query.name)
     path = folder / told.file
     if not is_message(folder, query, told) or sha256_of(path) != file.sha256:
@@ -140,7 +142,7 @@ def checked_messages(
 def _shares(
     report: Report, measurements: Sequence[manifest.ShareRecord], queries: Sequence[Query]
 ) -> tuple[ShareColumn, ...] | None:
-    """Return the recorded shares; None if one does not follow from the declaration."""
+    """Return the recorded noise shares; None if one is not possible under the declaration."""
     wanted = [(query, measurement) for query in queries for measurement in query.measurements]
     shares = []
     for (query, measurement), held in zip(
@@ -177,9 +179,9 @@ def _plan(
     declaration: Declaration,
     shares: tuple[ShareColumn, ...],
 ) -> FederatedPlan | None:
-    """Return the plan with its guarantees; None, and a finding, if over the budget."""
+    """Return the plan with its guarantees; None, and a finding, if it exceeds the budget."""
     spec, budget = declaration.spec.federated, declaration.spec.budget
-    assert spec is not None  # checked before
+    assert spec is not None  # a federated declaration has this part
     recorded = record.trust[0].guarantee.epsilon if record.trust else "nothing"
     try:
         trusts = trusts_of(shares, spec, budget)

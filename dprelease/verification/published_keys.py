@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 def has_keys(path: Path, query: Query) -> bool:
-    """Return whether a file of the right columns has its query's keys.
+    """Return whether a file with the required columns has the keys of its query.
 
-    Public keys: every cell. Keys that are not public: those selected, in order, each once.
+    With public keys, there must be a row for every cell, in order. With keys that are not public,
+    the selected keys must be in ascending order, each once.
     """
     import pyarrow as pa
 
@@ -38,7 +39,8 @@ def has_keys(path: Path, query: Query) -> bool:
 
 
 def has_nulls(path: Path, columns: Sequence[str] | None = None) -> bool:
-    """Return whether a file has missing values, in some of its columns or in any."""
+    """Return whether a file has missing values in the named columns; in any column without
+    names."""
     import pyarrow as pa
 
     try:
@@ -56,7 +58,7 @@ def _batches(path: Path, query: Query) -> Iterator[pa.RecordBatch]:
 
 
 def _ascend(path: Path, query: Query) -> bool:
-    """Return whether rows are in the strict order of their keys, none of which is missing."""
+    """Return whether rows are in strictly ascending order of their keys, and no key is missing."""
     before: tuple[Any, ...] | None = None
     for held in _batches(path, query):
         columns = [held.column(key.column) for key in query.key_columns]

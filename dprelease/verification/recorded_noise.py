@@ -1,4 +1,4 @@
-"""Check that the noise recorded in a manifest is one that its declaration allows."""
+"""Check that the declaration in a manifest allows the noise that the manifest records."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ WORDS = frozenset(
     {"auto", "error", "errors", "of", "others", "the", "release", "smaller", "than", "with"}
     | {"least", "for", "rho", "epsilon", "that", "ledger", "counts"}
 )
-"""The fixed words of the explanation by `auto`, without numbers, errors and mechanisms."""
+"""The fixed text of the explanation by `auto`, without numbers, errors and mechanisms."""
 
 NUMBER = re.compile(r"[+-]?([0-9.]{1,320}|inf)(e[+-]?[0-9]{1,3})?%?|%")
 
 
 def recorded_law(held: NoiseRecord, law_of: Callable[[Event], Law]) -> Law | None:
-    """Return the noise of a recorded measurement; None for an invalid record."""
+    """Return the noise mechanism of a recorded measurement; None for an invalid record."""
     try:
         return law_of(held.event)
     except DpReleaseError:
@@ -37,9 +37,10 @@ def recorded_law(held: NoiseRecord, law_of: Callable[[Event], Law]) -> Law | Non
 
 
 def is_declared_noise(law: Randomizer, measurement: Measurement) -> bool:
-    """Return whether a column may have this noise: declared, or possible for `auto`.
+    """Return whether a column may have this noise: the declared one, or one that `auto` may choose.
 
-    It must have the declared shape, if the noise records it, and keep a declared margin of error.
+    The noise must have the declared shape, if its record has a shape, and keep a declared margin of
+    error.
     """
     request = NoiseRequest(measurement, Place())
     try:
@@ -74,8 +75,8 @@ def is_accurate(law: Randomizer, measurement: Measurement) -> bool:
 def is_recorded_choice(words: str, law: Randomizer, measurement: Measurement) -> bool:
     """Return whether `chosen_by` is consistent with the declaration.
 
-    The errors of other mechanisms in the explanation of `auto` are not computed again: this would
-    need a second plan, and no guarantee depends on them.
+    The explanation of `auto` also has the errors of other mechanisms. They are not computed again,
+    because this would need a second plan, and no guarantee depends on them.
     """
     request = NoiseRequest(measurement, Place())
     if not request.is_auto:

@@ -1,4 +1,4 @@
-"""Check a rehearsal: like the release that it rehearses, and its comparison with true values."""
+"""Check a rehearsal: its tables like those of a release, and the comparison with true values."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 def check_rehearsal(report: Report, record: RehearsalManifest) -> None:
     """Add findings on a rehearsal, whose digests have been checked, to a report.
 
-    Its tables must be those of the release; the files with true values must contain the published
-    values, and the errors must follow from both. True values of synthetic rows are not computed
-    again.
+    The rehearsal must have the tables of the release. The files with true values (truth files) must
+    also contain the published values, and the recorded errors must follow from both. The true
+    values are not computed again from the synthetic rows.
     """
     rebuilt = check_central(report, record.release)
     if rebuilt is None:
@@ -51,8 +51,8 @@ def check_truth(
 ) -> None:
     """Add findings on the stand-ins and the true values of a rehearsal to a report.
 
-    `wanted`: the names of all possible files with true values. `errors`: returns the problems of
-    these files; it is called only if all of them exist.
+    `wanted` has the names of all possible truth files. `errors` is a function that returns the
+    problems with these files; it is called only if all of them exist.
     """
     problems = [*_stand_ins(rehearsal, declaration), *_files(rehearsal, wanted)]
     if not problems and not any(f.code == "DP-VERIFY-004" for f in report.findings):
@@ -65,7 +65,7 @@ def check_truth(
 
 
 def _stand_ins(rehearsal: RehearsalRecord, declaration: Declaration) -> Iterator[str]:
-    """Yield problems of the stand-ins for the sources."""
+    """Yield the problems with the recorded stand-ins for the sources."""
     if rehearsal.words != WORDS:
         yield "its description of a rehearsal was changed"
     if [one.table for one in rehearsal.stand_ins] != [*declaration.tables]:
@@ -77,7 +77,7 @@ def _stand_ins(rehearsal: RehearsalRecord, declaration: Declaration) -> Iterator
 
 
 def _files(rehearsal: RehearsalRecord, names: Iterable[str]) -> Iterator[str]:
-    """Yield problems of the list of true answers."""
+    """Yield the problems with the recorded list of truth files."""
     invented = {one.table: one.rows for one in rehearsal.stand_ins if one.by != "public"}
     public = {people_of(one.table) for one in rehearsal.stand_ins if one.by == "public"}
     wanted = {*names} - public
@@ -89,7 +89,7 @@ def _files(rehearsal: RehearsalRecord, names: Iterable[str]) -> Iterator[str]:
 
 
 def _errors(report: Report, rebuilt: RebuiltRelease) -> Iterator[str]:
-    """Yield files of true values without the published values, and differing errors."""
+    """Yield the truth files that lack published values, and the errors that differ."""
     import pyarrow as pa
 
     columns = columns_to_compare(rebuilt.families, rebuilt.plan)
@@ -111,7 +111,7 @@ def _errors(report: Report, rebuilt: RebuiltRelease) -> Iterator[str]:
 
 
 def says_errors(raw: bytes, errors: list[ColumnErrors]) -> bool:
-    """Return whether a file has these errors, up to the rounding of other processors."""
+    """Return whether a file has these errors, up to rounding differences between processors."""
     if raw == encode_errors(errors):
         return True
     try:
@@ -124,7 +124,7 @@ def says_errors(raw: bytes, errors: list[ColumnErrors]) -> bool:
 
 
 def has_truth_for(beside: pa.Table, published: pa.Table, asked: list[ColumnComparison]) -> bool:
-    """Return whether a file of true values has all published columns and rows, and true values."""
+    """Return whether a truth file has all published columns and rows, and their true values."""
     told = asked[0].told
     if told in beside.column_names:
         import pyarrow.compute as pc

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from dprelease.verification.second_opinion import Opinion
 
 Rows = int | Mapping[str, int]
-"""The rows of a table; for a partitioned table the rows of each part, by name and in order."""
+"""The number of rows of a table; for a partitioned table, the number of rows of each part by name,
+in order."""
 
 
 @dataclass
 class Report:
-    """The checks, the findings, and the recomputed guarantee."""
+    """The result of a verification: its checks, its findings, and the recomputed guarantee."""
 
     path: Path
     checked: list[str] = field(default_factory=list)
@@ -55,7 +56,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Return whether nothing was found wrong."""
+        """Return whether there are no findings."""
         return not self.findings
 
     def to_json(self) -> dict[str, Any]:
@@ -73,7 +74,7 @@ class Report:
         }
 
     def add_finding(self, code: str, key: str = "", **fields: object) -> None:
-        """Add a finding, at a key of the manifest."""
+        """Add a finding about a key of the manifest."""
         place = Place(self.name, None, key)
         self.findings.append(VerificationError(code, place=place, state=self.state, **fields))
 
@@ -83,9 +84,10 @@ def resolved_again(
     record: ReleaseManifest,
     kind: ReleaseKind[Part],
 ) -> tuple[Declaration, tuple[Part, ...]] | None:
-    """Return the declaration of a manifest and what it publishes; None, and a finding, if invalid.
+    """Return the declaration of a manifest, and its queries or records.
 
-    `kind`: the kind of release that has such a manifest.
+    `kind` is the kind of release that has such a manifest. For an invalid declaration the function
+    adds a finding and returns None.
     """
     held = record.declaration
     for name, text in held.texts.items():
@@ -106,7 +108,7 @@ def resolved_again(
 
 
 def declared_again(record: ReleaseManifest, folder: Path) -> Declaration:
-    """Return the declaration of a manifest, from its texts and the copies of files in its folder.
+    """Return the declaration of a manifest, from its texts and the copied files in its folder.
 
     Raises
     ------
@@ -128,10 +130,10 @@ def is_written(
     *,
     rehearsal: bool = False,
 ) -> bool:
-    """Return whether the file of a table has its columns, their notes and this many rows.
+    """Return whether the file of a table has its columns, their notes and this number of rows.
 
-    `note`: the expected note of the file; other metadata was not published. Tables of a `rehearsal`
-    must be marked as such.
+    `note` is the expected note in the metadata of the file; it may have no other metadata. Tables
+    of a `rehearsal` must be marked as such.
     """
     path = folder / told.file
     if isinstance(rows, int):

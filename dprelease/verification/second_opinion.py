@@ -1,10 +1,11 @@
-"""An independent lower bound of the privacy cost, from probabilities of published integers.
+"""Compute an independent lower bound of the privacy cost, from probabilities of published integers.
 
-It uses nothing of the planner's accountant: no losses, no curves, none of its compositions. All
-outputs are grouped into blocks, whose masses under two neighbours come from ball arithmetic; the
-distributions of their losses are composed by dp-accounting. That is post-processing, and every
-rounding here goes down: the result is a *lower bound* of the cost of the release. A claim below it
-is false; a small distance shows that the accountant is tight.
+This module uses nothing from the planner's accountant: no losses, no privacy curves and no
+compositions. All outputs are grouped into blocks, whose probabilities under two neighbours come
+from ball arithmetic. The distributions of the blocks' losses are composed by dp-accounting.
+Grouping is post-processing, and all rounding is downwards, so the result is a *lower bound* of the
+cost of the release. A claim below the bound is false. A small distance between claim and bound
+shows that the accountant is tight.
 """
 
 from __future__ import annotations
@@ -33,31 +34,34 @@ if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import PLDPmf
 
 MOST_KINDS = 12
-"""Largest number of kinds of vectors; omitting others can only lower the cost."""
+"""Maximum number of kinds of vectors; omitting the other kinds can only lower the bound."""
 
 NEAR_BLOCKS, FAR_BLOCKS = 160, 40
 LEAST_TAIL = 1e-18
 LEAST_MASS = 1e-290
-"""Floats below have fewer bits: such probabilities are dropped for P and raised for Q."""
+"""Floats below this one have fewer bits. Such probabilities are set to 0 for P, and rounded up to
+this float for Q."""
 
 LARGEST_GRID = 2**18
 TRUNCATED = 1e-15
-"""What dp-accounting may move to infinity in each power."""
+"""The probability that dp-accounting may move to an infinite loss in each self-composition."""
 
 ORDERS = (1.01, 1.5, 2.0, 4.0, 16.0)
 SUM_NOISE = 2.0**-40
-"""Bound on the float error of a sum of some hundred probabilities."""
+"""An upper bound of the float error in a sum of some hundred probabilities."""
 
 FLOAT_NOISE = 1e-12
-"""What Fourier transforms, and `TRUNCATED` for all kinds, may put into a delta here."""
+"""The error of a delta that Fourier transforms, and `TRUNCATED` for all kinds, may cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """`at_least`: what the integers cost at least, in what `claimed` counts.
+    """The second opinion on a claim: a lower bound of the cost.
 
-    `exact`: what of it was computed in balls, whole numbers or with stated errors. `floating`: what
-    rests on floats. Neither says that the claim is proved.
+    `at_least` is the lower bound of the cost of the published integers, in the same measure as
+    `claimed`. `exact` lists the parts of the computation in balls, in whole numbers or with stated
+    errors, and `floating` the parts that rely on floats. Neither list means that the claim is
+    proved.
     """
 
     counted: str
@@ -81,7 +85,7 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """Probabilities of blocks of outputs for the noise, and for it moved; `times` coordinates."""
+    """Probabilities of blocks of outputs, for the noise and the moved noise, in `times` cells."""
 
     p: Floats
     q: Floats
@@ -100,8 +104,8 @@ def second_opinion(events: Sequence[Event], guarantee: Guarantee) -> Opinion:
     kinds: Counter[tuple[Mechanism, Sensitivity]] = Counter()
     for event in events:
         law = registry.law_of(event)
-        if isinstance(law, Mechanism):  # selections are omitted, which can only lower the cost
-            # One unit may have all that meets in one cell, and nothing else.
+        if isinstance(law, Mechanism):  # selections are omitted, which can only lower the bound
+            # A unit may put all parts that can meet into one cell, and have no other part.
             alone = event.sensitivity.meeting > 1
             kinds[law, event.sensitivity] += 1 if alone else event.sensitivity.slots
     parts = [
@@ -138,18 +142,18 @@ def _grounds(guarantee: Guarantee, *, met: bool) -> tuple[tuple[str, ...], tuple
 
 
 def _worst(law: Mechanism, sensitivity: Sensitivity, slots: int) -> _Blocks:
-    """Return the blocks of the move, up or down, that tells neighbours apart best."""
-    if isinstance(law, RandomizedResponse):  # no number moves: one value is in place of another
+    """Return the blocks of the move, up or down, that best distinguishes the neighbours."""
+    if isinstance(law, RandomizedResponse):  # one value replaces another, and no number moves
         return _answers(law, slots)
     blocks = []
     for move in _moves(sensitivity):
-        for sign in (1,) if law.symmetric else (1, -1):  # the other one would tell the same
+        for sign in (1,) if law.symmetric else (1, -1):  # both directions are equivalent
             blocks.append(_blocks(law, move, sign, slots))
     return max(blocks, key=_divergence)
 
 
 def _moves(sensitivity: Sensitivity) -> list[Move]:
-    """Return moves of one part; where parts meet, of one cell that all parts touch that may."""
+    """Return the moves of one part; if parts can meet, of one cell that such parts all touch."""
     meeting = sensitivity.meeting
     if meeting == 1:
         return list(sensitivity.moves)
@@ -157,7 +161,7 @@ def _moves(sensitivity: Sensitivity) -> list[Move]:
 
 
 def _divergence(blocks: _Blocks) -> float:
-    """Return the Kullback-Leibler divergence of all coordinates together."""
+    """Return the Kullback-Leibler divergence of all cells together."""
     finite = np.isfinite(blocks.loss)
     if not finite.all():
         return math.inf
@@ -177,7 +181,7 @@ def _blocks(law: Mechanism, move: Move, sign: int, slots: int) -> _Blocks:
 
 
 def _answers(law: RandomizedResponse, times: int) -> _Blocks:
-    """Return the answers about one value and about another: both of them, and all others as one."""
+    """Return the probabilities of three answers: one value, another value, and any other value."""
     with ctx.workprec(128):
         rest, kept = law.tail(2, True), law.tail(0, False)
         masses = [kept, law.tail(1, True) - rest, rest]
@@ -188,7 +192,7 @@ def _answers(law: RandomizedResponse, times: int) -> _Blocks:
 
 
 def _float_above(mass: Any) -> float:
-    """Return a float that is no less, but for its last bits; only a true zero becomes zero."""
+    """Return a probability as a float, rounded up except in its last bits; 0 only for exactly 0."""
     return 0.0 if mass.is_zero() else max(float(mass.upper()), LEAST_MASS)
 
 
@@ -198,13 +202,14 @@ def _split(law: Mechanism, edge: int) -> tuple[Any, Any]:
 
 
 def _between(low: tuple[Any, Any], high: tuple[Any, Any]) -> Any:
-    """Return a ball around the mass between two edges, from the side where less cancels."""
+    """Return a ball around the probability between two edges, from the tail with less
+    cancellation."""
     below, above = high[0] - low[0], low[1] - high[1]
     return below if below.rad() < above.rad() else above
 
 
 def _edges(law: Mechanism, shift: int) -> list[int]:
-    """Return the ends of blocks: close together near the middle, then ever farther apart."""
+    """Return the edges of blocks: close together near the middle, farther apart in the tails."""
     near = max(1.0, 4.0 * law.half_width(0.5) + shift)
     step = max(1, round(near / NEAR_BLOCKS))
     middle = [step * i for i in range(-NEAR_BLOCKS, NEAR_BLOCKS + 1)]
@@ -225,7 +230,7 @@ def _least_pure(parts: Sequence[_Blocks]) -> float:
 
 
 def _least_rho(parts: Sequence[_Blocks]) -> float:
-    """Return the largest ratio, over some orders, of divergence and order."""
+    """Return the largest ratio of Rényi divergence and order, over some orders."""
     rho = 0.0
     for order in ORDERS:
         total = 0.0
@@ -238,7 +243,7 @@ def _least_rho(parts: Sequence[_Blocks]) -> float:
 
 
 def _least_epsilon(parts: Sequence[_Blocks], delta: float, claimed: float) -> float:
-    """Return an epsilon below which delta is certainly larger: losses rounded down, composed."""
+    """Return an epsilon below which delta is certainly too large, from losses rounded down."""
     if not parts:
         return 0.0
     times = sum(part.times for part in parts)
@@ -252,7 +257,7 @@ def _least_epsilon(parts: Sequence[_Blocks], delta: float, claimed: float) -> fl
 
 
 def _law(part: _Blocks, width: float, half: int) -> PLDPmf:
-    """Return P masses at losses rounded down to the grid, and at infinity; the rest is dropped."""
+    """Return the distribution of losses rounded down to the grid; some losses are dropped."""
     from dp_accounting.pld.pld_pmf import DensePLDPmf
 
     endless = ~np.isfinite(part.loss)

@@ -1,6 +1,6 @@
 """Verify a release from its folder: bytes, digests, the whole manifest and the privacy cost.
 
-Also verifies that the outcome of an audit is unchanged, and signed by a trusted signer.
+This module also verifies that the outcome of an audit is unchanged, and signed by a trusted signer.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ from dprelease.verification.signed.signature_checks import (
 def verify_audit(path: Path, signers: str | Path | None = None) -> Report:
     """Return the report on a file with the outcome of an audit; no content of it raises an error.
 
-    Checked: the bytes are unchanged, by the digest. With `signers`: the file next to it that ends
-    in .sig has a signature of these bytes as an audit, by a key that may sign audits now. Failures
-    that the audit found are reported, but are not findings: such an audit may be signed, too.
+    The digest must show that the bytes are unchanged. With `signers`, the file with the additional
+    ending .sig must have a signature of these bytes as an audit, by a key that may sign audits now.
+    Failures that the audit found are reported, but are not findings, because such an audit may be
+    signed, too.
 
     Raises
     ------
@@ -90,36 +91,37 @@ def verify(
 ) -> Report:
     """Return the report on a release folder; no content of the folder raises an error.
 
-    The path of a manifest means its folder. Any other file is taken for the outcome of an audit,
-    and checked by `verify_audit`.
+    For the path of a manifest, its folder is verified. Any other file is read as the outcome of an
+    audit, and checked by `verify_audit`.
 
-    Checked: the bytes of the manifest are the canonical encoding of its content, with its digest;
-    every file has its digest, and there are no other files. The manifest is rebuilt from its
-    declaration and from the noise that it records, which the declaration must admit: all of it must
-    be equal, except the versions of the tool, the comparison with other mechanisms, and entries
-    that only the ledger knows. Rows, columns, types and keys of every table must follow from the
-    declaration, and the declaration must not exclude any of the values of a single table. The
-    events must cost what the guarantee states, and no more than the budget; their cost is computed
-    a second time, by other code.
+    The bytes of the manifest must be the canonical encoding of its content, with its digest. Every
+    file must have its recorded digest, and there must be no other files. The manifest is rebuilt
+    from its declaration and from the noise that it records, which the declaration must allow: the
+    rebuilt manifest must be equal, except for the versions of the tool, the comparison with other
+    mechanisms, and entries that only the ledger knows. Rows, columns, types and keys of every table
+    must follow from the declaration, and every value of a table must be possible under the
+    declaration. The events must cost what the guarantee states, and no more than the budget. Their
+    cost is computed a second time, by other code.
 
-    With a ledger also: it contains the reservation that paid for the release, so it was not rolled
-    back since; it was charged for exactly the noise that the manifest records; and it recorded the
-    digest of the manifest, so that no table was exchanged since.
+    With a ledger, the ledger must contain the reservation of the release (otherwise it was rolled
+    back since), with exactly the noise that the manifest records, and the digest of the manifest
+    (otherwise a table was replaced since).
 
     Anybody who can write the folder and the ledger can forge both, but not a signature. `signers`
     is an allowed_signers file of OpenSSH: the manifest must be signed by a key that the file allows
-    for manifests at this time. The entries of a ledger that has signers must be signed as well,
-    each at its own time. Without `signers` but with such a ledger, the list of the ledger is used,
-    at the time of the charge.
+    for manifests at this time. If the ledger has signers, its entries must also be signed by these
+    keys, each valid at the time of the entry. Without `signers` but with such a ledger, the
+    manifest must be signed by a key in the ledger's list that was valid at the time of the charge.
 
-    A rehearsal is checked in the same way, but is never a release: this is DP-VERIFY-019, unless
-    `rehearsal` is true. With `rehearsal`, a release is DP-VERIFY-020.
+    A rehearsal is checked in the same way, but gets the finding DP-VERIFY-019 unless `rehearsal` is
+    true, because it is not a release. With `rehearsal`, a release gets the finding DP-VERIFY-020.
 
-    `certify` proves upper bounds of the claims of the guarantee, in balls and whole numbers: the
-    `certificate` of the report has the upper bound of each cost, its theorem and its assumptions. A
-    claim below the proven cost is DP-VERIFY-024. A claim that is otherwise not proved, or not
-    covered, is DP-VERIFY-026. So `ok` with a certificate means that all claims are proved; without
-    a certificate, `ok` covers the items in `checked`. Certification takes some seconds.
+    With `certify`, upper bounds of the claimed costs are proved in ball arithmetic and whole
+    numbers: the `certificate` of the report has the upper bound of each cost, its theorem and its
+    assumptions. A claim below the proven cost gets the finding DP-VERIFY-024. A claim that is not
+    proved for another reason, or not covered, gets DP-VERIFY-026. So `ok` with a certificate means
+    that all claims are proved; without a certificate, `ok` covers the items in `checked`.
+    Certification takes some seconds.
 
     Raises
     ------
@@ -160,7 +162,7 @@ def verify(
 
 
 def check_files(report: Report, record: ReleaseManifest) -> None:
-    """Compare digests; files are found by listing the folder, not by manifest names."""
+    """Compare the digests of all files in the folder, found by listing it, with the manifest."""
     expected = listed_files(record.to_json())
     there = dict(entries(report.path, expected))
     for name, digest in expected.items():
@@ -199,7 +201,7 @@ def _digest_of(path: Path) -> str | None:
 
 
 def _check_rest(report: Report, record: AnyManifest) -> None:
-    """Rebuild the manifest of aggregates, of single records, or of the messages of one party."""
+    """Run the checks for the kind of the release: aggregates, single records, or messages."""
     if isinstance(record, LocalManifest):
         from dprelease.verification.local_release import check_local
 

@@ -1,8 +1,9 @@
-"""Sums over custom areas made of leaves, with exact standard errors, from a release only.
+"""Compute sums over custom areas, with exact standard errors, from a release alone.
 
-The sums have no privacy cost. Estimates of published columns are read from files. For sums and
-counts that only serve to compute other columns, such as the sum of a mean, layer 1 is computed
-again from the published measurements.
+A custom area consists of leaves: areas of the last level, or shares of them. The sums have no
+privacy cost. Estimates of published columns are read from files. Some sums and counts are not
+published, because they only serve to compute other columns, such as the sum for a mean. Their
+unbiased estimates (layer 1) are computed again from the published measurements.
 """
 
 from __future__ import annotations
@@ -59,9 +60,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AreaSum:
-    """One measurement of an area in one table, in its unit.
+    """The sums of one measurement over an area, in one table, in units of the measurement.
 
-    `values` and `errors`: of all cells. `rounding`: by how much fixed point may have moved a cell.
+    `values` and `errors` are the sum and the standard error of each cell. `rounding` is the largest
+    possible error of a cell from fixed-point arithmetic.
     """
 
     values: Floats
@@ -71,7 +73,7 @@ class AreaSum:
 
 @dataclass(frozen=True)
 class Column:
-    """One measurement at the leaves."""
+    """The estimates of one measurement at the leaves."""
 
     agreed: FamilyColumn
     measured: MeasuredColumn
@@ -82,7 +84,7 @@ class Column:
 
     @classmethod
     def all(cls, folder: Path, family: Family, step: Consistent, shape: Shape) -> Iterator[Column]:
-        """Yield every measurement of a family, even those only used for other columns."""
+        """Yield every measurement of a family, including those that only other columns use."""
         wanted = wanted_tables(shape, step.spec)
         noised = [published_table(table, folder) for table in family.tables]
         files = {output.name: partial(_batches, folder, output.name) for output in family.outputs}
@@ -96,7 +98,7 @@ class Column:
     def sums_of_areas(
         self, tables: Sequence[PlacedTable], drawn: Sequence[DrawnArea]
     ) -> dict[str, list[AreaSum]]:
-        """Return the sums of every area in some tables of leaves, by the tables' names."""
+        """Return the sums over every area for some tables of leaves, by the names of the tables."""
         cells = {one.name: self._nothing(one, drawn) for one in tables}
         for placed, start, held in self._leaves(tables):
             _add(cells[placed.name], drawn, start, held)
@@ -108,7 +110,8 @@ class Column:
         return [np.zeros(sizes, np.int64) for _ in drawn]
 
     def _leaves(self, tables: Sequence[PlacedTable]) -> Iterator[tuple[PlacedTable, int, Integers]]:
-        """Yield (leaves, n_i ...) estimates of tables in units, with the first leaf."""
+        """Yield tables with the number of a first leaf, and the estimates of the leaves from it
+        on."""
         if self.agreed.is_shown:
             for placed in tables:
                 for start, stop in spans(self.agreed.shape, placed):
@@ -117,7 +120,7 @@ class Column:
         last = len(self.agreed.shape.levels) - 1
         for piece in pieces(self.variances, self.measured.read, self.wanted, first=self.first):
             at = last - piece.level
-            if at < len(piece.ranges):  # else it is the top of the tree
+            if at < len(piece.ranges):  # otherwise the entry is the top of the tree
                 for placed in tables:
                     yield placed, piece.ranges[at][0], piece.tables[at][placed.attributes]
 
@@ -140,7 +143,8 @@ class Column:
 
 
 def _add(sums: Sequence[Integers], drawn: Sequence[DrawnArea], start: int, held: Integers) -> None:
-    """Add some leaves' cells to the areas that they lie in, or their shares of these."""
+    """Add the cells of some leaves to the sums of the areas in which they, or shares of them,
+    lie."""
     for total, area in zip(sums, drawn, strict=True):
         low, high = np.searchsorted(area.leaves, [start, start + len(held)])
         if low == high:
@@ -153,13 +157,14 @@ def _add(sums: Sequence[Integers], drawn: Sequence[DrawnArea], start: int, held:
 
 @dataclass(frozen=True)
 class _Errors:
-    """Data for an area's errors: F of residual spaces, and the whole areas that it consists of."""
+    """The data for the errors of one area: variances of residual spaces, and its whole areas."""
 
     variances: dict[Table, float]
     made_of: list[int]
-    """For each level, the number of areas entirely in it that are not in a larger such area."""
+    """For each level, the number of declared areas that lie entirely in the custom area, without
+    those that are part of a larger one."""
     shared: int
-    """Leaves partly in it."""
+    """The number of leaves that lie partly in the area."""
 
     @classmethod
     def of(cls, column: Column, area: DrawnArea) -> _Errors:
@@ -180,7 +185,7 @@ class _Errors:
         return cls(variances, made, int((area.shares < 1).sum()))
 
     def rounding(self, bounds: Sequence[int]) -> float:
-        """Return a bound of the fixed-point error of a cell, in units, rounded up."""
+        """Return an upper bound, in units, of the fixed-point error of a cell."""
         whole = sum(number * bounds[level] for level, number in enumerate(self.made_of))
         return round_up(Fraction(whole + self.shared * (bounds[-1] + 1)))
 
@@ -195,27 +200,30 @@ Row = dict[str, Any]
 def areas(path: str | Path, districts: object, *, query: str | None = None) -> pd.DataFrame:
     """Return the tables of custom areas, from the estimates of a release.
 
-    Only the release is read, and nothing is charged, because these are sums of published estimates.
-    Each row is an area (in the column `area`, or `drawn_area` where the release has one of that
-    name) and a cell: keys that are summed over are missing. Each column is followed by its exact
-    standard error, `_se`, and its margin, `_moe`, at the confidence that the release declares (95 %
-    without one). Estimates are unbiased, and may be below 0. Means, ratios and centred sums are
-    computed from the sums of their parts, as in tables; where a divisor may be 0 they are missing.
+    Only the release is read, and nothing is charged, because the results are sums of published
+    estimates. Each row is for an area and a cell. The name of the area is in the column `area`, or
+    `drawn_area` if the release has a column `area`. Keys that are summed over are missing. Each
+    column is followed by its exact standard error, `_se`, and its margin of error, `_moe`, at the
+    confidence that the release declares (95 % if it declares none). Estimates are unbiased, and may
+    be below 0. Means, ratios and centred sums are computed from the sums of their parts, as in
+    published tables; they are missing where a divisor may be 0.
 
     Parameters
     ----------
     path
-        The folder of the release. Its files have to be those of its manifest; `verify` says more.
+        The folder of the release. Its files are compared with the digests in the manifest; `verify`
+        checks more.
     districts
-        A CSV file, a frame or a mapping of columns: `leaf`, `area` and maybe `share`, the part of
-        the leaf that lies in the area (of which its persons are taken to have the same part).
+        A CSV file, a frame or a mapping with the columns `leaf`, `area` and optionally `share`, the
+        share of the leaf that lies in the area. The same share of the leaf's persons is assumed to
+        live there.
     query
-        The query, where several of the release have areas.
+        The name of the query, if several queries of the release have areas.
 
     Raises
     ------
     QueryError
-        DP-AREA-001 to 003, as `drawn_areas`; 004 for a release that has no areas.
+        DP-AREA-001 to 003 as in `drawn_areas`; 004 for a release without areas.
     VerificationError
         DP-VERIFY-001 to 004, 007 and 009 for a folder that is not a release, or was changed since
         publication.
@@ -244,7 +252,7 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
         for row in _rows(shape, placed, area, {n: one[placed.name][i] for n, one in summed.items()})
     ]
     attributes = [key.column for key in shape.attributes]
-    columns = {  # keys may be missing, and stay what they are
+    columns = {  # keys may be missing, so their columns get the dtype object
         name: pd.Series([row[name] for row in rows], dtype=object if name in attributes else None)
         for name in rows[0]
     }
@@ -254,7 +262,7 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
 def _rows(
     shape: Shape, placed: PlacedTable, area: DrawnArea, summed: Mapping[str, AreaSum]
 ) -> Iterator[Row]:
-    """Yield a row for each cell of an area in a table; `summed`: of each measurement."""
+    """Yield a row for each cell of an area in a table, from the sums of each measurement."""
     called, keys = _area_column_name(shape), [shape.attributes[i] for i in placed.attributes]
     values = [key_texts(key) if key.kind == "boolean" else list(key.values) for key in keys]
     columns = _columns(shape, summed)
@@ -279,7 +287,7 @@ def _columns(shape: Shape, summed: Mapping[str, AreaSum]) -> dict[str, Floats]:
 
 
 def _area_column_name(shape: Shape) -> str:
-    """Return the name of the column of areas, which is no other's, whatever letters' case."""
+    """Return a name for the column of areas that no other column has, ignoring case."""
     columns = [column.name for column in shape.placed[0].table.query.columns]
     published = [f"{name}{ending}" for name in columns for ending in ("", "_se", "_moe")]
     taken = {name.casefold() for name in (*published, *(key.column for key in shape.attributes))}
@@ -294,7 +302,7 @@ def _refuse(reason: str) -> NoReturn:
 
 
 def _family(folder: Path, query: str | None) -> tuple[Family, Consistent]:
-    """Return the family of a release whose tables agree, with the distributions of its manifest."""
+    """Return the family of a release with consistent tables, with the noise from its manifest."""
     report = Report(folder)
     record = read_sealed(folder, Manifest)
     resolved = resolved_again(report, record, CENTRAL)
@@ -320,7 +328,7 @@ def _family(folder: Path, query: str | None) -> tuple[Family, Consistent]:
 
 
 def _check_files(report: Report, record: Manifest, family: Family) -> None:
-    """Raise DP-VERIFY-004 for a file of the family that is another one than was published."""
+    """Raise DP-VERIFY-004 for a file of the family that was changed since publication."""
     of_family = {formats.file_of(name) for name in family.published_names}
     for file in record.files:
         if file.name not in of_family:

@@ -1,4 +1,4 @@
-"""Custom areas: the leaves of each area, and the share of each leaf."""
+"""Read custom areas: the leaves that lie in each area, and the share of each leaf."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEAF, AREA, SHARE = "leaf", "area", "share"
 
 @dataclass(frozen=True)
 class DrawnArea:
-    """One area: its name, the leaves that lie in it, rising, and which part of each."""
+    """A custom area: its name, its leaves in ascending order, and the share of each leaf."""
 
     name: str
     leaves: Integers
@@ -43,20 +43,20 @@ class _Row:
 
 
 def drawn_areas(given: object, key: Key) -> list[DrawnArea]:
-    """Return the areas of a CSV file or a frame, in the order in which they are first named.
+    """Return the areas in a CSV file or a frame, in the order in which they first appear.
 
     Parameters
     ----------
     given
-        A path, or a frame or mapping of columns: `leaf` (or the name of the key), `area` and maybe
-        `share`.
+        The path of a CSV file, or a frame or a mapping, with the columns `leaf` (or the name of the
+        key), `area` and optionally `share`.
     key
-        The last level of areas.
+        The key whose values are the leaves: the last level of areas.
 
     Raises
     ------
     QueryError
-        DP-AREA-001 for input that can't be read or names no area, 002 for unknown leaves, 003 for
+        DP-AREA-001 for input that can't be read or has no areas, 002 for unknown leaves, 003 for
         leaves whose shares sum to more than 1.
     """
     name = one_line(Path(given).name) if isinstance(given, str | Path) else "areas"
@@ -141,7 +141,7 @@ def _area_row(line: int | None, name: str, held: Sequence[str]) -> _Row:
 
 
 def _columns(header: Sequence[str], name: str, key: Key) -> list[int]:
-    """Return where leaf, area and maybe share stand."""
+    """Return the positions of the columns for leaf, area and, if there is one, share."""
     names = [column.strip() for column in header]
     leaf = LEAF if LEAF in names else key.column
     wanted = [leaf, AREA, *([SHARE] if SHARE in names else [])]
@@ -169,4 +169,4 @@ def _frame(given: Any, key: Key) -> Iterator[_Row]:
 
 
 def _text(value: object) -> str:
-    return "" if value is None or value != value else str(value)  # NaN is no text
+    return "" if value is None or value != value else str(value)  # NaN differs from itself

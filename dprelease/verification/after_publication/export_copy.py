@@ -1,4 +1,4 @@
-"""Export a published release to other formats, outside of its folder, which is not changed."""
+"""Export a published release to other formats, in a new folder; its own folder stays unchanged."""
 
 from __future__ import annotations
 
@@ -48,19 +48,20 @@ def export(
 ) -> tuple[Path, list[str]]:
     """Write a release in some formats; return the new folder and the names of its files.
 
-    `wide`: keys whose values become columns; by default those that the release declares. `output`:
-    a new folder; by default next to the release. The digests of all files are compared with the
-    manifest first.
+    `wide` names the keys whose values become columns; by default the keys that the release declares
+    as `wide`. `output` is a new folder; by default a folder next to the release. The digests of all
+    files are compared with the manifest before anything is written.
 
     Raises
     ------
     VerificationError, Findings
         If the folder does not match its manifest; DP-EXPORT-010 if it is a rehearsal, DP-VERIFY-025
-        if it is another folder without tables or records of a release.
+        if its manifest is not that of a release of tables or records.
     DeclarationError, Findings
-        DP-EXPORT-002, 003 or 005 if a format is not available for it.
+        DP-EXPORT-002, 003 or 005 if a format is not available for the release.
     OutputError
-        DP-EXPORT-006 or 007 if the folder exists, or lies inside of the release; as `claimed`.
+        DP-EXPORT-006 or 007 if the new folder exists, or lies inside the release; other errors as
+        in `claimed`.
     """
     state = RunState() if state is None else state
     target = sidecar_path(folder, ENDING) if output is None else output
@@ -82,7 +83,7 @@ def export(
 
 
 def _refuse_others(names: Sequence[str], metadata: Metadata) -> None:
-    """Raise DP-EXPORT-004 for a format that single records don't have, or a wide layout."""
+    """Raise DP-EXPORT-004 for a format, or a wide layout, that single records can't have."""
     others = [name for name in names if name not in OF_RECORDS]
     if others or metadata.wide:
         format_ = f"the format {others[0]}" if others else "a wide layout"
@@ -91,7 +92,7 @@ def _refuse_others(names: Sequence[str], metadata: Metadata) -> None:
 
 
 def _refuse_target(folder: Path, target: Path) -> None:
-    """Raise DP-EXPORT-006 or 007 for a folder that can't be written."""
+    """Raise DP-EXPORT-006 or 007 if the target exists, or lies inside the release."""
     if target.resolve().is_relative_to(folder.resolve()):
         raise OutputError("DP-EXPORT-007", name=target.name)
     if os.path.lexists(target):
@@ -144,7 +145,7 @@ def _record(folder: Path) -> Manifest | LocalManifest:
 
 
 def _refuse_change(folder: Path, record: Manifest | LocalManifest) -> None:
-    """Raise what `check_files` finds by now: a run may have put another release in its place."""
+    """Check the files again, as a run may have replaced the release since; raise the findings."""
     report = Report(folder)
     check_files(report, record)
     _refuse(report)
@@ -156,7 +157,7 @@ def _refuse(report: Report) -> None:
 
 
 def _with_rows(metadata: Metadata, record: Manifest | LocalManifest) -> Metadata:
-    """Return metadata in which the numbers of rows are known that were noised."""
+    """Return metadata with the noisy numbers of rows that the manifest records."""
     rows = {file.name: file.rows for file in record.files}
     tables = [replace(table, rows=rows.get(table.file, table.rows)) for table in metadata.tables]
     return replace(metadata, tables=tuple(tables))

@@ -1,4 +1,4 @@
-"""Estimates from noisy records with margins of error; reads only the release."""
+"""Compute estimates with margins of error from noisy records; only the release is read."""
 
 from __future__ import annotations
 
@@ -29,30 +29,31 @@ if TYPE_CHECKING:
 def local_estimate(
     path: str | Path, column: str, *, records: str | None = None, confidence: Number = 0.95
 ) -> tuple[Estimate, ...]:
-    """Return the estimates of one column of a local release: mean, or frequency of each value.
+    """Return the estimates for one column of a local release: mean, or frequency of each value.
 
-    Estimates are unbiased, so frequencies may lie outside 0 to 1. They are about the records that
-    were published, clamped and completed as declared, not about a larger population. The margin of
-    each holds by itself, not for all of them together.
+    Estimates are unbiased, so frequencies may lie outside the range from 0 to 1. The estimates are
+    about the published records, with clamped and imputed values as declared, and not about a larger
+    population. The margin of error of each estimate holds for that estimate alone, not for all
+    estimates jointly.
 
     Parameters
     ----------
     path
         The folder of the release.
     column
-        The column.
+        The name of the column.
     records
-        The name of the records, where the release holds several.
+        The name of the records, if the release has several tables of records.
     confidence
-        Above 0 and below 1.
+        The confidence of the margins of error, between 0 and 1.
 
     Raises
     ------
     ValueError
-        For a confidence out of range, a column or records that are not there, and no record.
+        For a confidence out of range, unknown records, an unknown column, or a file without rows.
     VerificationError
-        DP-VERIFY-001 to 004 or 009 for what is no local release, or a file that is another one
-        than was published; `dprelease.verify` says more.
+        DP-VERIFY-001 to 004 or 009 for a folder that is not a local release, or for a file that was
+        changed since publication; `dprelease.verify` checks more.
     """
     check_paths(path)
     confidence = float(exact_of(confidence))

@@ -1,4 +1,4 @@
-"""Write the report on a release after verification; an invalid release has no report."""
+"""Write the report on a release after verification; an invalid release gets no report."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ def write_report(
     Parameters
     ----------
     folder
-        Of the release. A rehearsal's report compares published values with true ones.
+        The folder of the release. The report on a rehearsal compares published and true values.
     output
-        The file; by default next to the folder.
+        The path of the HTML file; by default next to the folder.
     language
-        That of labels; by default the first one of the release.
+        The language of labels; by default the first language of the release.
     overwrite
-        Whether an existing file is replaced.
+        Whether to replace an existing file.
     ledger, signers
-        As for `verify`, which checks the release first.
+        The ledger and the list of signers for `verify`, which checks the release first.
 
     Raises
     ------
     OutputError
-        DP-OUTPUT-011 if there is no such folder, DP-OUTPUT-014 if the file is there, DP-OUTPUT-002
-        if it can't be written; DP-REPORT-001 without Jinja2 and Matplotlib, 003 for a language that
-        the release does not have, 004 for a file inside of the release.
+        DP-OUTPUT-011 if the folder does not exist, DP-OUTPUT-014 if the file exists, DP-OUTPUT-002
+        if the file can't be written; DP-REPORT-001 without Jinja2 and Matplotlib, 003 for a
+        language that the release does not have, 004 for a file inside the release.
     VerificationError, Findings
-        What is wrong with the release; as `verify` with a ledger or signers.
+        The findings of `verify` on the release, its ledger and its signature.
     """
     check_paths(folder, output, ledger, signers)
     place = Path(folder)
@@ -86,7 +86,7 @@ def write_report(
 
 
 def _target(folder: Path, output: str | Path | None) -> Path:
-    """Return where the report goes, which is not into the release."""
+    """Return the path of the report; raise DP-REPORT-004 if it lies inside the release."""
     if not folder.is_dir():
         raise OutputError("DP-OUTPUT-011", path=folder)
     if any(find_spec(package) is None for package in PACKAGES):
@@ -105,7 +105,7 @@ def page_of_folder(
     ledger: str | Path | None = None,
     signers: str | Path | None = None,
 ) -> bytes:
-    """Return the report on a release; parameters and errors as those of `write_report`."""
+    """Return the HTML of the report on a release; parameters and errors as in `write_report`."""
     rehearsed = isinstance(read_any(folder), Rehearsal)
     checked = verify(folder, ledger=ledger, signers=signers, rehearsal=rehearsed)
     raise_all(checked.findings)
@@ -130,7 +130,7 @@ def page_of_folder(
 
 
 def _other_page(record: ReleaseManifest) -> Callable[..., bytes] | None:
-    """Return what writes the page about records, or about messages; None for that about tables."""
+    """Return the function for a page about records or messages; None for a release of tables."""
     if isinstance(record, RecordsManifest):
         from dprelease.report.other_models.record_page import page_of_records
 
@@ -143,7 +143,7 @@ def _other_page(record: ReleaseManifest) -> Callable[..., bytes] | None:
 
 
 def _release_metadata(record: ReleaseManifest, folder: Path) -> Metadata:
-    """Return what is said of a verified release, of whichever kind."""
+    """Return the metadata of a verified release of any kind."""
     if isinstance(record, CentralManifest):
         facts = Facts(record)
         return metadata_of(facts.declaration, tuple(facts.queries.values()), facts.families)
@@ -156,7 +156,7 @@ def _release_metadata(record: ReleaseManifest, folder: Path) -> Metadata:
 
 
 def _metadata(record: ReleaseManifest, folder: Path) -> Metadata:
-    """Return what is said of a verified release's tables, with their numbers of rows."""
+    """Return the metadata of the tables of a verified release, with their numbers of rows."""
     said = _release_metadata(record, folder)
     rows = {file.name: file.rows for file in record.files}
     tables = [replace(table, rows=rows.get(table.file, table.rows)) for table in said.tables]

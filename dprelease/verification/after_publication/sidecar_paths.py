@@ -1,4 +1,4 @@
-"""Paths of files written after publication: next to the release, never inside it."""
+"""Choose and write files after publication: next to the folder of a release, never inside it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from dprelease.system.renaming import rename_new
 
 
 def sidecar_path(folder: Path, ending: str) -> Path:
-    """Return the path of a sibling of a folder, with the name of the folder and an ending.
+    """Return a path next to a folder: the name of the folder with an ending.
 
-    It is relative if `folder` is; for "." and "..", which have no name, it is absolute.
+    The path is relative if `folder` is relative, except for "." and "..", which have no name: for
+    them the path is absolute.
     """
     whole = folder.resolve()
     parent = whole.parent if folder.name in ("", "..") else folder.parent
@@ -26,7 +27,7 @@ def write_whole(path: Path, data: bytes, *, replace: bool) -> None:
     Raises
     ------
     FileExistsError
-        If the path exists and is not to be replaced.
+        If the path exists and `replace` is false.
     OSError
         If writing fails.
     """

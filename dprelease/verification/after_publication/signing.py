@@ -21,17 +21,18 @@ from dprelease.verification.verify import verify
 def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Signature:
     """Write the signature of a release next to its manifest, and return it.
 
-    The release is verified first. With the list of signers, `verify` or `ssh-keygen -Y verify`
-    checks the signature.
+    The release is verified first. A reader who has the list of signers can check the signature by
+    `verify` or by `ssh-keygen -Y verify`.
 
     Raises
     ------
     OutputError
-        DP-OUTPUT-011 if there is no such folder.
+        DP-OUTPUT-011 if the folder does not exist.
     VerificationError, Findings
         The findings on the release.
     SignatureError
-        DP-SIGN-010 if it is signed already, 011 if the system refuses; 006 as the key.
+        DP-SIGN-010 if the release has a signature already, 011 if the operating system does not
+        allow the file to be written; 006 if the key can't sign.
     """
     check_paths(folder)
     place = Path(folder)
@@ -42,8 +43,8 @@ def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Sig
         raise SignatureError("DP-SIGN-010", name=place.name)
     report = verify(place)
     raise_all(report.findings)
-    # Sign the verified bytes, not the current file, which may have been exchanged since.
-    assert report.sealed is not None  # or it would not verify
+    # Sign the verified bytes, not the current file, which may have been replaced since.
+    assert report.sealed is not None  # otherwise the verification would have failed
     manifest = canonical(report.sealed.to_json())
     signature = key.sign(manifest, MANIFESTS)
     if not signature.holds(manifest):
@@ -60,7 +61,7 @@ def sign_audit(path: str | Path, key: SigningKey, *, overwrite: bool = False) ->
     DeclarationError
         DP-AUDIT-003 for a file that is not the unchanged outcome of an audit.
     SignatureError
-        As `sign`.
+        The errors of `sign`.
     """
     check_paths(path)
     place = Path(path)
@@ -78,7 +79,7 @@ def sign_audit(path: str | Path, key: SigningKey, *, overwrite: bool = False) ->
 
 
 def _write(path: Path, text: bytes, signed: Path | None = None) -> None:
-    """Write a file by a rename, so that no half of it is ever there."""
+    """Write a file by a rename, so that no reader sees a partial file."""
     reason = ""
     try:
         handle, name = mkstemp(prefix=f".{path.name}-", dir=path.parent)

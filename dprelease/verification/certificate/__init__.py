@@ -1,1 +1,1 @@
-"""Certificates: proven upper bounds of the privacy cost of a release (`certify`)."""
+"""Prove upper bounds of the privacy cost of a release: a certificate (`certify`)."""

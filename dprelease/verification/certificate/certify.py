@@ -1,9 +1,10 @@
 """Certify the claims of a release: prove upper bounds of its cost from the recorded noise.
 
-The second opinion computes a lower bound of the cost of the published integers; this module an
-upper bound. It uses nothing of the planner's accountant: no losses, no curves, none of its
-compositions. Floats only select where to search. Probabilities are balls, losses are composed in
-whole numbers, closed forms are evaluated in exact rationals or balls.
+The second opinion computes a lower bound of the cost of the published integers, and this module an
+upper bound. The module uses nothing from the planner's accountant: no losses, no privacy curves and
+no compositions. Floats only select where to search. Probabilities are balls (intervals of ball
+arithmetic), losses are composed in whole numbers, and closed forms are evaluated in exact rationals
+or balls.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ CLOSE = "a look that was not finer: what is proved lies within a 256th of the cl
 FAR = "losses that reach too far for a grid, or have no bound here"
 
 PRECISION = 256
-"""Bits of balls where no step asks for more."""
+"""The precision of balls in bits, where no step sets a higher precision."""
 
 NOT_TIGHT = (
     "what the planner knows of the losses of {noise} beyond the largest: tables of floats with "
@@ -56,13 +57,14 @@ NOT_TIGHT = (
 def claims_of(guarantee: GuaranteeRecord) -> list[Claim]:
     """Return the claims of a recorded guarantee, as exact numbers.
 
-    A cost is the float that its text reads to, or the exact number of the text if that is larger.
-    Texts are untrusted: numbers are checked before any computation with them.
+    The manifest writes each cost as a text. The claimed cost is the float that the text is read as,
+    or the exact number in the text if that number is larger. The texts are untrusted, so numbers
+    are checked before any computation with them.
 
     Raises
     ------
     ValueError
-        If it is no record of a guarantee: an invalid cost, or a delta that is no probability.
+        For an invalid cost, or a delta that is not a probability.
     """
     delta = exact(guarantee.delta)
     if not 0 <= delta < 1:
@@ -107,7 +109,7 @@ def certify(
 
 
 def _bits_of_deltas(claims: Sequence[Claim]) -> int:
-    """Return bits that end far below the least delta, and below what is left out of it."""
+    """Return a precision in bits that is far finer than the smallest delta and its truncation."""
     least = min((claim.delta for claim in claims if claim.delta), default=Fraction(1))
     return PRECISION + int(1 / least).bit_length()
 
@@ -119,7 +121,7 @@ def _bits_of_scales(events: Sequence[Event]) -> int:
 
 @dataclass(slots=True)
 class _Proof:
-    """Proves claims about the same vectors in order; a proved rho is reused for the next claim."""
+    """Proves claims about the same vectors one by one; the next claim can use a proved rho."""
 
     kinds: list[VectorKind]
     rho: Fraction | None = None
@@ -162,7 +164,7 @@ class _Proof:
 
 
 def _first_within(bounds: Iterable[Bound], aim: Fraction) -> Bound | None:
-    """Return the first bound that proves the claim, or the least of all."""
+    """Return the first bound that is at most `aim`, or else the smallest of all bounds."""
     best: Bound | None = None
     for bound in bounds:
         if best is None or bound.at_most < best.at_most:

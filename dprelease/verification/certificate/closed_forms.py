@@ -1,4 +1,4 @@
-"""Bounds of epsilon in closed form, in balls: of normal losses, and of what is rho-concentrated."""
+"""Bounds of epsilon in closed form, in balls, for normal losses and for zero-concentrated DP."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ORDERS = 200
 
 
 def normal_epsilon(mu_squared: Fraction, delta: Fraction) -> Fraction | None:
-    """Return an epsilon at which N(0, 1) against N(mu, 1) has at most `delta`; None if none.
+    """Return an epsilon that N(0, 1) against N(mu, 1) satisfies at `delta`; None if none is found.
 
     delta(epsilon) = Q(epsilon / mu - mu / 2) - e^epsilon Q(epsilon / mu + mu / 2): Balle and Wang
-    2018, arXiv 1805.06530v2, Theorem 8. It falls in epsilon and grows with mu.
+    2018, arXiv 1805.06530v2, Theorem 8. This delta decreases in epsilon and increases in mu.
     """
     if not mu_squared:
         return Fraction(0)
@@ -39,7 +39,7 @@ def normal_epsilon(mu_squared: Fraction, delta: Fraction) -> Fraction | None:
 
 
 def _least(suffices: Callable[[Fraction], bool]) -> Fraction | None:
-    """Return nearly the least epsilon that is certain to suffice; None if none below 2^20 is."""
+    """Return nearly the smallest epsilon that certainly suffices; None if none below 2^20 does."""
     if suffices(Fraction(0)):
         return Fraction(0)
     high = Fraction(1, 2**40)
@@ -57,11 +57,11 @@ def _least(suffices: Callable[[Fraction], bool]) -> Fraction | None:
 
 
 def concentrated_epsilon(rho: Fraction, delta: Fraction) -> Fraction | None:
-    """Return an epsilon that whatever is rho-concentrated has at `delta`; None if none.
+    """Return an epsilon that rho-zCDP implies at `delta`; None if none is found.
 
-    Of every order a > 1: a rho + (a ln(1 - 1/a) - ln(a - 1) - ln(delta)) / (a - 1), from Canonne,
-    Kamath and Steinke 2020, arXiv 2004.00010v5, Corollary 13. The order is looked for in floats,
-    and its epsilon taken in balls.
+    Every order a > 1 gives such an epsilon: a rho + (a ln(1 - 1/a) - ln(a - 1) - ln(delta)) /
+    (a - 1), from Canonne, Kamath and Steinke 2020, arXiv 2004.00010v5, Corollary 13. The best order
+    is searched for in floats, and its epsilon is computed in balls.
     """
     if not rho:
         return Fraction(0)

@@ -1,12 +1,14 @@
-"""An epsilon at a delta from above: losses of all parts composed in whole numbers.
+"""Compute an upper bound of epsilon at a delta: losses of all parts are composed in whole numbers.
 
-The larger one of several curves delta(epsilon), at every epsilon, as a privacy-loss distribution.
+This module also computes the pointwise maximum of several curves delta(epsilon), as the curve of
+one privacy-loss distribution. The maximum bounds a slot in which a unit can choose among several
+moves, and noise whose losses upwards and downwards differ.
 
-With x = exp(epsilon), the curve of a distribution is convex and falls, and a largest of such curves
-is one again (Zhu, Dong and Wang 2022, arXiv 2106.08567v4, Proposition 4). Between points of the
-grid its chords lie above it. They are the curve of the distribution whose Q mass at a point is how
-much the slope changes there, and whose P mass is x times that. A slot of which a unit chooses the
-move, or a distribution whose two directions differ, is bounded by it.
+As a function of x = exp(epsilon), the curve of a distribution is convex and decreasing, and so is
+the pointwise maximum of several curves, which is the curve of a distribution again (Zhu, Dong and
+Wang 2022, arXiv 2106.08567v4, Proposition 4). Between points of the grid, the chords of the maximum
+lie above it. These chords are the curve of the distribution whose Q probability at a point is the
+change of slope there, and whose P probability is x times that.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from dprelease.verification.certificate.proven_losses import bit
 
 
 def pointwise_largest(laws: Sequence[LossMasses]) -> LossMasses:
-    """Return a distribution whose curve is nowhere below those of `laws`; equal grid and bits."""
+    """Return a distribution whose curve is nowhere below those of `laws`, on their common grid."""
     best = laws[0]
     for other in laws[1:]:
         best = _larger(best, other)
@@ -35,10 +37,10 @@ def pointwise_largest(laws: Sequence[LossMasses]) -> LossMasses:
 
 
 def _larger(one: LossMasses, other: LossMasses) -> LossMasses:
-    """Return the distribution of the chords through the larger values.
+    """Return the distribution whose curve consists of chords through the larger values.
 
-    Second differences lose digits: balls have enough of them for what a grid of this width and
-    length takes away.
+    Second differences lose digits to cancellation. The balls have enough digits for a grid of this
+    width and length.
     """
     first = min(one.first, other.first)
     last = max(law.first + len(law.masses) - 1 for law in (one, other))
@@ -65,7 +67,7 @@ def _larger(one: LossMasses, other: LossMasses) -> LossMasses:
 
 
 def _curve(law: LossMasses, first: int, points: Sequence[arb]) -> list[arb]:
-    """Return delta at every point of the grid, in units."""
+    """Return delta at every point of the grid, in units of probability."""
     p, q = law.infinite, arb(0)
     values = []
     for i in range(len(points) - 1, -1, -1):
@@ -79,21 +81,23 @@ def _curve(law: LossMasses, first: int, points: Sequence[arb]) -> list[arb]:
 
 
 UNIT_BITS = 64
-"""Bits of a unit below delta over all cells: so little do roundings up add."""
+"""The number of bits by which a unit is smaller than delta divided by the number of cells, so that
+rounding up adds little."""
 
 LONGEST_CELL = 2**19
 MOST_LOSS = 400.0
-"""Largest loss of the search for a cost."""
+"""The largest loss that a search for a cost considers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """The resolution of losses. The result is a bound for any resolution.
+    """The resolution of losses; the result is an upper bound at any resolution.
 
-    `parts`: blocks in the root mean square of losses. `most`: blocks of one distribution.
-    `longest`: points of a composed distribution. `raised`: bits below delta of what all far ends
-    together add to it. `gains`: conservative bound of the relative gain from finer grids. `grid`:
-    points of the grid in the difference of two blocks.
+    `parts` is the number of blocks in the root mean square of losses, and `most` the maximum number
+    of blocks of one distribution. `longest` is the maximum number of points of a composed
+    distribution. All truncated tails together add at most delta / 2^`raised` to delta. `gains` is a
+    conservative bound of the relative gain from finer grids. `grid` is the number of grid points in
+    the difference of two blocks.
     """
 
     parts: int
@@ -111,27 +115,28 @@ EFFORTS = (
 )
 OF_MANY = replace(EFFORTS[0], grid=2)
 FEW, MANY = 8, 96
-"""Numbers of kinds up to which the finest resolution is tried, and above which only one is."""
+"""The number of kinds up to which the finest resolution is tried, and the number above which only
+one resolution is tried."""
 
 
 def efforts(kinds: int) -> tuple[Effort, ...]:
-    """Return resolutions for so many kinds, to try one after the other until one suffices."""
+    """Return the resolutions for a number of kinds, to try one by one until a bound suffices."""
     return (OF_MANY,) if kinds > MANY else EFFORTS[: 3 if kinds <= FEW else 2]
 
 
 class TooLongError(ArithmeticError):
-    """Losses reach too far for a grid."""
+    """Raised if the losses span too wide a range for a grid."""
 
 
 class LossGrids:
-    """The losses of the cells of all vectors on one grid, fine enough for a delta.
+    """The losses of the cells of all vectors, on one grid that is fine enough for a delta.
 
-    Each distribution dominates the losses of its cell less `slack`.
+    Each distribution dominates the losses of its cell minus `slack`.
 
     Raises
     ------
     TooLongError
-        If the losses of one cell reach too far for a grid, or nothing is proved of them.
+        If the losses of one cell span too wide a range for a grid, or have no proven bound.
     """
 
     def __init__(self, kinds: Sequence[VectorKind], delta: Fraction, effort: Effort) -> None:
@@ -147,11 +152,11 @@ class LossGrids:
 
     @property
     def slack(self) -> Fraction:
-        """Return the amount by which the losses of one cell are reduced."""
+        """Return the amount by which the losses of each cell are reduced."""
         return SLACK * self.width
 
     def of_moves(self, kind: VectorKind) -> list[tuple[int, list[LossMasses]]]:
-        """Return how many cells each move of a part has, and the losses of one, up and down."""
+        """Return, for each move of a part, its number of cells and the losses of one cell."""
         found = []
         for move in kind.sensitivity.moves:
             with ctx.workprec(self._precision(kind)):
@@ -160,7 +165,7 @@ class LossGrids:
         return found
 
     def on_grid(self, blocks: Sequence[Block]) -> LossMasses:
-        """Return the losses of blocks."""
+        """Return the loss distribution of blocks on the grid."""
         ends = [end for block in blocks for end in (block.low, block.high) if end is not None]
         reach = max((abs(float(end.mid())) for end in ends), default=0.0)
         if not reach / float(self.width) < LONGEST_CELL:
@@ -168,11 +173,11 @@ class LossGrids:
         return on_grid(blocks, self.width, self.bits)
 
     def _width(self, rough: Cutting) -> tuple[Fraction, float]:
-        """Return the spacing of losses, and that of blocks.
+        """Return the width of the grid, and the difference of losses between blocks.
 
-        A block whose losses are split onto points at most r apart adds at most r^2 / 4 to the
-        variance of a cell's loss. Where a kind has a loss that much of its mass has, the grid meets
-        it.
+        If the losses of a block are split onto points at most r apart, this adds at most r^2 / 4 to
+        the variance of a cell's loss. If a kind has a loss with much of its probability, that loss
+        is a point of the grid.
         """
         squares = [
             (_mean_square(self._alternatives(k, rough)) * k.cells_of_unit, k) for k in self.kinds
@@ -187,7 +192,7 @@ class LossGrids:
         return width, fine
 
     def _alternatives(self, kind: VectorKind, cutting: Cutting) -> list[list[Block]]:
-        """Return blocks of one cell of a kind, of each move; of a whole vector where parts meet."""
+        """Return the blocks of one cell for each move; of all cells if parts meet in one cell."""
         if kind.meets:
             return [bit(_largest_of_one(kind))]
         with ctx.workprec(self._precision(kind)):
@@ -198,34 +203,34 @@ class LossGrids:
             ]
 
     def _precision(self, kind: VectorKind) -> int:
-        """Return bits of balls: a mass may be a small difference of two tails."""
+        """Return the precision in bits: a probability may be a small difference of two tails."""
         return self.bits + 96 + 2 * _bits(Fraction(kind.law.scale))
 
 
 @dataclass(frozen=True, slots=True)
 class ComposedLosses:
-    """The losses of all vectors together, less `slack`."""
+    """The losses of all vectors together, minus `slack`."""
 
     law: LossMasses
     slack: Fraction
 
     def epsilon_at(self, delta: Fraction) -> Fraction | None:
-        """Return an epsilon that all vectors have together at `delta`; None if none is found."""
+        """Return an epsilon that all vectors together satisfy at `delta`; None if none is found."""
         found = self.law.epsilon_at(delta)
         return None if found is None else above(found) + self.slack
 
     def delta_at(self, epsilon: Fraction) -> Fraction:
-        """Return a delta that all vectors have together at an epsilon."""
+        """Return a delta that all vectors together satisfy at an epsilon."""
         return min(Fraction(1), above(self.law.delta_at(epsilon - self.slack)))
 
 
 def composed_losses(kinds: Sequence[VectorKind], delta: Fraction, effort: Effort) -> ComposedLosses:
-    """Return the losses of all vectors together, fine enough for a delta.
+    """Return the losses of all vectors together, on a grid that is fine enough for a delta.
 
     Raises
     ------
     TooLongError
-        If the losses of one cell reach too far for a grid, or nothing is proved of them.
+        If the losses of one cell span too wide a range for a grid, or have no proven bound.
     """
     grids = LossGrids(kinds, delta, effort)
     allowance = int(delta * 2**grids.bits / (grids.cells * 2 ** (effort.raised + 2)))
@@ -255,9 +260,10 @@ def _largest_of_one(kind: VectorKind) -> Fraction:
 
 
 def _main_losses(kind: VectorKind) -> list[Fraction]:
-    """Return losses that a grid should meet, the finest first.
+    """Return losses that should be points of the grid, the smallest first.
 
-    Of discrete Laplace noise all are multiples of 1 / scale; of others many are one.
+    All losses of discrete Laplace noise are multiples of 1 / scale. Other noise may have one loss
+    with much of its probability.
     """
     shift = max(move.shift for move in kind.sensitivity.moves)
     usual = kind.largest_of_one if kind.meets else kind.losses.usual(shift)
@@ -273,12 +279,12 @@ def _power(law: LossMasses, times: int) -> LossMasses:
 
 
 def _bits(x: Fraction) -> int:
-    """Return about log2 of a number from 1 on, rounded up; 0 below."""
+    """Return approximately log2 of a number, rounded up; 0 for a number below 1."""
     return max(0, (x.numerator // x.denominator).bit_length())
 
 
 def _mean_square(alternatives: Sequence[Sequence[Block]]) -> float:
-    """Return about the largest mean square of finite losses."""
+    """Return approximately the largest mean square of finite losses among alternatives."""
     found = 0.0
     for blocks in alternatives:
         total = 0.0

@@ -1,10 +1,12 @@
-"""All methods for proving an epsilon at a delta, the fastest first, and upper bounds of rho.
+"""Prove epsilon at a delta by several methods, the fastest first, and upper bounds of rho.
 
-**Bound of rho**: of D_a / a over all orders a > 1, in balls.
+Rho is bounded by the largest D_a / a over all orders a > 1, in balls; D_a is the Rényi divergence
+of order a.
 
-K(a) = (a - 1) D_a is the logarithm of a moment generating function of losses, so it is convex, and
-a chord between two orders bounds it. K of independent parts adds up; that of a privacy-loss
-distribution on a grid that dominates another one is at least as large.
+K(a) = (a - 1) D_a is the logarithm of a moment generating function of losses, so K is convex, and a
+chord between two orders bounds it from above. The K of independent parts add up. The K of a
+privacy-loss distribution on a grid that dominates another distribution is at least as large as the
+K of the other one.
 """
 
 from __future__ import annotations
@@ -45,14 +47,16 @@ FIRST = 1 + Fraction(1, 2**16)
 LAST = 2**20
 MOST_ORDERS = 240
 UNSEEN = Fraction(1, 2**100)
-"""The delta that grids of losses are made for: moments see no far end that is left out."""
+"""The delta for which grids of losses are made if moments are computed from them: it is so small
+that truncated tails do not change the moments."""
 
 
 def concentration(kinds: Sequence[VectorKind], aim: Fraction, effort: Effort) -> Fraction | None:
-    """Return a rho that all vectors have together, at most `aim` if that is found; None if none.
+    """Return a rho that all vectors together satisfy; None if none is found.
 
-    Bun and Steinke 2016, arXiv 1605.02065v1, Definition 1.1 and Lemma 1.7. Where D_a / a is bounded
-    in closed form, that adds to the largest value of the rest.
+    The search ends at the first rho of at most `aim`. Source: Bun and Steinke 2016, arXiv
+    1605.02065v1, Definition 1.1 and Lemma 1.7. Bounds of D_a / a in closed form are added to the
+    largest value for the other vectors.
     """
     known, rest = Fraction(0), []
     for kind in kinds:
@@ -73,7 +77,7 @@ def concentration(kinds: Sequence[VectorKind], aim: Fraction, effort: Effort) ->
 
 
 class _Moments:
-    """K of all kinds together."""
+    """The function K(a) = (a - 1) D_a of all kinds of vectors together."""
 
     def __init__(self, kinds: Sequence[VectorKind], effort: Effort) -> None:
         self.kinds = kinds
@@ -86,7 +90,7 @@ class _Moments:
         self.known: dict[Fraction, arb] = {}
 
     def at(self, order: Fraction) -> arb:
-        """Return K of an order."""
+        """Return K at an order."""
         if order not in self.known:
             self.known[order] = sum((self._of(kind, order) for kind in self.kinds), arb(0))
         return self.known[order]
@@ -111,7 +115,7 @@ class _Moments:
             exact = kind.losses.moments
             if exact is None:
                 largest = kind.largest
-                assert largest is not None  # kinds on grids have one
+                assert largest is not None  # kinds on grids have a largest loss
                 total += ball(largest / order)
             else:
                 moves = kind.sensitivity.moves
@@ -121,7 +125,7 @@ class _Moments:
 
 
 def _ln_moment(law: LossMasses, order: Fraction) -> arb:
-    """Return ln E exp((order - 1) loss) of a privacy-loss distribution, each `SLACK` too small."""
+    """Return ln E exp((order - 1) loss) for a distribution of losses that are `SLACK` too small."""
     if law.infinite:
         raise TooLongError
     step = ball((order - 1) * law.width)
@@ -131,18 +135,18 @@ def _ln_moment(law: LossMasses, order: Fraction) -> arb:
 
 
 def _largest(moments: _Moments, aim: Fraction) -> Fraction | None:
-    """Return a bound of K(a) / (a (a - 1)): up to the first order, between orders, and beyond."""
+    """Return a bound of K(a) / (a (a - 1)) over all orders a."""
     goal = ball(aim)
     last = Fraction(2)
     while last < LAST and not moments.beyond(last) <= goal:
         last *= 2
-    # Divergences grow with their order: that of the first bounds those before.
+    # Divergences increase with their order: the divergence of the first order bounds lower orders.
     ends = [moments.beyond(last).upper(), (moments.at(FIRST) / ball(FIRST - 1)).upper()]
     waiting = [_Interval(FIRST, last, moments)]
     enough = max(goal, *ends)
     while not waiting[0].bound <= enough and len(moments.known) < MOST_ORDERS:
         if any(part.least > enough for part in waiting):
-            break  # no finer chord is below its ends
+            break  # finer chords can't be lower than the values at their ends
         wide = heapq.heappop(waiting)
         middle = 1 + Fraction(math.sqrt((wide.low - 1) * (wide.high - 1)))
         for low, high in ((wide.low, middle), (middle, wide.high)):
@@ -152,7 +156,7 @@ def _largest(moments: _Moments, aim: Fraction) -> Fraction | None:
 
 
 class _Interval:
-    """Orders between two, and the largest value there of the chord of K over a (a - 1)."""
+    """An interval of orders a, and the maximum in it of the chord of K divided by a (a - 1)."""
 
     def __init__(self, low: Fraction, high: Fraction, moments: _Moments) -> None:
         self.low, self.high = low, high
@@ -161,17 +165,18 @@ class _Interval:
         self.least = max(end.lower() for end in ends)
 
     def __lt__(self, other: _Interval) -> bool:
-        """Return whether it has the larger bound."""
+        """Return whether this interval has the larger bound, so that it is split first."""
         return bool(self.bound > other.bound)
 
 
 def _chord(low: Fraction, high: Fraction, at_low: arb, at_high: arb) -> arb:
-    """Return the bound: the chord is c + s a, and its quotient has no value beyond those at the
-    ends, but where its derivative is zero: s a^2 + 2 c a - c = 0.
+    """Return the maximum of (c + s a) / (a (a - 1)) between two orders; c + s a is the chord.
+
+    The maximum is at an end, or where the derivative is zero: s a^2 + 2 c a - c = 0.
     """
     slope = (at_high - at_low) / ball(high - low)
     start = at_low - slope * ball(low)
-    if slope.contains(0):  # balls can't tell where that is
+    if slope.contains(0):  # the ball does not show where the derivative is zero
         return (at_low.max(at_high) / ball(low * (low - 1))).upper()
     values = [at_low / ball(low * (low - 1)), at_high / ball(high * (high - 1))]
     root = (start * (start + slope)).max(arb(0)).sqrt()
@@ -192,31 +197,31 @@ DIVERGENCES = "Rényi divergences, added up (Canonne, Kamath and Steinke 2020, C
 APART = "these at a part of delta, losses composed in whole numbers at the rest"
 
 PARTS = (Fraction(1, 2), Fraction(1, 64))
-"""Parts of delta tried for vectors with only divergences known."""
+"""The shares of delta that are tried for vectors of which only Rényi divergences are known."""
 
 
 UNBOUNDED = Fraction(2**2000)
-"""The cost if there is no bound: more than any float."""
+"""The cost that stands for no bound: it is larger than any float."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A proven upper bound of a cost, and its theorem."""
+    """A proven upper bound of a cost, and the theorem that proves it."""
 
     at_most: Fraction
     by: str
     delta: Fraction | None = None
-    """A delta at the claimed epsilon, where it follows."""
+    """An upper bound of delta at the claimed epsilon, if the method gives one."""
 
 
 def pure_bounds(kinds: Sequence[VectorKind]) -> Iterator[Bound]:
-    """Yield the sum of all largest losses."""
+    """Yield the sum of the largest losses of all kinds, as a bound of pure epsilon."""
     largest = added_up([kind.largest for kind in kinds])
     yield Bound(UNBOUNDED if largest is None else largest, ADDED)
 
 
 def rho_bounds(kinds: Sequence[VectorKind], aim: Fraction) -> Iterator[Bound]:
-    """Yield bounds of rho, ever finer."""
+    """Yield bounds of rho from increasingly fine grids."""
     for effort in efforts(len(kinds)):
         rho = concentration(kinds, aim, effort)
         if rho is None:
@@ -230,7 +235,7 @@ def rho_bounds(kinds: Sequence[VectorKind], aim: Fraction) -> Iterator[Bound]:
 def epsilon_bounds(
     kinds: Sequence[VectorKind], delta: Fraction, aim: Fraction, rho: Fraction | None
 ) -> Iterator[Bound]:
-    """Yield bounds of epsilon at a delta above 0; `rho`: one that is proved of all vectors."""
+    """Yield bounds of epsilon at a delta above 0; `rho` is a proven bound for all vectors."""
     yield from pure_bounds(kinds)
     together = normal_vectors(kinds, ANY)
     if together is not None and not together.others:
@@ -248,7 +253,7 @@ def epsilon_bounds(
 
 
 def _by_normals(normals: NormalVectors, delta: Fraction) -> Iterator[Bound]:
-    """Yield the closed form of vectors that are all normal, but for what smooths them."""
+    """Yield the bound in closed form if all vectors are normal, apart from their smoothing."""
     smooth = normals.smoothing
     found = normal_epsilon(normals.mu_squared, delta / smooth.raised)
     if found is not None:
@@ -256,7 +261,7 @@ def _by_normals(normals: NormalVectors, delta: Fraction) -> Iterator[Bound]:
 
 
 def _with_normal_vectors(normals: NormalVectors, delta: Fraction, aim: Fraction) -> Iterator[Bound]:
-    """Yield bounds where all normal vectors are composed as one, and what smooths them is added."""
+    """Yield bounds with all normal vectors composed as one, and the cost of smoothing added."""
     smooth = normals.smoothing
     for bound in _composition_bounds(normals.every, delta / smooth.raised, aim - smooth.slack):
         near = None if bound.delta is None else bound.delta * smooth.raised
@@ -266,10 +271,11 @@ def _with_normal_vectors(normals: NormalVectors, delta: Fraction, aim: Fraction)
 def _by_curves(
     kinds: Sequence[VectorKind], curves: Sequence[VectorKind], delta: Fraction, aim: Fraction
 ) -> Iterator[Bound]:
-    """Yield bounds of vectors of which some have Rényi divergences only.
+    """Yield bounds if only Rényi divergences are known of some vectors (`curves`).
 
-    From those of all; or from theirs at a part of delta, and the losses of others at the rest
-    (basic composition: Dwork and Roth 2014, Theorem 3.16).
+    One bound uses the divergences of all vectors. The others use the divergences of `curves` at a
+    share of delta, and the losses of the other vectors at the rest of delta (basic composition:
+    Dwork and Roth 2014, Theorem 3.16).
     """
     alone = added_up([kind.rho for kind in curves])
     if alone is None:
@@ -301,7 +307,7 @@ def _composition_bounds(
 ) -> Iterator[Bound]:
     for effort in efforts(len(kinds)):
         try:
-            with ctx.workprec(64):  # every step sets its own precision
+            with ctx.workprec(64):  # every step inside sets the precision that it needs
                 composed = composed_losses(kinds, delta, effort)
                 found = composed.epsilon_at(delta)
                 near = None if found is None else composed.delta_at(aim)

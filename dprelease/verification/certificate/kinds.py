@@ -1,4 +1,4 @@
-"""The noisy vectors of a release grouped by kind, and bounds of their total loss."""
+"""Group the noisy vectors of a release by kind, and bound the total loss of each kind."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from dprelease.verification.certificate.proven_losses import ProvenLosses, prove
 
 @dataclass(frozen=True, slots=True)
 class VectorKind:
-    """Vectors with the same mechanism and sensitivity, and their number.
+    """All vectors with one mechanism and one sensitivity; `columns` has the name of each vector.
 
-    Parts of a change that touch different cells have independent noise, and so do vectors: what
-    covers the loss of each covers together what they all lose (Zhu, Dong and Wang 2022, arXiv
-    2106.08567v4, Theorem 10), also for adaptive composition.
+    Parts of a change that touch different cells have independent noise, and so have different
+    vectors. So the composition of distributions that dominate the loss of each part dominates the
+    loss of all parts together (Zhu, Dong and Wang 2022, arXiv 2106.08567v4, Theorem 10), also for
+    adaptive composition.
 
-    Where parts may meet in one cell, shifts add up there. The largest loss at a shift x + y is at
-    most the sum of those at x and at y; a normal distribution knows the L2 norm of its shift alone,
-    and so does the bound rho of discrete Gaussian noise. Nothing else is used of them.
+    If several parts touch the same cell, their shifts add up there. The largest loss at a shift x +
+    y is at most the sum of the largest losses at x and at y. The loss of normal noise, and the
+    bound rho of discrete Gaussian noise, depend only on the L2 norm of the shift. No other facts
+    about such cells are used.
     """
 
     law: Randomizer
@@ -33,48 +35,48 @@ class VectorKind:
 
     @property
     def vectors(self) -> int:
-        """Return how many there are."""
+        """Return the number of vectors."""
         return len(self.columns)
 
     @property
     def meets(self) -> bool:
-        """Return whether parts of a change may touch the same cell."""
+        """Return whether several parts of a change may touch the same cell."""
         return self.sensitivity.meeting > 1
 
     @property
     def cells_of_unit(self) -> int:
-        """Return how many cells of all vectors one unit can touch."""
+        """Return the number of cells, in all vectors together, that one privacy unit can touch."""
         most = max(move.cells for move in self.sensitivity.moves)
         return self.vectors * self.sensitivity.slots * most
 
     @property
     def largest(self) -> Fraction | None:
-        """Return a bound of the loss of all vectors together; None if none is known."""
+        """Return a bound of the largest loss of all vectors together; None if unknown."""
         return self._worst_sum(self.losses.largest, 1)
 
     @property
     def largest_of_one(self) -> Fraction | None:
-        """Return that of one vector."""
+        """Return a bound of the largest loss of one vector; None if unknown."""
         largest = self.largest
         return None if largest is None else largest / self.vectors
 
     @property
     def mu_squared(self) -> Fraction | None:
-        """Return the square of mu of all vectors together, if their losses are at most normal."""
+        """Return mu^2 of all vectors together, if normal losses dominate theirs; otherwise None."""
         return self._worst_sum(self.losses.mu_squared, self.sensitivity.meeting)
 
     def by_squares(self, variance: Fraction) -> Fraction | None:
-        """Return that of normal noise of a variance in the place of theirs."""
+        """Return mu^2 of all vectors together if their noise were normal with this variance."""
         return self._worst_sum(
             lambda shift: Fraction(shift**2) / variance, self.sensitivity.meeting
         )
 
     @property
     def rho(self) -> Fraction | None:
-        """Return a bound in closed form of D_a / a over all orders a, of all vectors together.
+        """Return a closed-form bound of D_a / a, over all orders a, for all vectors together.
 
-        Of what has a largest loss epsilon and no sharper bound: epsilon^2 / 2 for each part (Bun
-        and Steinke 2016, arXiv 1605.02065v1, Proposition 1.4).
+        For noise with a largest loss epsilon and without a sharper bound, this is epsilon^2 / 2 for
+        each part (Bun and Steinke 2016, arXiv 1605.02065v1, Proposition 1.4).
         """
         if not self.meets:
             known = self._worst_sum(self.losses.rho, 1)
@@ -86,7 +88,7 @@ class VectorKind:
 
     @property
     def by_moments(self) -> bool:
-        """Return whether D_a / a is bounded by moments of losses, and not in closed form."""
+        """Return whether D_a / a is bounded by moments of losses instead of a closed form."""
         known = self.losses.moments is not None or self.largest is not None
         return known and not self.meets and self._worst_sum(self.losses.rho, 1) is None
 
@@ -95,7 +97,7 @@ class VectorKind:
         return None if largest is None else largest**2 / 2
 
     def _worst_sum(self, known: Callable[[int], Fraction | None], times: int) -> Fraction | None:
-        """Return what the worst moves of all parts add up to."""
+        """Return the sum of a bound over the worst moves of all parts; None if unknown."""
         worst = Fraction(0)
         for move in self.sensitivity.moves:
             one = known(move.shift)
@@ -106,7 +108,7 @@ class VectorKind:
 
 
 def kinds_of(events: Sequence[Event]) -> list[VectorKind]:
-    """Return the kinds of recorded vectors; at the precision of the flint context.
+    """Return the kinds of recorded vectors, at the current precision of the flint context.
 
     Raises
     ------
@@ -125,5 +127,5 @@ def kinds_of(events: Sequence[Event]) -> list[VectorKind]:
 
 
 def added_up(parts: Sequence[Fraction | None]) -> Fraction | None:
-    """Return the sum; None if a part is unknown."""
+    """Return the sum of several numbers; None if a number is unknown."""
     return None if None in parts else sum((part or Fraction(0) for part in parts), Fraction(0))

@@ -1,10 +1,11 @@
-"""Privacy-loss distributions in integers, rounded up: compositions are upper bounds.
+"""Privacy-loss distributions in integers, rounded up, whose compositions are upper bounds.
 
-The losses ln P(o)/Q(o) of outputs o under P, on multiples of a width. With m the masses at the
-losses l, delta(epsilon) is m(infinity) plus the sum over l > epsilon of m (1 - exp(epsilon - l)).
-It grows with every mass, and where mass moves to a larger loss; so does it after a composition,
-which adds losses. Masses are whole numbers of 2**-bits. Products of polynomials with whole
-coefficients are exact, and what is left of a unit is rounded up: no floating point decides.
+A distribution has the losses ln P(o)/Q(o) of outputs o under P, on multiples of a width. With
+probabilities m at the losses l, delta(epsilon) is m(infinity) plus the sum over l > epsilon of m (1
+- exp(epsilon - l)). This delta increases if any probability increases, and if probability moves to
+a larger loss. The same is true after a composition, which adds losses. Probabilities are whole
+numbers of units of 2**-bits. Products of polynomials with whole coefficients are exact, and
+fractions of a unit are rounded up, so that no result depends on floating point.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from flint import arb, ctx, fmpz_poly
 from dprelease.numerics.balls import ball
 
 SPARE_BITS = 64
-"""Bits of balls beyond those of a unit."""
+"""The precision of balls exceeds that of a unit by this number of bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class LossMasses:
-    """P masses of the losses (first + i) width, and of an infinite one, in units of 2**-bits."""
+    """P probabilities of the losses (first + i) width, and of infinity, in units of 2**-bits."""
 
     width: Fraction
     first: int
@@ -33,7 +34,7 @@ class LossMasses:
 
     @property
     def total(self) -> int:
-        """Return the sum of all masses: 2**bits, and what rounding up has added."""
+        """Return the sum of all probabilities: 2**bits plus the units added by rounding up."""
         return int(sum(self.masses)) + self.infinite
 
     def compose(self, other: LossMasses) -> LossMasses:
@@ -49,11 +50,11 @@ class LossMasses:
         )
 
     def coarser(self) -> LossMasses:
-        """Return a distribution on every other point that dominates this one.
+        """Return a distribution on every second point of the grid that dominates this one.
 
-        The mass of a point between two is split onto them so that the Q probability is preserved,
-        by the share t with 1 = (1 - t) e^w + t e^-w, t = 1 / (1 + e^-w): a mean-preserving spread
-        of the ratio.
+        The probability of each point in between is split onto its two neighbours so that the Q
+        probability is preserved. The shares are 1 - t and t with 1 = (1 - t) e^w + t e^-w, so t = 1
+        / (1 + e^-w). This is a mean-preserving spread of the likelihood ratio.
         """
         with ctx.workprec(self.bits + SPARE_BITS):
             share = 1 / (1 + (-ball(self.width)).exp())
@@ -67,9 +68,10 @@ class LossMasses:
         return replace(self, width=2 * self.width, first=first // 2, masses=kept)
 
     def trim(self, allowance: int) -> LossMasses:
-        """Return a dominating distribution, with ends of at most `allowance` units raised.
+        """Return a shorter distribution that dominates this one.
 
-        The far end is raised to infinity, the near end to the first remaining loss.
+        At most `allowance` units of the largest losses are moved to infinity, and at most as many
+        of the smallest losses are moved to the first remaining loss.
         """
         first, last = 0, len(self.masses)
         near = far = 0
@@ -98,8 +100,9 @@ class LossMasses:
     def epsilon_at(self, delta: Fraction) -> arb | None:
         """Return a ball whose upper end is an epsilon >= 0 with delta(epsilon) <= `delta`, or None.
 
-        From the far end inwards: between two points of the grid, delta is p - exp(epsilon) q and
-        `infinite`, with p and q the masses of all losses beyond under P and under Q.
+        The search starts at the largest loss. Between two points of the grid, delta(epsilon) is p -
+        exp(epsilon) q plus `infinite`; p and q are the probabilities of all larger losses under P
+        and under Q.
         """
         with ctx.workprec(self.bits + SPARE_BITS):
             least = ball(delta * 2**self.bits) - self.infinite
@@ -126,17 +129,17 @@ class LossMasses:
 
 
 def units(mass: arb, bits: int) -> int:
-    """Return a whole number of 2**-bits that is at least what a ball encloses."""
+    """Return a probability as a whole number of units of 2**-bits, rounded up."""
     mantissa, exponent = (int(part) for part in mass.upper().man_exp())
     shift = exponent + bits
     return mantissa << shift if shift >= 0 else -(-mantissa >> -shift)
 
 
 class Composer:
-    """Composes privacy-loss distributions; every rounding is upwards.
+    """Composes privacy-loss distributions; every result is rounded up.
 
-    `allowance`: units that each step may raise at either end. `longest`: number of points above
-    which a distribution is moved to a coarser grid.
+    `allowance` is the number of units that each step may move at either end, as in
+    `LossMasses.trim`. A distribution with more than `longest` points is moved to a coarser grid.
     """
 
     def __init__(self, allowance: int, longest: int) -> None:
@@ -152,12 +155,12 @@ class Composer:
                 product = law if product is None else self.pair(product, law)
             times //= 2
             if not times:
-                assert product is not None  # for type checkers: times was at least 1
+                assert product is not None  # for type checkers, because `times` is at least 1
                 return product
             law = self.pair(law, law)
 
     def every(self, laws: Sequence[LossMasses]) -> LossMasses:
-        """Return the composition of all distributions, the two shortest next."""
+        """Return the composition of all distributions; each step composes the two shortest."""
         waiting = sorted(laws, key=lambda law: -len(law.masses))
         while len(waiting) > 1:
             both = self.pair(waiting.pop(), waiting.pop())
@@ -168,7 +171,7 @@ class Composer:
         return self.short(waiting[0])
 
     def pair(self, one: LossMasses, other: LossMasses) -> LossMasses:
-        """Return the composition of two distributions, on the coarser one of their grids."""
+        """Return the composition of two distributions, on the coarser of their two grids."""
         while one.width < other.width:
             one = one.coarser()
         while other.width < one.width:
@@ -176,7 +179,7 @@ class Composer:
         return self.short(one.compose(other))
 
     def short(self, law: LossMasses) -> LossMasses:
-        """Return a distribution that dominates this one, and is not too long."""
+        """Return a distribution of at most `longest` points that dominates another one."""
         law = law.trim(self.allowance)
         while len(law.masses) > self.longest:
             law = law.coarser()

@@ -1,13 +1,14 @@
-"""Probabilities of the published integers under two neighbours, in blocks with falling losses.
+"""Probabilities of published integers under two neighbours, in blocks with decreasing losses.
 
-Let K have log-concave masses on the integers. Then P(K = k) / P(K = k - s) never rises with k, for
-s >= 1: so a block of neighbouring integers has losses between those of the adjacent blocks, each
-taken as ln of its P mass over its Q mass. And sup over c of P(K <= c) - e^eps P(K <= c - s), which
-is delta(eps) for it, grows with s: a move by s covers every smaller one in its direction.
+Let the integer K have log-concave probabilities. Then P(K = k) / P(K = k - s) never increases with
+k, for s >= 1. So the losses in a block of consecutive integers lie between the losses of the
+adjacent blocks, where the loss of a block is ln of its P probability over its Q probability. The
+delta(eps) of a move by s is the supremum over c of P(K <= c) - e^eps P(K <= c - s), and increases
+with s. So a move by s covers every smaller move in the same direction.
 
-Log-concave are masses proportional to exp(-convex function), and those of a log-concave density
-that is rounded (Prekopa 1973: the density of Y + U is log-concave, U uniform on a step; the masses
-are its values at the integers).
+Probabilities are log-concave if they are proportional to exp(-f) for a convex f, or if they are
+those of a rounded variable Y with a log-concave density (Prekopa 1973: the density of Y + U is
+log-concave, for U uniform on a step; the probabilities are its values at the integers).
 """
 
 from __future__ import annotations
@@ -25,24 +26,25 @@ from dprelease.numerics.balls import ball
 from dprelease.verification.certificate.loss_masses import SPARE_BITS, LossMasses, units
 
 START = 32
-"""Number of blocks of the first pass."""
+"""The number of blocks in the first pass."""
 
 MOST_PARTS, PARTS_OF_ENDLESS = 16, 4
 MOST_ROUNDS = 80
 
 ENDS = 1.5
-"""Factor by which blocks are wider if the losses of their ends are known.
+"""The factor by which blocks are wider if the losses at their ends are known.
 
-A split then adds a sixth of the squared difference between these losses; it adds all of it if only
-adjacent blocks bound losses.
+A split of such a block adds a sixth of the squared difference between these losses to the variance.
+It adds all of the squared difference if only adjacent blocks bound the losses.
 """
 
 SLACK = Fraction(1, 2**40)
-"""Part of the grid width by which losses are reduced; epsilon is increased by it for every cell."""
+"""The share of the grid width by which losses are reduced. For every cell, epsilon is increased by
+the same amount."""
 
 
 class Tails(Protocol):
-    """The distribution of an integer K, by its tails."""
+    """The distribution of an integer K, described by its tails."""
 
     def tail(self, k: int, upper: bool) -> arb:
         """Return a ball around P(K >= k), or P(K <= k), at the precision of the flint context."""
@@ -56,15 +58,15 @@ class MirroredLaw:
     law: Tails
 
     def tail(self, k: int, upper: bool) -> arb:
-        """Return that of the other side."""
+        """Return a ball around P(-K >= k), or P(-K <= k): the opposite tail of K."""
         return self.law.tail(-k, not upper)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Outputs of masses `p` and `q` whose losses ln P/Q lie between `low` and `high`.
+    """Outputs with probabilities `p` and `q`, whose losses ln P/Q lie between `low` and `high`.
 
-    None: no bound.
+    A bound of None means that no bound is known.
     """
 
     p: arb
@@ -75,10 +77,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Cutting:
-    """How outputs are cut into blocks.
+    """The options for dividing outputs into blocks.
 
-    `fine`: the difference of losses between neighbouring blocks. `least`: mass of a tail that is
-    left as one block. `most`: blocks.
+    `fine` is the largest difference of losses between neighbouring blocks. A tail with a
+    probability of at most `least` stays one block. `most` is the maximum number of blocks.
     """
 
     fine: float
@@ -88,11 +90,12 @@ class Cutting:
 
 @dataclass(frozen=True, slots=True)
 class ShiftedLaw:
-    """A log-concave distribution against itself moved up by `shift` steps.
+    """A log-concave distribution, compared with itself moved up by `shift` steps.
 
-    `middle`: where tails are taken from one side or from the other, for the sake of digits.
-    `largest`: a bound of its losses, if one is known. `loss`: that of each output, if there is a
-    closed form, which bends where outputs or their counterparts pass the middle, and nowhere else.
+    Probabilities are computed from lower tails below `middle`, and from upper tails above it, to
+    lose few digits. `largest` is a bound of the losses, if one is known. `loss` returns the loss of
+    an output, if it has a closed form. That form is smooth except where an output, or the output
+    minus the shift, passes the middle.
     """
 
     law: Tails
@@ -102,7 +105,7 @@ class ShiftedLaw:
     loss: Callable[[int], arb] | None = None
 
     def blocks(self, cutting: Cutting) -> list[Block]:
-        """Return all outputs, at the precision of the flint context."""
+        """Return all outputs in blocks, at the current precision of the flint context."""
         cuts = _Cuts(self)
         edges = self._first_edges(cutting.least)
         if self.loss is not None:
@@ -127,9 +130,9 @@ class ShiftedLaw:
 
 
 def _evenly(edges: Sequence[int], loss: Callable[[int], arb], cutting: Cutting) -> list[int]:
-    """Return further edges between which losses fall by `ENDS` times what they may differ by.
+    """Return additional edges, between which losses decrease by `ENDS` times `cutting.fine`.
 
-    They fall evenly between those that are given.
+    Losses are assumed to decrease evenly between two given edges.
     """
     falls = [float((loss(low) - loss(high)).mid()) for low, high in pairwise(edges)]
     fine = max(ENDS * cutting.fine, sum(falls) / cutting.most)
@@ -141,7 +144,7 @@ def _evenly(edges: Sequence[int], loss: Callable[[int], arb], cutting: Cutting) 
 
 
 def _reach(tail: Callable[[int], arb], least: float) -> int:
-    """Return a j > 0 with tail(j) <= `least`, not much above the least one."""
+    """Return nearly the smallest j > 0 with tail(j) <= `least`."""
     high = 1
     while not tail(high) <= least:
         high *= 2
@@ -153,14 +156,14 @@ def _reach(tail: Callable[[int], arb], least: float) -> int:
 
 
 class _Cuts:
-    """Tails at the edges of blocks, each taken once."""
+    """Tails at the edges of blocks; each tail is computed only once."""
 
     def __init__(self, moved: ShiftedLaw) -> None:
         self.moved = moved
         self.known: dict[tuple[int, int], arb] = {}
 
     def _tail(self, k: int, middle: int, shift: int) -> arb:
-        """Return P(K >= k) for k above the middle, else P(K < k), for K moved by `shift`."""
+        """Return P(K >= k) for k above the middle, otherwise P(K < k), for K moved by `shift`."""
         if (k, shift) not in self.known:
             upper = k > middle
             at = k - shift if upper else k - shift - 1
@@ -168,7 +171,7 @@ class _Cuts:
         return self.known[k, shift]
 
     def _mass(self, low: int | None, high: int | None, shift: int) -> arb:
-        """Return the mass of low <= K < high; None: no end."""
+        """Return P(low <= K < high); an end of None means that this end is open."""
         middle = self.moved.middle + shift
         below = arb(0) if low is None else self._tail(low, middle, shift)
         above = arb(0) if high is None else self._tail(high, middle, shift)
@@ -179,13 +182,13 @@ class _Cuts:
         return 1 - below - above
 
     def masses(self, edges: Sequence[int]) -> list[tuple[arb, arb]]:
-        """Return the masses of all blocks, the two that have no end included."""
+        """Return the P and Q probabilities of all blocks, including the two unbounded blocks."""
         ends = [None, *edges, None]
         shift = self.moved.shift
         return [(self._mass(a, b, 0), self._mass(a, b, shift)) for a, b in pairwise(ends)]
 
     def split(self, edges: Sequence[int], cutting: Cutting) -> list[int]:
-        """Return further edges where neighbouring blocks have losses that differ by too much."""
+        """Return additional edges where the losses of neighbouring blocks differ by too much."""
         masses = self.masses(edges)
         losses = [_near(p, q) for p, q in masses]
         more: list[int] = []
@@ -193,7 +196,7 @@ class _Cuts:
             p, q = masses[i]
             if high - low == 1 or not p > cutting.least or q.is_zero():
                 continue
-            # Before the first output that there is, nothing bounds losses.
+            # Losses have no bound before the first possible output.
             before = math.inf if masses[i - 1][0].is_zero() else losses[i - 1]
             spread = before - losses[i + 1]
             if not spread <= 2 * cutting.fine:
@@ -205,7 +208,8 @@ class _Cuts:
         return more
 
     def blocks(self, edges: Sequence[int]) -> list[Block]:
-        """Return blocks with bounds of their losses from adjacent blocks, or from their ends."""
+        """Return blocks whose losses are bounded by adjacent blocks, or by the losses at their
+        ends."""
         masses = self.masses(edges)
         if self.moved.loss is not None:
             highs = [None, *map(self.moved.loss, edges)]
@@ -242,20 +246,22 @@ def _near(p: arb, q: arb) -> float:
 
 
 def _loss(p: arb, q: arb) -> arb | None:
-    """Return a ball around ln(p / q); None where there is none, or balls can't tell."""
+    """Return a ball around ln(p / q); None if a ball contains 0, so that there is no logarithm."""
     return (p / q).log() if p > 0 and q > 0 else None
 
 
 def on_grid(blocks: Sequence[Block], width: Fraction, bits: int) -> LossMasses:
     """Return a distribution on multiples of `width` that dominates the blocks, up to `SLACK`.
 
-    Its delta(epsilon) is at least theirs at epsilon + SLACK width: losses are taken less so much,
-    so that those which meet the grid in exact numbers do in balls.
+    The delta(epsilon) of the result is at least the delta of the blocks at epsilon + SLACK * width.
+    Losses are reduced by this amount so that a loss that is exactly a point of the grid stays at
+    that point although balls are inexact.
 
-    The masses of a block whose losses lie between two points of the grid are split onto these, so
-    that both are preserved: a mean-preserving spread of Q/P, which lowers no delta (Doroshenko,
-    Ghazi, Kamath, Kumar and Manurangsi 2022, arXiv 2207.04380v1, "connect the dots"). Where only an
-    upper bound of the losses is known, all of P's mass is raised to it; where none is, to infinity.
+    If the losses of a block lie between two points of the grid, its probabilities are split onto
+    these points so that its P and its Q probability are preserved. This is a mean-preserving spread
+    of Q/P, which lowers no delta (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, arXiv
+    2207.04380v1, "connect the dots"). If only an upper bound of the losses is known, all of the P
+    probability is moved up to it; if no bound is known, to infinity.
     """
     points: dict[int, int] = {}
     infinite = 0
@@ -275,7 +281,7 @@ def on_grid(blocks: Sequence[Block], width: Fraction, bits: int) -> LossMasses:
 
 
 def _split(block: Block, step: arb, slack: arb) -> list[tuple[int, arb]]:
-    """Return two points of the grid and the P masses there; one for a block without a lower end."""
+    """Return points of the grid and their P probabilities: one without a lower bound, else two."""
     assert block.high is not None
     high = -_floor((slack - block.high / step).lower())
     if block.low is None:
@@ -288,6 +294,6 @@ def _split(block: Block, step: arb, slack: arb) -> list[tuple[int, arb]]:
 
 
 def _floor(x: arb) -> int:
-    """Return the floor of a number without a radius."""
+    """Return the floor of the midpoint of a ball."""
     mantissa, exponent = (int(part) for part in x.man_exp())
     return mantissa << exponent if exponent >= 0 else mantissa >> -exponent

@@ -1,23 +1,26 @@
-"""All normal and discrete Gaussian vectors of a release as one normal distribution, and the rest.
+"""Combine all normal and discrete Gaussian vectors of a release into one normal distribution.
 
-Discrete Gaussian noise as normal noise that is told less exactly: all of it is one normal
-distribution.
+Discrete Gaussian noise is nearly a post-processing of normal noise with a smaller variance. So all
+such vectors together are bounded by one normal distribution.
 
-Let K have masses exp(-(k - m)^2 / (2 v)) / S on the integers, m an integer, and let w < v. Take Y
-normal around m of variance v - w, and tell an integer J with masses exp(-(J - y)^2 / (2 w)) / Z(y):
-whatever y, that is post-processing. The integral over y of both exponentials is again one, so
+Let K have the probabilities exp(-(k - m)^2 / (2 v)) / S on the integers, for an integer m, and let
+w < v. Let Y be normal around m with variance v - w. Publish, instead of Y = y, an integer J with
+the probabilities exp(-(J - y)^2 / (2 w)) / Z(y): for every y, this is post-processing of Y. The
+integral over y of the product of both exponentials is such an exponential again, so
 
     P(J = k) = exp(-(k - m)^2 / (2 v)) / sqrt(2 pi v), times sqrt(2 pi w) / Z within their bounds.
 
-By Poisson's sum, Z(y) / sqrt(2 pi w) is 1 + 2 sum over j > 0 of exp(-2 pi^2 w j^2) cos(2 pi j y):
-within 1 - h and 1 + h, with h = 2 x / (1 - x), x = exp(-2 pi^2 w). And S / sqrt(2 pi v) is within 1
-and 1 + h, for v > w. So P(K = k) is at most 1 + h times P(J = k), and at least (1 - h) / (1 + h)
-times it, wherever m is. One mass as P and one as Q, for each of n cells:
+By Poisson's summation formula, Z(y) / sqrt(2 pi w) is 1 + 2 sum over j > 0 of exp(-2 pi^2 w j^2)
+cos(2 pi j y), which is between 1 - h and 1 + h for h = 2 x / (1 - x), x = exp(-2 pi^2 w). And S /
+sqrt(2 pi v) is between 1 and 1 + h, as v > w. So P(K = k) is at most (1 + h) P(J = k), and at least
+(1 - h) / (1 + h) P(J = k), for every m. With the first bound for P and the second one for Q, in
+each of n cells,
 
     delta(epsilon) <= (1 + h)^n delta'(epsilon - n ln((1 + h)^2 / (1 - h))),
 
-delta' of the normal vectors, whose squares of mu, shift^2 / (v - w), add up: over cells, where
-parts of a change meet, and for cells that are moved as the answers before them have it.
+where delta' is the delta of the normal vectors. Their squares of mu, shift^2 / (v - w), add up over
+all cells, also if several parts of a change touch the same cell, and also if the moves depend on
+earlier answers.
 """
 
 from __future__ import annotations
@@ -37,16 +40,17 @@ from dprelease.verification.certificate.neighbour_blocks import START, Block, Cu
 from dprelease.verification.certificate.proven_losses import ProvenLosses
 
 UNSEEN = 35
-"""Bits below 1 of what all cells together lose by h."""
+"""All cells together lose at most 2 to minus this power by h."""
 
 PRECISION = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Smoothing:
-    """What telling normal noise as integers takes, and adds, for `cells` cells.
+    """The cost of publishing normal noise as integers, for n cells, as in the module docstring.
 
-    `variance`: w. `raised`: at least (1 + h)^n. `slack`: at least n ln((1 + h)^2 / (1 - h)).
+    `variance` is w, `raised` is at least (1 + h)^n, and `slack` is at least n ln((1 + h)^2 / (1 -
+    h)).
     """
 
     variance: Fraction
@@ -55,7 +59,7 @@ class Smoothing:
 
 
 def smoothing(cells: int) -> Smoothing:
-    """Return one of which hardly anything is seen in so many cells together."""
+    """Return a smoothing whose effect on this many cells together is negligible."""
     if not cells:
         return Smoothing(Fraction(0), Fraction(1), Fraction(0))
     with ctx.workprec(PRECISION):
@@ -68,13 +72,14 @@ def smoothing(cells: int) -> Smoothing:
 
 
 ANY, CLOSE = 2, 2**14
-"""Least variances of discrete Gaussian noise, in those of its smoothing: a 2^14th more of mu^2 is
-less than the planner's own grids leave."""
+"""The smallest variances of discrete Gaussian noise, as multiples of the variance of its smoothing.
+With such a variance, smoothing increases mu^2 by a factor of 1 + 2^-14, which is less than the
+error of the planner's grids."""
 
 
 @dataclass(frozen=True, slots=True)
 class NormalVectors:
-    """Vectors whose squares of mu add up to `mu_squared`, but for `smoothing`; and all `others`."""
+    """Normal vectors whose mu^2 add up to `mu_squared`, their `smoothing`, and other vectors."""
 
     mu_squared: Fraction
     smoothing: Smoothing
@@ -83,7 +88,7 @@ class NormalVectors:
 
     @property
     def every(self) -> list[VectorKind]:
-        """Return all vectors, the normal ones as one."""
+        """Return the kinds of all vectors, with the normal vectors combined into one."""
         one = replace(
             self.kinds[0],
             losses=normal_losses(self.mu_squared),
@@ -94,7 +99,7 @@ class NormalVectors:
 
 
 def normal_vectors(kinds: Sequence[VectorKind], least: int) -> NormalVectors | None:
-    """Return the vectors that are normal, or on the integers and wide enough; None if none are.
+    """Return the vectors with normal or wide discrete Gaussian noise; None if there are none.
 
     `least`: how wide, in variances of what smooths. Where parts of a change meet, `ANY` is.
     """

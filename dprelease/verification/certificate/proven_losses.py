@@ -1,7 +1,7 @@
-"""Proven bounds of the losses of each mechanism, from the record in the manifest.
+"""Prove bounds of the losses of each mechanism, from its record in the manifest.
 
-The losses of the planner are not used: only the name of the mechanism, its parameters as exact
-rationals, and the balls around its tails that also decide draws.
+The losses of the planner are not used. The input is the name of the mechanism, its parameters as
+exact rationals, and the balls around its tails that also decide draws.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SEARCHED = (
 
 
 class Moments(Protocol):
-    """Moments of the losses of a cell that moves by `shift` steps."""
+    """Moments of the losses of a cell whose true value moves by `shift` steps."""
 
     def ln_moment(self, shift: int, order: Fraction) -> arb:
         """Return ln E exp((order - 1) loss)."""
@@ -62,10 +62,11 @@ class Moments(Protocol):
 
 
 Cells = Callable[[int, Cutting], list[list[Block]]]
-"""Blocks of a cell that moves by up to so many steps; all of these alternatives are possible."""
+"""Returns lists of blocks for a cell that moves by up to a number of steps; each list is the blocks
+of one possible distribution of outputs."""
 
 Known = Callable[[int], Fraction | None]
-"""A bound for a cell that moves by up to so many steps; None if unknown."""
+"""Returns a bound for a cell that moves by up to a number of steps; None if unknown."""
 
 
 def _unknown(_shift: int) -> None:
@@ -76,12 +77,13 @@ def _unknown(_shift: int) -> None:
 class ProvenLosses:
     """Proven bounds of the losses of one cell.
 
-    `largest`: a bound of its losses. `usual`: about the one that much of its mass has, which a grid
-    had better meet. `mu_squared`: the square of mu where its curve is at most that of N(0, 1)
-    against N(mu, 1). `rho`: a bound of D_a / a for all orders, which adds up by squares of shifts
-    also where these meet in one cell if `by_squares`. `variance`: that of discrete Gaussian noise,
-    which `smoothed_integers` is of. `moments`: those of the losses, where these have no bound.
-    `tight`: whether finer blocks make the bound of `cells` as sharp as desired. `floating`:
+    `largest` is a bound of the losses. `usual` is approximately the loss with the largest
+    probability, which should be a point of a grid. `mu_squared` is mu^2 if the curve of N(0, 1)
+    against N(mu, 1) dominates that of the cell. `rho` is a bound of D_a / a for all orders a. With
+    `by_squares`, rho is proportional to the square of the shift, also if several parts of a change
+    add up in one cell. `variance` is the variance of discrete Gaussian noise, for
+    `normal_vectors`. `moments` are the moments of losses that have no largest loss. `tight` is
+    whether finer blocks make the bound from `cells` as sharp as desired. `floating` has the
     assumptions that are not proved.
     """
 
@@ -99,7 +101,7 @@ class ProvenLosses:
 
 
 def proven_losses(law: Randomizer) -> ProvenLosses:
-    """Return proven losses of a mechanism, at the precision of the flint context."""
+    """Return proven losses of a mechanism, at the current precision of the flint context."""
     if isinstance(law, Selection):
         return _of_choice(law)
     known = KNOWN.get(law.name)
@@ -107,7 +109,7 @@ def proven_losses(law: Randomizer) -> ProvenLosses:
 
 
 def _no_blocks(_shift: int, _cutting: Cutting) -> list[list[Block]]:
-    """Return one block of all outputs, without a bound of the loss."""
+    """Return one block with all outputs, without a bound of the loss."""
     return [[Block(arb(1), arb(0))]]
 
 
@@ -115,9 +117,12 @@ NOTHING = ProvenLosses(_no_blocks, "nothing is proved about this mechanism", tig
 
 
 def bit(top: Fraction, chance: Fraction = Fraction(0)) -> list[Block]:
-    """Return the blocks of one bit with a loss of `top`, or of everything with `chance`."""
-    growth, rest = ball(top).exp(), ball(1 - chance)
-    high, low = rest * growth / (1 + growth), rest / (1 + growth)
+    """Return the blocks of a binary output with the losses `top` and -`top`.
+
+    With the probability `chance`, the output reveals everything: its loss is infinite.
+    """
+    odds, rest = ball(top).exp(), ball(1 - chance)
+    high, low = rest * odds / (1 + growth), rest / (1 + growth)
     loss = ball(top)
     blocks = [Block(high, low, loss, loss), Block(low, high, -loss, -loss)]
     return [*blocks, Block(ball(chance), arb(0))] if chance else blocks
@@ -135,9 +140,10 @@ def _falling(
     variance: Fraction | None = None,
     moments: Moments | None = None,
 ) -> ProvenLosses:
-    """Return what is proved of log-concave masses; `tails`: instead of the distribution's own.
+    """Return the proven losses of noise with log-concave probabilities, whose losses decrease.
 
-    `losses`: the loss of each output, of a move by so many steps, where that is a closed form.
+    `tails` replaces the tails of the mechanism. `losses` returns, for a move by a number of steps,
+    the function from an output to its loss, if this has a closed form.
     """
     middle = int(getattr(law, "mode", 0))
 
@@ -164,7 +170,7 @@ def _falling(
 
 
 def _over(scale: Fraction) -> Known:
-    """Return the largest loss of an exponential distribution: shift / scale."""
+    """Return the function shift / scale, the largest loss of an exponential distribution."""
     return lambda shift: shift / scale
 
 
@@ -173,18 +179,21 @@ def _squared_over(variance: Fraction) -> Known:
 
 
 def _exponential(law: Any) -> ProvenLosses:
-    """Of discrete, rounded, or asymmetric Laplace noise, whose steeper side has scale `scale`."""
+    """Return the losses of discrete, rounded or asymmetric Laplace noise.
+
+    `scale` is that of the steeper side.
+    """
     return _falling(law, largest=_over(Fraction(law.scale)))
 
 
 def _gaussian(law: Any) -> ProvenLosses:
-    """Of rounded normal noise, which is post-processing of N(0, scale^2)."""
+    """Return the losses of rounded normal noise, which is post-processing of N(0, scale^2)."""
     variance = Fraction(law.scale) ** 2
     return _falling(law, mu_squared=_squared_over(variance), rho=_squared_over(2 * variance))
 
 
 def _truncated_laplace(law: Any) -> ProvenLosses:
-    """Of truncated Laplace noise: losses beyond shift / scale are infinite."""
+    """Return the losses of truncated Laplace noise: losses above shift / scale are infinite."""
     return _falling(law, usual=_over(Fraction(law.scale)))
 
 
@@ -192,16 +201,16 @@ def _generalized_gaussian(law: Any) -> ProvenLosses:
     scale = Fraction(law.scale)
     if law.p == 1:
         return _falling(law, largest=_over(scale))
-    if law.p == 2:  # of standard deviation scale / sqrt(2)
+    if law.p == 2:  # normal noise with the standard deviation scale / sqrt(2)
         return _falling(law, mu_squared=_squared_over(scale**2 / 2), rho=_squared_over(scale**2))
     return _falling(law)
 
 
 def _on_integers(law: Any) -> ProvenLosses:
-    """Of weights exp(-(k / scale)^2 / 2 - offset |k| / scale); offset 0 is discrete Gaussian noise.
+    """Return the losses of integers with weights exp(-(k / scale)^2 / 2 - offset |k| / scale).
 
-    There rho is shift^2 / (2 scale^2) (Canonne, Kamath and Steinke 2020, arXiv 2004.00010v5,
-    Theorem 4).
+    With offset 0 this is discrete Gaussian noise, whose rho is shift^2 / (2 scale^2) (Canonne,
+    Kamath and Steinke 2020, arXiv 2004.00010v5, Theorem 4).
     """
     scale, offset = Fraction(law.scale), Fraction(law.offset)
     tails = SummedTails(scale, offset) if scale <= LARGEST_SCALE else None
@@ -219,11 +228,12 @@ def _offset_gaussian(law: Any) -> ProvenLosses:
 
 
 def _staircase(law: Any) -> ProvenLosses:
-    """Of stairs of `width`: rounding is post-processing of three losses up to a move by a width.
+    """Return the losses of staircase noise, with stairs of `width`.
 
-    The mass A of the largest loss follows from the total variation A (1 - b),
-    b = exp(-width / scale), which is the mass of |Y| <= shift / 2 for a unimodal symmetric
-    distribution. Larger moves are made of several: their losses add up.
+    Rounded noise is post-processing of continuous noise, which has three losses for a move of at
+    most one width. The probability A of the largest loss follows from the total variation A (1 -
+    b), b = exp(-width / scale), which is the probability of |Y| <= shift / 2 for a unimodal
+    symmetric distribution. Larger moves are divided into several moves, whose losses add up.
     """
     width, scale, gamma = Fraction(law.width), Fraction(law.scale), Fraction(law.gamma)
 
@@ -250,7 +260,10 @@ def _staircase(law: Any) -> ProvenLosses:
 
 
 def _whole_masses(law: Any) -> ProvenLosses:
-    """Of whole-number masses that never rise away from 0: one block per output."""
+    """Return the losses of noise given by whole-number weights, with one block per output.
+
+    The weights never increase with the distance from 0.
+    """
     masses = law.masses
     total = 2 * sum(masses) - masses[0]
 
@@ -271,7 +284,7 @@ def _whole_masses(law: Any) -> ProvenLosses:
 
 
 def _stable(law: Any) -> ProvenLosses:
-    """Of rounded stable noise: its largest loss, and one bit of that."""
+    """Return the losses of rounded stable noise: those of a binary output with its largest loss."""
     scale = Fraction(law.scale)
 
     def largest(shift: int) -> Fraction:
@@ -293,7 +306,11 @@ def _above(x: arb) -> Fraction:
 
 
 def _randomized_response(law: Any) -> ProvenLosses:
-    """Of p = 1 / (1 + (n - 1) exp(-epsilon)) for the value, and q = exp(-epsilon) p for others."""
+    """Return the losses of randomized response among n values.
+
+    Its probabilities are p = 1 / (1 + (n - 1) exp(-epsilon)) for the true value, and q =
+    exp(-epsilon) p for every other value.
+    """
     epsilon, values = 1 / Fraction(law.scale), int(law.values)
 
     def cells(_shift: int, _cutting: Cutting) -> list[list[Block]]:
@@ -315,10 +332,11 @@ def _randomized_response(law: Any) -> ProvenLosses:
 
 
 def _of_choice(law: Any) -> ProvenLosses:
-    """Of a choice among candidates: loss at most shift / scale.
+    """Return the losses of a choice among candidates, which are at most shift / scale.
 
-    For the exponential mechanism D_a / a is at most an eighth of its square (Cesar and Rogers 2021,
-    arXiv 2004.07223v4), for others half of it (Bun and Steinke 2016, Proposition 1.4).
+    For the exponential mechanism D_a / a is at most an eighth of the square of this loss (Cesar and
+    Rogers 2021, arXiv 2004.07223v4), for other mechanisms half of the square (Bun and Steinke 2016,
+    Proposition 1.4).
     """
     largest = _over(Fraction(law.scale))
     part = 8 if law.in_range else 2
@@ -332,7 +350,10 @@ def _of_choice(law: Any) -> ProvenLosses:
 
 
 def _of_partitions(law: Any) -> ProvenLosses:
-    """Of selected keys: (1 / scale, delta) for each (Desfontaines et al. 2020, Theorem 1)."""
+    """Return the losses of a key selection: (1 / scale, delta) for each key.
+
+    Source: Desfontaines et al. 2020, Theorem 1.
+    """
     epsilon, chance = 1 / Fraction(law.scale), Fraction(law.delta)
 
     def cells(_shift: int, _cutting: Cutting) -> list[list[Block]]:

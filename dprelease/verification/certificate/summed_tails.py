@@ -1,7 +1,7 @@
-"""Tails of integer noise with weights exp(-(k / scale)^2 / 2 - offset |k| / scale), added up.
+"""Sum the tails of integer noise with weights exp(-(k / scale)^2 / 2 - offset |k| / scale).
 
-From the definition of the distribution alone: every weight is a ball, and so is what lies beyond
-the last.
+Only the definition of the distribution is used. Every weight is a ball, and so is the bound of all
+weights after the last one.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from flint import arb, ctx
 from dprelease.numerics.balls import ball
 
 LARGEST_SCALE = 2**12
-"""Largest scale for which all weights are added up; about 20 scales of them are computed."""
+"""The largest scale for which all weights are summed: the number of weights is about 20 times the
+scale."""
 
 
 def falling_loss(scale: Fraction, offset: Fraction, shift: int) -> Callable[[int], arb]:
-    """Return the loss of an output k, ln of its weight over that of k - `shift`."""
+    """Return the function from an output k to its loss, ln(weight of k / weight of k - `shift`)."""
     square, slope = 1 / ball(2 * scale**2), ball(offset / scale)
 
     def loss(k: int) -> arb:
@@ -29,9 +30,10 @@ def falling_loss(scale: Fraction, offset: Fraction, shift: int) -> Callable[[int
 
 
 class SummedTails:
-    """The distribution, at the precision of the flint context it was made in.
+    """The tails of the noise, at the precision of the flint context when they are first computed.
 
-    Weights end so many bits below 1: certificates ask for more than their least delta has.
+    Weights are summed until they are below 2^-precision. A certificate sets a precision that is
+    finer than its smallest delta.
     """
 
     def __init__(self, scale: Fraction, offset: Fraction) -> None:
@@ -39,7 +41,7 @@ class SummedTails:
 
     @cached_property
     def sums(self) -> list[arb]:
-        """Return the weight of all integers from 0, 1, ... on, until hardly any is left."""
+        """Return the total weight of all integers >= 0, >= 1, and so on, until it is negligible."""
         with ctx.workprec(self.bits):
             step, slope = self.step, self.slope
             term = (-step * step / 2 - slope).exp()
@@ -49,7 +51,7 @@ class SummedTails:
                 weights.append(term)
                 term *= fall
                 fall *= change
-            # Ratios of neighbours only fall: a geometric series bounds the rest.
+            # The ratio of neighbouring weights decreases, so a geometric series bounds the rest.
             sums = [arb(0).union(term / (1 - fall))]
             for weight in reversed(weights):
                 sums.append(weight + sums[-1])
@@ -57,7 +59,7 @@ class SummedTails:
 
     @cached_property
     def total(self) -> arb:
-        """Return the weight of all integers."""
+        """Return the total weight of all integers."""
         return 2 * self.sums[0] - 1
 
     def tail(self, k: int, upper: bool) -> arb:

@@ -1,4 +1,4 @@
-"""The content of a certificate: for each claim, the proven bound, theorem and assumptions."""
+"""The content of a certificate: for each claim, a proven bound, its theorem and assumptions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dprelease.numerics.rounding import round_up
 
 
 class Verdict(StrEnum):
-    """The result for a claim."""
+    """The verdict on a claim."""
 
     PROVED = "proved"
     RESTS = "proved under assumptions"
@@ -27,7 +27,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of a release: a cost, `counted` as epsilon or as rho; delta 0 for a pure one."""
+    """A claimed privacy cost, `counted` as epsilon or as rho; delta is 0 for pure epsilon."""
 
     counted: str
     claimed: Fraction
@@ -45,9 +45,10 @@ class Claim:
 class CertifiedClaim:
     """A claim between two bounds.
 
-    `at_least`: the lower bound of the second opinion on the same claim, if requested. `at_most`:
-    the proven upper bound, None if there is none; `by`: the theorem. `delta_at_most`: at the
-    claimed epsilon, if available. `rests_on`: assumptions.
+    `at_least` is the lower bound of the second opinion on the same claim, if there is one.
+    `at_most` is the proven upper bound, None if there is none, and `by` the theorem that proves it.
+    `delta_at_most` is a proven upper bound of delta at the claimed epsilon, if available.
+    `rests_on` has the assumptions of the proof.
     """
 
     claim: Claim
@@ -75,7 +76,7 @@ class CertifiedClaim:
 
 @dataclass(frozen=True, slots=True)
 class CertifiedPart:
-    """Vectors of one kind: the proven bound for one cell, and a privacy unit's cells."""
+    """The vectors of one kind: their theorem, and the number of cells that one unit touches."""
 
     noise: str
     columns: tuple[str, ...]
@@ -94,7 +95,7 @@ class CertifiedPart:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """All claims of a release, and its parts."""
+    """All claims of a release with their verdicts, and the parts of the release."""
 
     claims: tuple[CertifiedClaim, ...]
     parts: tuple[CertifiedPart, ...]
@@ -117,7 +118,7 @@ class Certificate:
 
 
 def rounded_price(price: Fraction | None) -> float | None:
-    """Return a float >= `price`; None for None, or if no float is large enough."""
+    """Return a cost rounded up to a float; None for None, or if no float is large enough."""
     return None if price is None else _round_up_or_none(price)
 
 

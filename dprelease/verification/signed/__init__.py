@@ -1,1 +1,1 @@
-"""Signatures of releases and of audits, and audits that a release names."""
+"""Check signatures of releases and audits, and the audits that releases name."""

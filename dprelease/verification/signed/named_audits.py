@@ -1,4 +1,4 @@
-"""Check the audit that a release names: in its folder, of its declaration, without failures."""
+"""Check that the audit named by a release is in its folder, fits its declaration, and passed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dprelease.system.json_text import MOST_BYTES
 
 
 def audit_of(record: ReleaseManifest, folder: Path) -> bytes | None:
-    """Return the bytes of the audit that a manifest names; None if it names none, or none is."""
+    """Return the bytes of the audit that a manifest names; None if there is no such file."""
     if record.declaration.audit is None:
         return None
     try:
@@ -23,19 +23,19 @@ def audit_of(record: ReleaseManifest, folder: Path) -> bytes | None:
 
 
 def named_audit(record: ReleaseManifest, folder: Path) -> Audit | None:
-    """Return the audit that a verified release names; None without one."""
+    """Return the audit that a verified release names; None if it names no audit."""
     raw = audit_of(record, folder)
     return None if raw is None else parsed_audit(raw)
 
 
 def audit_problem(record: ReleaseManifest, folder: Path) -> str:
-    """Return why the audit that a manifest names says nothing for it; nothing if all is well.
+    """Return why the audit that a manifest names is not valid evidence; empty if it is.
 
-    The digest of its file is checked with those of all files.
+    The digest of its file is checked together with the digests of all files.
     """
     raw = audit_of(record, folder)
     if raw is None:
-        return ""  # its file is missing, which is reported already
+        return ""  # the missing file is reported already
     try:
         audit = parsed_audit(raw)
     except ValueError as problem:

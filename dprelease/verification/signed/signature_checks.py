@@ -1,4 +1,4 @@
-"""Check that a release is signed by a key that may sign it, which digests can't show."""
+"""Check that a release is signed by a key that may sign it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNCHECKED = "{name} exists and was not checked: name the list of signers with --
 
 @dataclass(frozen=True, slots=True)
 class TrustedSigners:
-    """The allowed signers of releases, and the time of the check, which is now by default."""
+    """The allowed signers of releases, and the time for which they are checked; default now."""
 
     signers: Signers
     at: datetime | None = None
@@ -28,7 +28,7 @@ class TrustedSigners:
 
 @dataclass(frozen=True, slots=True)
 class SignedFile:
-    """A signed file: file and namespace of the signature, the signed file, and its bytes."""
+    """A signed file: the signature's file name and namespace, what is signed, and its bytes."""
 
     name: str
     namespace: str
@@ -39,15 +39,15 @@ class SignedFile:
 def check_signature(
     report: Report, record: ReleaseManifest, trusted: TrustedSigners | None
 ) -> None:
-    """Add to a report whether the manifest is signed by an allowed signer."""
+    """Record in a report whether an allowed signer signed the manifest."""
     signed = SignedFile(SIGNATURE, MANIFESTS, "manifest", canonical(record.to_json()))
     check_signed(report, signed, trusted)
 
 
 def check_signed(report: Report, signed: SignedFile, trusted: TrustedSigners | None) -> None:
-    """Add to a report whether a file is signed by an allowed signer.
+    """Record in a report whether an allowed signer signed a file.
 
-    Without `trusted` the report only notes that there is a signature.
+    Without `trusted` signers, the report only gets a note that there is a signature.
     """
     path = report.path / signed.name
     is_there = path.is_file() and not path.is_symlink()
@@ -63,9 +63,9 @@ def check_signed(report: Report, signed: SignedFile, trusted: TrustedSigners | N
 
 
 def signers_of_ledger(path: Path, record: ReleaseManifest) -> TrustedSigners | None:
-    """Return the signers in a ledger's list at the time of the charge; None if it has no signers.
+    """Return a ledger's list of signers, with the time of the charge; None without signers.
 
-    Problems of the ledger are reported elsewhere.
+    Problems with the ledger are reported by other checks.
     """
     from dprelease.ledger.ledger import Ledger
     from dprelease.ledger.periods import moment_of
