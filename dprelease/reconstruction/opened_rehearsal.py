@@ -21,8 +21,8 @@ from dprelease.rehearsal.stand_ins import Cast
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.verification.central import recorded_columns
-from dprelease.verification.manifest_reader import read_any
-from dprelease.verification.report import Report, resolved_again
+from dprelease.verification.manifest_reader import read_any_manifest
+from dprelease.verification.report import Report, resolve_declaration
 from dprelease.verification.verify import verify
 
 
@@ -50,13 +50,13 @@ def open_rehearsal(folder: Path, on: Words = None) -> OpenedRehearsal:
     DeclarationError
         DP-ATTACK-002 for public files that are missing or different; others as `files_asked`.
     """
-    record = read_any(folder)
+    record = read_any_manifest(folder)
     if not isinstance(record, RehearsalManifest):
         place = Place(NAME, None, "format")
         raise VerificationError("DP-ATTACK-001", place=place, found=record.format)
     raise_all(verify(folder, rehearsal=True).findings)
     report = Report(folder)
-    made_again = resolved_again(report, record, CENTRAL)
+    made_again = resolve_declaration(report, record, CENTRAL)
     if made_again is None:
         raise_all(report.findings)
         raise AssertionError("what verifies can be resolved")

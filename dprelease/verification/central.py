@@ -68,7 +68,7 @@ from dprelease.verification.recorded_noise import (
     is_recorded_choice,
     recorded_law,
 )
-from dprelease.verification.report import Report, Rows, is_written, resolved_again
+from dprelease.verification.report import Report, Rows, is_published_table, resolve_declaration
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,13 +88,16 @@ def may_be_published(path: Path, query: Query, column: OutputColumn, laws: Laws)
     names = [name for name, _ in published_types(query, column)]
     try:
         return all(
-            _may_be(batch, query, column, laws) for batch in formats.PUBLISHED.batches(path, names)
+            _is_possible_batch(batch, query, column, laws)
+            for batch in formats.PUBLISHED.batches(path, names)
         )
     except (OSError, pa.ArrowException):
         return False
 
 
-def _may_be(batch: pa.RecordBatch, query: Query, column: OutputColumn, laws: Laws) -> bool:
+def _is_possible_batch(
+    batch: pa.RecordBatch, query: Query, column: OutputColumn, laws: Laws
+) -> bool:
     values = batch.column(column.name)
     if column.form == LABEL:
         import pyarrow.compute as pc
@@ -105,22 +108,24 @@ def _may_be(batch: pa.RecordBatch, query: Query, column: OutputColumn, laws: Law
         return True
     if values.null_count and column.post.suppress_below is None:
         return False
-    told = companion_columns(column, values, margins_on_lattice(column, laws, len(values)))
-    if any(not batch.column(name).equals(array) for name, array in told.items()):
+    expected_columns = companion_columns(
+        column, values, margins_on_lattice(column, laws, len(values))
+    )
+    if any(not batch.column(name).equals(array) for name, array in expected_columns.items()):
         return False
     aggregate = column.parts[0].aggregate
     chosen = aggregate.lattice if aggregate.is_choice else None
     if chosen is None and column.post == PostProcessing():
         return True  # the noise may be any number of steps
-    steps = _steps(values.drop_null(), column.step or Fraction(1))
+    steps = _whole_steps(values.drop_null(), column.step or Fraction(1))
     if steps is None:
         return False
     if column.post != PostProcessing():
-        return _is_finished(steps, column)
+        return _is_postprocessed(steps, column)
     return chosen is None or bool(((chosen.lower <= steps) & (steps <= chosen.upper)).all())
 
 
-def _is_finished(steps: Integers, column: OutputColumn) -> bool:
+def _is_postprocessed(steps: Integers, column: OutputColumn) -> bool:
     """Return whether post-processing leaves values unchanged; bounds may be unrounded."""
     post, step = column.post, column.step or Fraction(1)
     ends = [int(end / step) for end in (post.bottom_code, post.top_code) if end is not None]
@@ -128,7 +133,7 @@ def _is_finished(steps: Integers, column: OutputColumn) -> bool:
     return bool(((again == steps) | np.isin(steps, ends)).all())
 
 
-def _steps(values: pa.Array, step: Fraction) -> Integers | None:
+def _whole_steps(values: pa.Array, step: Fraction) -> Integers | None:
     """Return values as numbers of noise steps; None if a value is not a multiple of the step."""
     if step == 1:
         steps: Integers = values.to_numpy()
@@ -153,7 +158,7 @@ def check_central(report: Report, record: manifest.Manifest) -> RebuiltRelease |
 
     Returns the inputs from which the manifest was rebuilt; None if it can't be rebuilt.
     """
-    resolved = resolved_again(report, record, CENTRAL)
+    resolved = resolve_declaration(report, record, CENTRAL)
     if resolved is None:
         return None
     declaration, queries = resolved
@@ -168,7 +173,7 @@ def check_central(report: Report, record: manifest.Manifest) -> RebuiltRelease |
     families = recorded_families(report, declaration, columns)
     if families is None:
         return None
-    written |= _written_by_steps(record, families, check_families(report, declaration, families))
+    written |= _files_of_families(record, families, check_families(report, declaration, families))
     guarantee = recompute_guarantee(
         report, record.guarantee.epsilon, columns, declaration.spec.budget
     )
@@ -187,7 +192,9 @@ def check_central(report: Report, record: manifest.Manifest) -> RebuiltRelease |
     check_rebuilt(report, record.without_exports(), again)
     if report.ok:  # the exports of a rejected release are not checked
         check_exports(report, aggregate_metadata(metadata, families, declaration.spec.wide), record)
-        ask_again(report, [column.event for column in without_invariants(columns)], guarantee)
+        add_second_opinion(
+            report, [column.event for column in without_invariants(columns)], guarantee
+        )
     if report.certify:
         certify_claims(
             report, record.guarantee, [column.event for column in without_invariants(columns)]
@@ -220,7 +227,7 @@ def _recorded_files(record: manifest.Manifest, queries: Sequence[Query]) -> dict
     return by_query
 
 
-def _written_by_steps(
+def _files_of_families(
     record: manifest.Manifest, families: Sequence[Family], rows: Mapping[str, Rows]
 ) -> dict[str, FileDigest]:
     """Return digests and rows of families with a step; the rows are computed again if possible."""
@@ -250,9 +257,9 @@ def _check_tables(
 ) -> list[Query]:
     """Return the queries whose tables match the declaration; add findings for the others."""
     sound = []
-    for told, query in zip(metadata.tables, queries, strict=True):
+    for table_metadata, query in zip(metadata.tables, queries, strict=True):
         rows = written[query.name].rows
-        there = is_written(report.path, told, rows, rehearsal=report.rehearsal)
+        there = is_published_table(report.path, table_metadata, rows, rehearsal=report.rehearsal)
         if not there or not has_keys(report.path / formats.file_of(query.name), query):
             report.add_finding("DP-VERIFY-006", name=formats.file_of(query.name))
         else:
@@ -301,7 +308,7 @@ def recorded_columns(
     return tuple(columns) if len(columns) == len(wanted) else None
 
 
-def ask_again(report: Report, events: Sequence[Event], claimed: Guarantee) -> None:
+def add_second_opinion(report: Report, events: Sequence[Event], claimed: Guarantee) -> None:
     """Add the second opinion to a report: the cost from probabilities, by independent code."""
     from dprelease.verification.second_opinion import second_opinion
 

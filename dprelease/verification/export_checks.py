@@ -32,9 +32,9 @@ def check_formats(
     A rehearsal has no exports, because nothing in them would show that they are not about real
     people.
     """
-    told = [held.format for held in exports]
+    formats = [held.format for held in exports]
     wanted = [] if report.rehearsal else list(declaration.spec.extra_formats)
-    if told != wanted:
+    if formats != wanted:
         report.add_finding("DP-VERIFY-022", KEY, problem="it does not list the declared formats")
 
 
@@ -56,21 +56,21 @@ def check_exports(report: Report, metadata: Metadata, record: GuaranteedManifest
 
     if not record.exports:
         return
-    told = record.without_exports()
+    plain_manifest = record.without_exports()
     beside: dict[str, Sequence[str]] = {PARQUET: record.table_files}
     try:
         with temporary_folder("dprelease-verify-") as folder:
             for i, held in enumerate(record.exports):
-                release = PublishedRelease(report.path, told, metadata, dict(beside))
+                release = PublishedRelease(report.path, plain_manifest, metadata, dict(beside))
                 beside[held.format] = [file.name for file in held.files]
-                _check(report, release, held, f"{KEY}[{i}]", folder)
-                _take_published(report.path, held, folder)
+                _check_export(report, release, held, f"{KEY}[{i}]", folder)
+                _copy_published_files(report.path, held, folder)
     except OSError as problem:
         reason = reason_of(problem)
         raise OutputError("DP-OUTPUT-016", reason=reason, refused_by=problem) from None
 
 
-def _take_published(release: Path, held: ExportRecord, folder: Path) -> None:
+def _copy_published_files(release: Path, held: ExportRecord, folder: Path) -> None:
     """Copy the published files of an export, because later exports may list their digests."""
     for file in held.files:
         path = folder / file.name
@@ -78,7 +78,7 @@ def _take_published(release: Path, held: ExportRecord, folder: Path) -> None:
         shutil.copyfile(release / file.name, path)
 
 
-def _check(
+def _check_export(
     report: Report, release: PublishedRelease, held: ExportRecord, key: str, folder: Path
 ) -> None:
     import pyarrow as pa
@@ -101,7 +101,7 @@ def _check(
     try:
         files = export.write(release, folder)
         other = here != held.packages
-        _compare(report, export, held, key, files, folder, other_versions=other)
+        _compare_files(report, export, held, key, files, folder, other_versions=other)
     except (OSError, pa.ArrowException) as problem:
         if getattr(problem, "errno", None) is not None:  # a system error, not a broken table
             raise
@@ -109,7 +109,7 @@ def _check(
         report.add_finding("DP-VERIFY-022", key, problem=f"it can't be written again ({reason})")
 
 
-def _compare(
+def _compare_files(
     report: Report,
     export: Export,
     held: ExportRecord,
@@ -139,7 +139,9 @@ def _compare(
         return
     if other_versions:
         differ = [
-            file for file in differ if not _reads_same(export, report.path / file, folder / file)
+            file
+            for file in differ
+            if not _has_same_content(export, report.path / file, folder / file)
         ]
     for file in differ:
         report.add_finding("DP-VERIFY-023", key, name=file, format=name)
@@ -147,7 +149,7 @@ def _compare(
     report.checked.append(f"the files of the format {name} follow from the tables{how}")
 
 
-def _reads_same(export: Export, one: Path, other: Path) -> bool:
+def _has_same_content(export: Export, one: Path, other: Path) -> bool:
     """Return whether readers get the same content from two files; False for unreadable files."""
     import pyarrow as pa
 

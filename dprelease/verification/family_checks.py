@@ -18,7 +18,7 @@ from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.tables.family_tables import Piece, published_table, step_tables
 from dprelease.verification.published_keys import has_keys, has_nulls
-from dprelease.verification.report import Report, Rows, is_written
+from dprelease.verification.report import Report, Rows, is_published_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ def check_families(
     Returns the required rows of their tables, by name. Families with invalid measurements, for
     which the step is not run, are left out.
     """
-    told = ReleaseMetadata(declaration.spec)
+    described = ReleaseMetadata(declaration.spec)
     rows: dict[str, Rows] = {}
     for family in families:
         if family.step is None:
@@ -43,11 +43,12 @@ def check_families(
             for t in family.tables
         }
         whole = [
-            _check_measured(report, told, t, wanted[t.measurements_name]) for t in family.tables
+            _check_measured(report, described, t, wanted[t.measurements_name])
+            for t in family.tables
         ]
         rows |= wanted
         if all(whole):
-            rows |= _check_outputs(report, told, family, family.step)
+            rows |= _check_outputs(report, described, family, family.step)
     return rows
 
 
@@ -58,21 +59,25 @@ def _all_cells(table: FamilyTable, parts: Parts | None) -> Rows:
     return dict(zip(files_of_parts(parts), np.diff(parts.edges).tolist(), strict=True))
 
 
-def _check_measured(report: Report, told: ReleaseMetadata, table: FamilyTable, rows: Rows) -> bool:
+def _check_measured(
+    report: Report, table_metadata: ReleaseMetadata, table: FamilyTable, rows: Rows
+) -> bool:
     """Return whether measurements have the declared keys, and integers that noise can produce."""
     path = report.path / formats.file_of(table.measurements_name)
     whole = (
-        is_written(report.path, told.measured_table(table), rows, rehearsal=report.rehearsal)
+        is_published_table(
+            report.path, table_metadata.measured_table(table), rows, rehearsal=report.rehearsal
+        )
         and has_keys(path, table.query)
         and not has_nulls(path, [measurement.name for measurement in table.vectors])
-        and _is_within(table, report.path)
+        and _is_within_limit(table, report.path)
     )
     if not whole:
         report.add_finding("DP-VERIFY-006", name=formats.file_of(table.measurements_name))
     return whole
 
 
-def _is_within(table: FamilyTable, folder: Path) -> bool:
+def _is_within_limit(table: FamilyTable, folder: Path) -> bool:
     """Return whether all noised integers lie within 2^62, where noise saturates."""
     noised = published_table(table, folder)
     return all(
@@ -102,7 +107,7 @@ def _check_outputs(
         report.add_finding("DP-VERIFY-012", name=file)
     report.checked.append(f"the tables of '{family.name}' follow from its measurements")
     if not differ:  # tables that differ get no further check
-        published = {output.name: _reader(report.path, output) for output in family.outputs}
+        published = {output.name: _batch_reader(report.path, output) for output in family.outputs}
         for problem in step.problems(noised, published):
             report.add_finding("DP-VERIFY-013", family=family.name, step=step.name, problem=problem)
         report.checked.append(f"they pass the second check of '{step.name}'")
@@ -113,11 +118,11 @@ class _TableComparison:
     """Compares a published table with the result of the step, some rows at a time."""
 
     def __init__(
-        self, report: Report, output: Output, told: TableMetadata, parts: Parts | None
+        self, report: Report, output: Output, table_metadata: TableMetadata, parts: Parts | None
     ) -> None:
-        self._report, self._output, self._told = report, output, told
+        self._report, self._output, self._table_metadata = report, output, table_metadata
         folder = report.path
-        self._held = _Rows(_reader(folder, output)())
+        self._held = _RowReader(_batch_reader(folder, output)())
         self._same = True
         self._other: int | None = None
         self._names = None if parts is None else files_of_parts(parts)
@@ -154,16 +159,18 @@ class _TableComparison:
 
     def is_same(self) -> bool:
         """Return whether the file has exactly the rows that were compared, and all were equal."""
-        held, told, note = self._report, self._told, self._output.note
-        return self._same and is_written(held.path, told, self.rows, note, rehearsal=held.rehearsal)
+        held, table_metadata, note = self._report, self._table_metadata, self._output.note
+        return self._same and is_published_table(
+            held.path, table_metadata, self.rows, note, rehearsal=held.rehearsal
+        )
 
 
-def _reader(folder: Path, output: Output) -> Callable[[], Iterator[pa.RecordBatch]]:
+def _batch_reader(folder: Path, output: Output) -> Callable[[], Iterator[pa.RecordBatch]]:
     path = folder / formats.file_of(output.name)
     return lambda: formats.PUBLISHED.batches(path, None)
 
 
-class _Rows:
+class _RowReader:
     """Reads the rows of a file in chunks of a requested size; the last chunk may be smaller."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:

@@ -63,30 +63,33 @@ def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd
     check_paths(folders)
     paths = [Path(folder) for folder in folders]
     if not paths:
-        _refuse("no folder is named")
-    records = [_record(path) for path in paths]
+        _raise_sum_error("no folder is named")
+    records = [_read_party_manifest(path) for path in paths]
     report = verify(paths[0])
     if not report.ok:
-        _refuse(f"{paths[0].name} does not verify ({report.findings[0].code})")
-    _compare(paths, records)
+        _raise_sum_error(f"{paths[0].name} does not verify ({report.findings[0].code})")
+    _compare_manifests(paths, records)
     _check_parties(records)
-    declared = {each.name: (each, told) for each, told in declared_queries(paths[0], records[0])}
+    declared = {
+        each.name: (each, table_metadata)
+        for each, table_metadata in declared_queries(paths[0], records[0])
+    }
     chosen = query or (next(iter(declared)) if len(declared) == 1 else "")
     if chosen not in declared:
-        _refuse(f"name one of the queries {', '.join(declared)}")
+        _raise_sum_error(f"name one of the queries {', '.join(declared)}")
     return _sum_table(paths, records, *declared[chosen])
 
 
-def _refuse(problem: str) -> NoReturn:
+def _raise_sum_error(problem: str) -> NoReturn:
     raise BudgetError("DP-FED-003", place=Place(NAME), problem=problem)
 
 
-def _record(path: Path) -> FederatedManifest:
+def _read_party_manifest(path: Path) -> FederatedManifest:
     try:
         return read_sealed(path, FederatedManifest)
     except VerificationError as error:
         code = error.code
-    _refuse(f"{path.name} contains no messages, or changed ones ({code})")
+    _raise_sum_error(f"{path.name} contains no messages, or changed ones ({code})")
 
 
 def _common_manifest(record: FederatedManifest) -> FederatedManifest:
@@ -96,11 +99,13 @@ def _common_manifest(record: FederatedManifest) -> FederatedManifest:
     return record.model_copy(update={"files": files, "tool": tool, "party": 0, "digest": ""})
 
 
-def _compare(paths: Sequence[Path], records: Sequence[FederatedManifest]) -> None:
+def _compare_manifests(paths: Sequence[Path], records: Sequence[FederatedManifest]) -> None:
     first = _common_manifest(records[0]).to_json()
     for path, record in zip(paths, records, strict=True):
         for difference in differences(_common_manifest(record).to_json(), first, "manifest"):
-            _refuse(f"{path.name} and {paths[0].name} differ at {difference.partition('.')[2]}")
+            _raise_sum_error(
+                f"{path.name} and {paths[0].name} differ at {difference.partition('.')[2]}"
+            )
 
 
 def _check_parties(records: Sequence[FederatedManifest]) -> None:
@@ -108,26 +113,33 @@ def _check_parties(records: Sequence[FederatedManifest]) -> None:
     wanted, given = range(1, records[0].parties + 1), Counter(r.party for r in records)
     for party, times in given.items():
         if times > 1 or party not in wanted:
-            _refuse(f"party {party} stands there {'twice' if times > 1 else 'and is none'}")
+            _raise_sum_error(
+                f"party {party} stands there {'twice' if times > 1 else 'and is none'}"
+            )
     for party in wanted:
         if party not in given:
-            _refuse(f"party {party} is missing: {len(records)} were named of {len(wanted)}")
+            _raise_sum_error(
+                f"party {party} is missing: {len(records)} were named of {len(wanted)}"
+            )
     sent = [tuple(file.sha256 for file in record.files) for record in records]
     values = sum(f.rows for f in records[0].files) * len(records[0].measurements)
     if values >= FEW and len(set(sent)) != len(sent):
-        _refuse("two parties have identical messages")
+        _raise_sum_error("two parties have identical messages")
 
 
 def _sum_table(
-    paths: Sequence[Path], records: Sequence[FederatedManifest], query: Query, told: TableMetadata
+    paths: Sequence[Path],
+    records: Sequence[FederatedManifest],
+    query: Query,
+    table_metadata: TableMetadata,
 ) -> pd.DataFrame:
     columns = {m.column: m for m in records[0].measurements if m.query == query.name}
     shown: pd.DataFrame | None = None
     totals: dict[str, Integers] = {}
     for path, record in zip(paths, records, strict=True):
-        table = checked_messages(path, record, query, told)
+        table = checked_messages(path, record, query, table_metadata)
         if table is None:
-            _refuse(f"a file of {path.name} is missing, or another one than was written")
+            _raise_sum_error(f"a file of {path.name} is missing, or another one than was written")
         if shown is None:
             keys = [name for name in table.column_names if name not in columns]
             shown = table.select(keys).to_pandas()

@@ -20,7 +20,7 @@ UNBOUND = (
 )
 
 
-def check_payment(path: Path, record: ReleaseManifest) -> tuple[str | None, str]:
+def check_charge(path: Path, record: ReleaseManifest) -> tuple[str | None, str]:
     """Return why a ledger was not charged for a manifest, or None; and a text on its entries.
 
     Raises
@@ -35,14 +35,14 @@ def check_payment(path: Path, record: ReleaseManifest) -> tuple[str | None, str]
     if held is None or problem is not None:
         return problem, ""
     steps = [e for e in Ledger(path).history() if e.body.get("id") == held.reservation]
-    problem = _other_noise(steps, record) or _other_manifest(steps, record)
-    return problem or _other_periods(path, steps, held), _words(steps)
+    problem = _noise_problem(steps, record) or _manifest_problem(steps, record)
+    return problem or _period_problem(path, steps, held), _charge_text(steps)
 
 
-def _other_periods(path: Path, steps: list[Entry], held: LedgerRecord) -> str | None:
+def _period_problem(path: Path, steps: list[Entry], held: LedgerRecord) -> str | None:
     """Return why the periods in a manifest differ from those of its charges; None if equal."""
-    told = renewals_of(Ledger(path).state().accounts, steps[0])
-    same = told == held.renewals
+    expected_renewals = renewals_of(Ledger(path).state().accounts, steps[0])
+    same = expected_renewals == held.renewals
     return None if same else "it was charged in another period than its manifest states"
 
 
@@ -57,7 +57,7 @@ def is_unsigned(path: Path) -> bool:
     return Ledger(path).state().signers is None
 
 
-def vouched_for(path: Path, signers: Signers) -> str | None:
+def signers_problem(path: Path, signers: Signers) -> str | None:
     """Return why the entries of a ledger are not signed by these signers; None if all is well.
 
     A ledger without signers is accepted: it never had any, or has no signed entry any more.
@@ -65,7 +65,7 @@ def vouched_for(path: Path, signers: Signers) -> str | None:
     return None if is_unsigned(path) else problem_with_signers(Ledger(path).history(), signers)
 
 
-def _other_noise(steps: list[Entry], record: ReleaseManifest) -> str | None:
+def _noise_problem(steps: list[Entry], record: ReleaseManifest) -> str | None:
     """Return why the noise in the reservation differs from that in the manifest, or None."""
     charged = {
         repr(event)
@@ -88,13 +88,13 @@ def _other_noise(steps: list[Entry], record: ReleaseManifest) -> str | None:
     return None if exactly == allowed else "its charge is for other invariants"
 
 
-def _manifests(steps: list[Entry]) -> list[str]:
+def _recorded_digests(steps: list[Entry]) -> list[str]:
     """Return the digests of manifests in the `commit` steps; there is usually one."""
     return [entry.body["manifest"] for entry in steps if entry.body.get("manifest")]
 
 
-def _other_manifest(steps: list[Entry], record: ReleaseManifest) -> str | None:
-    known = _manifests(steps)
+def _manifest_problem(steps: list[Entry], record: ReleaseManifest) -> str | None:
+    known = _recorded_digests(steps)
     if known:
         same = known == [record.digest]
         return None if same else "the charged manifest has another digest"
@@ -107,5 +107,5 @@ def _is_published(steps: list[Entry]) -> bool:
     return any(entry.kind == PUBLISH for entry in steps)
 
 
-def _words(steps: list[Entry]) -> str:
-    return BOUND if _manifests(steps) else UNBOUND
+def _charge_text(steps: list[Entry]) -> str:
+    return BOUND if _recorded_digests(steps) else UNBOUND

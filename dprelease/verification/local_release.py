@@ -18,7 +18,7 @@ from dprelease.planning.kinds import LOCAL
 from dprelease.planning.local_plan import LocalColumn, LocalPlan
 from dprelease.query.local_records import RecordColumn, Records
 from dprelease.tables import formats
-from dprelease.verification.central import ask_again
+from dprelease.verification.central import add_second_opinion
 from dprelease.verification.certificate_findings import certify_claims
 from dprelease.verification.export_checks import check_exports, check_formats
 from dprelease.verification.manifest_comparison import (
@@ -32,7 +32,7 @@ from dprelease.verification.recorded_noise import (
     is_recorded_choice,
     recorded_law,
 )
-from dprelease.verification.report import Report, is_written, resolved_again
+from dprelease.verification.report import Report, is_published_table, resolve_declaration
 
 
 def check_local(report: Report, record: manifest.LocalManifest) -> LocalPlan | None:
@@ -43,14 +43,14 @@ def check_local(report: Report, record: manifest.LocalManifest) -> LocalPlan | N
     that can be published. The events must cost what the guarantee states, within the budget.
     Returns the plan; None, and a finding in the report, if the plan can't be rebuilt.
     """
-    resolved = resolved_again(report, record, LOCAL)
+    resolved = resolve_declaration(report, record, LOCAL)
     if resolved is None:
         return None
     declaration, parts = resolved
     recorded = {file.query: FileDigest(file.sha256, file.rows) for file in record.files}
     written = {part.name: recorded.get(part.name, FileDigest("", 0)) for part in parts}
     is_whole = _check_files(report, ReleaseMetadata(declaration.spec), parts, written)
-    columns = _columns(report, record.measurements, parts)
+    columns = _recorded_columns(report, record.measurements, parts)
     if columns is None or not is_whole:
         return None
     budget = declaration.spec.budget
@@ -67,7 +67,7 @@ def check_local(report: Report, record: manifest.LocalManifest) -> LocalPlan | N
     check_rebuilt(report, record.without_exports(), again)
     if report.ok:  # the exports of a rejected release are not checked
         check_exports(report, record_metadata(declaration), record)
-        ask_again(report, [column.event for column in columns], guarantee)
+        add_second_opinion(report, [column.event for column in columns], guarantee)
     if report.certify:
         certify_claims(report, record.guarantee, [column.event for column in columns])
     return plan
@@ -98,14 +98,19 @@ def _check_files(
 
 
 def holds_records(
-    folder: Path, part: Records, told: TableMetadata, rows: int, *, rehearsal: bool = False
+    folder: Path,
+    part: Records,
+    table_metadata: TableMetadata,
+    rows: int,
+    *,
+    rehearsal: bool = False,
 ) -> bool:
     """Return whether a file has the declared columns, the recorded rows, and declared values."""
     import pyarrow as pa
 
     from dprelease.tables.record_table import declared_values
 
-    if not is_written(folder, told, rows, rehearsal=rehearsal):
+    if not is_published_table(folder, table_metadata, rows, rehearsal=rehearsal):
         return False
     try:
         table = formats.PUBLISHED.read(folder / formats.file_of(part.name))
@@ -114,7 +119,7 @@ def holds_records(
     return all(declared_values(table.column(column.name), column) for column in part.columns)
 
 
-def _columns(
+def _recorded_columns(
     report: Report,
     measurements: Sequence[manifest.LocalMeasurementRecord],
     parts: Sequence[Records],

@@ -94,7 +94,7 @@ def recompute_guarantee(
         report.add_finding("DP-VERIFY-008", "guarantee", found="nothing finite", recorded=recorded)
         return None
     report.guarantee = guarantee
-    if not meets_budget(_a_little_less(guarantee), budget):
+    if not meets_budget(_minus_rounding(guarantee), budget):
         report.add_finding(
             "DP-VERIFY-008", "guarantee", found=repr(guarantee.epsilon), recorded=recorded
         )
@@ -102,7 +102,7 @@ def recompute_guarantee(
     return guarantee
 
 
-def _a_little_less(guarantee: Guarantee) -> Guarantee:
+def _minus_rounding(guarantee: Guarantee) -> Guarantee:
     """Return a guarantee minus the rounding differences between machines."""
     rho = None if guarantee.rho is None else guarantee.rho * (1.0 - ROUNDING)
     return replace(guarantee, epsilon=guarantee.epsilon * (1.0 - ROUNDING), rho=rho)
@@ -115,11 +115,11 @@ def check_rebuilt(report: Report, record: ReleaseManifest, wanted: ReleaseManife
     Earlier findings are not repeated.
     """
     held, rebuilt = record.to_json(), wanted.to_json()
-    told = {finding.place.key for finding in report.findings}
+    reported_keys = {finding.place.key for finding in report.findings}
     for name in sorted({*held, *rebuilt} - {"tool", "digest"}):
         for path in differences(held.get(name), rebuilt.get(name), name):
-            if not any(path.startswith(key) for key in told if key):
-                _tell(report, record, rebuilt, path)
+            if not any(path.startswith(key) for key in reported_keys if key):
+                _add_difference(report, record, rebuilt, path)
     report.checked.append("all its statements follow from the declaration and the recorded noise")
 
 
@@ -144,13 +144,13 @@ def _is_same(held: object, wanted: object, path: str) -> bool:
     if isinstance(held, float) and isinstance(wanted, float):
         return math.isclose(held, wanted, rel_tol=ROUNDING)
     if path.rpartition(".")[2] in TEXTS and isinstance(held, str) and isinstance(wanted, str):
-        one, other = _number(held), _number(wanted)
+        one, other = _float_from_repr(held), _float_from_repr(wanted)
         if one is not None and other is not None:
             return math.isclose(one, other, rel_tol=ROUNDING)
     return held == wanted
 
 
-def _number(text: str) -> float | None:
+def _float_from_repr(text: str) -> float | None:
     """Return the float whose `repr` a text is; None for other texts."""
     try:
         number = float(text)
@@ -159,7 +159,9 @@ def _number(text: str) -> float | None:
     return number if repr(number) == text and math.isfinite(number) else None
 
 
-def _tell(report: Report, record: ReleaseManifest, rebuilt: Mapping[str, Any], path: str) -> None:
+def _add_difference(
+    report: Report, record: ReleaseManifest, rebuilt: Mapping[str, Any], path: str
+) -> None:
     """Add the finding that a part of the manifest differs from the rebuilt manifest."""
     part = path.split(".")[0].split("[")[0]
     if part == "files":

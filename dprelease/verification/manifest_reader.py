@@ -42,7 +42,7 @@ FORMS: dict[str, type[ReleaseManifest]] = {
 """The models of manifests, by format."""
 
 
-def read_any(folder: Path) -> AnyManifest:
+def read_any_manifest(folder: Path) -> AnyManifest:
     """Return the manifest of a folder, of any known kind; raise the errors of `read_sealed`."""
     found = read_sealed(folder, *HELD)
     assert isinstance(found, AnyManifest)
@@ -61,7 +61,7 @@ def read_sealed(folder: Path, *models: type[Wanted]) -> Wanted:
         an unknown format, 025 for an unexpected format. No other error is raised, whatever the
         folder contains.
     """
-    raw = _raw(folder / NAME)
+    raw = _read_bytes(folder / NAME)
     try:
         record: Any = parse_json(raw, _refuse_constant)
         same = isinstance(record, dict) and is_canonical(record, raw)
@@ -99,7 +99,7 @@ def _model_of(format_: object, models: tuple[type[Wanted], ...]) -> type[Wanted]
     raise _manifest_error("DP-VERIFY-003", found=str(format_)[:40], known=", ".join(known))
 
 
-def _raw(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     """Return the bytes of a regular file within the size limit of manifests."""
     problem = ""
     try:

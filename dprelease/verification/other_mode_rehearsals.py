@@ -42,8 +42,13 @@ from dprelease.verification.party_messages import (
     federated_plan,
     is_message,
 )
-from dprelease.verification.rehearsal_checks import check_truth, has_truth_for, says_errors
-from dprelease.verification.report import Report, declared_again, is_written, resolved_again
+from dprelease.verification.rehearsal_checks import check_truth, has_true_values, records_errors
+from dprelease.verification.report import (
+    Report,
+    is_published_table,
+    rebuild_declaration,
+    resolve_declaration,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,17 +62,19 @@ def check_rehearsed_records(report: Report, record: LocalRehearsalManifest) -> N
     plan = check_local(report, record.release)
     if plan is None:
         return
-    declaration = declared_again(record, report.path)
+    declaration = rebuild_declaration(record, report.path)
     wanted = truth_of_records(plan, declaration)
-    check_truth(report, record.rehearsal, declaration, wanted, lambda: _of_records(report, plan))
+    check_truth(
+        report, record.rehearsal, declaration, wanted, lambda: _record_problems(report, plan)
+    )
 
 
-def _of_records(report: Report, plan: LocalPlan) -> Iterator[str]:
+def _record_problems(report: Report, plan: LocalPlan) -> Iterator[str]:
     """Yield the truth files that lack published records, and the errors that differ."""
 
     def check_part(part: Records) -> Errors | str:
         columns = plan.of_records(part.name)
-        beside, published = _read(report, truth_of(part.name)), _read(report, part.name)
+        beside, published = _read_table(report, truth_of(part.name)), _read_table(report, part.name)
         names = [column.name for column in part.columns]
         true = [names_of(part).true[name] for name in names]
         types = [published.schema.field(name).type for name in names]
@@ -77,7 +84,7 @@ def _of_records(report: Report, plan: LocalPlan) -> Iterator[str]:
             raise KeyError(part.name)
         if not beside.select(names).equals(published):
             return truth_of(part.name)
-        told = _read(report, truth_of(estimates_of(part)))
+        told = _read_table(report, truth_of(estimates_of(part)))
         again = estimates_with_truth(part, columns, beside)
         same = told.schema.equals(again.schema) and not any(
             differences(told.to_pylist(), again.to_pylist(), "estimates")
@@ -95,7 +102,7 @@ def check_rehearsed_parties(report: Report, record: FederatedRehearsalManifest) 
     The messages of each party must have the required columns and keys, and the published sums must
     be the sums of these messages.
     """
-    resolved = resolved_again(report, record, FEDERATED)
+    resolved = resolve_declaration(report, record, FEDERATED)
     if resolved is None:
         return
     declaration, queries = resolved
@@ -114,7 +121,7 @@ def check_rehearsed_parties(report: Report, record: FederatedRehearsalManifest) 
     check_trust(report, record, plan)
     wanted = truth_of_sums(queries, declaration)
     check_truth(
-        report, record.rehearsal, declaration, wanted, lambda: _of_sums(report, queries, plan)
+        report, record.rehearsal, declaration, wanted, lambda: _sum_problems(report, queries, plan)
     )
 
 
@@ -137,7 +144,7 @@ def _check_messages(
             folder = report.path / PARTIES / str(party)
             if not is_message(folder, query, told_of, rehearsal=True):
                 wrong.append(f"{PARTIES}/{party}/{told_of.file}")
-        if not is_written(report.path, sums, query.keys.size, rehearsal=True):
+        if not is_published_table(report.path, sums, query.keys.size, rehearsal=True):
             wrong.append(sums.file)
     for name in wrong:
         report.add_finding("DP-VERIFY-006", name=name)
@@ -145,18 +152,18 @@ def _check_messages(
     return not wrong
 
 
-def _of_sums(report: Report, queries: Sequence[Query], plan: FederatedPlan) -> Iterator[str]:
+def _sum_problems(report: Report, queries: Sequence[Query], plan: FederatedPlan) -> Iterator[str]:
     """Yield sums that differ from the sums of messages, or are missing in the truth files."""
 
     def check_part(query: Query) -> Errors | str:
-        published = _read(report, query.name)
+        published = _read_table(report, query.name)
         if not published.equals(sum_of(report.path, query, plan)):
             return formats.file_of(query.name)
         columns = compared_sums(query, plan)
-        beside = _read(report, truth_of(query.name))
-        return summary(columns, beside) if has_truth_for(beside, published, columns) else truth_of(
-            query.name
-        )  # fmt: skip
+        beside = _read_table(report, truth_of(query.name))
+        if has_true_values(beside, published, columns):
+            return summary(columns, beside)
+        return truth_of(query.name)
 
     yield from _find_problems(report, queries, check_part)
 
@@ -178,10 +185,10 @@ def _find_problems(
             yield f"'{told}' is not what the tables beside it make of it"
             return
         errors += told
-    if not says_errors((report.path / ERRORS).read_bytes(), errors):
+    if not records_errors((report.path / ERRORS).read_bytes(), errors):
         yield f"'{ERRORS}' has other errors than the tables"
 
 
-def _read(report: Report, name: str) -> pa.Table:
+def _read_table(report: Report, name: str) -> pa.Table:
     file = name if name.endswith(formats.file_of("")) else formats.file_of(name)
     return formats.PUBLISHED.read(report.path / file)

@@ -26,7 +26,7 @@ from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
-from dprelease.verification.central import ask_again
+from dprelease.verification.central import add_second_opinion
 from dprelease.verification.certificate_findings import certify_claims
 from dprelease.verification.manifest_comparison import check_rebuilt, match_measurements
 from dprelease.verification.published_keys import has_keys, has_nulls
@@ -35,7 +35,12 @@ from dprelease.verification.recorded_noise import (
     is_recorded_choice,
     recorded_law,
 )
-from dprelease.verification.report import Report, declared_again, is_written, resolved_again
+from dprelease.verification.report import (
+    Report,
+    is_published_table,
+    rebuild_declaration,
+    resolve_declaration,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +60,7 @@ def check_federated(report: Report, record: manifest.FederatedManifest) -> None:
     number of honest parties is computed again, including the effect of rounding, and must be within
     the budget.
     """
-    resolved = resolved_again(report, record, FEDERATED)
+    resolved = resolve_declaration(report, record, FEDERATED)
     if resolved is None:
         return
     declaration, queries = resolved
@@ -78,22 +83,22 @@ def federated_plan(
 ) -> FederatedPlan | None:
     """Return the plan with the recorded noise shares; None, and a finding, if they are not
     allowed."""
-    shares = _shares(report, record.measurements, queries)
-    return None if shares is None else _plan(report, record, declaration, shares)
+    shares = _recorded_shares(report, record.measurements, queries)
+    return None if shares is None else _recorded_plan(report, record, declaration, shares)
 
 
 def check_trust(report: Report, record: manifest.PartiesManifest, plan: FederatedPlan) -> None:
     """Compute the cost of messages by another method, and certify it if requested."""
     if report.ok:  # the cost of a rejected release is not computed again
-        _ask_again(report, plan)
+        _add_second_opinion(report, plan)
     if report.certify:
         _certify(report, record, plan)
 
 
-def _ask_again(report: Report, plan: FederatedPlan) -> None:
+def _add_second_opinion(report: Report, plan: FederatedPlan) -> None:
     """Add the second opinion on the cost of this party's messages alone."""
     alone = [share.fine_event for share in plan.shares]
-    ask_again(report, alone, next(t.guarantee for t in plan.trusts if t.honest == 1))
+    add_second_opinion(report, alone, next(t.guarantee for t in plan.trusts if t.honest == 1))
 
 
 def _certify(report: Report, record: manifest.PartiesManifest, plan: FederatedPlan) -> None:
@@ -112,10 +117,12 @@ def check_messages(report: Report, described: ReleaseMetadata, queries: Sequence
     report.checked.append("rows, columns and keys of every table follow from the declaration")
 
 
-def is_message(folder: Path, query: Query, told: TableMetadata, *, rehearsal: bool = False) -> bool:
+def is_message(
+    folder: Path, query: Query, table_metadata: TableMetadata, *, rehearsal: bool = False
+) -> bool:
     """Return whether a party's file has the columns, keys and rows that messages have."""
-    path = folder / told.file
-    there = is_written(folder, told, query.keys.size, rehearsal=rehearsal)
+    path = folder / table_metadata.file
+    there = is_published_table(folder, table_metadata, query.keys.size, rehearsal=rehearsal)
     return there and has_keys(path, query) and not has_nulls(path)
 
 
@@ -123,23 +130,23 @@ def declared_queries(
     folder: Path, record: manifest.FederatedManifest
 ) -> tuple[tuple[Query, TableMetadata], ...]:
     """Return the queries of a verified manifest, and the metadata of their messages."""
-    declaration = declared_again(record, folder)
+    declaration = rebuild_declaration(record, folder)
     described = ReleaseMetadata(declaration.spec)
     return tuple((query, described.messages(query)) for query in resolve_federated(declaration))
 
 
 def checked_messages(
-    folder: Path, record: manifest.FederatedManifest, query: Query, told: TableMetadata
+    folder: Path, record: manifest.FederatedManifest, query: Query, table_metadata: TableMetadata
 ) -> pa.Table | None:
     """Return a party's messages for one query; None unless they match the manifest."""
     (file,) = (file for file in record.files if file.query == query.name)
-    path = folder / told.file
-    if not is_message(folder, query, told) or sha256_of(path) != file.sha256:
+    path = folder / table_metadata.file
+    if not is_message(folder, query, table_metadata) or sha256_of(path) != file.sha256:
         return None
     return formats.PUBLISHED.read(path)
 
 
-def _shares(
+def _recorded_shares(
     report: Report, measurements: Sequence[manifest.ShareRecord], queries: Sequence[Query]
 ) -> tuple[ShareColumn, ...] | None:
     """Return the recorded noise shares; None if one is not possible under the declaration."""
@@ -150,7 +157,7 @@ def _shares(
         match_measurements(report, measurements, [(q.name, m.name) for q, m in wanted]),
         strict=True,
     ):
-        share = None if held is None else _share(query, measurement, held)
+        share = None if held is None else _recorded_share(query, measurement, held)
         if share is None:
             name = {"query": query.name, "column": measurement.name}
             report.add_finding("DP-VERIFY-007", "measurements", what="noise", **name)
@@ -159,7 +166,7 @@ def _shares(
     return tuple(shares) if len(shares) == len(wanted) else None
 
 
-def _share(
+def _recorded_share(
     query: Query, measurement: Measurement, held: manifest.ShareRecord
 ) -> ShareColumn | None:
     law, refined = recorded_law(held, registry.law_of), held.refined
@@ -173,7 +180,7 @@ def _share(
     return ShareColumn(query, measurement, law, refined, held.chosen_by)
 
 
-def _plan(
+def _recorded_plan(
     report: Report,
     record: manifest.PartiesManifest,
     declaration: Declaration,

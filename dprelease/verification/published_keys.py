@@ -26,9 +26,9 @@ def has_keys(path: Path, query: Query) -> bool:
         return True
     try:
         if query.private is not None:
-            return _ascend(path, query)
+            return _keys_ascend(path, query)
         wanted, done = KeyArrays(query), 0
-        for held in _batches(path, query):
+        for held in _key_batches(path, query):
             arrays = wanted.of(done, done + held.num_rows)
             if any(not held.column(name).equals(array) for name, array in arrays.items()):
                 return False
@@ -53,14 +53,14 @@ def has_nulls(path: Path, columns: Sequence[str] | None = None) -> bool:
         return True
 
 
-def _batches(path: Path, query: Query) -> Iterator[pa.RecordBatch]:
+def _key_batches(path: Path, query: Query) -> Iterator[pa.RecordBatch]:
     yield from formats.PUBLISHED.batches(path, [key.column for key in query.key_columns])
 
 
-def _ascend(path: Path, query: Query) -> bool:
+def _keys_ascend(path: Path, query: Query) -> bool:
     """Return whether rows are in strictly ascending order of their keys, and no key is missing."""
     before: tuple[Any, ...] | None = None
-    for held in _batches(path, query):
+    for held in _key_batches(path, query):
         columns = [held.column(key.column) for key in query.key_columns]
         if any(column.null_count for column in columns):
             return False

@@ -38,7 +38,11 @@ def check_rehearsal(report: Report, record: RehearsalManifest) -> None:
         return
     wanted = truth_names(rebuilt.families, rebuilt.declaration)
     check_truth(
-        report, record.rehearsal, rebuilt.declaration, wanted, lambda: _errors(report, rebuilt)
+        report,
+        record.rehearsal,
+        rebuilt.declaration,
+        wanted,
+        lambda: _error_problems(report, rebuilt),
     )
 
 
@@ -54,7 +58,7 @@ def check_truth(
     `wanted` has the names of all possible truth files. `errors` is a function that returns the
     problems with these files; it is called only if all of them exist.
     """
-    problems = [*_stand_ins(rehearsal, declaration), *_files(rehearsal, wanted)]
+    problems = [*_stand_in_problems(rehearsal, declaration), *_file_problems(rehearsal, wanted)]
     if not problems and not any(f.code == "DP-VERIFY-004" for f in report.findings):
         problems += errors()
     for problem in problems:
@@ -64,7 +68,7 @@ def check_truth(
     )
 
 
-def _stand_ins(rehearsal: RehearsalRecord, declaration: Declaration) -> Iterator[str]:
+def _stand_in_problems(rehearsal: RehearsalRecord, declaration: Declaration) -> Iterator[str]:
     """Yield the problems with the recorded stand-ins for the sources."""
     if rehearsal.words != WORDS:
         yield "its description of a rehearsal was changed"
@@ -76,7 +80,7 @@ def _stand_ins(rehearsal: RehearsalRecord, declaration: Declaration) -> Iterator
             yield f"it does not state what replaced '{one.table}'"
 
 
-def _files(rehearsal: RehearsalRecord, names: Iterable[str]) -> Iterator[str]:
+def _file_problems(rehearsal: RehearsalRecord, names: Iterable[str]) -> Iterator[str]:
     """Yield the problems with the recorded list of truth files."""
     invented = {one.table: one.rows for one in rehearsal.stand_ins if one.by != "public"}
     public = {people_of(one.table) for one in rehearsal.stand_ins if one.by == "public"}
@@ -88,7 +92,7 @@ def _files(rehearsal: RehearsalRecord, names: Iterable[str]) -> Iterator[str]:
         yield "the number of invented rows differs from the stated one"
 
 
-def _errors(report: Report, rebuilt: RebuiltRelease) -> Iterator[str]:
+def _error_problems(report: Report, rebuilt: RebuiltRelease) -> Iterator[str]:
     """Yield the truth files that lack published values, and the errors that differ."""
     import pyarrow as pa
 
@@ -99,18 +103,18 @@ def _errors(report: Report, rebuilt: RebuiltRelease) -> Iterator[str]:
         try:
             beside = formats.PUBLISHED.read(report.path / truth_of(name))
             published = formats.PUBLISHED.read(report.path / formats.file_of(name))
-            if not has_truth_for(beside, published, asked):
+            if not has_true_values(beside, published, asked):
                 yield f"'{truth_of(name)}' is not beside the published table"
                 return
             errors += summary(asked, beside)
         except (OSError, KeyError, ValueError, pa.ArrowException):
             yield f"'{truth_of(name)}' has other columns than it should"
             return
-    if not says_errors((report.path / ERRORS).read_bytes(), errors):
+    if not records_errors((report.path / ERRORS).read_bytes(), errors):
         yield f"'{ERRORS}' has other errors than the tables"
 
 
-def says_errors(raw: bytes, errors: list[ColumnErrors]) -> bool:
+def records_errors(raw: bytes, errors: list[ColumnErrors]) -> bool:
     """Return whether a file has these errors, up to rounding differences between processors."""
     if raw == encode_errors(errors):
         return True
@@ -123,12 +127,12 @@ def says_errors(raw: bytes, errors: list[ColumnErrors]) -> bool:
     return same and not any(differences(found, wanted, "errors"))
 
 
-def has_truth_for(beside: pa.Table, published: pa.Table, asked: list[ColumnComparison]) -> bool:
+def has_true_values(beside: pa.Table, published: pa.Table, asked: list[ColumnComparison]) -> bool:
     """Return whether a truth file has all published columns and rows, and their true values."""
-    told = asked[0].told
-    if told in beside.column_names:
+    published_flag = asked[0].told
+    if published_flag in beside.column_names:
         import pyarrow.compute as pc
 
-        beside = beside.filter(pc.field(told))
+        beside = beside.filter(pc.field(published_flag))
     same: bool = beside.select(published.column_names).equals(published)
     return same and all({one.true, one.rows} <= {*beside.column_names} for one in asked)

@@ -79,7 +79,7 @@ class Report:
         self.findings.append(VerificationError(code, place=place, state=self.state, **fields))
 
 
-def resolved_again(
+def resolve_declaration(
     report: Report,
     record: ReleaseManifest,
     kind: ReleaseKind[Part],
@@ -95,7 +95,7 @@ def resolved_again(
             report.add_finding("DP-VERIFY-002", problem="a declared text has another digest")
             return None
     try:
-        declaration = declared_again(record, report.path)
+        declaration = rebuild_declaration(record, report.path)
         if kind_of(declaration.spec) is kind:
             return declaration, kind.resolve(declaration)
         report.add_finding("DP-VERIFY-009", why=kind.mode_problem)
@@ -107,7 +107,7 @@ def resolved_again(
     return None
 
 
-def declared_again(record: ReleaseManifest, folder: Path) -> Declaration:
+def rebuild_declaration(record: ReleaseManifest, folder: Path) -> Declaration:
     """Return the declaration of a manifest, from its texts and the copied files in its folder.
 
     Raises
@@ -119,12 +119,12 @@ def declared_again(record: ReleaseManifest, folder: Path) -> Declaration:
     """
     held = record.declaration
     declared = declaration_from_texts(held.texts, held.release, held.variables, held.kept, folder)
-    return replace(declared, audit=audit_of(record, folder))
+    return replace(declared, audit=audit_bytes(record, folder))
 
 
-def is_written(
+def is_published_table(
     folder: Path,
-    told: TableMetadata,
+    table_metadata: TableMetadata,
     rows: Rows,
     note: str = "",
     *,
@@ -135,20 +135,22 @@ def is_written(
     `note` is the expected note in the metadata of the file; it may have no other metadata. Tables
     of a `rehearsal` must be marked as such.
     """
-    path = folder / told.file
+    path = folder / table_metadata.file
     if isinstance(rows, int):
-        return _is_file(path, told, rows, note, rehearsal=rehearsal)
+        return _is_table_file(path, table_metadata, rows, note, rehearsal=rehearsal)
     try:
         there = [part.relative_to(path).as_posix() for part in formats.parts_in(path)]
     except OSError:
         return False
     return there == list(rows) and all(
-        _is_file(path / name, told, number, note, rehearsal=rehearsal)
+        _is_table_file(path / name, table_metadata, number, note, rehearsal=rehearsal)
         for name, number in rows.items()
     )
 
 
-def _is_file(path: Path, told: TableMetadata, rows: int, note: str, *, rehearsal: bool) -> bool:
+def _is_table_file(
+    path: Path, table_metadata: TableMetadata, rows: int, note: str, *, rehearsal: bool
+) -> bool:
     import pyarrow as pa
 
     try:
@@ -159,7 +161,7 @@ def _is_file(path: Path, told: TableMetadata, rows: int, note: str, *, rehearsal
         notes = {b"dprelease": note.encode()} if note else {}
         notes |= {NOTED.encode(): NOTE.encode()} if rehearsal else {}
         return (
-            written == [(column.name, column.kind) for column in told.columns]
+            written == [(column.name, column.kind) for column in table_metadata.columns]
             and there == rows
             and has_exactly_notes(schema, field_notes(told))
             and formats.PUBLISHED.notes(path) == notes

@@ -84,7 +84,7 @@ class Opinion:
 
 
 @dataclass(frozen=True, slots=True)
-class _Blocks:
+class _BlockProbabilities:
     """Probabilities of blocks of outputs, for the noise and the moved noise, in `times` cells."""
 
     p: Floats
@@ -109,23 +109,27 @@ def second_opinion(events: Sequence[Event], guarantee: Guarantee) -> Opinion:
             alone = event.sensitivity.meeting > 1
             kinds[law, event.sensitivity] += 1 if alone else event.sensitivity.slots
     parts = [
-        _worst(law, sensitivity, slots)
+        _worst_move_blocks(law, sensitivity, slots)
         for (law, sensitivity), slots in kinds.most_common(MOST_KINDS)
     ]
     if guarantee.rho is not None:
-        counted, claimed, price = "rho", guarantee.rho, _least_rho(parts)
+        counted, claimed, price = "rho", guarantee.rho, _rho_lower_bound(parts)
     elif guarantee.accountant == Variant.PURE:
-        counted, claimed, price = "epsilon", guarantee.epsilon, _least_pure(parts)
+        counted, claimed, price = "epsilon", guarantee.epsilon, _pure_lower_bound(parts)
     else:
         delta = round_down(guarantee.delta)
         counted, claimed = "epsilon", guarantee.epsilon
-        price = _least_epsilon(parts, delta, claimed)
+        price = _epsilon_lower_bound(parts, delta, claimed)
     contradicted = price > claimed * (1 + 1e-9)
     met = any(event.sensitivity.meeting > 1 for event in events)
-    return Opinion(counted, claimed, price, contradicted, *_grounds(guarantee, met=met))
+    return Opinion(
+        counted, claimed, price, contradicted, *_exact_and_floating_parts(guarantee, met=met)
+    )
 
 
-def _grounds(guarantee: Guarantee, *, met: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _exact_and_floating_parts(
+    guarantee: Guarantee, *, met: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     exact = ["probabilities of the noise (in ball arithmetic)", "sensitivities (in whole numbers)"]
     floating = []
     if guarantee.accountant == "pure":
@@ -141,18 +145,18 @@ def _grounds(guarantee: Guarantee, *, met: bool) -> tuple[tuple[str, ...], tuple
     return tuple(exact), tuple(floating)
 
 
-def _worst(law: Mechanism, sensitivity: Sensitivity, slots: int) -> _Blocks:
+def _worst_move_blocks(law: Mechanism, sensitivity: Sensitivity, slots: int) -> _BlockProbabilities:
     """Return the blocks of the move, up or down, that best distinguishes the neighbours."""
     if isinstance(law, RandomizedResponse):  # one value replaces another, and no number moves
-        return _answers(law, slots)
+        return _response_blocks(law, slots)
     blocks = []
-    for move in _moves(sensitivity):
+    for move in _possible_moves(sensitivity):
         for sign in (1,) if law.symmetric else (1, -1):  # both directions are equivalent
             blocks.append(_blocks(law, move, sign, slots))
     return max(blocks, key=_divergence)
 
 
-def _moves(sensitivity: Sensitivity) -> list[Move]:
+def _possible_moves(sensitivity: Sensitivity) -> list[Move]:
     """Return the moves of one part; if parts can meet, of one cell that such parts all touch."""
     meeting = sensitivity.meeting
     if meeting == 1:
@@ -160,7 +164,7 @@ def _moves(sensitivity: Sensitivity) -> list[Move]:
     return [Move(move.shift * meeting, 1) for move in sensitivity.moves]
 
 
-def _divergence(blocks: _Blocks) -> float:
+def _divergence(blocks: _BlockProbabilities) -> float:
     """Return the Kullback-Leibler divergence of all cells together."""
     finite = np.isfinite(blocks.loss)
     if not finite.all():
@@ -168,68 +172,68 @@ def _divergence(blocks: _Blocks) -> float:
     return blocks.times * float(np.sum(blocks.p * blocks.loss))
 
 
-def _blocks(law: Mechanism, move: Move, sign: int, slots: int) -> _Blocks:
-    edges = _edges(law, move.shift)
+def _blocks(law: Mechanism, move: Move, sign: int, slots: int) -> _BlockProbabilities:
+    edges = _block_edges(law, move.shift)
     with ctx.workprec(128):
-        own = [_split(law, edge) for edge in edges]
-        moved = [_split(law, edge - sign * move.shift) for edge in edges]
-        p = [float(_between(a, b).lower()) for a, b in pairwise(own)]
-        q = [_float_above(_between(a, b)) for a, b in pairwise(moved)]
+        own = [_tail_balls(law, edge) for edge in edges]
+        moved = [_tail_balls(law, edge - sign * move.shift) for edge in edges]
+        p = [float(_ball_between(a, b).lower()) for a, b in pairwise(own)]
+        q = [_rounded_up_float(_ball_between(a, b)) for a, b in pairwise(moved)]
     masses = np.maximum(np.array(p), 0.0)
     seen = masses > LEAST_MASS
-    return _Blocks(masses[seen], np.array(q)[seen], slots * move.cells)
+    return _BlockProbabilities(masses[seen], np.array(q)[seen], slots * move.cells)
 
 
-def _answers(law: RandomizedResponse, times: int) -> _Blocks:
+def _response_blocks(law: RandomizedResponse, times: int) -> _BlockProbabilities:
     """Return the probabilities of three answers: one value, another value, and any other value."""
     with ctx.workprec(128):
         rest, kept = law.tail(2, True), law.tail(0, False)
         masses = [kept, law.tail(1, True) - rest, rest]
         p = np.array([float(mass.lower()) for mass in masses])
-        q = np.array([_float_above(masses[i]) for i in (1, 0, 2)])
+        q = np.array([_rounded_up_float(masses[i]) for i in (1, 0, 2)])
     seen = p > LEAST_MASS
-    return _Blocks(p[seen], q[seen], times)
+    return _BlockProbabilities(p[seen], q[seen], times)
 
 
-def _float_above(mass: Any) -> float:
+def _rounded_up_float(mass: Any) -> float:
     """Return a probability as a float, rounded up except in its last bits; 0 only for exactly 0."""
     return 0.0 if mass.is_zero() else max(float(mass.upper()), LEAST_MASS)
 
 
-def _split(law: Mechanism, edge: int) -> tuple[Any, Any]:
+def _tail_balls(law: Mechanism, edge: int) -> tuple[Any, Any]:
     """Return balls around P(K < edge) and P(K >= edge)."""
     return law.tail(edge - 1, False), law.tail(edge, True)
 
 
-def _between(low: tuple[Any, Any], high: tuple[Any, Any]) -> Any:
+def _ball_between(low: tuple[Any, Any], high: tuple[Any, Any]) -> Any:
     """Return a ball around the probability between two edges, from the tail with less
     cancellation."""
     below, above = high[0] - low[0], low[1] - high[1]
     return below if below.rad() < above.rad() else above
 
 
-def _edges(law: Mechanism, shift: int) -> list[int]:
+def _block_edges(law: Mechanism, shift: int) -> list[int]:
     """Return the edges of blocks: close together near the middle, farther apart in the tails."""
     near = max(1.0, 4.0 * law.half_width(0.5) + shift)
     step = max(1, round(near / NEAR_BLOCKS))
     middle = [step * i for i in range(-NEAR_BLOCKS, NEAR_BLOCKS + 1)]
     far = []
     edge = step * NEAR_BLOCKS
-    growth = 1.15
+    growth_factor = 1.15
     for _ in range(4 * FAR_BLOCKS):
         with ctx.workprec(64):
             if float(law.tail(edge, True)) < LEAST_TAIL or edge > 2**60:
                 break
-        edge = max(edge + step, round(edge * growth))
+        edge = max(edge + step, round(edge * growth_factor))
         far.append(edge)
     return [-edge for edge in reversed(far)] + middle + far
 
 
-def _least_pure(parts: Sequence[_Blocks]) -> float:
+def _pure_lower_bound(parts: Sequence[_BlockProbabilities]) -> float:
     return sum(part.times * float(np.max(part.loss)) for part in parts)
 
 
-def _least_rho(parts: Sequence[_Blocks]) -> float:
+def _rho_lower_bound(parts: Sequence[_BlockProbabilities]) -> float:
     """Return the largest ratio of Rényi divergence and order, over some orders."""
     rho = 0.0
     for order in ORDERS:
@@ -242,21 +246,23 @@ def _least_rho(parts: Sequence[_Blocks]) -> float:
     return rho * (1 - 1e-9)
 
 
-def _least_epsilon(parts: Sequence[_Blocks], delta: float, claimed: float) -> float:
+def _epsilon_lower_bound(
+    parts: Sequence[_BlockProbabilities], delta: float, claimed: float
+) -> float:
     """Return an epsilon below which delta is certainly too large, from losses rounded down."""
     if not parts:
         return 0.0
     times = sum(part.times for part in parts)
     reach = 4.0 * claimed + 1.0
     width = max(2e-3 * claimed / times, 2.0 * reach / LARGEST_GRID)
-    laws = [_law(part, width, math.ceil(reach / width)) for part in parts]
+    laws = [_loss_distribution(part, width, math.ceil(reach / width)) for part in parts]
     total = laws[0].self_compose(parts[0].times, TRUNCATED)
     for law, part in zip(laws[1:], parts[1:], strict=True):
         total = total.compose(law.self_compose(part.times, TRUNCATED))
     return float(total.get_epsilon_for_delta(delta + FLOAT_NOISE))
 
 
-def _law(part: _Blocks, width: float, half: int) -> PLDPmf:
+def _loss_distribution(part: _BlockProbabilities, width: float, half: int) -> PLDPmf:
     """Return the distribution of losses rounded down to the grid; some losses are dropped."""
     from dp_accounting.pld.pld_pmf import DensePLDPmf
 

@@ -23,9 +23,9 @@ from dprelease.signatures.sshsig import AUDITS
 from dprelease.system.entries import entries
 from dprelease.system.files import read_file, reason_of
 from dprelease.system.json_text import MOST_BYTES
-from dprelease.verification.manifest_reader import AnyManifest, Rehearsal, read_any
+from dprelease.verification.manifest_reader import AnyManifest, Rehearsal, read_any_manifest
 from dprelease.verification.report import Report
-from dprelease.verification.signed.named_audits import audit_problem, audit_words
+from dprelease.verification.signed.named_audits import audit_problem, audit_text
 from dprelease.verification.signed.signature_checks import (
     SignedFile,
     TrustedSigners,
@@ -66,7 +66,7 @@ def verify_audit(path: Path, signers: str | Path | None = None) -> Report:
         whole = "" if audit.complete else ", and not everything was tested"
         report.checked.append(
             f"the outcome of an audit by dprelease {audit.version} is the canonical encoding with "
-            f"its own digest: of {told} {held}{whole}"
+            f"its own digest: of {count_text} {held}{whole}"
         )
     check_signed(
         report, SignedFile(path.name + ENDING, AUDITS, "outcome of an audit", raw), trusted
@@ -140,7 +140,7 @@ def verify(
     trusted = None if signers is None else TrustedSigners(read_signers(Path(signers)))
     report = Report(Path(path), certify=certify)
     try:
-        record = read_any(report.path)
+        record = read_any_manifest(report.path)
     except VerificationError as error:
         report.findings.append(error)
         return report
@@ -153,7 +153,7 @@ def verify(
     _check_audit(report, record)
     own = None if ledger is None else signers_of_ledger(Path(ledger), record)
     check_signature(report, record, trusted or own)
-    _check_rest(report, record)
+    _check_kind(report, record)
     if ledger is None and record.paid_by is not None:
         report.notes.append(UNPAID)
     if ledger is not None:
@@ -190,7 +190,7 @@ def _check_audit(report: Report, record: ReleaseManifest) -> None:
     if problem:
         report.add_finding("DP-AUDIT-007", "declaration.audit", problem=problem)
     elif not report.findings:
-        report.checked.append(audit_words(record, report.path))
+        report.checked.append(audit_text(record, report.path))
 
 
 def _digest_of(path: Path) -> str | None:
@@ -200,7 +200,7 @@ def _digest_of(path: Path) -> str | None:
         return None
 
 
-def _check_rest(report: Report, record: AnyManifest) -> None:
+def _check_kind(report: Report, record: AnyManifest) -> None:
     """Run the checks for the kind of the release: aggregates, single records, or messages."""
     if isinstance(record, LocalManifest):
         from dprelease.verification.local_release import check_local
@@ -233,15 +233,15 @@ def _check_ledger(
 ) -> None:
     from dprelease.verification.ledger_check import (
         UNSIGNED,
-        check_payment,
+        check_charge,
         is_unsigned,
-        vouched_for,
+        signers_problem,
     )
 
     try:
-        problem, words = check_payment(path, record)
+        problem, words = check_charge(path, record)
         if trusted is not None and problem is None:
-            problem = vouched_for(path, trusted.signers)
+            problem = signers_problem(path, trusted.signers)
             report.notes += [UNSIGNED] * is_unsigned(path)
     except LedgerError as error:
         problem, words = error.cause, ""

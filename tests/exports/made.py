@@ -10,7 +10,7 @@ from dprelease.exports.export import PublishedRelease
 from dprelease.planning.prepare import prepare
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
-from dprelease.verification.manifest_reader import read_any
+from dprelease.verification.manifest_reader import read_any_manifest
 from tests.replay import Keyed
 
 AREAS = ["Bern Stadt", "65+", "NA", "_x0041_", "Zürich", "A,B", 'say "x"', "😀", "null", "-"]
@@ -117,7 +117,7 @@ def published(folder: Path, release: str = RELEASE) -> PublishedRelease:
 def described(declaration: Declaration) -> PublishedRelease:
     """Publish a declared release; return it with what is said of it."""
     out = run(declaration, bits=Keyed("exports"))
-    record = read_any(out)
+    record = read_any_manifest(out)
     queries, plan = prepare(declaration)
     families = plan.families
     return PublishedRelease(out, record, metadata_of(declaration, queries, families))

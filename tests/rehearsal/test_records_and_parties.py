@@ -31,7 +31,7 @@ from dprelease.rehearsal.run import rehearse
 from dprelease.rehearsal.stand_ins import Cast
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
-from dprelease.verification.manifest_reader import FORMS, read_any, read_sealed
+from dprelease.verification.manifest_reader import FORMS, read_any_manifest, read_sealed
 from tests.manifest_files import as_release, with_digest
 from tests.replay import Keyed
 
@@ -114,7 +114,7 @@ def test_each_is_a_rehearsal_and_no_release(made: Made, kind: str) -> None:
     assert report.ok, report.findings
     assert report.to_json()["rehearsal"] is True
     assert "DP-VERIFY-019" in {finding.code for finding in dprelease.verify(folder).findings}
-    own = type(read_any(folder))
+    own = type(read_any_manifest(folder))
     for model in {*FORMS.values()} - {own}:
         with pytest.raises(DpReleaseError) as caught:
             read_sealed(folder, model)

@@ -32,7 +32,7 @@ from dprelease.rehearsal.truth import truths
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
-from dprelease.verification.manifest_reader import FORMS, read_any, read_sealed
+from dprelease.verification.manifest_reader import FORMS, read_any_manifest, read_sealed
 from tests.manifest_files import as_release, with_digest
 from tests.rehearsal.build import AGREEING, EXACT, FOUND, write
 from tests.replay import Keyed
@@ -239,7 +239,7 @@ def test_no_ledger_is_charged_or_made(tmp_path: Path) -> None:
     before = (tmp_path / "ledger.sqlite").read_bytes()
     folder = rehearse(read_declaration(path), rows={"visits": 300}, overwrite=True)
     assert (tmp_path / "ledger.sqlite").read_bytes() == before
-    assert read_any(folder).paid_by is None
+    assert read_any_manifest(folder).paid_by is None
 
 
 # What it is told from

@@ -13,8 +13,8 @@ from dprelease.documents.metadata import Metadata
 from dprelease.exports.export import PublishedRelease
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
-from dprelease.verification.after_publication.report_writing import _metadata
-from dprelease.verification.manifest_reader import read_any
+from dprelease.verification.after_publication.report_writing import _table_metadata
+from dprelease.verification.manifest_reader import read_any_manifest
 from tests.replay import Keyed
 
 PEOPLE = """\
@@ -137,6 +137,6 @@ def publish(folder: Path, name: str) -> Path:
 
 def published(folder: Path, **said: Any) -> PublishedRelease:
     """Return a release with what is said of it; `said` changes parts of that."""
-    record = read_any(folder)
-    metadata: Metadata = replace(_metadata(record, folder), **said)
+    record = read_any_manifest(folder)
+    metadata: Metadata = replace(_table_metadata(record, folder), **said)
     return PublishedRelease(folder, record, metadata)

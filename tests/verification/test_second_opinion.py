@@ -14,7 +14,7 @@ from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.schema.release import BudgetSpec
-from dprelease.verification.central import ask_again
+from dprelease.verification.central import add_second_opinion
 from dprelease.verification.report import Report
 from dprelease.verification.second_opinion import second_opinion
 from tests.mechanisms.laws import KINDS, exists, law_of
@@ -68,7 +68,7 @@ def test_a_claim_that_is_too_small_is_contradicted(name: str, budget: str) -> No
     assert second_opinion(events, less).contradicted
     report = Report.__new__(Report)
     report.checked, report.findings = [], []
-    ask_again(report, events, less)
+    add_second_opinion(report, events, less)
     assert isinstance(report.findings[0], VerificationError)
     assert report.findings[0].code == "DP-VERIFY-011"
     _, smaller = claim(name, 0, Sensitivity(2, (Move(4, 1),)), budget)

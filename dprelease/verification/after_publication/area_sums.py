@@ -52,7 +52,7 @@ from dprelease.tables.family_tables import published_table
 from dprelease.verification.after_publication.drawn_areas import DrawnArea, drawn_areas
 from dprelease.verification.central import recorded_columns, recorded_families
 from dprelease.verification.manifest_reader import read_sealed
-from dprelease.verification.report import Report, resolved_again
+from dprelease.verification.report import Report, resolve_declaration
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +87,9 @@ class Column:
         """Yield every measurement of a family, including those that only other columns use."""
         wanted = wanted_tables(shape, step.spec)
         noised = [published_table(table, folder) for table in family.tables]
-        files = {output.name: partial(_batches, folder, output.name) for output in family.outputs}
+        files = {
+            output.name: partial(_read_batches, folder, output.name) for output in family.outputs
+        }
         for agreed in agreed_columns(shape):
             measured = MeasuredColumn(agreed, noised)
             sound = not any(contradictions(measured, non_negative=step.spec.non_negative))
@@ -99,17 +101,19 @@ class Column:
         self, tables: Sequence[PlacedTable], drawn: Sequence[DrawnArea]
     ) -> dict[str, list[AreaSum]]:
         """Return the sums over every area for some tables of leaves, by the names of the tables."""
-        cells = {one.name: self._nothing(one, drawn) for one in tables}
-        for placed, start, held in self._leaves(tables):
-            _add(cells[placed.name], drawn, start, held)
-        found = [_Errors.of(self, area) for area in drawn]
-        return {one.name: self._with_errors(one, found, cells[one.name]) for one in tables}
+        cells = {one.name: self._zero_sums(one, drawn) for one in tables}
+        for placed, start, held in self._leaf_estimates(tables):
+            _add_leaves(cells[placed.name], drawn, start, held)
+        found = [_AreaErrors.of(self, area) for area in drawn]
+        return {one.name: self._area_sums(one, found, cells[one.name]) for one in tables}
 
-    def _nothing(self, placed: PlacedTable, drawn: Sequence[DrawnArea]) -> list[Integers]:
+    def _zero_sums(self, placed: PlacedTable, drawn: Sequence[DrawnArea]) -> list[Integers]:
         sizes = [self.agreed.shape.sizes[i] for i in placed.attributes]
         return [np.zeros(sizes, np.int64) for _ in drawn]
 
-    def _leaves(self, tables: Sequence[PlacedTable]) -> Iterator[tuple[PlacedTable, int, Integers]]:
+    def _leaf_estimates(
+        self, tables: Sequence[PlacedTable]
+    ) -> Iterator[tuple[PlacedTable, int, Integers]]:
         """Yield tables with the number of a first leaf, and the estimates of the leaves from it
         on."""
         if self.agreed.is_shown:
@@ -124,13 +128,13 @@ class Column:
                 for placed in tables:
                     yield placed, piece.ranges[at][0], piece.tables[at][placed.attributes]
 
-    def _with_errors(
-        self, placed: PlacedTable, found: Sequence[_Errors], sums: Sequence[Integers]
+    def _area_sums(
+        self, placed: PlacedTable, found: Sequence[_AreaErrors], sums: Sequence[Integers]
     ) -> list[AreaSum]:
         step, bits = self.agreed.step, self.variances.structure.bits
         coefficients = cell_coefficients(self.agreed.shape.sizes, placed.attributes)
         bounds = rounding_error(self.variances, placed.attributes)
-        told = []
+        area_sums = []
         for errors, cells in zip(found, sums, strict=True):
             final = {space: np.array([f]) for space, f in errors.variances.items()}
             variance = variance_above(self.variances, coefficients, final.__getitem__)
@@ -138,11 +142,13 @@ class Column:
             error = math.nan if self.measured.is_cut else error
             moved = errors.rounding(bounds) / 2.0**bits * float(step)
             each = np.full(cells.shape, error * float(step))
-            told.append(AreaSum(in_unit(cells, bits, step), each, moved))
-        return told
+            area_sums.append(AreaSum(in_unit(cells, bits, step), each, moved))
+        return area_sums
 
 
-def _add(sums: Sequence[Integers], drawn: Sequence[DrawnArea], start: int, held: Integers) -> None:
+def _add_leaves(
+    sums: Sequence[Integers], drawn: Sequence[DrawnArea], start: int, held: Integers
+) -> None:
     """Add the cells of some leaves to the sums of the areas in which they, or shares of them,
     lie."""
     for total, area in zip(sums, drawn, strict=True):
@@ -156,18 +162,18 @@ def _add(sums: Sequence[Integers], drawn: Sequence[DrawnArea], start: int, held:
 
 
 @dataclass(frozen=True)
-class _Errors:
+class _AreaErrors:
     """The data for the errors of one area: variances of residual spaces, and its whole areas."""
 
     variances: dict[Table, float]
-    made_of: list[int]
+    whole_areas_by_level: list[int]
     """For each level, the number of declared areas that lie entirely in the custom area, without
     those that are part of a larger one."""
-    shared: int
+    partial_leaves: int
     """The number of leaves that lie partly in the area."""
 
     @classmethod
-    def of(cls, column: Column, area: DrawnArea) -> _Errors:
+    def of(cls, column: Column, area: DrawnArea) -> _AreaErrors:
         tree = column.agreed.shape.tree
         none = [np.empty(0, np.int64)] * (tree.levels - 1)
         shares: list[Floats] = [np.empty(0)] * (tree.levels - 1)
@@ -186,11 +192,13 @@ class _Errors:
 
     def rounding(self, bounds: Sequence[int]) -> float:
         """Return an upper bound, in units, of the fixed-point error of a cell."""
-        whole = sum(number * bounds[level] for level, number in enumerate(self.made_of))
-        return round_up(Fraction(whole + self.shared * (bounds[-1] + 1)))
+        whole = sum(
+            number * bounds[level] for level, number in enumerate(self.whole_areas_by_level)
+        )
+        return round_up(Fraction(whole + self.partial_leaves * (bounds[-1] + 1)))
 
 
-def _batches(folder: Path, name: str) -> Iterator[Any]:
+def _read_batches(folder: Path, name: str) -> Iterator[Any]:
     yield from formats.PUBLISHED.batches(folder / formats.file_of(name), None)
 
 
@@ -232,11 +240,11 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
     import pandas as pd
 
     folder = Path(path)
-    family, step = _family(folder, query)
+    family, step = _area_family(folder, query)
     shape = Shape.of(family.tables)
     if not shape.areas or lowest(shape, step.spec) < len(shape.levels) - 1:
         reason = "it has no hierarchy" if not shape.areas else "its leaves have no estimates"
-        _refuse(f"'{family.name}' can't be cut: {reason}")
+        _raise_area_error(f"'{family.name}' can't be cut: {reason}")
     drawn = drawn_areas(districts, shape.areas[-1])
     tables = [
         one for one in tables_with_estimates(shape, step.spec) if one.level == len(shape.areas)
@@ -249,7 +257,9 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
         row
         for placed in tables
         for i, area in enumerate(drawn)
-        for row in _rows(shape, placed, area, {n: one[placed.name][i] for n, one in summed.items()})
+        for row in _area_rows(
+            shape, placed, area, {n: one[placed.name][i] for n, one in summed.items()}
+        )
     ]
     attributes = [key.column for key in shape.attributes]
     columns = {  # keys may be missing, so their columns get the dtype object
@@ -259,20 +269,20 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
     return pd.DataFrame(columns)
 
 
-def _rows(
+def _area_rows(
     shape: Shape, placed: PlacedTable, area: DrawnArea, summed: Mapping[str, AreaSum]
 ) -> Iterator[Row]:
     """Yield a row for each cell of an area in a table, from the sums of each measurement."""
     called, keys = _area_column_name(shape), [shape.attributes[i] for i in placed.attributes]
     values = [key_texts(key) if key.kind == "boolean" else list(key.values) for key in keys]
-    columns = _columns(shape, summed)
+    columns = _column_values(shape, summed)
     for at in np.ndindex(next(iter(summed.values())).values.shape):
         row: Row = {called: area.name} | {key.column: None for key in shape.attributes}
         row |= {key.column: held[i] for key, held, i in zip(keys, values, at, strict=True)}
         yield row | {name: float(cells[at]) for name, cells in columns.items()}
 
 
-def _columns(shape: Shape, summed: Mapping[str, AreaSum]) -> dict[str, Floats]:
+def _column_values(shape: Shape, summed: Mapping[str, AreaSum]) -> dict[str, Floats]:
     """Return the cells of every column in declared order, and their companion columns."""
     shown: dict[str, dict[str, Floats]] = {}
     for one in (one for one in agreed_columns(shape) if one.is_shown):
@@ -297,15 +307,15 @@ def _area_column_name(shape: Shape) -> str:
     return called
 
 
-def _refuse(reason: str) -> NoReturn:
+def _raise_area_error(reason: str) -> NoReturn:
     raise QueryError("DP-AREA-004", place=Place(NAME), reason=reason)
 
 
-def _family(folder: Path, query: str | None) -> tuple[Family, Consistent]:
+def _area_family(folder: Path, query: str | None) -> tuple[Family, Consistent]:
     """Return the family of a release with consistent tables, with the noise from its manifest."""
     report = Report(folder)
     record = read_sealed(folder, Manifest)
-    resolved = resolved_again(report, record, CENTRAL)
+    resolved = resolve_declaration(report, record, CENTRAL)
     columns = (
         None if resolved is None else recorded_columns(report, record.measurements, resolved[1])
     )
@@ -321,13 +331,15 @@ def _family(folder: Path, query: str | None) -> tuple[Family, Consistent]:
     ]
     if len(fitting) != 1:
         known = ", ".join(one.name for one in families if isinstance(one.step, Consistent))
-        _refuse(f"name one of its queries with `consistent`: {known}" if known else "it has none")
+        _raise_area_error(
+            f"name one of its queries with `consistent`: {known}" if known else "it has none"
+        )
     family, step = fitting[0]
-    _check_files(report, record, family)
+    _refuse_changed_files(report, record, family)
     return family, step
 
 
-def _check_files(report: Report, record: Manifest, family: Family) -> None:
+def _refuse_changed_files(report: Report, record: Manifest, family: Family) -> None:
     """Raise DP-VERIFY-004 for a file of the family that was changed since publication."""
     of_family = {formats.file_of(name) for name in family.published_names}
     for file in record.files:

@@ -35,7 +35,7 @@ class DrawnArea:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _AreaRow:
     line: int | None
     leaf: str
     area: str
@@ -60,7 +60,11 @@ def drawn_areas(given: object, key: Key) -> list[DrawnArea]:
         leaves whose shares sum to more than 1.
     """
     name = one_line(Path(given).name) if isinstance(given, str | Path) else "areas"
-    rows = _file(Path(given), name, key) if isinstance(given, str | Path) else _frame(given, key)
+    rows = (
+        _rows_of_file(Path(given), name, key)
+        if isinstance(given, str | Path)
+        else _rows_of_frame(given, key)
+    )
     places = {value: place for place, value in enumerate(key_texts(key))}
     left: dict[int, Fraction] = {}
     found: dict[str, dict[int, Fraction]] = {}
@@ -72,10 +76,10 @@ def drawn_areas(given: object, key: Key) -> list[DrawnArea]:
                 "DP-AREA-002", place=where, leaf=row.leaf, column=key.column, nearest=near
             )
         leaf = places[row.leaf]
-        share = _share(row, where)
+        share = _parsed_share(row, where)
         parts = found.setdefault(row.area, {})
         if leaf in parts:
-            _refuse(row, where, "it is listed twice")
+            _raise_row_error(row, where, "it is listed twice")
         left[leaf] = left.get(leaf, Fraction(1)) - share
         if left[leaf] < 0:
             shared = (
@@ -83,24 +87,24 @@ def drawn_areas(given: object, key: Key) -> list[DrawnArea]:
                 if row.share
                 else "it already belongs to another area"
             )
-            _refuse(row, where, shared)
+            _raise_row_error(row, where, shared)
         parts[leaf] = share
     if not found:
         raise QueryError("DP-AREA-001", place=Place(name), reason="no row names a leaf")
-    return [_area(name, parts) for name, parts in found.items()]
+    return [_drawn_area(name, parts) for name, parts in found.items()]
 
 
-def _area(name: str, parts: Mapping[int, Fraction]) -> DrawnArea:
+def _drawn_area(name: str, parts: Mapping[int, Fraction]) -> DrawnArea:
     leaves = sorted(parts)
     shares = np.array([float(parts[leaf]) for leaf in leaves])
     return DrawnArea(name, np.array(leaves, np.int64), shares)
 
 
-def _refuse(row: _Row, where: Place, reason: str) -> NoReturn:
+def _raise_row_error(row: _AreaRow, where: Place, reason: str) -> NoReturn:
     raise QueryError("DP-AREA-003", place=where, leaf=row.leaf, area=row.area, reason=reason)
 
 
-def _share(row: _Row, where: Place) -> Fraction:
+def _parsed_share(row: _AreaRow, where: Place) -> Fraction:
     if not row.share:
         return Fraction(1)
     try:
@@ -108,11 +112,11 @@ def _share(row: _Row, where: Place) -> Fraction:
     except ValueError:
         share = Fraction(0)
     if not 0 < share <= 1:
-        _refuse(row, where, f"'{row.share}' is not a share above 0 and at most 1")
+        _raise_row_error(row, where, f"'{row.share}' is not a share above 0 and at most 1")
     return share
 
 
-def _file(path: Path, name: str, key: Key) -> Iterator[_Row]:
+def _rows_of_file(path: Path, name: str, key: Key) -> Iterator[_AreaRow]:
     try:
         text = read_file(path, MOST_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError, TooLarge) as problem:
@@ -120,7 +124,7 @@ def _file(path: Path, name: str, key: Key) -> Iterator[_Row]:
         raise QueryError("DP-AREA-001", place=Place(name), reason=reason) from None
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        columns = _columns(next(rows, []), name, key)
+        columns = _column_positions(next(rows, []), name, key)
         for row in rows:
             if row:
                 line = rows.line_num
@@ -134,13 +138,13 @@ def _file(path: Path, name: str, key: Key) -> Iterator[_Row]:
         raise QueryError("DP-AREA-001", place=Place(name), reason="it is no CSV file") from None
 
 
-def _area_row(line: int | None, name: str, held: Sequence[str]) -> _Row:
+def _area_row(line: int | None, name: str, held: Sequence[str]) -> _AreaRow:
     if not held[1]:
         raise QueryError("DP-AREA-001", place=Place(name, line), reason="an area has no name")
-    return _Row(line, held[0], held[1], held[2] if len(held) > 2 else "")
+    return _AreaRow(line, held[0], held[1], held[2] if len(held) > 2 else "")
 
 
-def _columns(header: Sequence[str], name: str, key: Key) -> list[int]:
+def _column_positions(header: Sequence[str], name: str, key: Key) -> list[int]:
     """Return the positions of the columns for leaf, area and, if there is one, share."""
     names = [column.strip() for column in header]
     leaf = LEAF if LEAF in names else key.column
@@ -153,11 +157,11 @@ def _columns(header: Sequence[str], name: str, key: Key) -> list[int]:
     return [names.index(column) for column in wanted]
 
 
-def _frame(given: Any, key: Key) -> Iterator[_Row]:
+def _rows_of_frame(given: Any, key: Key) -> Iterator[_AreaRow]:
     try:
         header = [str(column) for column in given]
-        places = _columns(header, "areas", key)
-        columns = [list(map(_text, given[header[place]])) for place in places]
+        places = _column_positions(header, "areas", key)
+        columns = [list(map(_cell_text, given[header[place]])) for place in places]
     except (TypeError, KeyError):
         reason = "it is not a file, a frame or a mapping of columns"
         raise QueryError("DP-AREA-001", place=Place("areas"), reason=reason) from None
@@ -168,5 +172,5 @@ def _frame(given: Any, key: Key) -> Iterator[_Row]:
         yield _area_row(None, "areas", row)
 
 
-def _text(value: object) -> str:
+def _cell_text(value: object) -> str:
     return "" if value is None or value != value else str(value)  # NaN differs from itself

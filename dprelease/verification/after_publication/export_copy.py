@@ -31,8 +31,8 @@ from dprelease.release.folder import claim_target
 from dprelease.schema.release_parts.format_names import OF_RECORDS, in_order
 from dprelease.verification.after_publication.sidecar_paths import sidecar_path
 from dprelease.verification.central import recorded_columns, recorded_families
-from dprelease.verification.manifest_reader import Rehearsal, read_any, read_sealed
-from dprelease.verification.report import Report, resolved_again
+from dprelease.verification.manifest_reader import Rehearsal, read_any_manifest, read_sealed
+from dprelease.verification.report import Report, resolve_declaration
 from dprelease.verification.verify import check_files
 
 ENDING = "-exports"
@@ -71,7 +71,7 @@ def export(
         metadata = replace(metadata, wide=tuple(wide))
     ordered = in_order(names)
     if isinstance(record, LocalManifest):
-        _refuse_others(ordered, metadata)
+        _refuse_formats(ordered, metadata)
     raise_all(findings(ordered, metadata, Place(), Place()))
     with claim_target(target, False, state) as claim:
         release = PublishedRelease(folder, record.without_exports(), metadata)
@@ -82,7 +82,7 @@ def export(
     return target, [file.name for part in written for file in part.files]
 
 
-def _refuse_others(names: Sequence[str], metadata: Metadata) -> None:
+def _refuse_formats(names: Sequence[str], metadata: Metadata) -> None:
     """Raise DP-EXPORT-004 for a format, or a wide layout, that single records can't have."""
     others = [name for name in names if name not in OF_RECORDS]
     if others or metadata.wide:
@@ -101,27 +101,27 @@ def _refuse_target(folder: Path, target: Path) -> None:
 
 def _manifest_and_metadata(folder: Path) -> tuple[Manifest | LocalManifest, Metadata]:
     """Return the manifest of a release with valid digests, and the metadata of its tables."""
-    record = _record(folder)
+    record = _exportable_manifest(folder)
     report = Report(folder)
     check_files(report, record)
-    _refuse(report)
+    _raise_findings(report)
     if isinstance(record, LocalManifest):
         metadata = _metadata_of_records(report, record)
     else:
         metadata = _metadata_of_tables(report, record)
-    _refuse(report)
+    _raise_findings(report)
     if metadata is None:
         raise AssertionError("what has no metadata has findings")
-    return record, _with_rows(metadata, record)
+    return record, _with_recorded_rows(metadata, record)
 
 
 def _metadata_of_records(report: Report, record: LocalManifest) -> Metadata | None:
-    found = resolved_again(report, record, LOCAL)
+    found = resolve_declaration(report, record, LOCAL)
     return None if found is None else record_metadata(found[0])
 
 
 def _metadata_of_tables(report: Report, record: Manifest) -> Metadata | None:
-    resolved = resolved_again(report, record, CENTRAL)
+    resolved = resolve_declaration(report, record, CENTRAL)
     if resolved is None:
         return None
     columns = recorded_columns(report, record.measurements, resolved[1])
@@ -131,32 +131,32 @@ def _metadata_of_tables(report: Report, record: Manifest) -> Metadata | None:
     return aggregate_metadata(metadata_of(*resolved, families), families, resolved[0].spec.wide)
 
 
-def _record(folder: Path) -> Manifest | LocalManifest:
+def _exportable_manifest(folder: Path) -> Manifest | LocalManifest:
     """Return the manifest of a release; raise DP-EXPORT-010 for that of a rehearsal."""
     try:
         found = read_sealed(folder, Manifest, LocalManifest)
         assert isinstance(found, Manifest | LocalManifest)
         return found
     except VerificationError as refused:
-        if refused.code != "DP-VERIFY-025" or not isinstance(read_any(folder), Rehearsal):
+        if refused.code != "DP-VERIFY-025" or not isinstance(read_any_manifest(folder), Rehearsal):
             raise
     place = Place(NAME)
     raise VerificationError("DP-EXPORT-010", place=place, state=State.RELEASED)
 
 
-def _refuse_change(folder: Path, record: Manifest | LocalManifest) -> None:
+def _refuse_changed_files(folder: Path, record: Manifest | LocalManifest) -> None:
     """Check the files again, as a run may have replaced the release since; raise the findings."""
     report = Report(folder)
     check_files(report, record)
-    _refuse(report)
+    _raise_findings(report)
 
 
-def _refuse(report: Report) -> None:
+def _raise_findings(report: Report) -> None:
     if not report.ok:
         raise Findings(report.findings)
 
 
-def _with_rows(metadata: Metadata, record: Manifest | LocalManifest) -> Metadata:
+def _with_recorded_rows(metadata: Metadata, record: Manifest | LocalManifest) -> Metadata:
     """Return metadata with the noisy numbers of rows that the manifest records."""
     rows = {file.name: file.rows for file in record.files}
     tables = [replace(table, rows=rows.get(table.file, table.rows)) for table in metadata.tables]

@@ -20,7 +20,7 @@ from dprelease.tables import formats
 from dprelease.tables.record_figures import Estimate, estimates
 from dprelease.verification.local_release import holds_records
 from dprelease.verification.manifest_reader import read_sealed
-from dprelease.verification.report import declared_again
+from dprelease.verification.report import rebuild_declaration
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,21 +61,21 @@ def local_estimate(
         raise ValueError("a confidence lies between 0 and 1")
     folder = Path(path)
     held = read_sealed(folder, LocalManifest)
-    event = _event(held, column, records)
-    part, declared, told = _column(folder, held, event)
-    law = _law(event)
-    values = _read(folder, held, part, told, event.column)
+    event = _noise_event(held, column, records)
+    part, declared, table_metadata = _described_column(folder, held, event)
+    law = _mechanism_of(event)
+    values = _read_column(folder, held, part, table_metadata, event.column)
     if not len(values):
         raise ValueError("there is no record to estimate from")
     return estimates(values, declared, law, confidence)
 
 
-def _refuse(code: str, **fields: str) -> NoReturn:
+def _raise_verification_error(code: str, **fields: str) -> NoReturn:
     named: dict[str, Any] = dict(fields)
     raise VerificationError(code, place=Place(NAME), **named)
 
 
-def _event(held: LocalManifest, column: str, records: str | None) -> Event:
+def _noise_event(held: LocalManifest, column: str, records: str | None) -> Event:
     events = [recorded.event for recorded in held.measurements]
     fitting = [e for e in events if e.column == column and records in (None, e.query)]
     if len(fitting) != 1:
@@ -84,35 +84,35 @@ def _event(held: LocalManifest, column: str, records: str | None) -> Event:
     return fitting[0]
 
 
-def _column(
+def _described_column(
     folder: Path, held: LocalManifest, event: Event
 ) -> tuple[Records, RecordColumn, TableMetadata]:
     try:
-        declaration = declared_again(held, folder)
+        declaration = rebuild_declaration(held, folder)
         for part in resolve_records(declaration):
             for column in part.columns:
                 if (part.name, column.name) == (event.query, event.column):
                     return part, column, ReleaseMetadata(declaration.spec).records(part)
     except (DpReleaseError, KeyError):
         pass
-    _refuse("DP-VERIFY-009", why="the column is not declared")
+    _raise_verification_error("DP-VERIFY-009", why="the column is not declared")
 
 
-def _law(event: Event) -> Mechanism:
+def _mechanism_of(event: Event) -> Mechanism:
     try:
         return registry.record_law_of(event)
     except DpReleaseError as error:
         why = error.code
-    _refuse("DP-VERIFY-009", why=why)
+    _raise_verification_error("DP-VERIFY-009", why=why)
 
 
-def _read(
-    folder: Path, held: LocalManifest, part: Records, told: TableMetadata, name: str
+def _read_column(
+    folder: Path, held: LocalManifest, part: Records, table_metadata: TableMetadata, name: str
 ) -> pa.ChunkedArray:
     path = folder / formats.file_of(part.name)
     for file in held.files:
-        if file.query != part.name or not holds_records(folder, part, told, file.rows):
+        if file.query != part.name or not holds_records(folder, part, table_metadata, file.rows):
             continue
         if sha256_of(path) == file.sha256:
             return formats.PUBLISHED.read(path, [name]).column(0)
-    _refuse("DP-VERIFY-004", name=path.name)
+    _raise_verification_error("DP-VERIFY-004", name=path.name)

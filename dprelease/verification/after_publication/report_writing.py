@@ -26,9 +26,12 @@ from dprelease.query.local_records import resolve_records
 from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.report.facts import Facts
 from dprelease.report.source import Checks
-from dprelease.verification.after_publication.sidecar_paths import sidecar_path, write_whole
-from dprelease.verification.manifest_reader import Rehearsal, read_any
-from dprelease.verification.report import declared_again
+from dprelease.verification.after_publication.sidecar_paths import (
+    sidecar_path,
+    write_file_atomically,
+)
+from dprelease.verification.manifest_reader import Rehearsal, read_any_manifest
+from dprelease.verification.report import rebuild_declaration
 from dprelease.verification.signed.named_audits import named_audit
 from dprelease.verification.verify import verify
 
@@ -71,12 +74,12 @@ def write_report(
     """
     check_paths(folder, output, ledger, signers)
     place = Path(folder)
-    target = _target(place, output)
+    target = _report_path(place, output)
     if target.exists() and not overwrite:
         raise OutputError("DP-OUTPUT-014", name=target.name)
     page = page_of_folder(place, language=language, ledger=ledger, signers=signers)
     try:
-        write_whole(target, page, replace=overwrite)
+        write_file_atomically(target, page, replace=overwrite)
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise OutputError(
@@ -85,7 +88,7 @@ def write_report(
     return target
 
 
-def _target(folder: Path, output: str | Path | None) -> Path:
+def _report_path(folder: Path, output: str | Path | None) -> Path:
     """Return the path of the report; raise DP-REPORT-004 if it lies inside the release."""
     if not folder.is_dir():
         raise OutputError("DP-OUTPUT-011", path=folder)
@@ -106,18 +109,20 @@ def page_of_folder(
     signers: str | Path | None = None,
 ) -> bytes:
     """Return the HTML of the report on a release; parameters and errors as in `write_report`."""
-    rehearsed = isinstance(read_any(folder), Rehearsal)
+    rehearsed = isinstance(read_any_manifest(folder), Rehearsal)
     checked = verify(folder, ledger=ledger, signers=signers, rehearsal=rehearsed)
     raise_all(checked.findings)
-    told = checked.sealed  # the file in the folder may have changed since
-    assert told is not None  # or it would not verify
-    release = PublishedRelease(folder, told, _metadata(told, folder))
+    checked_manifest = checked.sealed  # the file in the folder may have changed since
+    assert checked_manifest is not None  # or it would not verify
+    release = PublishedRelease(folder, checked_manifest, _table_metadata(checked_manifest, folder))
     known = release.metadata.languages
     if language is not None and language not in known:
         listed = ", ".join(known)
         raise OutputError("DP-REPORT-003", language=language, known=listed)
-    checks = Checks(tuple(checked.checked), tuple(checked.notes), named_audit(told, folder))
-    other = _other_page(told)
+    checks = Checks(
+        tuple(checked.checked), tuple(checked.notes), named_audit(checked_manifest, folder)
+    )
+    other = _page_writer(checked_manifest)
     if other is not None:
         from dprelease.documents.rehearsal_errors import errors_in
 
@@ -129,7 +134,7 @@ def page_of_folder(
     return page_of(release, language=language, checks=checks, truth=truth)
 
 
-def _other_page(record: ReleaseManifest) -> Callable[..., bytes] | None:
+def _page_writer(record: ReleaseManifest) -> Callable[..., bytes] | None:
     """Return the function for a page about records or messages; None for a release of tables."""
     if isinstance(record, RecordsManifest):
         from dprelease.report.other_models.record_page import page_of_records
@@ -147,7 +152,7 @@ def _release_metadata(record: ReleaseManifest, folder: Path) -> Metadata:
     if isinstance(record, CentralManifest):
         facts = Facts(record)
         return metadata_of(facts.declaration, tuple(facts.queries.values()), facts.families)
-    declaration = declared_again(record, folder)
+    declaration = rebuild_declaration(record, folder)
     if isinstance(record, RecordsManifest):
         return metadata_of_records(declaration, resolve_records(declaration))
     if isinstance(record, FederatedManifest):
@@ -155,7 +160,7 @@ def _release_metadata(record: ReleaseManifest, folder: Path) -> Metadata:
     return metadata_of_sums(declaration, resolve_federated(declaration))
 
 
-def _metadata(record: ReleaseManifest, folder: Path) -> Metadata:
+def _table_metadata(record: ReleaseManifest, folder: Path) -> Metadata:
     """Return the metadata of the tables of a verified release, with their numbers of rows."""
     said = _release_metadata(record, folder)
     rows = {file.name: file.rows for file in record.files}

@@ -21,7 +21,7 @@ def sidecar_path(folder: Path, ending: str) -> Path:
     return parent / f"{whole.name}{ending}"
 
 
-def write_whole(path: Path, data: bytes, *, replace: bool) -> None:
+def write_file_atomically(path: Path, data: bytes, *, replace: bool) -> None:
     """Write a file by a rename, so that an interruption never leaves a partial file.
 
     Raises

@@ -49,7 +49,7 @@ def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Sig
     signature = key.sign(manifest, MANIFESTS)
     if not signature.holds(manifest):
         raise VerificationError("DP-VERIFY-016", by="this key", what="release", signed="manifest")
-    _write(path, signature.to_armor())
+    _write_atomically(path, signature.to_armor())
     return signature
 
 
@@ -74,11 +74,11 @@ def sign_audit(path: str | Path, key: SigningKey, *, overwrite: bool = False) ->
         raise VerificationError(
             "DP-VERIFY-016", by="this key", what="audit", signed="outcome of an audit"
         )
-    _write(target, signature.to_armor(), place)
+    _write_atomically(target, signature.to_armor(), place)
     return signature
 
 
-def _write(path: Path, text: bytes, signed: Path | None = None) -> None:
+def _write_atomically(path: Path, text: bytes, signed: Path | None = None) -> None:
     """Write a file by a rename, so that no reader sees a partial file."""
     reason = ""
     try:

@@ -71,14 +71,14 @@ def claims_of(guarantee: GuaranteeRecord) -> list[Claim]:
         raise ValueError("a delta is a probability below 1")
     claims = []
     if guarantee.rho is not None:
-        claims.append(Claim("rho", _price(guarantee.rho), Fraction(0)))
-    claims.append(Claim("epsilon", _price(guarantee.epsilon), delta))
+        claims.append(Claim("rho", _claimed_cost(guarantee.rho), Fraction(0)))
+    claims.append(Claim("epsilon", _claimed_cost(guarantee.epsilon), delta))
     if delta and guarantee.pure_epsilon is not None:
-        claims.append(Claim("epsilon", _price(guarantee.pure_epsilon), Fraction(0)))
+        claims.append(Claim("epsilon", _claimed_cost(guarantee.pure_epsilon), Fraction(0)))
     return claims
 
 
-def _price(text: str) -> Fraction:
+def _claimed_cost(text: str) -> Fraction:
     number = float(text)
     if not 0 <= number < math.inf:
         raise ValueError("a price is a finite number, not below 0")
@@ -104,7 +104,7 @@ def certify(
         proof = _Proof(kinds_of(events))
         return Certificate(
             tuple(proof.certify_claim(claim, opinion) for claim in claims),
-            tuple(_part(kind) for kind in proof.kinds),
+            tuple(_certified_part(kind) for kind in proof.kinds),
         )
 
 
@@ -128,14 +128,14 @@ class _Proof:
 
     def certify_claim(self, claim: Claim, opinion: Opinion | None) -> CertifiedClaim:
         """Return the certified claim."""
-        best = _first_within(self._bounds(claim), claim.claimed)
+        best = _first_bound_within(self._bounds(claim), claim.claimed)
         verdict, rests = self._verdict(claim, best)
         if best is not None and best.at_most <= claim.claimed and claim.counted == "rho":
             self.rho = best.at_most
         return CertifiedClaim(
             claim,
             verdict,
-            _at_least(claim, opinion),
+            _lower_bound(claim, opinion),
             None if best is None else rounded_price(best.at_most),
             None if best is None else rounded_price(best.delta),
             "" if best is None else best.by,
@@ -163,7 +163,7 @@ class _Proof:
         return epsilon_bounds(self.kinds, claim.delta, claim.claimed, self.rho)
 
 
-def _first_within(bounds: Iterable[Bound], aim: Fraction) -> Bound | None:
+def _first_bound_within(bounds: Iterable[Bound], aim: Fraction) -> Bound | None:
     """Return the first bound that is at most `aim`, or else the smallest of all bounds."""
     best: Bound | None = None
     for bound in bounds:
@@ -174,7 +174,7 @@ def _first_within(bounds: Iterable[Bound], aim: Fraction) -> Bound | None:
     return best
 
 
-def _at_least(claim: Claim, opinion: Opinion | None) -> float | None:
+def _lower_bound(claim: Claim, opinion: Opinion | None) -> float | None:
     """Return the lower bound of the second opinion for the same claim."""
     same = opinion is not None and opinion.counted == claim.counted
     if opinion is None or not same or opinion.claimed != float(claim.claimed):
@@ -182,14 +182,17 @@ def _at_least(claim: Claim, opinion: Opinion | None) -> float | None:
     return opinion.at_least
 
 
-def _part(kind: VectorKind) -> CertifiedPart:
+def _certified_part(kind: VectorKind) -> CertifiedPart:
     shown = ", ".join(
         f"{name} {text if len(text) < LONGEST_TEXT else '...'}"
         for name, text in kind.law.parameters
     )
-    meets = "; where parts of a change meet, " + MEETING if kind.meets else ""
+    meeting_note = "; where parts of a change meet, " + MEETING if kind.parts_can_meet else ""
     return CertifiedPart(
-        f"{kind.law.name} ({shown})", kind.columns, kind.cells_of_unit, kind.losses.theorem + meets
+        f"{kind.law.name} ({shown})",
+        kind.columns,
+        kind.cells_of_unit,
+        kind.losses.theorem + meeting_note,
     )
 
 

@@ -35,10 +35,10 @@ def normal_epsilon(mu_squared: Fraction, delta: Fraction) -> Fraction | None:
             far = ((e / mu + mu / 2) / root).erfc() / 2
             return bool(near - e.exp() * far <= bound)
 
-        return _least(suffices)
+        return _smallest_sufficient(suffices)
 
 
-def _least(suffices: Callable[[Fraction], bool]) -> Fraction | None:
+def _smallest_sufficient(suffices: Callable[[Fraction], bool]) -> Fraction | None:
     """Return nearly the smallest epsilon that certainly suffices; None if none below 2^20 does."""
     if suffices(Fraction(0)):
         return Fraction(0)
@@ -69,7 +69,7 @@ def concentrated_epsilon(rho: Fraction, delta: Fraction) -> Fraction | None:
         return None
     size, least = float(rho), math.log(float(delta)) if float(delta) else -745.0
 
-    def near(place: float) -> float:
+    def approximate_epsilon(place: float) -> float:
         x = math.exp(place)
         rest = -(1 + x) * math.log1p(1 / x) - place - least
         return (1 + x) * size + rest / x
@@ -78,7 +78,11 @@ def concentrated_epsilon(rho: Fraction, delta: Fraction) -> Fraction | None:
     for _ in range(ORDERS):
         third = (high - low) / 3
         inside, beyond = low + third, high - third
-        low, high = (low, beyond) if near(inside) < near(beyond) else (inside, high)
+        low, high = (
+            (low, beyond)
+            if approximate_epsilon(inside) < approximate_epsilon(beyond)
+            else (inside, high)
+        )
     with ctx.workprec(PRECISION):
         x = ball(Fraction(math.exp((low + high) / 2)))
         rest = -(1 + x) * (1 / x).log1p() - x.log() - ball(delta).log()

@@ -32,11 +32,11 @@ def pointwise_largest(laws: Sequence[LossMasses]) -> LossMasses:
     """Return a distribution whose curve is nowhere below those of `laws`, on their common grid."""
     best = laws[0]
     for other in laws[1:]:
-        best = _larger(best, other)
+        best = _larger_curve(best, other)
     return best
 
 
-def _larger(one: LossMasses, other: LossMasses) -> LossMasses:
+def _larger_curve(one: LossMasses, other: LossMasses) -> LossMasses:
     """Return the distribution whose curve consists of chords through the larger values.
 
     Second differences lose digits to cancellation. The balls have enough digits for a grid of this
@@ -51,7 +51,7 @@ def _larger(one: LossMasses, other: LossMasses) -> LossMasses:
         rise = width.exp()
         for _ in range(last - first):
             points.append(points[-1] * rise)
-        curves = (_curve(law, first, points) for law in (one, other))
+        curves = (_deltas_on_grid(law, first, points) for law in (one, other))
         values = [a.max(b) for a, b in zip(*curves, strict=True)]
         start = max(one.total, other.total)
         slopes = [(values[0] - start) / points[0]]
@@ -66,7 +66,7 @@ def _larger(one: LossMasses, other: LossMasses) -> LossMasses:
     return LossMasses(one.width, first, masses, infinite, one.bits)
 
 
-def _curve(law: LossMasses, first: int, points: Sequence[arb]) -> list[arb]:
+def _deltas_on_grid(law: LossMasses, first: int, points: Sequence[arb]) -> list[arb]:
     """Return delta at every point of the grid, in units of probability."""
     p, q = law.infinite, arb(0)
     values = []
@@ -143,7 +143,7 @@ class LossGrids:
         self.kinds = kinds
         self.delta = delta
         self.cells = sum(kind.cells_of_unit for kind in kinds)
-        self.bits = _bits(1 / delta) + _bits(Fraction(self.cells)) + UNIT_BITS
+        self.bits = _rounded_log2(1 / delta) + _rounded_log2(Fraction(self.cells)) + UNIT_BITS
         self.effort = effort
         least = float(delta) / self.cells / 2.0**effort.raised or LEAST_FLOAT
         rough = Cutting(math.inf, least, effort.most)
@@ -155,7 +155,7 @@ class LossGrids:
         """Return the amount by which the losses of each cell are reduced."""
         return SLACK * self.width
 
-    def of_moves(self, kind: VectorKind) -> list[tuple[int, list[LossMasses]]]:
+    def losses_by_move(self, kind: VectorKind) -> list[tuple[int, list[LossMasses]]]:
         """Return, for each move of a part, its number of cells and the losses of one cell."""
         found = []
         for move in kind.sensitivity.moves:
@@ -193,7 +193,7 @@ class LossGrids:
 
     def _alternatives(self, kind: VectorKind, cutting: Cutting) -> list[list[Block]]:
         """Return the blocks of one cell for each move; of all cells if parts meet in one cell."""
-        if kind.meets:
+        if kind.parts_can_meet:
             return [bit(_largest_of_one(kind))]
         with ctx.workprec(self._precision(kind)):
             return [
@@ -204,7 +204,7 @@ class LossGrids:
 
     def _precision(self, kind: VectorKind) -> int:
         """Return the precision in bits: a probability may be a small difference of two tails."""
-        return self.bits + 96 + 2 * _bits(Fraction(kind.law.scale))
+        return self.bits + 96 + 2 * _rounded_log2(Fraction(kind.law.scale))
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,15 +241,17 @@ def composed_losses(kinds: Sequence[VectorKind], delta: Fraction, effort: Effort
 
 def _compose_kind(kind: VectorKind, grids: LossGrids, composer: Composer) -> LossMasses:
     """Return the composition of all parts of all vectors of one kind."""
-    if kind.meets:
+    if kind.parts_can_meet:
         whole = grids.on_grid(bit(_largest_of_one(kind)))
         return composer.power(whole, kind.vectors)
     parts = kind.vectors * kind.sensitivity.slots
-    moves = [(cells, pointwise_largest(ways)) for cells, ways in grids.of_moves(kind)]
+    moves = [(cells, pointwise_largest(ways)) for cells, ways in grids.losses_by_move(kind)]
     if len(moves) == 1:
         ((cells, cell),) = moves
         return composer.power(cell, parts * cells)
-    return composer.power(pointwise_largest([_power(cell, n) for n, cell in moves]), parts)
+    return composer.power(
+        pointwise_largest([_self_composition(cell, n) for n, cell in moves]), parts
+    )
 
 
 def _largest_of_one(kind: VectorKind) -> Fraction:
@@ -266,11 +268,11 @@ def _main_losses(kind: VectorKind) -> list[Fraction]:
     with much of its probability.
     """
     shift = max(move.shift for move in kind.sensitivity.moves)
-    usual = kind.largest_of_one if kind.meets else kind.losses.usual(shift)
+    usual = kind.largest_of_one if kind.parts_can_meet else kind.losses.usual(shift)
     return [usual / shift, usual] if usual else []
 
 
-def _power(law: LossMasses, times: int) -> LossMasses:
+def _self_composition(law: LossMasses, times: int) -> LossMasses:
     """Return the composition of a few copies, on the same grid."""
     product = law
     for _ in range(times - 1):
@@ -278,7 +280,7 @@ def _power(law: LossMasses, times: int) -> LossMasses:
     return product
 
 
-def _bits(x: Fraction) -> int:
+def _rounded_log2(x: Fraction) -> int:
     """Return approximately log2 of a number, rounded up; 0 for a number below 1."""
     return max(0, (x.numerator // x.denominator).bit_length())
 

@@ -32,7 +32,7 @@ from dprelease.verification.certificate.composed_losses import (
     composed_losses,
     efforts,
 )
-from dprelease.verification.certificate.kinds import VectorKind, added_up
+from dprelease.verification.certificate.kinds import VectorKind, sum_if_known
 from dprelease.verification.certificate.loss_masses import LossMasses
 from dprelease.verification.certificate.neighbour_blocks import SLACK
 from dprelease.verification.certificate.normal_vectors import (
@@ -70,13 +70,13 @@ def concentration(kinds: Sequence[VectorKind], aim: Fraction, effort: Effort) ->
         return known
     with ctx.workprec(PRECISION):
         try:
-            found = _largest(_Moments(rest, effort), aim - known)
+            found = _largest_quotient(_SummedMoments(rest, effort), aim - known)
         except TooLongError:
             found = None
     return None if found is None else known + found
 
 
-class _Moments:
+class _SummedMoments:
     """The function K(a) = (a - 1) D_a of all kinds of vectors together."""
 
     def __init__(self, kinds: Sequence[VectorKind], effort: Effort) -> None:
@@ -86,16 +86,18 @@ class _Moments:
         if on_grids:
             grids = LossGrids(on_grids, UNSEEN, effort)
             for kind in on_grids:
-                self.grids[id(kind)] = grids.of_moves(kind)
+                self.grids[id(kind)] = grids.losses_by_move(kind)
         self.known: dict[Fraction, arb] = {}
 
     def at(self, order: Fraction) -> arb:
         """Return K at an order."""
         if order not in self.known:
-            self.known[order] = sum((self._of(kind, order) for kind in self.kinds), arb(0))
+            self.known[order] = sum(
+                (self._moment_of_kind(kind, order) for kind in self.kinds), arb(0)
+            )
         return self.known[order]
 
-    def _of(self, kind: VectorKind, order: Fraction) -> arb:
+    def _moment_of_kind(self, kind: VectorKind, order: Fraction) -> arb:
         parts = kind.vectors * kind.sensitivity.slots
         exact = kind.losses.moments
         if exact is None:
@@ -107,7 +109,7 @@ class _Moments:
             ]
         return parts * arb(max(one.upper() for one in found))
 
-    def beyond(self, order: Fraction) -> arb:
+    def bound_from_order(self, order: Fraction) -> arb:
         """Return a bound of D_a / a for all a >= order."""
         total = arb(0)
         for kind in self.kinds:
@@ -119,7 +121,7 @@ class _Moments:
                 total += ball(largest / order)
             else:
                 moves = kind.sensitivity.moves
-                far = [move.cells * exact.beyond(move.shift, order) for move in moves]
+                far = [move.cells * exact.bound_from_order(move.shift, order) for move in moves]
                 total += parts * max(one.upper() for one in far)
         return total
 
@@ -134,14 +136,14 @@ def _ln_moment(law: LossMasses, order: Fraction) -> arb:
     return scaled + (law.first + ball(SLACK)) * step
 
 
-def _largest(moments: _Moments, aim: Fraction) -> Fraction | None:
+def _largest_quotient(moments: _SummedMoments, aim: Fraction) -> Fraction | None:
     """Return a bound of K(a) / (a (a - 1)) over all orders a."""
     goal = ball(aim)
     last = Fraction(2)
-    while last < LAST and not moments.beyond(last) <= goal:
+    while last < LAST and not moments.bound_from_order(last) <= goal:
         last *= 2
     # Divergences increase with their order: the divergence of the first order bounds lower orders.
-    ends = [moments.beyond(last).upper(), (moments.at(FIRST) / ball(FIRST - 1)).upper()]
+    ends = [moments.bound_from_order(last).upper(), (moments.at(FIRST) / ball(FIRST - 1)).upper()]
     waiting = [_Interval(FIRST, last, moments)]
     enough = max(goal, *ends)
     while not waiting[0].bound <= enough and len(moments.known) < MOST_ORDERS:
@@ -158,7 +160,7 @@ def _largest(moments: _Moments, aim: Fraction) -> Fraction | None:
 class _Interval:
     """An interval of orders a, and the maximum in it of the chord of K divided by a (a - 1)."""
 
-    def __init__(self, low: Fraction, high: Fraction, moments: _Moments) -> None:
+    def __init__(self, low: Fraction, high: Fraction, moments: _SummedMoments) -> None:
         self.low, self.high = low, high
         self.bound = _chord(low, high, moments.at(low), moments.at(high))
         ends = (moments.at(order) / ball(order * (order - 1)) for order in (low, high))
@@ -216,7 +218,7 @@ class Bound:
 
 def pure_bounds(kinds: Sequence[VectorKind]) -> Iterator[Bound]:
     """Yield the sum of the largest losses of all kinds, as a bound of pure epsilon."""
-    largest = added_up([kind.largest for kind in kinds])
+    largest = sum_if_known([kind.largest for kind in kinds])
     yield Bound(UNBOUNDED if largest is None else largest, ADDED)
 
 
@@ -228,7 +230,7 @@ def rho_bounds(kinds: Sequence[VectorKind], aim: Fraction) -> Iterator[Bound]:
             yield Bound(UNBOUNDED, DIVERGENCES)
             return
         yield Bound(rho, DIVERGENCES)
-        if not any(kind.by_moments for kind in kinds) or _is_vain(rho, aim, effort):
+        if not any(kind.by_moments for kind in kinds) or _is_out_of_reach(rho, aim, effort):
             return
 
 
@@ -239,12 +241,12 @@ def epsilon_bounds(
     yield from pure_bounds(kinds)
     together = normal_vectors(kinds, ANY)
     if together is not None and not together.others:
-        yield from _by_normals(together, delta)
+        yield from _normal_bounds(together, delta)
     if rho is not None:
-        yield from _by_rho(rho, delta)
-    curves = [kind for kind in kinds if kind.meets and kind.largest is None]
+        yield from _bounds_from_rho(rho, delta)
+    curves = [kind for kind in kinds if kind.parts_can_meet and kind.largest is None]
     if curves:
-        yield from _by_curves(kinds, curves, delta, aim)
+        yield from _divergence_bounds(kinds, curves, delta, aim)
     close = normal_vectors(kinds, CLOSE)
     if close is not None and close.others:
         yield from _with_normal_vectors(close, delta, aim)
@@ -252,7 +254,7 @@ def epsilon_bounds(
         yield from _composition_bounds(kinds, delta, aim)
 
 
-def _by_normals(normals: NormalVectors, delta: Fraction) -> Iterator[Bound]:
+def _normal_bounds(normals: NormalVectors, delta: Fraction) -> Iterator[Bound]:
     """Yield the bound in closed form if all vectors are normal, apart from their smoothing."""
     smooth = normals.smoothing
     found = normal_epsilon(normals.mu_squared, delta / smooth.raised)
@@ -268,7 +270,7 @@ def _with_normal_vectors(normals: NormalVectors, delta: Fraction, aim: Fraction)
         yield Bound(bound.at_most + smooth.slack, f"{COMPOSED}; {JOINED}", near)
 
 
-def _by_curves(
+def _divergence_bounds(
     kinds: Sequence[VectorKind], curves: Sequence[VectorKind], delta: Fraction, aim: Fraction
 ) -> Iterator[Bound]:
     """Yield bounds if only Rényi divergences are known of some vectors (`curves`).
@@ -277,13 +279,13 @@ def _by_curves(
     share of delta, and the losses of the other vectors at the rest of delta (basic composition:
     Dwork and Roth 2014, Theorem 3.16).
     """
-    alone = added_up([kind.rho for kind in curves])
+    alone = sum_if_known([kind.rho for kind in curves])
     if alone is None:
         return
     others = [kind for kind in kinds if kind not in curves]
     together = concentration(kinds, alone, efforts(len(kinds))[0]) if others else alone
     if together is not None:
-        yield from _by_rho(together, delta)
+        yield from _bounds_from_rho(together, delta)
     for part in PARTS if others else ():
         of_few = concentrated_epsilon(alone, delta * part)
         if of_few is not None:
@@ -291,13 +293,13 @@ def _by_curves(
                 yield Bound(bound.at_most + of_few, f"{DIVERGENCES}: {APART}")
 
 
-def _by_rho(rho: Fraction, delta: Fraction) -> Iterator[Bound]:
+def _bounds_from_rho(rho: Fraction, delta: Fraction) -> Iterator[Bound]:
     found = concentrated_epsilon(rho, delta)
     if found is not None:
         yield Bound(found, DIVERGENCES)
 
 
-def _is_vain(found: Fraction, aim: Fraction, effort: Effort) -> bool:
+def _is_out_of_reach(found: Fraction, aim: Fraction, effort: Effort) -> bool:
     """Return whether a bound is so far above a claim that finer grids can't prove it."""
     return found * Fraction(1 - effort.gains) > aim
 
@@ -314,5 +316,5 @@ def _composition_bounds(
         except TooLongError:
             return
         yield Bound(UNBOUNDED if found is None else found, COMPOSED, near)
-        if found is None or _is_vain(found, aim, effort):
+        if found is None or _is_out_of_reach(found, aim, effort):
             return

@@ -39,7 +39,7 @@ class VectorKind:
         return len(self.columns)
 
     @property
-    def meets(self) -> bool:
+    def parts_can_meet(self) -> bool:
         """Return whether several parts of a change may touch the same cell."""
         return self.sensitivity.meeting > 1
 
@@ -52,7 +52,7 @@ class VectorKind:
     @property
     def largest(self) -> Fraction | None:
         """Return a bound of the largest loss of all vectors together; None if unknown."""
-        return self._worst_sum(self.losses.largest, 1)
+        return self._sum_over_worst_moves(self.losses.largest, 1)
 
     @property
     def largest_of_one(self) -> Fraction | None:
@@ -63,11 +63,11 @@ class VectorKind:
     @property
     def mu_squared(self) -> Fraction | None:
         """Return mu^2 of all vectors together, if normal losses dominate theirs; otherwise None."""
-        return self._worst_sum(self.losses.mu_squared, self.sensitivity.meeting)
+        return self._sum_over_worst_moves(self.losses.mu_squared, self.sensitivity.meeting)
 
     def by_squares(self, variance: Fraction) -> Fraction | None:
         """Return mu^2 of all vectors together if their noise were normal with this variance."""
-        return self._worst_sum(
+        return self._sum_over_worst_moves(
             lambda shift: Fraction(shift**2) / variance, self.sensitivity.meeting
         )
 
@@ -78,11 +78,15 @@ class VectorKind:
         For noise with a largest loss epsilon and without a sharper bound, this is epsilon^2 / 2 for
         each part (Bun and Steinke 2016, arXiv 1605.02065v1, Proposition 1.4).
         """
-        if not self.meets:
-            known = self._worst_sum(self.losses.rho, 1)
-            return known if known is not None else self._worst_sum(self._half_square, 1)
+        if not self.parts_can_meet:
+            known = self._sum_over_worst_moves(self.losses.rho, 1)
+            return (
+                known
+                if known is not None
+                else self._sum_over_worst_moves(self._half_squared_loss, 1)
+            )
         if self.losses.by_squares:
-            return self._worst_sum(self.losses.rho, self.sensitivity.meeting)
+            return self._sum_over_worst_moves(self.losses.rho, self.sensitivity.meeting)
         largest = self.largest_of_one
         return None if largest is None else self.vectors * largest**2 / 2
 
@@ -90,13 +94,19 @@ class VectorKind:
     def by_moments(self) -> bool:
         """Return whether D_a / a is bounded by moments of losses instead of a closed form."""
         known = self.losses.moments is not None or self.largest is not None
-        return known and not self.meets and self._worst_sum(self.losses.rho, 1) is None
+        return (
+            known
+            and not self.parts_can_meet
+            and self._sum_over_worst_moves(self.losses.rho, 1) is None
+        )
 
-    def _half_square(self, shift: int) -> Fraction | None:
+    def _half_squared_loss(self, shift: int) -> Fraction | None:
         largest = self.losses.largest(shift)
         return None if largest is None else largest**2 / 2
 
-    def _worst_sum(self, known: Callable[[int], Fraction | None], times: int) -> Fraction | None:
+    def _sum_over_worst_moves(
+        self, known: Callable[[int], Fraction | None], times: int
+    ) -> Fraction | None:
         """Return the sum of a bound over the worst moves of all parts; None if unknown."""
         worst = Fraction(0)
         for move in self.sensitivity.moves:
@@ -126,6 +136,6 @@ def kinds_of(events: Sequence[Event]) -> list[VectorKind]:
     ]
 
 
-def added_up(parts: Sequence[Fraction | None]) -> Fraction | None:
+def sum_if_known(parts: Sequence[Fraction | None]) -> Fraction | None:
     """Return the sum of several numbers; None if a number is unknown."""
     return None if None in parts else sum((part or Fraction(0) for part in parts), Fraction(0))

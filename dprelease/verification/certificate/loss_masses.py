@@ -148,37 +148,37 @@ class Composer:
 
     def power(self, law: LossMasses, times: int) -> LossMasses:
         """Return the composition of `times` >= 1 copies, by squaring."""
-        law = self.short(law)
+        law = self.shortened(law)
         product: LossMasses | None = None
         while True:
             if times % 2:
-                product = law if product is None else self.pair(product, law)
+                product = law if product is None else self.compose_pair(product, law)
             times //= 2
             if not times:
                 assert product is not None  # for type checkers, because `times` is at least 1
                 return product
-            law = self.pair(law, law)
+            law = self.compose_pair(law, law)
 
-    def every(self, laws: Sequence[LossMasses]) -> LossMasses:
+    def compose_all(self, laws: Sequence[LossMasses]) -> LossMasses:
         """Return the composition of all distributions; each step composes the two shortest."""
         waiting = sorted(laws, key=lambda law: -len(law.masses))
         while len(waiting) > 1:
-            both = self.pair(waiting.pop(), waiting.pop())
+            both = self.compose_pair(waiting.pop(), waiting.pop())
             place = len(waiting)
             while place and len(waiting[place - 1].masses) < len(both.masses):
                 place -= 1
             waiting.insert(place, both)
-        return self.short(waiting[0])
+        return self.shortened(waiting[0])
 
-    def pair(self, one: LossMasses, other: LossMasses) -> LossMasses:
+    def compose_pair(self, one: LossMasses, other: LossMasses) -> LossMasses:
         """Return the composition of two distributions, on the coarser of their two grids."""
         while one.width < other.width:
             one = one.coarser()
         while other.width < one.width:
             other = other.coarser()
-        return self.short(one.compose(other))
+        return self.shortened(one.compose(other))
 
-    def short(self, law: LossMasses) -> LossMasses:
+    def shortened(self, law: LossMasses) -> LossMasses:
         """Return a distribution of at most `longest` points that dominates another one."""
         law = law.trim(self.allowance)
         while len(law.masses) > self.longest:

@@ -106,10 +106,10 @@ class ShiftedLaw:
 
     def blocks(self, cutting: Cutting) -> list[Block]:
         """Return all outputs in blocks, at the current precision of the flint context."""
-        cuts = _Cuts(self)
+        cuts = _BlockEdges(self)
         edges = self._first_edges(cutting.least)
         if self.loss is not None:
-            return cuts.blocks(_evenly(edges, self.loss, cutting))
+            return cuts.blocks(_evenly_spaced_edges(edges, self.loss, cutting))
         for _ in range(MOST_ROUNDS):
             more = cuts.split(edges, cutting)
             if not more:
@@ -121,15 +121,17 @@ class ShiftedLaw:
         return cuts.blocks(edges)
 
     def _first_edges(self, least: float) -> list[int]:
-        low = -_reach(lambda j: self.law.tail(self.middle - j, False), least) + self.middle
-        high = _reach(lambda j: self.law.tail(self.middle + j, True), least) + self.middle
+        low = -_tail_distance(lambda j: self.law.tail(self.middle - j, False), least) + self.middle
+        high = _tail_distance(lambda j: self.law.tail(self.middle + j, True), least) + self.middle
         span = high - low
         even = {low + span * i // START for i in range(START + 1)}
         bends = {self.middle + i + moved for i in (0, 1) for moved in (0, self.shift)}
         return sorted(even | {edge for edge in bends if low < edge < high})
 
 
-def _evenly(edges: Sequence[int], loss: Callable[[int], arb], cutting: Cutting) -> list[int]:
+def _evenly_spaced_edges(
+    edges: Sequence[int], loss: Callable[[int], arb], cutting: Cutting
+) -> list[int]:
     """Return additional edges, between which losses decrease by `ENDS` times `cutting.fine`.
 
     Losses are assumed to decrease evenly between two given edges.
@@ -143,7 +145,7 @@ def _evenly(edges: Sequence[int], loss: Callable[[int], arb], cutting: Cutting) 
     return more
 
 
-def _reach(tail: Callable[[int], arb], least: float) -> int:
+def _tail_distance(tail: Callable[[int], arb], least: float) -> int:
     """Return nearly the smallest j > 0 with tail(j) <= `least`."""
     high = 1
     while not tail(high) <= least:
@@ -155,7 +157,7 @@ def _reach(tail: Callable[[int], arb], least: float) -> int:
     return high
 
 
-class _Cuts:
+class _BlockEdges:
     """Tails at the edges of blocks; each tail is computed only once."""
 
     def __init__(self, moved: ShiftedLaw) -> None:
@@ -190,7 +192,7 @@ class _Cuts:
     def split(self, edges: Sequence[int], cutting: Cutting) -> list[int]:
         """Return additional edges where the losses of neighbouring blocks differ by too much."""
         masses = self.masses(edges)
-        losses = [_near(p, q) for p, q in masses]
+        losses = [_approximate_loss(p, q) for p, q in masses]
         more: list[int] = []
         for i, (low, high) in enumerate(pairwise(edges), start=1):
             p, q = masses[i]
@@ -216,7 +218,7 @@ class _Cuts:
             lows = [*(self.moved.loss(edge - 1) for edge in edges), None]
             pairs = zip(masses, lows, highs, strict=True)
             return [Block(p, q, low, high) for (p, q), low, high in pairs]
-        losses = [_loss(p, q) for p, q in masses]
+        losses = [_loss_ball(p, q) for p, q in masses]
         widths = [0, *(high - low for low, high in pairwise(edges)), 0]
         found = []
         for i, (p, q) in enumerate(masses):
@@ -237,15 +239,15 @@ class _Cuts:
         return None if self.moved.largest is None else ball(self.moved.largest)
 
 
-def _near(p: arb, q: arb) -> float:
+def _approximate_loss(p: arb, q: arb) -> float:
     """Return approximately ln(p / q)."""
-    loss = _loss(p, q)
+    loss = _loss_ball(p, q)
     if loss is not None:
         return float(loss.mid())
     return -math.inf if p.is_zero() else math.inf
 
 
-def _loss(p: arb, q: arb) -> arb | None:
+def _loss_ball(p: arb, q: arb) -> arb | None:
     """Return a ball around ln(p / q); None if a ball contains 0, so that there is no logarithm."""
     return (p / q).log() if p > 0 and q > 0 else None
 
@@ -271,7 +273,7 @@ def on_grid(blocks: Sequence[Block], width: Fraction, bits: int) -> LossMasses:
             if block.high is None:
                 infinite += max(0, units(block.p, bits))
                 continue
-            for place, mass in _split(block, step, slack):
+            for place, mass in _split_onto_grid(block, step, slack):
                 points[place] = points.get(place, 0) + max(0, units(mass, bits))
     if not points:
         return LossMasses(width, 0, [0], infinite, bits)
@@ -280,20 +282,20 @@ def on_grid(blocks: Sequence[Block], width: Fraction, bits: int) -> LossMasses:
     return LossMasses(width, first, masses, infinite, bits)
 
 
-def _split(block: Block, step: arb, slack: arb) -> list[tuple[int, arb]]:
+def _split_onto_grid(block: Block, step: arb, slack: arb) -> list[tuple[int, arb]]:
     """Return points of the grid and their P probabilities: one without a lower bound, else two."""
     assert block.high is not None
-    high = -_floor((slack - block.high / step).lower())
+    high = -_floor_of_midpoint((slack - block.high / step).lower())
     if block.low is None:
         return [(high, block.p)]
-    low = min(_floor((block.low / step - slack).lower()), high - 1)
+    low = min(_floor_of_midpoint((block.low / step - slack).lower()), high - 1)
     kept = block.q * ((low + slack) * step).exp()
     upper = (block.p - kept) / -((low - high) * step).expm1()
     upper = upper.max(arb(0)).min(block.p)
     return [(low, block.p - upper), (high, upper)]
 
 
-def _floor(x: arb) -> int:
+def _floor_of_midpoint(x: arb) -> int:
     """Return the floor of the midpoint of a ball."""
     mantissa, exponent = (int(part) for part in x.man_exp())
     return mantissa << exponent if exponent >= 0 else mantissa >> -exponent

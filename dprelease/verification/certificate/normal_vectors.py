@@ -110,7 +110,7 @@ def normal_vectors(kinds: Sequence[VectorKind], least: int) -> NormalVectors | N
         mu_squared = kind.mu_squared
         variance = kind.losses.variance
         if variance is not None:
-            wide = ANY if kind.meets else least
+            wide = ANY if kind.parts_can_meet else least
             if variance >= wide * smooth.variance:
                 mu_squared = kind.by_squares(variance - smooth.variance)
         if mu_squared is None:

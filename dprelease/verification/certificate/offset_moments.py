@@ -1,9 +1,10 @@
-"""Moments of the losses of offset-symmetric Gaussian tails, in balls: continuous, and on integers.
+"""Moments of the losses of offset-symmetric Gaussian noise, in balls: rounded, and on integers.
 
-In scales, with d = shift / scale and r the offset, the loss is k + d |z| below zero, k - (d + 2 r)
-z from there to d, and d (d - z) - k beyond, k = d (d / 2 + r). So exp((a - 1) loss) times the
-weights exp(-z^2 / 2 - r |z|) are again such weights on each of the three, with other slopes. After
-Sadeghi and Korki, "Offset-symmetric Gaussians for differential privacy", eq. (56); derived anew.
+All lengths are in multiples of the scale: d = shift / scale, r is the offset, and k = d (d / 2 +
+r). The loss at z is k + d |z| below zero, k - (d + 2 r) z from there to d, and d (d - z) - k above
+d. So exp((a - 1) loss) times the weights exp(-z^2 / 2 - r |z|) are weights of the same form on each
+of the three intervals, with other slopes. See Sadeghi and Korki, "Offset-symmetric Gaussians for
+differential privacy", eq. (56); derived independently here.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from dprelease.numerics.normal_tail import mills_ratio
 
 @dataclass(frozen=True, slots=True)
 class OffsetMoments:
-    """Noise of a scale and an offset; on the integers, or rounded (post-processing)."""
+    """The moments of noise with a scale and an offset: on integers, or continuous and rounded."""
 
     scale: Fraction
     offset: Fraction
     integers: bool
 
     def ln_moment(self, shift: int, order: Fraction) -> arb:
-        """Return ln E exp((order - 1) loss): order - 1 times the Renyi divergence."""
+        """Return ln E exp((order - 1) loss), which is order - 1 times the Rényi divergence."""
         a, r, d = order - 1, self.offset, shift / self.scale
         kink = d * (d / 2 + r)
         slopes = (r - a * d, r + a * (d + 2 * r), r + a * d)
@@ -37,29 +38,30 @@ class OffsetMoments:
 
     def _on_integers(self, shift: int, slopes: tuple[Fraction, ...], tilt: arb) -> arb:
         scale = float(self.scale)
-        below, between, beyond = slopes
+        below, between, above = slopes
         total = 1 + theta.weight_from(scale, below, 1)
         total += theta.weight_from(scale, between, 1) - theta.weight_from(scale, between, shift)
-        total += tilt * theta.weight_from(scale, beyond, shift)
+        total += tilt * theta.weight_from(scale, above, shift)
         return total / theta.total(scale, float(self.offset))
 
     def _continuous(self, shift: int, slopes: tuple[Fraction, ...], tilt: arb) -> arb:
         d = ball(shift / self.scale)
-        below, between, beyond = (ball(slope) for slope in slopes)
+        below, between, above = (ball(slope) for slope in slopes)
 
         def up_from_d(slope: arb) -> arb:
             return (-d * (d / 2 + slope)).exp() * mills_ratio(slope + d)
 
         total = mills_ratio(below) + mills_ratio(between) - up_from_d(between)
-        return (total + tilt * up_from_d(beyond)) / (2 * mills_ratio(ball(self.offset)))
+        return (total + tilt * up_from_d(above)) / (2 * mills_ratio(ball(self.offset)))
 
-    def beyond(self, shift: int, order: Fraction) -> arb:
+    def bound_from_order(self, shift: int, order: Fraction) -> arb:
         """Return a bound of D_a / a for all a >= `order` > 1: d^2 / 2 + c / (a (a - 1)).
 
-        The tilted weights below zero are at most exp(m^2 / 2), m = (a - 1) d - r, times normal ones
-        around m, whose integral is sqrt(2 pi), and whose sum in steps of 1 / scale is at most that
-        and a step; the losses of the others are at most k. So c = r^2 / 2 + ln(w + 1), w this
-        integral over that of all weights.
+        The tilted weights below zero are at most exp(m^2 / 2), m = (a - 1) d - r, times the weights
+        of a normal distribution around m. The integral of the latter is sqrt(2 pi), and their sum
+        in steps of 1 / scale is at most this integral plus a step. The losses at all other outputs
+        are at most k. So c = r^2 / 2 + ln(w + 1), where w is this integral (or sum) divided by that
+        of all weights.
         """
         most = (2 * arb.pi()).sqrt()
         if self.integers:

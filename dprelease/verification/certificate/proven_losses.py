@@ -56,7 +56,7 @@ class Moments(Protocol):
         """Return ln E exp((order - 1) loss)."""
         ...
 
-    def beyond(self, shift: int, order: Fraction) -> arb:
+    def bound_from_order(self, shift: int, order: Fraction) -> arb:
         """Return a bound of D_a / a for all a >= `order`."""
         ...
 
@@ -69,7 +69,7 @@ Known = Callable[[int], Fraction | None]
 """Returns a bound for a cell that moves by up to a number of steps; None if unknown."""
 
 
-def _unknown(_shift: int) -> None:
+def _unknown_bound(_shift: int) -> None:
     return None
 
 
@@ -89,10 +89,10 @@ class ProvenLosses:
 
     cells: Cells
     theorem: str
-    largest: Known = _unknown
-    usual: Known = _unknown
-    mu_squared: Known = _unknown
-    rho: Known = _unknown
+    largest: Known = _unknown_bound
+    usual: Known = _unknown_bound
+    mu_squared: Known = _unknown_bound
+    rho: Known = _unknown_bound
     by_squares: bool = False
     variance: Fraction | None = None
     moments: Moments | None = None
@@ -103,17 +103,17 @@ class ProvenLosses:
 def proven_losses(law: Randomizer) -> ProvenLosses:
     """Return proven losses of a mechanism, at the current precision of the flint context."""
     if isinstance(law, Selection):
-        return _of_choice(law)
+        return _choice_losses(law)
     known = KNOWN.get(law.name)
     return NOTHING if known is None else known(law)
 
 
-def _no_blocks(_shift: int, _cutting: Cutting) -> list[list[Block]]:
+def _single_block(_shift: int, _cutting: Cutting) -> list[list[Block]]:
     """Return one block with all outputs, without a bound of the loss."""
     return [[Block(arb(1), arb(0))]]
 
 
-NOTHING = ProvenLosses(_no_blocks, "nothing is proved about this mechanism", tight=False)
+NOTHING = ProvenLosses(_single_block, "nothing is proved about this mechanism", tight=False)
 
 
 def bit(top: Fraction, chance: Fraction = Fraction(0)) -> list[Block]:
@@ -122,21 +122,21 @@ def bit(top: Fraction, chance: Fraction = Fraction(0)) -> list[Block]:
     With the probability `chance`, the output reveals everything: its loss is infinite.
     """
     odds, rest = ball(top).exp(), ball(1 - chance)
-    high, low = rest * odds / (1 + growth), rest / (1 + growth)
+    high, low = rest * odds / (1 + odds), rest / (1 + odds)
     loss = ball(top)
     blocks = [Block(high, low, loss, loss), Block(low, high, -loss, -loss)]
     return [*blocks, Block(ball(chance), arb(0))] if chance else blocks
 
 
-def _falling(
+def _log_concave_losses(
     law: Any,
     tails: Tails | None = None,
     *,
     losses: Callable[[int], Callable[[int], arb]] | None = None,
-    largest: Known = _unknown,
-    usual: Known = _unknown,
-    mu_squared: Known = _unknown,
-    rho: Known = _unknown,
+    largest: Known = _unknown_bound,
+    usual: Known = _unknown_bound,
+    mu_squared: Known = _unknown_bound,
+    rho: Known = _unknown_bound,
     variance: Fraction | None = None,
     moments: Moments | None = None,
 ) -> ProvenLosses:
@@ -155,12 +155,12 @@ def _falling(
         down = ShiftedLaw(MirroredLaw(law), shift, -middle, largest(shift))
         return [up.blocks(cutting), down.blocks(cutting)]
 
-    squares = mu_squared is not _unknown or rho is not _unknown
+    squares = mu_squared is not _unknown_bound or rho is not _unknown_bound
     return ProvenLosses(
         cells,
         FALLING,
         largest,
-        usual if largest is _unknown else largest,
+        usual if largest is _unknown_bound else largest,
         mu_squared,
         rho,
         by_squares=squares,
@@ -169,44 +169,48 @@ def _falling(
     )
 
 
-def _over(scale: Fraction) -> Known:
+def _shift_over_scale(scale: Fraction) -> Known:
     """Return the function shift / scale, the largest loss of an exponential distribution."""
     return lambda shift: shift / scale
 
 
-def _squared_over(variance: Fraction) -> Known:
+def _squared_shift_over(variance: Fraction) -> Known:
     return lambda shift: shift**2 / variance
 
 
-def _exponential(law: Any) -> ProvenLosses:
+def _laplace_losses(law: Any) -> ProvenLosses:
     """Return the losses of discrete, rounded or asymmetric Laplace noise.
 
     `scale` is that of the steeper side.
     """
-    return _falling(law, largest=_over(Fraction(law.scale)))
+    return _log_concave_losses(law, largest=_shift_over_scale(Fraction(law.scale)))
 
 
-def _gaussian(law: Any) -> ProvenLosses:
+def _gaussian_losses(law: Any) -> ProvenLosses:
     """Return the losses of rounded normal noise, which is post-processing of N(0, scale^2)."""
     variance = Fraction(law.scale) ** 2
-    return _falling(law, mu_squared=_squared_over(variance), rho=_squared_over(2 * variance))
+    return _log_concave_losses(
+        law, mu_squared=_squared_shift_over(variance), rho=_squared_shift_over(2 * variance)
+    )
 
 
-def _truncated_laplace(law: Any) -> ProvenLosses:
+def _truncated_laplace_losses(law: Any) -> ProvenLosses:
     """Return the losses of truncated Laplace noise: losses above shift / scale are infinite."""
-    return _falling(law, usual=_over(Fraction(law.scale)))
+    return _log_concave_losses(law, usual=_shift_over_scale(Fraction(law.scale)))
 
 
-def _generalized_gaussian(law: Any) -> ProvenLosses:
+def _generalized_gaussian_losses(law: Any) -> ProvenLosses:
     scale = Fraction(law.scale)
     if law.p == 1:
-        return _falling(law, largest=_over(scale))
+        return _log_concave_losses(law, largest=_shift_over_scale(scale))
     if law.p == 2:  # normal noise with the standard deviation scale / sqrt(2)
-        return _falling(law, mu_squared=_squared_over(scale**2 / 2), rho=_squared_over(scale**2))
-    return _falling(law)
+        return _log_concave_losses(
+            law, mu_squared=_squared_shift_over(scale**2 / 2), rho=_squared_shift_over(scale**2)
+        )
+    return _log_concave_losses(law)
 
 
-def _on_integers(law: Any) -> ProvenLosses:
+def _integer_gaussian_losses(law: Any) -> ProvenLosses:
     """Return the losses of integers with weights exp(-(k / scale)^2 / 2 - offset |k| / scale).
 
     With offset 0 this is discrete Gaussian noise, whose rho is shift^2 / (2 scale^2) (Canonne,
@@ -217,17 +221,17 @@ def _on_integers(law: Any) -> ProvenLosses:
     losses = partial(falling_loss, scale, offset)
     if offset:
         moments = OffsetMoments(scale, offset, integers=True)
-        return _falling(law, tails, losses=losses, moments=moments)
-    known = _squared_over(2 * scale**2)
-    return _falling(law, tails, losses=losses, rho=known, variance=scale**2)
+        return _log_concave_losses(law, tails, losses=losses, moments=moments)
+    known = _squared_shift_over(2 * scale**2)
+    return _log_concave_losses(law, tails, losses=losses, rho=known, variance=scale**2)
 
 
-def _offset_gaussian(law: Any) -> ProvenLosses:
+def _offset_gaussian_losses(law: Any) -> ProvenLosses:
     scale, offset = Fraction(law.scale), Fraction(law.ratio)
-    return _falling(law, moments=OffsetMoments(scale, offset, integers=False))
+    return _log_concave_losses(law, moments=OffsetMoments(scale, offset, integers=False))
 
 
-def _staircase(law: Any) -> ProvenLosses:
+def _staircase_losses(law: Any) -> ProvenLosses:
     """Return the losses of staircase noise, with stairs of `width`.
 
     Rounded noise is post-processing of continuous noise, which has three losses for a move of at
@@ -259,7 +263,7 @@ def _staircase(law: Any) -> ProvenLosses:
     return ProvenLosses(cells, STAIRS, largest, largest)
 
 
-def _whole_masses(law: Any) -> ProvenLosses:
+def _whole_weight_losses(law: Any) -> ProvenLosses:
     """Return the losses of noise given by whole-number weights, with one block per output.
 
     The weights never increase with the distance from 0.
@@ -280,16 +284,16 @@ def _whole_masses(law: Any) -> ProvenLosses:
             blocks.append(Block(p, q, ratio, ratio))
         return [blocks]
 
-    return ProvenLosses(cells, MASSES, usual=_over(Fraction(law.scale)))
+    return ProvenLosses(cells, MASSES, usual=_shift_over_scale(Fraction(law.scale)))
 
 
-def _stable(law: Any) -> ProvenLosses:
+def _stable_losses(law: Any) -> ProvenLosses:
     """Return the losses of rounded stable noise: those of a binary output with its largest loss."""
     scale = Fraction(law.scale)
 
     def largest(shift: int) -> Fraction:
         if law.alpha == 1:
-            return _above(2 * ball(shift / (2 * scale)).asinh())
+            return _upper_end(2 * ball(shift / (2 * scale)).asinh())
         return Fraction(max(loss.pure_epsilon for loss in law.losses(shift)))
 
     def cells(shift: int, _cutting: Cutting) -> list[list[Block]]:
@@ -300,12 +304,12 @@ def _stable(law: Any) -> ProvenLosses:
     return ProvenLosses(cells, theorem, largest, largest, tight=False, floating=floating)
 
 
-def _above(x: arb) -> Fraction:
+def _upper_end(x: arb) -> Fraction:
     mantissa, exponent = (int(part) for part in x.upper().man_exp())
     return Fraction(mantissa) * Fraction(2) ** exponent
 
 
-def _randomized_response(law: Any) -> ProvenLosses:
+def _response_losses(law: Any) -> ProvenLosses:
     """Return the losses of randomized response among n values.
 
     Its probabilities are p = 1 / (1 + (n - 1) exp(-epsilon)) for the true value, and q =
@@ -331,14 +335,14 @@ def _randomized_response(law: Any) -> ProvenLosses:
     return ProvenLosses(cells, TOLD, loss_bound, loss_bound)
 
 
-def _of_choice(law: Any) -> ProvenLosses:
+def _choice_losses(law: Any) -> ProvenLosses:
     """Return the losses of a choice among candidates, which are at most shift / scale.
 
     For the exponential mechanism D_a / a is at most an eighth of the square of this loss (Cesar and
     Rogers 2021, arXiv 2004.07223v4), for other mechanisms half of the square (Bun and Steinke 2016,
     Proposition 1.4).
     """
-    largest = _over(Fraction(law.scale))
+    largest = _shift_over_scale(Fraction(law.scale))
     part = 8 if law.in_range else 2
 
     def cells(shift: int, _cutting: Cutting) -> list[list[Block]]:
@@ -349,7 +353,7 @@ def _of_choice(law: Any) -> ProvenLosses:
     )
 
 
-def _of_partitions(law: Any) -> ProvenLosses:
+def _key_selection_losses(law: Any) -> ProvenLosses:
     """Return the losses of a key selection: (1 / scale, delta) for each key.
 
     Source: Desfontaines et al. 2020, Theorem 1.
@@ -363,18 +367,18 @@ def _of_partitions(law: Any) -> ProvenLosses:
 
 
 KNOWN: dict[str, Callable[[Any], ProvenLosses]] = {
-    "asymmetric_laplace": _exponential,
-    "discrete_gaussian": _on_integers,
-    "discrete_laplace": _exponential,
-    "discrete_offset_symmetric_gaussian": _on_integers,
-    "gaussian": _gaussian,
-    "generalized_gaussian": _generalized_gaussian,
-    "laplace": _exponential,
-    "offset_symmetric_gaussian": _offset_gaussian,
-    "optimal": _whole_masses,
-    "partition_selection": _of_partitions,
-    "randomized_response": _randomized_response,
-    "staircase": _staircase,
-    "symmetric_alpha_stable": _stable,
-    "truncated_laplace": _truncated_laplace,
+    "asymmetric_laplace": _laplace_losses,
+    "discrete_gaussian": _integer_gaussian_losses,
+    "discrete_laplace": _laplace_losses,
+    "discrete_offset_symmetric_gaussian": _integer_gaussian_losses,
+    "gaussian": _gaussian_losses,
+    "generalized_gaussian": _generalized_gaussian_losses,
+    "laplace": _laplace_losses,
+    "offset_symmetric_gaussian": _offset_gaussian_losses,
+    "optimal": _whole_weight_losses,
+    "partition_selection": _key_selection_losses,
+    "randomized_response": _response_losses,
+    "staircase": _staircase_losses,
+    "symmetric_alpha_stable": _stable_losses,
+    "truncated_laplace": _truncated_laplace_losses,
 }

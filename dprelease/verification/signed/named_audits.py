@@ -12,7 +12,7 @@ from dprelease.system.files import read_file
 from dprelease.system.json_text import MOST_BYTES
 
 
-def audit_of(record: ReleaseManifest, folder: Path) -> bytes | None:
+def audit_bytes(record: ReleaseManifest, folder: Path) -> bytes | None:
     """Return the bytes of the audit that a manifest names; None if there is no such file."""
     if record.declaration.audit is None:
         return None
@@ -24,7 +24,7 @@ def audit_of(record: ReleaseManifest, folder: Path) -> bytes | None:
 
 def named_audit(record: ReleaseManifest, folder: Path) -> Audit | None:
     """Return the audit that a verified release names; None if it names no audit."""
-    raw = audit_of(record, folder)
+    raw = audit_bytes(record, folder)
     return None if raw is None else parsed_audit(raw)
 
 
@@ -33,7 +33,7 @@ def audit_problem(record: ReleaseManifest, folder: Path) -> str:
 
     The digest of its file is checked together with the digests of all files.
     """
-    raw = audit_of(record, folder)
+    raw = audit_bytes(record, folder)
     if raw is None:
         return ""  # the missing file is reported already
     try:
@@ -47,9 +47,9 @@ def audit_problem(record: ReleaseManifest, folder: Path) -> str:
     return ""
 
 
-def audit_words(record: ReleaseManifest, folder: Path) -> str:
+def audit_text(record: ReleaseManifest, folder: Path) -> str:
     """Return a text on the comparisons of the named audit."""
-    audit = parsed_audit(audit_of(record, folder) or b"")
+    audit = parsed_audit(audit_bytes(record, folder) or b"")
     pairs = sum(one.pairs for one in audit.sensitivities)
     told = count_text(len(audit.sensitivities), "measurement", "measurements")
     return (

@@ -57,7 +57,7 @@ def check_signed(report: Report, signed: SignedFile, trusted: TrustedSigners | N
     if not is_there:
         report.add_finding("DP-VERIFY-014", what=report.what, name=signed.name)
         return
-    signature = _read(report, path)
+    signature = _read_signature(report, path)
     if signature is not None:
         _judge(report, signature, signed, trusted)
 
@@ -83,7 +83,7 @@ def signers_of_ledger(path: Path, record: ReleaseManifest) -> TrustedSigners | N
     return None
 
 
-def _read(report: Report, path: Path) -> Signature | None:
+def _read_signature(report: Report, path: Path) -> Signature | None:
     problem = ""
     try:
         return Signature.from_armor(read_file(path, MOST_BYTES))
