@@ -1,9 +1,8 @@
 """Audit whether a release, with its bounds and schema, keeps its guarantee.
 
-An audit makes neighbouring tables from the schemas alone. It compares what the release would
-compute from them, write, print and draw with the claims of its plan. No declared source is
-opened:
-`stage` removes the sources from the declaration before anything runs, and it alone opens engines
-or runs a release. That is why this package may read exact answers of engines and replay random
-bits: the data are no real people's.
+An audit makes neighbouring tables from the schemas alone. It runs the release on these tables, and
+compares all exact results, written files, messages and noisy results with the claims of the plan.
+No declared source is opened: `stage` removes the sources from the declaration before anything runs,
+and only `stage` opens engines or runs a release. This is why this package may read exact answers of
+engines, and replay random bits: the rows are not about real people.
 """

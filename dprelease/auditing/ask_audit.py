@@ -1,4 +1,4 @@
-"""Audits from Python."""
+"""The function for audits from Python."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def audit(
 ) -> Audit:
     """Test a release on neighbouring tables of synthetic rows, and return the outcome.
 
-    No declared source is opened. `holds` of the outcome is whether every claim held.
+    No declared source is opened. The attribute `holds` of the outcome is whether every claim held.
 
     Parameters
     ----------
@@ -33,15 +33,15 @@ def audit(
     queries
         The names of the queries to audit; all by default.
     engine
-        The engine that reads the synthetic rows, instead of the declared one.
+        The engine that reads the synthetic rows, instead of the declared engine.
     time_limit
-        Start no further check after this many seconds.
+        The number of seconds after which no further check starts.
     draws
-        Whether to draw millions of answers as well, which takes nearly all of the time.
+        Whether to draw millions of noisy answers as well, which takes nearly all of the time.
     output
-        A new folder for audit.json and files that reproduce each finding.
+        A new folder for audit.json, and for files that reproduce each finding.
     variables
-        Of the release file, if it is read here.
+        The values of variables in the release file, if `release` is a file.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def audit(
     OutputError
         DP-AUDIT-002 for an existing folder.
     DpReleaseError
-        As `read_release` and `Release.plan`.
+        The errors of `read_release` and of `Release.plan`.
     """
     check_paths(release, output)
     loaded = release if isinstance(release, Release) else read_release(release, variables=variables)

@@ -39,16 +39,15 @@ for side in ("one", "other"):
 
 
 def write_outcome(outcome: Outcome, folder: Path) -> Path:
-    """Write the outcome of an audit into a new folder; return the file's path.
+    """Write the outcome of an audit into a new folder; return the path of audit.json.
 
-    All or nothing. For each breach there is a folder with the release as declared, without its
-    ledger,
-    both tables, and a script that runs it.
+    After an error there is no folder. For each breach the folder has a subfolder with the release
+    as declared, but without its ledger, with both tables, and with a script that runs it.
 
     Raises
     ------
     OutputError
-        DP-AUDIT-002 if the folder exists, DP-OUTPUT-002 if the system refuses.
+        DP-AUDIT-002 if the folder exists, DP-OUTPUT-002 if the operating system refuses to write.
     """
     refuse_folder(folder)
     try:
@@ -90,9 +89,10 @@ def refuse_folder(folder: Path) -> None:
 
 
 def _write_declared(declaration: Declaration, place: Path) -> PurePosixPath:
-    """Write all files that a release was read from, and return its path there.
+    """Write all files that a release was read from; return the path of the release file.
 
-    It is as many folders deep as its files need parent folders. Absolute paths stay as they are.
+    The release file is written as many folders deep as relative paths in it go up. Absolute paths
+    stay unchanged.
     """
     names = [PurePosixPath(name) for name in (*declaration.texts, *declaration.kept)]
     above = max((name.parts.count("..") for name in names), default=0)

@@ -1,7 +1,7 @@
 """Compute the change of each cell between the two sides of a stack, or of one pair.
 
-For a choice the change is how far the scores of two candidates moved apart, which determines its
-privacy cost.
+For a choice, the change of a cell is the largest change of the difference between the scores of two
+candidates, because this change determines the privacy cost.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.aggregates.tree_of_counts import Tree
 
 Changes = dict[int, list[int]]
-"""By pair, the change of each changed cell, in noise steps or points of score."""
+"""By pair, the change of each changed cell, in noise steps or in points of the score."""
 
 
 def changes_of(
     aggregate: Aggregate, mechanism: Randomizer, one: FoundCells, other: FoundCells
 ) -> Changes:
-    """Return the changes between both sides, by pair; `mechanism` is that of the measurement."""
+    """Return the changes of a measurement between both sides, by pair."""
     if not aggregate.is_choice:
         return _vectors(one, other)
     return CHOICES[type(aggregate)](aggregate, mechanism, one, other)
@@ -51,7 +51,7 @@ Cells = Iterator[tuple[int, Integers, Integers, Integers]]
 
 
 def _differing_cells(one: FoundCells, other: FoundCells) -> Cells:
-    """Yield pair, candidates, and their counts on both sides, for cells that differ."""
+    """Yield, for each cell that differs, its pair, and the candidates and counts on both sides."""
     by_cell: dict[tuple[int, int], dict[int, list[int]]] = {}
     for side, found in enumerate((one, other)):
         entries = zip(
@@ -87,7 +87,7 @@ def _quantile(
     target = Target.of(quantile, rows_inside(quantile, mechanism))
     changes: Changes = {}
     for pair, candidates, left, right in _differing_cells(one, other):
-        # Scores change only at values that occur and after them.
+        # Scores change only at values that occur, and right after them.
         at = np.unique(np.concatenate(([0], candidates, candidates + 1)))
         at = at[at < quantile.candidates]
         score_difference = _scores(target, at, candidates, left) - _scores(
@@ -120,4 +120,4 @@ def _tree(
 Choice = Callable[[Aggregate, Randomizer, FoundCells, FoundCells], Changes]
 
 CHOICES: dict[type[Aggregate], Choice] = {Frequent: _frequent, Quantile: _quantile, Tree: _tree}
-"""The change of scores, or of counts of a tree's nodes, by aggregate."""
+"""By aggregate, the function that computes changes of scores, or of the nodes of a tree."""

@@ -13,7 +13,7 @@ from dprelease.privacy.unit import Sensitivity
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """A change relative to its claim: the largest used share, and of which norm."""
+    """The largest share of a claimed sensitivity that a change uses, and the norm of that share."""
 
     ratio: float
     by: str
@@ -30,9 +30,9 @@ NOTHING = Nearness(0.0, "")
 def nearness(change: Sequence[int], claim: Sensitivity) -> Nearness:
     """Return the largest share of a sensitivity that the changed cells of one pair use.
 
-    `change`: the steps by which each changed cell moved, or how far two scores of it moved
-    apart. A
-    ratio above 1 is a breach, and no rounding makes or hides a breach.
+    `change` has the number of steps by which each changed cell moved, or the change of the
+    difference between two of its scores. A ratio above 1 is a breach of the claim. Rounding neither
+    makes nor hides a breach.
     """
     return _near(tuple(sorted((abs(moved) for moved in change if moved), reverse=True)), claim)
 
@@ -58,17 +58,16 @@ def _part(found: int, claimed: int) -> Fraction:
 
 
 def _ratio_as_float(ratio: Fraction, *, root: bool = False) -> float:
-    """Return a ratio as a float on the same side of 1."""
+    """Return a ratio (or its square root) as a float that is above 1 only if the ratio is."""
     number = math.sqrt(float(ratio)) if root else float(ratio)
     return max(number, math.nextafter(1.0, 2.0)) if ratio > 1 else min(number, 1.0)
 
 
 def parts_of(sizes: Sequence[int], claim: Sensitivity) -> int:
-    """Return the least number of parts of a change, each one of the claim's moves.
+    """Return the smallest number of claimed moves that together make a change.
 
-    Parts that add up in the same cells can't be distinguished: then only the norms are
-    compared, and
-    the number of parts is one that is claimed. `sizes` is descending.
+    If several moves may add up in the same cells, they can't be distinguished. Then only the norms
+    are compared, and the result is the claimed number of moves. `sizes` is in descending order.
     """
     if claim.meeting > 1:
         return 1

@@ -1,4 +1,4 @@
-"""Compute the exact integers of both tables of a pair, before noise or a choice."""
+"""Compute the exact integers of both tables of a pair, before noise or a random choice."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from dprelease.schema.release import PRIVATE_KEYS
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What the engine found for one set of tables, by the name of the query.
+    """The exact answers of an engine about one set of tables, by the name of the query.
 
-    `queries`: over all keys that occur on either side, if they are not public. `tables`: the
-    input
-    of noise. `units`: the number of units of each key, for queries with such keys.
+    `queries` have all non-public keys that occur on either side of the pair. `tables` are the exact
+    tables, which are the input of noise. `units` has the number of units of each non-public key.
     """
 
     queries: Mapping[str, Query]
@@ -36,7 +35,7 @@ class Side:
         return self.tables[query].vector(measurement)
 
     def profile(self, query: str, measurement: str) -> Profile:
-        """Return how often each candidate of a choice occurs in each cell."""
+        """Return the counts of each candidate of a choice in each cell."""
         profile = self.tables[query].profile(measurement)
         return profile.pairs() if isinstance(profile, DenseProfile) else profile
 
@@ -46,7 +45,8 @@ def exact_sides(
 ) -> tuple[Side, Side]:
     """Return the exact integers of both tables, over the same cells.
 
-    `queries`: some of the stage's; all by default. Raises as `Stage.engines`.
+    `queries` are the queries to answer; all queries of the stage by default. Raises the errors of
+    `Stage.engines`.
     """
     requested = stage.queries if queries is None else tuple(queries)
     found = [_partitions(stage, requested, tables) for tables in pair.sides]
@@ -64,7 +64,7 @@ def exact_sides(
 def _partitions(
     stage: Stage, queries: Sequence[Query], tables: Tables
 ) -> dict[str, dict[str, int]]:
-    """Return the non-public keys that occur, with their units, by query."""
+    """Return, by query, the non-public keys that occur, each with its number of units."""
     with_private_keys = [query for query in queries if query.private is not None]
     if not with_private_keys:
         return {}
@@ -92,10 +92,10 @@ def _units(query: Query, units: Mapping[str, int]) -> Integers:
 
 @dataclass(frozen=True, slots=True)
 class FoundCells:
-    """The values of one measurement in a stack: entries of non-empty cells.
+    """The values of one measurement in a stack of pairs, as entries for non-empty cells.
 
-    `pair`, `cell`, `candidate`, `value`: one for each entry. `candidate` is 0 for vectors; for
-    choices `value` is how often a candidate occurs.
+    Each entry has a pair, a cell, a candidate and a value. For vectors, `candidate` is 0. For
+    choices, `value` is the count of the candidate in the cell.
     """
 
     pair: Integers
@@ -105,7 +105,7 @@ class FoundCells:
 
 
 Codes = dict[tuple[str, tuple[str, ...]], int]
-"""Numbers of non-public keys, by query and values: the same for both sides of a stack."""
+"""The numbers of non-public keys, by query and key; they are the same for both sides of a stack."""
 
 
 Keys = Mapping[str, Collection[str]]
@@ -115,18 +115,18 @@ Keys = Mapping[str, Collection[str]]
 def keys_in_stack(
     stage: Stage, queries: Sequence[Query], tables: Tables
 ) -> dict[str, Collection[str]]:
-    """Return the keys of stacked queries that are not public; raises as `Stage.engines`."""
+    """Return the non-public keys of stacked queries; raise the errors of `Stage.engines`."""
     return {name: [*units] for name, units in _partitions(stage, queries, tables).items()}
 
 
 def found_in_stack(
     stage: Stage, queries: Sequence[Query], tables: Tables, codes: Codes, keys: Keys
 ) -> dict[tuple[str, str], FoundCells]:
-    """Return the values of every measurement of stacked queries, by names; raises as `engines`.
+    """Return the values of every measurement of stacked queries, by names of query and measurement.
 
-    `keys`: the non-public ones that occur on either side. The groups that count for a unit
-    depend on
-    all of them, as they depend on all selected keys in a release.
+    `keys` are the non-public keys that occur on either side. All of them are needed, because
+    contribution limits select the groups of a unit among all keys, as among all selected keys in a
+    release. Raises the errors of `Stage.engines`.
     """
     found: dict[tuple[str, str], FoundCells] = {}
     with stage.engines(queries, tables) as engines:
@@ -185,13 +185,13 @@ def _profile_placed(profile: Profile | DenseProfile, place: Place) -> FoundCells
 def found_of_pair(
     stage: Stage, pair: Pair, queries: Sequence[Query]
 ) -> tuple[dict[tuple[str, str], FoundCells], dict[tuple[str, str], FoundCells]]:
-    """Return the values of all measurements on both sides of a pair; raises as `exact_sides`."""
+    """Return the values of all measurements on both sides of a pair."""
     one, other = exact_sides(stage, pair, queries)
     return _found_of_side(one), _found_of_side(other)
 
 
 def failing_sides(stage: Stage, pair: Pair, queries: Sequence[Query]) -> tuple[str, str]:
-    """Return the errors with which the engine fails on each table of a pair alone."""
+    """Return the codes of the errors with which the engine fails on each side of a pair."""
     codes = []
     for tables in pair.sides:
         try:

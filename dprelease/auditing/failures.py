@@ -1,7 +1,7 @@
-"""Find synthetic rows on which an engine fails: which rows, on which side, and what was left out.
+"""Find synthetic rows on which an engine fails, and continue the audit without these rows.
 
-An engine that stops at a value reveals that value by stopping. So a failure is a finding and must
-not end the audit: everything that can still be compared is compared.
+An engine that fails at a value reveals that value by failing. So a failure is a finding, and must
+not end the audit: all other rows are still compared.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from dprelease.auditing.stage import EngineFailure
 from dprelease.documents.audits.audit_record import AuditFinding
 
 MOST_FAILING = 3
-"""Maximum failing pairs of a stack that are found one by one; with more, the stack is left out."""
+"""The maximum number of failing pairs in a stack that are found one by one. A stack with more
+failing pairs is left out."""
 
 STRIDE = 4
-"""In a crowd with many similar units, every STRIDE-th is tested alone."""
+"""Among many similar other units of a situation, every STRIDE-th unit is tested alone."""
 
 NOWHERE = Situation("", NOBODY)
-"""Replaces a pair that is left out, so that all others keep their numbers."""
+"""The situation that replaces a pair that is left out, so that other pairs keep their numbers."""
 
 Answer = TypeVar("Answer")
 Ask = Callable[[Sequence[Situation]], Answer]
@@ -33,7 +34,8 @@ def answer_without_failures(
 ) -> tuple[Answer | None, list[int]]:
     """Return the answer about situations, and the numbers of those on which the engine fails.
 
-    The answer is about all others, each with its number; None if too many fail.
+    The answer is about all other situations, with unchanged numbers; it is None if the engine fails
+    on too many situations.
     """
     failing: list[int] = []
     while True:
@@ -62,7 +64,7 @@ def _failing(ask: Ask[object], situations: Sequence[Situation]) -> int:
 
 
 def code_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
-    """Return the error with which the engine fails on situations; empty if it answers."""
+    """Return the code of the error with which the engine fails; empty if it answers."""
     try:
         ask(situations)
     except EngineFailure as failure:
@@ -73,10 +75,10 @@ def code_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
 def smallest_failure(
     sides: Sequence[Ask[object]], situation: Situation
 ) -> tuple[Situation, tuple[str, str]]:
-    """Return a situation on whose sides the engine fails differently, and the errors on both.
+    """Return a small situation on whose two sides the engine fails differently, with the errors.
 
-    It is the situation itself, or one unit of it alone; the situation itself if no failure is
-    one-sided.
+    The result is a single unit of the situation, if its failure depends on the side, or else the
+    situation itself.
     """
     units = [situation.one, *situation.crowd[::STRIDE], *situation.crowd[-1:]]
     alone = [Situation(f"{situation.description}, alone", unit) for unit in units]
@@ -88,10 +90,10 @@ def smallest_failure(
 
 
 def refusal_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
-    """Return the error with which an engine refuses situations and also a table without rows.
+    """Return the code of an error that also occurs for a table without rows; empty if none does.
 
-    Such an error depends on declared types only. Empty if the engine answers, or fails because of
-    the rows.
+    Such an error depends only on declared types. The result is empty if the engine answers, or if
+    it fails because of the rows.
     """
     nobody = [NOWHERE] * len(situations)
     codes = [code_of(ask, some) for some in (situations, nobody)]
@@ -100,7 +102,7 @@ def refusal_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
 
 @dataclass(frozen=True)
 class Failure:
-    """A pair on which the engine fails: how it was stored, and the errors on either side."""
+    """A pair on which the engine fails, how its values were stored, and the error on each side."""
 
     description: str
     stored: str
@@ -124,12 +126,12 @@ class Failure:
 
 @dataclass
 class GroupReport:
-    """What was tried for one group of queries, what was left out, and failures of the engine."""
+    """For one group of queries: what was tried, what was left out, and failures of the engine."""
 
     tried: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     failures: dict[tuple[str, tuple[str, str]], Failure] = field(default_factory=dict)
 
     def fails(self, failure: Failure) -> None:
-        """Record a failure; one per way of storing and pair of errors."""
+        """Record a failure; only one is kept for each way of storing and pair of errors."""
         self.failures.setdefault((failure.stored, failure.codes), failure)

@@ -1,4 +1,4 @@
-"""Neighbouring tables: all rows of both, and the difference in words."""
+"""Neighbouring tables: all rows of both tables, and a description of their difference."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Tables = Mapping[str, "pa.Table"]
-"""A table of synthetic rows for each declared one, by name."""
+"""The table of synthetic rows for each declared table, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Two sets of synthetic tables that differ in one privacy unit.
 
-    `description`: of the unit, without any value. `one` has the unit; `other` lacks it, or has
-    another in its place if neighbours are defined by `replace`. `table`: the table about people
-    that
-    the unit belongs to. Tables of `one` and `other` may store the same column in two physical
-    types.
+    `description` describes the unit without any of its values. The tables of `one` have the unit.
+    The tables of `other` lack the unit, or have another unit in its place if neighbours are defined
+    by `replace`. `table` is the table about people to which the unit belongs. `one` and `other` may
+    store the same column in different physical types.
     """
 
     description: str

@@ -1,7 +1,7 @@
-"""Generate the random words of an audit: the same for the same declaration.
+"""Generate the random 64-bit words of an audit, the same ones for the same declaration.
 
-They determine synthetic rows, and the noise of runs about these. No release is drawn from them:
-only `Stage.publish` takes such a stream, and it has no declared source.
+The words determine synthetic rows, and the noise of runs on such rows. No real release is drawn
+from them: only `Stage.publish` accepts such a stream, and a stage has no declared source.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 from dprelease.numerics.entropy import Words
 
 BLOCK = 1 << 13
-"""Words that are generated at a time."""
+"""The number of words that are generated at a time."""
 
 
 class ReplayedWords:
-    """A stream of words derived from a text; it counts the words it gives."""
+    """A stream of random words derived from a text; it counts the words that it returns."""
 
     def __init__(self, text: str) -> None:
         self._text, self._block = text, 0
@@ -25,7 +25,7 @@ class ReplayedWords:
         self.drawn = 0
 
     def words(self, n: int) -> Words:
-        """Return (n,) words, the next ones of the stream."""
+        """Return the next (n,) words of the stream."""
         self.drawn += n
         parts, missing = [self._held[:n]], n - len(self._held)
         self._held = self._held[n:]

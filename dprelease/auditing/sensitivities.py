@@ -1,4 +1,4 @@
-"""Check whether any unit changes a measurement by more than its claimed sensitivity, exactly."""
+"""Check, in exact integers, whether a unit changes a measurement by more than claimed."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.schema.table import Table
 
 Named = tuple[str, str]
-"""Names of a query and of one of its measurements."""
+"""The names of a query and of one of its measurements."""
 
 MOST_SITUATIONS = 600
-"""Maximum situations of one group of queries."""
+"""The maximum number of situations for one group of queries."""
 
 RANDOM = 200
-"""Number of random situations."""
+"""The number of random situations."""
 
 LONE = 12
-"""Situations of a group that are also tried as separate whole tables, and as many again."""
+"""The number of worst situations, and of others, that are also tried as separate tables."""
 
 FAR_LONE = 3
-"""The same for an engine that plans and distributes work for each, which takes seconds."""
+"""The same number for an engine that needs seconds to plan and distribute the work for each."""
 
 FINDING, STACKED = 0.4, 0.75
-"""Shares of the time in which the search for rows that count, and the stacks, must end."""
+"""The shares of the time by which the search for counting rows, and the stacks, must end."""
 
 
 @dataclass
 class Worst:
     """The pair with the largest change of a measurement, and the number of pairs tried.
 
-    `least`: a situation without other units and with the smallest change, `step` in all: where
-    possible a true value of 0 next to 1.
+    `least` is a situation without other units that has the smallest change, of `step` in total: if
+    possible, it changes a true value of 0 to 1.
     """
 
     query: Query
@@ -78,14 +78,14 @@ class Worst:
     step: int = 0
 
     def note_least(self, situation: Situation, step: int) -> None:
-        """Record a situation if it has no other units and a smaller change."""
+        """Record a situation as `least` if it has no other units and a smaller change."""
         if not situation.crowd and (self.least is None or step < self.step):
             self.least, self.step = situation, step
 
 
 @dataclass
 class Most:
-    """The situation with the largest joint change of all measurements: squared shares of claims."""
+    """The situation with the largest joint change: the sum of squared shares of all claims."""
 
     total: float = 0.0
     situation: Situation | None = None
@@ -104,12 +104,12 @@ class TriedGroup:
 
     @property
     def complete(self) -> bool:
-        """Return whether nothing was left out."""
+        """Return whether all pairs were compared."""
         return not self.report.left_out
 
     @property
     def most_at_once(self) -> list[Pair]:
-        """Return the pair with the largest joint change: with other units, and without."""
+        """Return two pairs for the largest joint change: with and without other units."""
         most = self.most.situation
         both = [] if most is None else [most, replace(most, crowd=())]
         return [lone(self.group.tables, one, self.group.public) for one in both]
@@ -124,7 +124,7 @@ class TriedGroup:
     def pairs_alone(self, name: Named) -> list[Pair]:
         """Return pairs without other units: with the largest and the smallest change.
 
-        So true values are 0 on one side, where noise may be drawn differently.
+        Without other units, true values are 0 on one side, where noise may be drawn differently.
         """
         worst = self.worst[name]
         most = None if worst.situation is None else replace(worst.situation, crowd=())
@@ -150,7 +150,7 @@ def groups_of(stage: Stage, queries: Sequence[Query], bits: ReplayedWords) -> li
 def compare_pairs(group: Group, until: float) -> TriedGroup:
     """Compare all pairs of a group of queries with the claims of every measurement.
 
-    `until`: the deadline of `time.monotonic()`, after which no further pairs start.
+    `until` is the deadline, by `time.monotonic()`, after which no further pairs are compared.
     """
     mechanisms = {(c.query.name, c.measurement.name): c.mechanism for c in group.stage.plan.columns}
     worst = {
@@ -169,9 +169,9 @@ def compare_pairs(group: Group, until: float) -> TriedGroup:
 
 
 def _situations(group: Group, until: float) -> Iterator[Situation]:
-    """Yield the worst units of all measurements in turn, and then random ones.
+    """Yield situations: first failing units, then worst units of all measurements in turn.
 
-    First those on which the engine has failed.
+    Random situations follow.
     """
     hits = hits_of(group, until)
     yield from group.failing[:MOST_FAILING]
@@ -193,7 +193,7 @@ def _situations(group: Group, until: float) -> Iterator[Situation]:
 
 
 def _compare_stacks(done: TriedGroup, until: float) -> None:
-    """Try all pairs in stacks: as declared first, then stored in one way after another."""
+    """Compare all pairs in stacks, stored as declared, and then in each other way."""
     group, report, room = done.group, done.report, done.group.pairs
     parts = [done.situations[i : i + room] for i in range(0, len(done.situations), room)]
     number, tables = len(done.situations), ", ".join(group.tables)
@@ -235,7 +235,7 @@ def _id_of(table: Table) -> Column | None:
 class SideAnswers:
     """The values of one side of a stack; None if the engine did not answer.
 
-    `refused`: the error, if the engine refuses any rows.
+    `refused` is the code of the error, if the engine refuses a table whatever its rows are.
     """
 
     found: Mapping[Named, FoundCells] | None
@@ -287,7 +287,7 @@ def _compare(
 def _note_most(
     done: TriedGroup, changes: Mapping[Named, Changes], part: Sequence[Situation]
 ) -> None:
-    """Record the neighbouring pair with the largest joint change of all measurements."""
+    """Update the neighbouring pair with the largest joint change of all measurements."""
     worst = done.worst
     exact = {pair for name in worst if worst[name].measurement.exact for pair in changes[name]}
     totals: dict[int, dict[Named, float]] = {}
@@ -311,7 +311,7 @@ def record(
 ) -> None:
     """Compare changes with their claims; pairs that differ in an invariant are no neighbours.
 
-    `without`: pairs on which the engine fails.
+    `without` has the numbers of pairs on which the engine fails, which are not compared.
     """
     strangers = {*without} | {
         pair
@@ -339,14 +339,14 @@ def record(
 
 
 def nearness_of(case: Worst, change: Sequence[int]) -> Nearness:
-    """Return the share of a claim that a change uses; values fixed by invariants can't change."""
+    """Return the share of a claim that a change uses; a value fixed by invariants can't change."""
     if case.measurement.exact:
         return Nearness(float("inf"), "what follows from invariants") if any(change) else NOTHING
     return nearness(change, case.measurement.sensitivity)
 
 
 def _compare_lone(done: TriedGroup, until: float) -> None:
-    """Try pairs as separate whole tables: largest changes first, then some of all."""
+    """Compare pairs as separate tables: the largest changes first, then some of all pairs."""
     group, report = done.group, done.report
     most = LONE if group.stage.declaration.spec.engine == DEFAULT_ENGINE else min(LONE, FAR_LONE)
     picked: dict[int, tuple[Situation, tuple[str, str]]] = {}
@@ -392,7 +392,7 @@ Progress = Callable[[str], None]
 def queries_by_name(
     queries: Iterable[Query], names: Sequence[str], asked_by: Mapping[str, str]
 ) -> tuple[Query, ...]:
-    """Return the queries of these names, tables or groups of tables; all without names."""
+    """Return the queries with these names (or names of their tables); all without names."""
     wanted = {*names}
     return tuple(
         query for query in queries

@@ -1,6 +1,6 @@
-"""Audit releases of single records: each changes only its own output, by no more than claimed.
+"""Audit releases of single records: a record changes only its own output, as far as claimed.
 
-Each record has a number that is read with it, as records may come in any order.
+Each record has a number that is read together with it, because records may come in any order.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from dprelease.rehearsal.meeting import literals_of
 from dprelease.schema.columns import IntegerColumn
 
 RECORDS = 2000
-"""Records of a table, each of which is replaced by another one."""
+"""The number of synthetic records of a table; each is compared with its replacement."""
 
 MOST_ANSWERS = 8
-"""Maximum compared values of a response, across those that were found."""
+"""The maximum number of values of a response that are compared, evenly spread over all."""
 
 FORGED = 2**62
-"""Marks the value of a record that is not read exactly once: no column has it."""
+"""The mark for the value of a record that is not read exactly once; it is no column's value."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class TriedRecords:
     worst: dict[Named, Worst]
     report: GroupReport
     nearby: dict[Named, list[Situation]]
-    """By column, records whose replacement has a neighbouring value."""
+    """By column, situations in which a record is replaced by one with a neighbouring value."""
 
     @property
     def complete(self) -> bool:
-        """Return whether nothing was left out."""
+        """Return whether all records were compared."""
         return not self.report.left_out
 
     def pair(self, name: Named) -> Pair | None:
@@ -119,7 +119,7 @@ def tried_records(stage: Stage, part: Records, bits: ReplayedWords) -> TriedReco
 
 
 def _nearby(column: RecordColumn, values: Integers, units: Sequence[Rows]) -> Iterator[Situation]:
-    """Yield pairs of records: for numbers values next to 0 and the ends, for others a ring."""
+    """Yield pairs of records with values next to 0 and at the ends; for others, in a ring."""
     found, first = np.unique(values, return_index=True)
     if len(found) < 2:
         return
@@ -137,7 +137,7 @@ def _nearby(column: RecordColumn, values: Integers, units: Sequence[Rows]) -> It
 def _sides(
     stage: Stage, part: Records, group: Group, situations: Sequence[Situation], report: GroupReport
 ) -> dict[str, dict[str, Integers]]:
-    """Return the values of all records, in each way of storing them in which the engine answers."""
+    """Return the values of all records, for each way of storing that the engine accepts."""
     name, sides = part.declared.table.name, {}
 
     def read(some: Sequence[Situation], storage: str) -> dict[str, Integers]:
@@ -179,7 +179,7 @@ def _read(
 
 
 def _with_record_number(part: Records, records: int) -> Records:
-    """Return the records with their number as one more column."""
+    """Return the records with their number as an additional column."""
     last = max(records - 1, 1)
     number = IntegerColumn(type="integer", lower=0, upper=last, nulls="0")
     first = part.columns[0]
@@ -202,7 +202,7 @@ def _compare(
     *,
     same: bool = False,
 ) -> None:
-    """Compare two readings record by record; `same`: of the same records in another order."""
+    """Compare two readings record by record; `same` if these are the same records, reordered."""
     changes: dict[int, list[int]] = {}
     for at, (left, right) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
         inside = all(column.low <= value <= column.high for value in (left, right))

@@ -1,8 +1,7 @@
-"""Hold the audited release: its declaration without a source, and engines over synthetic tables.
+"""The audited release without its sources, with engines over synthetic tables.
 
-A `Stage` is a declaration whose tables have no declared source, folders, ledger or key.
-Everything
-in this package that opens an engine or runs a release gets it from the stage, so no argument can
+A `Stage` has a declaration whose tables have no declared source, and no folders, ledger or key. All
+modules of this package use the stage to open engines and to run the release, so no argument can
 lead to a declared source.
 """
 
@@ -34,11 +33,11 @@ if TYPE_CHECKING:
     from dprelease.query.local_records import Records
 
 OWNER = "audit"
-"""Owner of synthetic tables whose declaration has none."""
+"""The owner of synthetic tables whose declaration names no owner."""
 
 
 PARTY = 1
-"""The party of a whole run, of several parties: all run the same."""
+"""The number of the party whose run is audited; all parties run the same code."""
 
 
 class EngineFailure(Exception):
@@ -70,12 +69,12 @@ class Stage:
 
     @classmethod
     def of(cls, declaration: Declaration, engine: str = DEFAULT_ENGINE) -> Stage:
-        """Return the stage of a release, with the noise of the release.
+        """Return the stage of a release, with the same noise as in the release.
 
         Raises
         ------
         QueryError, BudgetError, Findings
-            As `prepare`.
+            The errors of `prepare`.
         """
         spec = declaration.spec.model_copy(update={"engine": engine, "duckdb": DuckDBSpec()})
         bare = replace(declaration, spec=spec, tables=_without_sources(declaration))
@@ -90,7 +89,7 @@ class Stage:
         return self.plan.records
 
     def keep_engine(self) -> AbstractContextManager[None]:
-        """Keep what all engines of an audit share, for the block; raises as `engine_kept`."""
+        """Share resources between all engines in a `with` block; raise as `engine_kept`."""
         return keep_engine_alive(self.declaration.spec)
 
     @contextmanager
@@ -100,7 +99,7 @@ class Stage:
         Raises
         ------
         EngineFailure
-            If the engine fails, when it is opened or used.
+            If the engine fails when it is opened or used.
         TypeError
             For a query of a declaration with sources.
         """
@@ -112,7 +111,7 @@ class Stage:
             yield engines
 
     def exact_records(self, part: Records, tables: Tables) -> ExactRecords:
-        """Return the exact values of single records from their engine; raises as `engines`."""
+        """Return the exact values of single records; raise the errors of `engines`."""
         if part.declared.table.source is not None:
             raise TypeError("an audit asks invented tables alone")
         frame = tables[part.declared.table.name]
@@ -134,10 +133,9 @@ class Stage:
     ) -> Path:
         """Run the whole release on synthetic people and return its folder.
 
-        `files`: sources written from `tables`, by table, instead of frames. `ledger`: a ledger
-        opened for
-        this run. `formats`: of publication, instead of the declared ones. Raises as
-        `pipeline.run`.
+        `files` has sources that were written from `tables`, by table; without it, the run reads
+        frames. `ledger` is a ledger made for this run. `formats` are formats of publication that
+        replace the declared ones. Raises the errors of `pipeline.run`.
         """
         written = files or {}
         spec, bare = self.declaration.spec, self.declaration
@@ -162,7 +160,7 @@ class Stage:
 
 
 def _without_sources(declaration: Declaration) -> dict[str, Declared]:
-    """Return tables without a source, and with an owner, which a ledger requires."""
+    """Return the tables without their sources, and with an owner, which a ledger requires."""
     bare = {}
     for name, declared in declaration.tables.items():
         changed = {"source": None, "owner": declared.table.owner or OWNER}

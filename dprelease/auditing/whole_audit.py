@@ -1,9 +1,10 @@
 """Run the steps of an audit: exact integers, whole runs, canaries, and millions of answers.
 
-This module also checks the joint claim of a release, computed again from the noise of its plan.
-Neighbours show the change of each measurement, but not the joint privacy cost. Code that the
-planner does not use computes that cost here: from below with the probabilities of the integers,
-and from above with ball arithmetic and integers. So even a slightly too small claim is found.
+This module also checks the claim about all measurements together. Neighbouring tables show the
+change of each measurement, but not the joint privacy cost. Code that the planner does not use
+computes that cost from the noise in the plan: a lower bound from the probabilities of the integers,
+and an upper bound in ball arithmetic and integers. So a claim is found to be false even if it is
+only slightly too small.
 """
 
 from __future__ import annotations
@@ -57,15 +58,15 @@ TOGETHER = " of all measurements together"
 SUMS = "a proof of what sums of several parties' messages cost"
 
 MOST_SLOTS = 1000
-"""Maximum parts of a change, of all measurements, for a proof within seconds."""
+"""The maximum number of parts of a change, in all measurements, for a proof within seconds."""
 
 
 def composed_claims(
     stage: Stage, until: float, report: GroupReport
 ) -> tuple[list[AuditFinding], list[UntestedPart]]:
-    """Return which claims of the plan are false, and which have no proof.
+    """Return findings on false claims of the plan, and the claims without a proof.
 
-    `until`: the deadline of `time.monotonic()`, after which nothing starts.
+    `until` is the deadline, by `time.monotonic()`, after which nothing new starts.
     """
     from dprelease.verification.certificate.verdicts import Verdict
     from dprelease.verification.second_opinion import second_opinion
@@ -95,9 +96,9 @@ def composed_claims(
 
 
 def _events_and_guarantee(stage: Stage) -> tuple[list[Event], Guarantee]:
-    """Return the noise that is drawn, and the plan's guarantee for all of it."""
+    """Return the events of all noise in the plan, and the guarantee of the plan for them."""
     plan = stage.plan
-    if isinstance(plan, FederatedPlan):  # as verification does: for one party's messages alone
+    if isinstance(plan, FederatedPlan):  # as in `verify`, the claim about one party's messages
         alone = next(trust.guarantee for trust in plan.trusts if trust.honest == 1)
         return [share.fine_event for share in plan.shares], alone
     columns = plan.columns if isinstance(plan, LocalPlan) else plan.noisy_columns
@@ -123,16 +124,16 @@ def _make_finding(claimed: str, seen: str) -> AuditFinding:
 
 
 TIME_LIMIT = 240.0
-"""Seconds after which an audit starts nothing new."""
+"""The default number of seconds after which an audit starts nothing new."""
 
 PARTS = {True: (0.35, 0.55, 0.6), False: (0.6, 0.9, 1.0)}
-"""Shares of that time by which exact integers, twin runs and proofs start at the latest: with drawn
-answers, which come last, and without."""
+"""The shares of that time by which exact integers, twin runs and proofs must have started: for an
+audit with drawn answers, which come last, and for an audit without."""
 
 
 @dataclass
 class Outcome:
-    """An audit's outcome, and the pairs that reproduce its findings."""
+    """The outcome of an audit, and the pairs of tables that reproduce its findings."""
 
     audit: Audit
     declaration: Declaration
@@ -163,20 +164,20 @@ def run_audit(
     draws: bool = True,
     progress: Callable[[str], None] = lambda _step: None,
 ) -> Outcome:
-    """Audit a release, and return the outcome; opens no declared source.
+    """Audit a release, without opening a declared source, and return the outcome.
 
-    `names`: the queries to audit; all by default. `engine`: instead of the declared one. `draws`:
-    whether to draw millions of answers as well, which takes most of the time.
+    `names` are the names of the queries to audit; all by default. `engine` replaces the declared
+    engine. `draws` is whether to draw millions of answers as well, which takes most of the time.
 
     Raises
     ------
     QueryError
         DP-AUDIT-001 for an unknown query.
     OutputError
-        DP-AUDIT-008 if there is no room for whole runs, or none finishes.
+        DP-AUDIT-008 if there is no temporary folder for whole runs, or no run finishes.
     DpReleaseError
-        As `prepare`, since a release that can't run is not audited; of the engine, if it is
-        unavailable.
+        The errors of `prepare`, because a release that can't run is not audited; the error of the
+        engine if it is unavailable.
     """
     start = time.monotonic()
     stage = Stage.of(declaration, engine or declaration.spec.engine)
@@ -306,7 +307,7 @@ def _compare_all(
 
 
 def _most(done: Sequence[TriedGroup | TriedRecords]) -> list[tuple[Group, Situation]]:
-    """Return the situations with the largest changes, of all measurements in turn."""
+    """Return the situations with the largest changes, one for each measurement in turn."""
     at_once = [
         (one.group, one.most.situation)
         for one in done

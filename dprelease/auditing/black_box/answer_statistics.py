@@ -1,8 +1,8 @@
 """Compute statistics of answers: single numbers, residues, and trained scores over many numbers.
 
-Scores are trained on answers that are used for nothing else. Whatever the training does, a score
-is a function of an answer, so a bound that it shows is valid: a bad score shows less, never too
-much.
+Scores are trained on answers that are used for nothing else. Whatever the training does, a score is
+a function of an answer, so a bound proved with it is valid: a bad score gives a lower bound, but
+never a false one.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from dprelease.auditing.black_box.tried_events import MOST_VALUES, Statistic
 from dprelease.numerics.lattice import Floats, Integers
 
 RIDGE = 1e-9
-"""Share of the largest variance that is added to all: numbers may be fully dependent."""
+"""The share of the largest variance that is added to all variances, because numbers may be fully
+dependent."""
 
 LEFT_OUT = 0.05
-"""Approximate share of answers that are outliers and excluded from averages."""
+"""The approximate share of answers that are treated as outliers and excluded from averages."""
 
 PARTS, FEW_PARTS = 48, 12
-"""Intervals of one number in an additive score; fewer for a number known to differ, as all
-count."""
+"""The number of intervals of one number in an additive score. Numbers in which the tables are known
+to differ have fewer intervals, as all of these contribute to the score."""
 
 SURE = 3.0
-"""Standard errors within which a logarithm of a ratio counts as 0."""
+"""The logarithm of a ratio counts as 0 if it is within this number of standard errors."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -46,7 +47,7 @@ class Single:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Residue:
-    """The remainder of one number modulo a step: with too coarse noise it reveals the value."""
+    """The remainder of one number modulo a step, which reveals the value if noise is too coarse."""
 
     feature: int
     modulus: int
@@ -77,7 +78,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Additive:
-    """A sum over numbers of the weight of the interval that each is in."""
+    """A sum over several numbers: each adds the weight of the interval that contains it."""
 
     features: Integers
     edges: tuple[Floats, ...]
@@ -104,7 +105,8 @@ class SeveralNumbers:
     kind: ClassVar[str] = "choice"
 
     def __call__(self, drawn: Integers) -> Floats:
-        """Return (n,) codes; values not seen in training count as the nearest."""
+        """Return (n,) codes; a value that did not occur in training is replaced by the nearest
+        one."""
         code: Integers = np.zeros(drawn.shape[1], dtype=np.int64)
         for feature, low, size in zip(
             self.features.tolist(), self.lowest.tolist(), self.sizes.tolist(), strict=True
@@ -115,7 +117,7 @@ class SeveralNumbers:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RepeatedAnswer:
-    """Whether an answer was seen before: of the first table (1), the second (2), both (3)."""
+    """Whether an answer occurred in training: for the first table 1, the second 2, both 3."""
 
     features: Integers
     seen: tuple[frozenset[bytes], frozenset[bytes]]
@@ -139,7 +141,7 @@ def _rows(drawn: Integers, features: Integers) -> list[bytes]:
 def joint_numbers(
     features: Integers, one: Integers, other: Integers, most: int
 ) -> SeveralNumbers | None:
-    """Return several numbers as one, or None if that would have more than `most` values."""
+    """Return several numbers combined into one; None if it would have more than `most` values."""
     both = [np.concatenate((one[f], other[f])) for f in features.tolist()]
     lowest = [int(values.min()) for values in both]
     sizes = [int(values.max()) - low + 1 for values, low in zip(both, lowest, strict=True)]
@@ -155,9 +157,8 @@ def linear(features: Integers, one: Integers, other: Integers) -> Linear:
     """Return Fisher's discriminant: the inverse covariance times the difference of the means.
 
     Source: Fisher 1936, "The use of multiple measurements in taxonomic problems", Annals of
-    Eugenics 7(2). Numbers are first centred and scaled by quantiles, and outlying answers are
-    left
-    out of the averages: distributions without a variance have quantiles, too.
+    Eugenics 7(2). Numbers are first centred and scaled by quantiles, which exist also for
+    distributions without a variance. Outlying answers are left out of the averages.
     """
     both = [side[features].astype(np.float64) for side in (one, other)]
     quartiles = np.quantile(np.concatenate(both, axis=1), (0.25, 0.5, 0.75), axis=1)
@@ -187,12 +188,12 @@ def _inner(scaled: Sequence[Floats], features: int) -> list[Floats]:
 def additive(
     features: Integers, one: Integers, other: Integers, *, moved: bool = False
 ) -> Additive:
-    """Return the sum of each number's logarithm of the ratio of both tables' shares.
+    """Return the additive score whose weights are logarithms of ratios of the two tables' shares.
 
-    For independent numbers it is about the likelihood ratio, the best of all statistics (Neyman
-    and
-    Pearson 1933). A logarithm within its error counts as 0, except where the tables are known to
-    differ (`moved`): there many small ones add up.
+    For independent numbers the score is approximately the logarithm of the likelihood ratio, the
+    best of all statistics (Neyman and Pearson 1933). A logarithm within its error counts as 0,
+    except for numbers in which the tables are known to differ (`moved`), where many small
+    logarithms add up.
     """
     parts, sure = (FEW_PARTS, 0.0) if moved else (PARTS, SURE)
     edges, weights = [], []
@@ -222,10 +223,10 @@ def common_step(feature: int, drawn: Integers) -> int:
 
 
 MOST_SINGLE = 8
-"""Maximum numbers of an answer that are tested one by one."""
+"""The maximum number of numbers in an answer that are tested one by one."""
 
 POWER = 256
-"""Large noise that was made from floats is a multiple of some power of two."""
+"""The moduli that are tried: large noise computed from floats is a multiple of a power of two."""
 
 
 def statistics(question: Question, one: Integers, other: Integers) -> Iterator[Statistic]:
@@ -254,7 +255,7 @@ def statistics(question: Question, one: Integers, other: Integers) -> Iterator[S
 
 
 def _steps(place: int, one: Integers, other: Integers) -> Iterator[int]:
-    """Yield moduli for which all numbers of one table have the same remainder; 1 for fractions."""
+    """Yield moduli for which all numbers of one table have the same remainder."""
     if one.dtype.kind != "i":
         yield 1
         return

@@ -1,8 +1,8 @@
 """Select which cells of a pair of tables are drawn: those that differ, and some others.
 
-An event over some cells is an event over the whole answer, so its bound holds for the whole
-answer. Cells in which the tables agree reveal nothing if each has independent noise; some are
-included to test that.
+An event over some cells is an event over the whole answer, so its bound holds for the whole answer.
+Cells in which both tables have the same value reveal nothing if every cell has independent noise.
+Some of these cells are included to test this.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
 
 APART = 4
-"""Cells throughout the table that are drawn in addition to those that differ."""
+"""The number of cells throughout the table that are drawn in addition to cells that differ."""
 
 Sides = tuple[Side, Side]
 
@@ -28,7 +28,7 @@ Sides = tuple[Side, Side]
 class QueryCells:
     """The input of the noise stage for one query, in some cells of two tables.
 
-    `columns`: all columns with noise. `cells`: indices in the whole table.
+    `columns` are all columns with noise, and `cells` the indices of the cells in the whole table.
     """
 
     columns: tuple[PlannedColumn, ...]
@@ -45,7 +45,7 @@ class QueryCells:
 
     @property
     def selecting(self) -> PlannedColumn | None:
-        """Return the column that selects keys that are not public."""
+        """Return the column that selects non-public keys; None if all keys are public."""
         found = [c for c in self.columns if c.measurement.finds_keys]
         return found[0] if found else None
 
@@ -55,7 +55,8 @@ def query_cells(
 ) -> QueryCells | None:
     """Return up to `most` cells in which two tables differ; None if there are none.
 
-    `columns`: all planned columns of one query. `neighbours`: add some cells in which they agree.
+    `columns` are all planned columns of one query. `neighbours` adds some cells in which both
+    tables have the same values.
     """
     name = columns[0].query.name
     noised_columns = tuple(c for c in columns if not c.measurement.exact)
@@ -111,14 +112,14 @@ def _cells_by_difference(sides: Sides, columns: Sequence[PlannedColumn], size: i
 
 
 def _other_cells(moved: Integers, size: int) -> Integers:
-    """Return some other cells: next to the first that differs, and throughout the table."""
+    """Return cells near the first cell that differs, and others throughout the table."""
     near = moved[0] + np.array([-1, 1])
     near = near[(near >= 0) & (near < size)]
     return np.concatenate((near, np.linspace(0, size - 1, min(size, APART)).astype(np.int64)))
 
 
 def distance(sides: Sides, columns: Sequence[PlannedColumn]) -> float:
-    """Return a score of how well two tables can be distinguished: sum of squared shift / scale."""
+    """Return how well two tables can be distinguished: the sum of (shift / scale)^2."""
     total = 0.0
     for column in columns:
         name, own = column.query.name, column.measurement.name

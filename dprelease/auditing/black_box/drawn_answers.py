@@ -1,12 +1,9 @@
 """Draw answers about two neighbouring tables, with the noise code of releases.
 
-A source gives n answers at once, each as a column of integers: the difference of its noisy
-numbers
-from the first table's true ones, or the selected candidate. Of a vector some cells suffice: as
-many
-of those that differ as fit, and some that don't. A loss that a part of an answer shows is a
-loss of
-the answer.
+A source returns n answers at once, each as a column of integers: the differences between noisy
+numbers and the true numbers of the first table, or the selected candidates. A source draws only
+some cells of a vector: as many cells that differ as fit, and some others. This suffices, because
+the privacy loss of a part of an answer is a privacy loss of the whole answer.
 """
 
 from __future__ import annotations
@@ -32,17 +29,17 @@ from dprelease.query.measurement import read_at
 from dprelease.schema.release import PRIVATE_KEYS
 
 Stream = BitSource
-"""The source of bits of one run of the noise stage."""
+"""The source of random bits for one run of the noise stage."""
 
 Bits = Callable[[], Stream]
-"""Gives a new stream of bits to every run of the noise stage, as every release has its own."""
+"""A function that returns new random bits for every run of the noise stage, as in releases."""
 
 FRESH: Bits = Entropy
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A number of an answer: its measurement and cell, and whether the tables differ there."""
+    """One number of an answer: its measurement, its cell, and whether the tables differ there."""
 
     query: str
     column: str
@@ -59,7 +56,7 @@ class Source(Protocol):
         ...
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return (features, n) numbers of n answers about the first table (0) or the second (1)."""
+        """Return (features, n) numbers: n answers about the first table (0) or the second (1)."""
         ...
 
 
@@ -70,7 +67,7 @@ class NoisedCells:
     columns: tuple[PlannedColumn, ...]
     cells: tuple[int, ...]
     sides: tuple[Mapping[str, Integers], Mapping[str, Integers]]
-    """True integers of these cells, by measurement."""
+    """The true integers of these cells in both tables, by measurement."""
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -86,7 +83,7 @@ class NoisedCells:
         return tuple(found)
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return the differences of noisy numbers from the first table's true ones."""
+        """Return the differences between noisy numbers and the first table's true numbers."""
         vectors = {c.measurement.name: self.sides[side][c.measurement.name] for c in self.columns}
         exact = tiled_table(self.columns[0].query.name, vectors, {}, n)
         noised = perturb(exact, self.columns, bits).columns
@@ -105,7 +102,7 @@ class ChosenInCells:
     columns: tuple[PlannedColumn, ...]
     cells: tuple[int, ...]
     sides: tuple[Profiles, Profiles]
-    """How often each candidate occurs in these cells, by measurement."""
+    """The counts of each candidate in these cells, in both tables, by measurement."""
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -149,21 +146,23 @@ def differ(one: Profiles, other: Profiles, name: str, cell: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SelectedKeys:
-    """Which non-public keys appear, and their noisy numbers if these are published."""
+    """The selection of non-public keys, with their noisy numbers of units if published."""
 
     column: PlannedColumn
     units: tuple[Integers, Integers]
-    """How many units have each key, in both tables."""
+    """The number of units that have each key, in both tables."""
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """Return two features of each key: whether it appears, and its number."""
+        """Return two features for each key: whether it is selected, and its noisy number of
+        units."""
         name, moved = self.column.query.name, self.units[0] != self.units[1]
         one = [Feature(name, PRIVATE_KEYS, i, bool(has_moved)) for i, has_moved in enumerate(moved)]
         return (*one, *one)
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return 1 where a key appears, with its number; else 0. A key needs a unit."""
+        """Return 1 for a selected key, with its number; otherwise 0, as for a key without a
+        unit."""
         units = self.units[side]
         present = np.flatnonzero(units > 0)
         drawn: Integers = np.zeros((2, len(units), n), dtype=np.int64)
@@ -176,11 +175,11 @@ class SelectedKeys:
 
 @dataclass(frozen=True, eq=False)
 class UnderKeys:
-    """The published numbers of keys that appear; keys that don't appear have none."""
+    """The published numbers under non-public keys; keys that are not selected have no numbers."""
 
     keys: SelectedKeys
     inner: tuple[Source, ...]
-    """Of the same cells, in the same order: as many numbers of each measurement as keys."""
+    """The sources of the other columns. Each has one number per key, in the order of the keys."""
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -194,7 +193,8 @@ class UnderKeys:
         return (*self.keys.features, *neighbours)
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return keys and numbers; 0 for unpublished ones."""
+        """Return the features of keys and the numbers under them; 0 for numbers that are not
+        published."""
         keys = self.keys.draw(n, side, bits)
         number = len(self.keys.units[0])
         appears = keys[:number]
@@ -208,17 +208,17 @@ class UnderKeys:
 
 @dataclass(frozen=True, eq=False)
 class Several:
-    """Several sources as one: an answer consists of all of theirs."""
+    """Several sources combined: an answer consists of one answer of each source."""
 
     sources: tuple[Source, ...]
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """Return the features of all of them."""
+        """Return the features of all sources."""
         return tuple(feature for source in self.sources for feature in source.features)
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return the numbers of all of them, drawn one after the other."""
+        """Return the numbers of all sources, which are drawn one after the other."""
         return np.concatenate([source.draw(n, side, bits) for source in self.sources])
 
 

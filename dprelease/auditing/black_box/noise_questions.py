@@ -1,4 +1,4 @@
-"""Define a question to a source of answers: some of its numbers, and the claimed epsilon."""
+"""Define a question about the answers of a source: some numbers, and the epsilon claimed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from dprelease.privacy.accounting import FINE, ROUGH, epsilon_at
 from dprelease.privacy.priced_vector import PricedVector
 
 OTHER_DELTAS = tuple(map(Fraction, ("1e-4", "1e-3", "1e-2", "3e-2", "0.1", "0.2", "0.4")))
-"""Other deltas at which the claim is tested: a million draws show little about rarer events."""
+"""Other deltas at which the claim is tested. They are not smaller, because a million draws show
+little about rarer events."""
 
 NUMBERS, CHOICES, REPETITION = "numbers", "choices", "repetition"
 
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """The epsilon claimed at a delta, and the accountant's epsilon at others."""
+    """The epsilon claimed at a delta, and the epsilon of the accountant at other deltas."""
 
     delta: Fraction
     epsilon: float
@@ -34,24 +35,26 @@ class Claim:
     def of(
         cls, vectors: Sequence[PricedVector], delta: Fraction, epsilon: float | None = None
     ) -> Claim:
-        """Return the accountant's claim for vectors; `epsilon`: a promise made at `delta`."""
+        """Return the claim of the accountant for vectors; `epsilon` is the declared one at
+        `delta`."""
         vector_list = tuple(vectors)
         price = _epsilon_of(vector_list, delta) if epsilon is None else epsilon
         return cls(delta, price, lambda other: epsilon_at(vector_list, other, ROUGH))
 
     def at(self, delta: Fraction) -> float:
-        """Return the epsilon at a delta; infinity if none is claimed."""
+        """Return the claimed epsilon at a delta; infinity if none is claimed."""
         if delta == self.delta:
             return self.epsilon
         if delta not in self.known:
             epsilon = math.inf if self.curve is None else self.curve(delta)
-            # What holds at a smaller delta holds at a larger one.
+            # An epsilon that holds at a smaller delta also holds at a larger one.
             self.known[delta] = min(epsilon, self.epsilon) if delta > self.delta else epsilon
         return self.known[delta]
 
     @property
     def deltas(self) -> tuple[Fraction, ...]:
-        """Return the deltas for which bounds are computed: the release's own first."""
+        """Return the deltas for which bounds are computed, starting with the delta of the
+        release."""
         if self.curve is None:
             return (self.delta,)
         return (self.delta, *(delta for delta in OTHER_DELTAS if delta > self.delta))
@@ -64,9 +67,10 @@ def _epsilon_of(vectors: tuple[PricedVector, ...], delta: Fraction) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Some of an answer's numbers, and the joint claim for them.
+    """Some numbers of an answer, and the claim about all these numbers together.
 
-    `numbers`: their indices in an answer; `moved`: of those in which the tables differ.
+    `numbers` are the indices of the numbers in an answer, and `moved` the indices of those numbers
+    in which the tables differ.
     """
 
     query: str
@@ -79,7 +83,7 @@ class Question:
 
     @property
     def deltas(self) -> tuple[Fraction, ...]:
-        """Return the deltas for bounds; with few answers only the release's own."""
+        """Return the deltas for bounds; if answers are few, only the delta of the release."""
         return (self.claim.delta,) if self.style == REPETITION else self.claim.deltas
 
 
@@ -90,10 +94,10 @@ def make_question(
     named: tuple[str, str, str],
     style: str = NUMBERS,
 ) -> Question | None:
-    """Return the question of some columns, or of all; None if the tables don't differ.
+    """Return the question about some or all columns; None if the tables don't differ in them.
 
-    `columns`: names of queries and measurements. `named`: query, column and mechanism for the
-    output.
+    `columns` has the names of the query and the measurement of each column. `named` has the query,
+    the column and the mechanism that the outcome shows.
     """
     places = [
         i for i, f in enumerate(features) if columns is None or (f.query, f.column) in columns

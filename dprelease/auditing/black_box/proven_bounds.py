@@ -1,31 +1,28 @@
 """Prove lower bounds of epsilon: select events on some draws, and count them on all others.
 
-The first quarter of the draws selects statistics, intervals and events, in any way. Then the
-number
-of remaining draws is fixed, and they are used only to count the hits of the events: one event per
-question, order of the tables and delta. Each count gives two limits (`least_chance` and
-`greatest_chance`). All limits hold together except with a probability of `MISS`, which is divided
-evenly among all limits that the whole audit may compute, known beforehand.
+The first quarter of the draws selects statistics, intervals and events, in any way. Then the number
+of remaining draws is fixed, and they are used only to count the hits of the events. There is one
+event for each question, order of the two tables, and delta. Each count gives a lower and an upper
+confidence limit of a probability (`least_chance` and `greatest_chance`). All limits hold together
+except with the probability `MISS`, which is divided evenly among all limits that the audit may
+compute. Their number is known in advance.
 
-The limits of a probability from hits among draws, and of epsilon from two of them, are never too
-sharp.
+The confidence limits, and the bounds of epsilon computed from them, are rounded to the safe side.
 
-Source  Clopper and Pearson 1934, "The use of confidence or fiducial limits illustrated in the
-case
-        of the binomial", Biometrika 26(4): the lower limit of a probability, after h hits among n
-        draws, is the p at which P(X >= h) equals the allowed miss, X binomial of n and p.
+Source: Clopper and Pearson 1934, "The use of confidence or fiducial limits illustrated in the case
+of the binomial", Biometrika 26(4). The lower limit of a probability, after h hits among n draws, is
+the p at which P(X >= h) equals the allowed probability of an error (the miss), for X binomial with
+n and p.
 
 That tail is bounded here, not computed. From each k to the next one the binomial probability is
-multiplied by (n - k) p / ((k + 1) (1 - p)), which decreases with k. So, where the factor at h is
-below 1,
+multiplied by (n - k) p / ((k + 1) (1 - p)), which decreases with k. So, if the factor at h is below
+1,
 
     P(X >= h) <= P(X = h) / (1 - (n - h) p / ((h + 1) (1 - p))).
 
-A ball encloses the right side. The tail increases with p: where the right side is certainly
-within
-the miss, p is certainly at or below the limit. For small misses the limits are so far out, and
-probabilities decrease so fast, that nearly nothing is lost: the tests compare with the exact
-limit.
+A ball encloses the right side. The tail increases with p. So if the right side is certainly at most
+the miss, then p is certainly at or below the limit. For a small miss, probabilities decrease so
+fast near the limit that the bound is nearly exact; the tests compare it with the exact limit.
 """
 
 from __future__ import annotations
@@ -50,13 +47,13 @@ from dprelease.numerics.lattice import Integers
 PRECISION = 128
 STEPS = 400
 CLOSE = 2.0**-30
-"""Relative width, of the probability and of its complement, at which a search ends."""
+"""A search ends at this relative width of the probability and of its complement."""
 
 
 def least_chance(hits: int, draws: int, miss: Fraction) -> Fraction:
     """Return a lower limit of the probability of a hit, wrong with probability at most `miss`.
 
-    At or below Clopper and Pearson's lower limit, exact as a fraction.
+    The limit is an exact fraction, at or just below the lower limit of Clopper and Pearson.
 
     Raises
     ------
@@ -83,7 +80,8 @@ def least_chance(hits: int, draws: int, miss: Fraction) -> Fraction:
 def greatest_chance(hits: int, draws: int, miss: Fraction) -> Fraction:
     """Return an upper limit of the probability of a hit, wrong with probability at most `miss`.
 
-    At or above Clopper and Pearson's upper limit: 1 minus the lower limit for the misses.
+    The limit is 1 minus the lower limit for draws without a hit, so it is at or just above the
+    upper limit of Clopper and Pearson.
     """
     return 1 - least_chance(draws - hits, draws, miss)
 
@@ -95,7 +93,7 @@ def _log_ways(hits: int, draws: int) -> arb:
 
 
 def _log_tail(chance: float, hits: int, draws: int) -> arb:
-    """Return the logarithm of the bound, without the binomial coefficient."""
+    """Return the logarithm of the bound divided by the binomial coefficient."""
     p = arb(chance)
     q = 1 - p
     factor = (draws - hits) * p / ((hits + 1) * q)
@@ -105,9 +103,8 @@ def _log_tail(chance: float, hits: int, draws: int) -> arb:
 def epsilon_between(one: Fraction, other: Fraction, delta: Fraction) -> float:
     """Return ln((one - delta) / other) rounded down, or 0 if it is not positive.
 
-    An event with a probability of at least `one` on one table and at most `other` on its
-    neighbour
-    shows that no smaller epsilon holds at `delta`.
+    An event with a probability of at least `one` on one table, and at most `other` on its
+    neighbour, proves that no smaller epsilon holds at `delta`.
     """
     gain = one - delta
     if gain <= other:
@@ -117,50 +114,52 @@ def epsilon_between(one: Fraction, other: Fraction, delta: Fraction) -> float:
 
 
 MISS = Fraction(1, 10**9)
-"""Maximum probability that any limit of an audit is wrong."""
+"""The maximum probability that any of the confidence limits of an audit is wrong."""
 
 AT_ONCE = 2**20
-"""Approximate count of numbers that are drawn at once."""
+"""The approximate number of integers that are drawn at once."""
 
 TRAINED, KEPT = 2**17, 2**22
-"""Answers of each table for training, and numbers of each table held in memory for it."""
+"""The number of answers of each table for training, and of their integers held in memory."""
 
 PILOT = 0.02
-"""Seconds of a trial draw that measures how long draws take."""
+"""The seconds of a trial draw, which measures how long draws take."""
 
 BREATH, LOOKS = 1.0, 20
-"""Maximum seconds between two checks of the clock, and how often it is checked."""
+"""The maximum seconds between two checks of the clock, and how often it is checked."""
 
 OVERHEAD, FIRST = 2.0, 0.35
-"""Cost of an answer as a multiple of its draw, and the share of the time for selecting events."""
+"""The time for an answer as a multiple of its draw, and the share of time for selecting events."""
 
 LEAST = 200
-"""Minimum answers of each table for a test."""
+"""The minimum number of answers of each table for a test."""
 
 CHOOSING, MOST_TIMES = 4, 8.0
-"""One of so many answers is there to choose by; as many times so many are expected at most."""
+"""One in this many answers serves to select events; this many times as many answers are expected at
+most."""
 
 
 Counts = tuple[Integers, Integers]
-"""For each interval, the number of answers of both tables in it."""
+"""The numbers of answers of both tables in each interval."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Group:
-    """Questions that are answered by the same draws."""
+    """Questions about the same source, which are answered by the same draws."""
 
     source: Source
     questions: tuple[Question, ...]
     draws: int
-    """Target number of answers of each table."""
+    """The target number of answers of each table."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
-    """What one question's answers showed at a delta.
+    """The bound that the answers to one question prove at a delta.
 
-    `draws`: answers of each table. `tested`: those among which hits were counted. `hits`: of the
-    event, first in the table for which it was selected.
+    `draws` is the number of answers of each table, and `tested` the number of these answers among
+    which hits were counted. `hits` are the hits of the event, first in the table for which it was
+    selected.
     """
 
     question: Question
@@ -184,11 +183,10 @@ class _TestedQuestion:
 def prove_bounds(
     groups: Sequence[Group], until: float, bits: Bits, miss: Fraction = MISS
 ) -> Iterator[QuestionResult]:
-    """Yield the result of each question, at the release's delta and maybe at another one.
+    """Yield the result of each question, at the delta of the release and possibly at another.
 
-    `until`: the deadline of `time.monotonic()`: near it fewer answers are drawn, and after it
-    none.
-    All limits together hold except with a probability of `miss`.
+    `until` is the deadline, by `time.monotonic()`: near it fewer answers are drawn, and after it
+    none. All limits together hold except with the probability `miss`.
     """
     limits = 2 * sum(_events(question) for group in groups for question in group.questions)
     each = miss / max(1, limits)
@@ -204,7 +202,7 @@ def prove_bounds(
 
 
 def _events(question: Question) -> int:
-    """Return the maximum number of counted events: two orders, at the delta and at one more."""
+    """Return the maximum number of counted events: for two orders of the tables, and two deltas."""
     return 2 * min(2, len(question.deltas))
 
 
@@ -220,7 +218,7 @@ def _seconds(group: Group, bits: Bits) -> float:
 
 
 class _Trial:
-    """The draws of one group: for training, for selection, for tests."""
+    """The draws of one group: first for training, then for selecting events, then for tests."""
 
     def __init__(self, group: Group, bits: Bits, each: Fraction, at_once: int) -> None:
         self._source, self._questions, self._bits = group.source, group.questions, bits
@@ -229,7 +227,8 @@ class _Trial:
         self._at_once = min(most, max(LEAST, at_once))
 
     def epsilon_bounds(self, draws: int, until: float) -> Iterator[QuestionResult]:
-        """Yield the results of the questions from this many answers, fewer near the deadline."""
+        """Yield the results of all questions from a number of answers, or fewer near the
+        deadline."""
         begun, choosing = time.monotonic(), draws // CHOOSING
         training_draws = min(
             choosing // 2, TRAINED, max(LEAST // 8, KEPT // len(self._source.features))
@@ -263,9 +262,9 @@ class _Trial:
                 )
 
     def _draw_pairs(self, n: int, until: float = math.inf) -> Iterator[tuple[Integers, Integers]]:
-        """Yield answers of both tables, n of each in all, fewer near the deadline.
+        """Yield answers of both tables in parts: n of each table in total, fewer near the deadline.
 
-        They are drawn with fresh bits every time.
+        Every part is drawn with new random bits.
         """
         for first in range(0, n, self._at_once):
             size = min(self._at_once, n - first)
@@ -275,7 +274,8 @@ class _Trial:
                 return
 
     def _views(self, n: int, until: float) -> tuple[list[list[View]], int]:
-        """Return the views of every question, and the number of answers for their training."""
+        """Return the views of every question, and the number of answers that they are trained
+        on."""
         drawn = list(self._draw_pairs(n, until))
         one, other = (np.concatenate([both[side] for both in drawn], axis=1) for side in (0, 1))
         views = [
@@ -287,7 +287,7 @@ class _Trial:
     def _counts(
         self, views: list[list[View]], n: int, until: float
     ) -> tuple[list[list[Counts]], int]:
-        """Return the counts of every view's intervals, and their number of answers."""
+        """Return the counts in the intervals of every view, and the number of counted answers."""
         counts = [
             [(np.zeros_like(view.order), np.zeros_like(view.order)) for view in fitted]
             for fitted in views
@@ -304,10 +304,10 @@ class _Trial:
     def _tests(
         self, question: Question, views: list[View], counts: list[Counts], times: float
     ) -> Iterator[_TestedQuestion]:
-        """Yield the events to count: in each order the best at the delta, and at the best delta.
+        """Yield the best events for each order of the tables: at the release's delta, and another.
 
-        That is the delta at which the expected epsilon is nearest to the claimed one, or most
-        above it.
+        The other delta is the one at which the expected epsilon exceeds the claimed epsilon most,
+        or is nearest to it.
         """
         deltas = question.deltas
         for swapped in (False, True):
@@ -327,7 +327,7 @@ class _Trial:
                 yield _TestedQuestion(question, most, swapped, hoped[most].event)
 
     def _hits(self, tests: Sequence[_TestedQuestion], n: int) -> list[tuple[int, int]]:
-        """Return the hits of every event among n answers, first in the table it is for."""
+        """Return the hits of every event among n answers, first in the table of its selection."""
         hits: Integers = np.zeros((len(tests), 2), dtype=np.int64)
         for both in self._draw_pairs(n):
             for i, test in enumerate(tests):
@@ -342,7 +342,7 @@ class _Trial:
         own: Sequence[tuple[_TestedQuestion, tuple[int, int]]],
         draws: tuple[int, int],
     ) -> QuestionResult:
-        """Return the largest bound of a question's events at a delta."""
+        """Return the result with the largest bound among the events of a question at a delta."""
         total, tested = draws
         bounds = [
             epsilon_between(
@@ -363,5 +363,5 @@ class _Trial:
 def _other_deltas(
     question: Question, own: Sequence[tuple[_TestedQuestion, tuple[int, int]]]
 ) -> Iterator[Fraction]:
-    """Yield the deltas, except the release's own, for which an event was selected."""
+    """Yield the deltas for which an event was selected, except the delta of the release."""
     yield from sorted({test.delta for test, _ in own if test.delta != question.claim.delta})

@@ -1,6 +1,6 @@
-"""Compute lower bounds of epsilon for the measurements of a release, and for all of it.
+"""Compute lower bounds of epsilon for each measurement of a release, and for the whole release.
 
-This module also has the questions about single records, and about the messages of parties.
+This module also defines the questions about single records, and about the messages of parties.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ MOST_CELLS = 16
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RecordPair:
-    """Two single records by their values, and the column of the question.
+    """Two single records, as values by column, and the column that the question is about.
 
-    `fewer`: as of `TestedPair`.
+    `fewer` has the same meaning as in `TestedPair`.
     """
 
     name: str
@@ -58,7 +58,7 @@ class RecordPair:
 
 @dataclass(frozen=True, eq=False)
 class NoisedRecord:
-    """One record, and another one in its place."""
+    """The source of noisy records: about one record, and about another in its place."""
 
     columns: tuple[LocalColumn, ...]
     sides: tuple[Mapping[str, int], Mapping[str, int]]
@@ -73,7 +73,7 @@ class NoisedRecord:
         )
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return differences of noisy numbers from the first record's, or answered indices."""
+        """Return differences of noisy numbers from the first record's numbers, or noisy indices."""
         exact = tiled_records(self.columns[0].query.name, self.sides[side], n)
         noisy = perturb_records(exact, self.columns, bits)
         rows = []
@@ -85,7 +85,7 @@ class NoisedRecord:
 
 
 def of_records(plan: LocalPlan, pairs: Sequence[RecordPair]) -> Iterator[Group]:
-    """Yield the questions about single records: each column, and all columns of a record."""
+    """Yield questions about single records: about each column, and about all columns together."""
     delta = plan.guarantee.delta
     for pair in pairs:
         name, column_name = pair.name, pair.column
@@ -115,7 +115,7 @@ def of_records(plan: LocalPlan, pairs: Sequence[RecordPair]) -> Iterator[Group]:
 
 @dataclass(frozen=True, eq=False)
 class SumsOfParties:
-    """The sum of the messages of parties that add noise; the tables of one party differ."""
+    """The source of sums of the messages of several parties; the table of one party differs."""
 
     shares: tuple[ShareColumn, ...]
     parties: int
@@ -156,9 +156,9 @@ class SumsOfParties:
 
 
 def of_parties(plan: FederatedPlan, pairs: Sequence[TestedPair], least: int) -> Iterator[Group]:
-    """Yield the questions about sums of messages, with as few honest parties as the budget needs.
+    """Yield questions about sums of messages, with the fewest honest parties the budget allows.
 
-    And those about one party alone, whose guarantee is in the plan as well.
+    Also yield the questions about one party alone, because the plan has a guarantee for it, too.
     """
     for trust in plan.trusts:
         if trust.honest not in (least, 1):
@@ -198,7 +198,7 @@ def _of_trust(plan: FederatedPlan, trust: Trust, pair: TestedPair) -> Iterator[G
 
 
 def _claim_of_share(share: ShareColumn, trust: Trust) -> Claim:
-    """Return the privacy cost of one measurement's sums; see `privacy/rounded_shares.py`."""
+    """Return the claim about the sums of one measurement; see `privacy/rounded_shares.py`."""
     mechanism, delta = share.sum_law(trust.honest), trust.guarantee.delta
     alone = epsilon_at([make_accounting_input(mechanism, share.fine_sensitivity)], delta * ROOM)
     exponent = rounding_exponent(share.law.alpha, share.law.scale, trust.honest)
@@ -211,7 +211,7 @@ Worst = Mapping[Named, Pair]
 Alone = Mapping[Named, Sequence[Pair]]
 
 FEWER = 5
-"""Factor by which fewer answers are drawn for pairs without other units."""
+"""The factor by which fewer answers are drawn for pairs without other units."""
 
 
 def lower_bounds(
@@ -223,11 +223,10 @@ def lower_bounds(
     at_once: Sequence[Pair] = (),
     alone: Alone | None = None,
 ) -> tuple[list[EpsilonBound], list[UntestedPart], list[str]]:
-    """Return lower bounds of epsilon, the questions for which time was short, and failures.
+    """Return lower bounds of epsilon, the parts without a bound, and texts about failures.
 
-    All bounds hold together at a confidence of 1 - 1e-9. Questions on which the engine failed
-    are left
-    out.
+    All bounds hold together at a confidence of 1 - 1e-9. Questions on which the engine fails are
+    left out.
 
     Parameters
     ----------
@@ -237,15 +236,14 @@ def lower_bounds(
     at_once
         Pairs that change many measurements together, for questions about whole releases.
     alone
-        For every audited measurement, pairs without other units: true values of 0, next to the
-        smallest and to the largest value that a unit makes of them. For single records, values
-        across the range of each column.
+        Pairs without other units, by measurement. In these pairs a true value of 0 is changed to
+        the smallest, and to the largest, value that one unit can cause. For single records, the
+        pairs have values across the range of each column.
     until
-        The deadline of `time.monotonic()`: near it fewer answers are drawn, and questions after
-        it
+        The deadline by `time.monotonic()`: near it fewer answers are drawn, and questions after it
         have no bound.
     bits
-        A function that gives every run of the noise stage its random bits.
+        A function that returns the random bits for each run of the noise stage.
     """
     left_out: list[str] = []
     alone = alone or {}
@@ -269,7 +267,7 @@ def lower_bounds(
 def _untested_measurements(
     stage: Stage, names: set[Named], groups: Sequence[Group]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the measurements without a question, as no drawn pair changes them."""
+    """Yield the measurements without a question, because no pair changes them."""
     plan = stage.plan
     tested_columns = {(one.query, one.column) for group in groups for one in group.questions}
     for column in plan.shares if isinstance(plan, FederatedPlan) else plan.noisy_columns:
@@ -281,7 +279,7 @@ def _untested_measurements(
 def _merge_pairs(
     worst: Worst, at_once: Sequence[Pair], alone: Alone
 ) -> list[tuple[Pair, set[Named], int]]:
-    """Return each pair once, with its measurements and its reduction of answers."""
+    """Return each pair once, with its measurements, and the factor by which answers are fewer."""
     merged: list[tuple[Pair, set[Named], int]] = []
     each = [(name, pair, 1) for name, pair in worst.items()]
     each += [(name, pair, FEWER) for name, pairs in alone.items() for pair in pairs]
@@ -339,7 +337,7 @@ def _reads(query: Query, pair: Pair) -> bool:
 
 
 def _agree(sides: tuple[Side, Side], plan: Plan) -> bool:
-    """Return whether two tables have equal invariants; nothing is promised of others."""
+    """Return whether two tables have equal invariants; the guarantee covers only such pairs."""
     one, other = sides
     exact = [c for c in plan.columns if c.measurement.exact and c.query.name in one.tables]
     named = [(c.query.name, c.measurement.name) for c in exact]

@@ -1,8 +1,8 @@
-"""Ask about noised tables: each measurement where it changes most, and all together.
+"""Define questions about noisy tables: about each measurement, and about all of them together.
 
-Answers here are also drawn as releases draw them: one call of the noise stage for each, with
-separate bits. Many equal cells in one table show the noise of a cell. They can't show whether the
-next release gets other noise, or whether the noise of one question is repeated in another.
+Some answers are drawn as in releases: one call of the noise stage for each answer, with new random
+bits. A table with many equal cells shows only the noise of a cell. It can't show whether the next
+release gets new noise, or whether the noise of one query is repeated in another query.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from dprelease.schema.release import PRIVATE_KEYS
 
 @dataclass(frozen=True, eq=False)
 class ReleasedCells:
-    """All columns of one query in some cells, answered as a release answers them."""
+    """The source of answers to one query in some cells, computed as in a release."""
 
     columns: tuple[PlannedColumn, ...]
     sides: tuple[KnownCells, KnownCells]
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """Return a feature per number and cell; for non-public keys first whether they appear."""
+        """Return a feature for each number and cell, after those for the selection of keys."""
         one, moved = self.sides[0], self._keys_moved()
         found = []
         name = self.columns[0].query.name
@@ -71,7 +71,7 @@ class ReleasedCells:
         return tuple(found)
 
     def _number_names(self) -> list[tuple[str, list[str]]]:
-        """Return names of measurements, each with those of its noisy numbers."""
+        """Return the names of measurements, each with the names of its noisy numbers."""
         vectors = [(c.measurement.name, [c.measurement.name]) for c in vectors_of(self.columns)]
         return vectors + [
             (c.measurement.name, names_of_choices(c)) for c in choices_of(self.columns)
@@ -91,7 +91,7 @@ class ReleasedCells:
         return bool(one.vectors[measurement][cell] != other.vectors[measurement][cell])
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return the numbers of n answers; 0 where a key does not appear."""
+        """Return the numbers of n answers; 0 for keys that are not selected."""
         rows = [self._row(side, bits) for _ in range(n)]
         return np.stack(rows, axis=1)
 
@@ -118,7 +118,7 @@ class ReleasedCells:
 
 @dataclass(frozen=True, eq=False)
 class Releases:
-    """Whole releases: all queries one after the other, from one stream of bits per release."""
+    """The source of whole releases: all queries of a release use one stream of random bits."""
 
     queries: tuple[ReleasedCells, ...]
     bits: Bits
@@ -138,16 +138,16 @@ class Releases:
 
 
 DRAWS, CHOSEN, RELEASES = 10**6, 10**5, 4000
-"""Target number of answers of each table: for noisy vectors, for choices, for whole releases."""
+"""The target numbers of answers of each table, for noisy vectors, choices and whole releases."""
 
 MOST_CELLS, MOST_CHOSEN = 16, 4
-"""Maximum number of differing cells that are drawn of a query, and of one with choices."""
+"""The maximum number of differing cells that are drawn for a query, and for its choices."""
 
 MOST_NUMBERS = 160
-"""Approximate maximum of numbers in a score."""
+"""The approximate maximum of numbers in a score."""
 
 MOST_COLUMNS = 256
-"""Maximum number of tested columns of one pair of tables."""
+"""The maximum number of tested columns of one pair of tables."""
 
 Names = frozenset[tuple[str, str]]
 
@@ -159,7 +159,7 @@ class TestedPair:
     sides: Sides
     measurements: Names
     fewer: int = 1
-    """Factor by which fewer answers are drawn than for the pairs with the largest changes."""
+    """The factor by which fewer answers are drawn than for pairs with the largest changes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +170,7 @@ class TableQuestions:
     bits: Bits
 
     def groups(self, pairs: Sequence[TestedPair]) -> Iterator[Group]:
-        """Yield the questions of every pair, and for one of them those about whole releases."""
+        """Yield the questions about every pair, and about whole releases for one of the pairs."""
         largest = max(
             pairs, key=lambda one: distance(one.sides, self.plan.noisy_columns), default=None
         )
@@ -189,7 +189,7 @@ class TableQuestions:
         *,
         neighbours: bool = False,
     ) -> list[QueryCells]:
-        """Return the cells of all queries with such columns; of some measurements, if named."""
+        """Return the cells of all queries with included columns; only for `names`, if present."""
         columns = [
             c
             for c in self.plan.noisy_columns
@@ -211,7 +211,7 @@ class TableQuestions:
 
     @cached_property
     def _promise(self) -> Claim:
-        """The guarantee of the release."""
+        """Return the guarantee of the release as a claim."""
         promise = self.plan.guarantee
         priced = [column.accounting_input for column in self.plan.noisy_columns]
         return Claim.of(priced, promise.delta, promise.epsilon)
@@ -235,7 +235,7 @@ class TableQuestions:
 
     def _of_choices(self, one: TestedPair) -> Iterator[Group]:
         def is_choice_column(column: PlannedColumn) -> bool:
-            # Keys may be selected by noise, and are then a vector as well.
+            # The numbers of units by key may be published with noise, and are then a vector, too.
             return not is_vector(column) or column.measurement.name == PRIVATE_KEYS
 
         names = frozenset(
@@ -275,7 +275,7 @@ class TableQuestions:
         yield from _group(source, [question], draws)
 
     def _with_lower_ranks(self, column: PlannedColumn) -> list[PlannedColumn]:
-        """Return a choice with those it depends on: it can't take their candidates."""
+        """Return a choice and the choices of lower rank, whose candidates it can't select again."""
         aggregate = column.measurement.aggregate
         if not isinstance(aggregate, Frequent):
             return [column]
@@ -289,7 +289,8 @@ class TableQuestions:
         ]
 
     def _of_releases(self, sides: Sides) -> Iterator[Group]:
-        """Yield whole releases: all their numbers together, and each drawn separately."""
+        """Yield questions about whole releases: about all numbers together, and about
+        repetitions."""
         parts = self._cells(sides, None, lambda _column: True, MOST_CHOSEN)
         label = "", "", "whole releases"
         if any(choices_of(cells.columns) or cells.selecting for cells in parts):
@@ -308,7 +309,7 @@ class TableQuestions:
     def _repetition_questions(
         self, features: Sequence[Feature], cells: QueryCells
     ) -> Iterator[Question | None]:
-        """Yield each measurement of a query alone, with its keys if they are not public."""
+        """Yield a question about repeated answers for each measurement, with non-public keys."""
         keys = [] if cells.selecting is None else [cells.selecting]
         for column in cells.columns:
             if column is not cells.selecting:
@@ -351,14 +352,14 @@ def choice_source(cells: QueryCells) -> ChosenInCells:
 
 
 def keys_of(cells: QueryCells, selecting: PlannedColumn) -> SelectedKeys:
-    """Return the source of which keys appear."""
+    """Return the source of the selection of non-public keys."""
     if cells.units is None:
         raise TypeError("public keys are not selected")
     return SelectedKeys(selecting, cells.units)
 
 
 def everything(cells: QueryCells) -> Source:
-    """Return the source of everything that is published of some cells."""
+    """Return the source of all numbers that a release publishes about some cells."""
     parts: list[Source] = []
     if vectors_of(cells.columns):
         parts.append(noise_source(cells))
@@ -370,7 +371,7 @@ def everything(cells: QueryCells) -> Source:
 
 
 def answered_cells(cells: QueryCells) -> ReleasedCells:
-    """Return the source that answers about some cells as a release does."""
+    """Return the source of answers about some cells, computed as in a release."""
     number = len(cells.cells)
     known: list[KnownCells] = []
     for side in (0, 1):

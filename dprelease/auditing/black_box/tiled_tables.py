@@ -1,8 +1,7 @@
 """Build exact tables of many equal cells, so that one call of the noise stage draws many answers.
 
-Cells of a vector get independent noise, and so do choices in cells: a table of n copies of the
-same
-cells has n answers, drawn by the same code as one.
+Cells of a vector get independent noise, and so do choices in cells. So a table of n copies of the
+same cells gives n independent answers, which are drawn by the same code as one answer.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from dprelease.numerics.lattice import CHUNK, Integers
 from dprelease.query.resolve import Query
 
 Profiles = Mapping[str, Profile]
-"""How often each candidate occurs in each cell, by measurement."""
+"""The counts of each candidate in each cell, by measurement."""
 
 
 class TiledIntegers:
-    """A few integers repeated n times, without the memory that they would take."""
+    """A vector of n copies of a few integers, which does not store the copies."""
 
     def __init__(self, vector: Integers, n: int) -> None:
         self._cells, self._size = len(vector), n * len(vector)
@@ -74,7 +73,7 @@ def cells_of(profile: Profile, cells: Sequence[int]) -> Profile:
 
 
 def tiled_partitions(units: Integers, n: int) -> Partitions:
-    """Return n copies of the same partitions, without names, which selection does not need."""
+    """Return n copies of the same partitions; they have no names, which selection does not need."""
     return Partitions([], np.tile(units, n))
 
 
@@ -97,9 +96,9 @@ def some_cells(
 
 @dataclass(frozen=True, eq=False)
 class KnownCells(Answering):
-    """An engine with fixed answers: some cells of one query, and their keys if not public.
+    """An engine with fixed answers: some cells of one query, with their non-public keys.
 
-    `names`: of the keys, one for each cell, and `units` their numbers of units.
+    `names` are the names of the keys, one for each cell, and `units` their numbers of units.
     """
 
     vectors: Mapping[str, Integers]
@@ -109,7 +108,7 @@ class KnownCells(Answering):
     units: Integers | None = None
 
     def compile(self, query: Query) -> object:
-        """Return nothing: there is no statement."""
+        """Return None, because there is no SQL statement."""
         return None
 
     def run(self, query: Query) -> ExactTable:

@@ -1,10 +1,9 @@
-"""Find events that distinguish two tables, and select the best.
+"""Find events that distinguish two tables, and select the best events.
 
-A view is a number computed from each answer, with intervals of that number. Events are unions of
-its intervals: all above or below an edge, a single one, or those in which one table's answers
-were
-more frequent. Both are fixed on draws that are used for nothing else, so the choice of the tested
-event is independent of the draws that test it.
+A view is a statistic (a number computed from each answer) with intervals of its values. Events are
+unions of these intervals: all intervals above or below an edge, a single interval, or the intervals
+in which answers of one table were more frequent. Views and events are fixed on draws that are used
+for nothing else, so the selected event is independent of the draws that test it.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from scipy.special import betainccinv, betaincinv
 from dprelease.numerics.lattice import Flags, Floats, Integers
 
 MOST_VALUES = 512
-"""Maximum number of different values for which each is a separate interval."""
+"""The maximum number of different values for which each value is a separate interval."""
 
 EVEN, DOUBLINGS = 192, 24
-"""Intervals of equal shares, and how often the outermost are halved."""
+"""The number of intervals with equal shares, and how often the outermost ones are halved."""
 
 THRESHOLD, VALUES = "threshold", "values"
 
@@ -33,7 +32,7 @@ class Statistic(Protocol):
 
     @property
     def kind(self) -> str:
-        """Return what it is, in a word."""
+        """Return the name of the kind of statistic."""
         ...
 
     def __call__(self, drawn: Integers) -> Floats:
@@ -43,9 +42,9 @@ class Statistic(Protocol):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class View:
-    """A statistic and the edges of its intervals, the k-th of which begins at the edge before it.
+    """A statistic and the edges of its intervals; the k-th interval begins at the edge before it.
 
-    `order`: the intervals, those first that have the larger share of the first table's answers.
+    `order` has the intervals in descending order of the share of the first table's answers.
     """
 
     statistic: Statistic
@@ -62,7 +61,7 @@ class View:
         return cls(statistic, edges, np.argsort(-ratios, kind="stable"))
 
     def counts(self, drawn: Integers) -> Integers:
-        """Return how many of (features, n) answers are in each interval."""
+        """Return the number of answers in each interval, from (features, n) answers."""
         return _counts(self.statistic(drawn), self.edges)
 
 
@@ -72,7 +71,7 @@ def _counts(values: Floats, edges: Floats) -> Integers:
 
 
 def _edges(values: Floats) -> Floats:
-    """Return the values, if they are few; else quantiles, and the ends of frequent values."""
+    """Return the different values as edges if they are few, otherwise quantiles."""
     found = np.unique(values)
     if len(found) <= MOST_VALUES:
         return found
@@ -86,22 +85,23 @@ def _edges(values: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Event:
-    """Answers whose statistic is in one of some intervals."""
+    """An event: the statistic of an answer is in one of some intervals."""
 
     view: View
     in_event: Flags
     kind: str
 
     def hits(self, drawn: Integers) -> int:
-        """Return for how many of (features, n) answers the event occurs."""
+        """Return the number of answers, among (features, n) answers, for which the event occurs."""
         return int(self.view.counts(drawn)[self.in_event].sum())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Hopeful:
-    """An event, and the epsilon that it is expected to show at some delta.
+    """An event, and the bound of epsilon that it is expected to prove at a delta.
 
-    Negative if it is expected to show none; a value nearer to 0 is then better.
+    The value is negative if the event is not expected to prove any bound; then a value nearer to 0
+    is better.
     """
 
     promise: float
@@ -117,11 +117,11 @@ def hopefuls(
     swapped: bool,
     times: float = 1.0,
 ) -> list[Hopeful]:
-    """Return the best event of a view at each delta, by limits at a miss.
+    """Return the best event of a view at each delta, by confidence limits that `miss` allows.
 
-    `counts`: of both tables' answers in each interval. `swapped`: the event is to be more
-    frequent on
-    the second table. `times`: the number of answers to be counted, as a multiple of these.
+    `counts` are the numbers of answers of both tables in each interval. With `swapped`, the event
+    must be more frequent on the second table. `times` is the number of answers that will be counted
+    later, as a multiple of the number of answers in `counts`.
     """
     more, less = (counts[1], counts[0]) if swapped else counts
     best: list[Hopeful | None] = [None] * len(deltas)
@@ -141,16 +141,15 @@ def hopefuls(
 
 
 def _hits(counts: Integers, *, ends: bool) -> Floats:
-    """Return the hits of events that are single intervals, or all intervals up to each."""
+    """Return the hits of all single intervals, or (`ends`) of all intervals up to each one."""
     return (np.cumsum(counts) if ends else counts).astype(np.float64)
 
 
 def _promises(low: Floats, high: Floats, one: Floats, other: Floats, delta: float) -> Floats:
-    """Return the epsilons that limits show; if none, how near the probabilities come to it.
+    """Return the bound of epsilon that each event is expected to prove, or else a negative score.
 
-    That is their difference over its error, far below 0: the event of all answers comes nearest
-    to
-    an epsilon of 0, and shows nothing however many are counted.
+    The score is the difference of the probabilities divided by its error, minus a large number. So
+    the event of all answers, which never proves a bound, does not get the best score.
     """
     with np.errstate(divide="ignore"):
         epsilons = np.log(np.maximum(low - delta, 0.0) / high)
@@ -161,7 +160,7 @@ def _promises(low: Floats, high: Floats, one: Floats, other: Floats, delta: floa
 
 
 def _families(view: View, size: int, *, swapped: bool) -> Iterator[tuple[str, Integers, bool]]:
-    """Yield a kind, an order of intervals, and whether events are its prefixes or its members."""
+    """Yield a kind of events, an order of intervals, and whether events are prefixes of it."""
     ascending: Integers = np.arange(size, dtype=np.int64)
     own = view.statistic.kind
     yield own or THRESHOLD, ascending, True
@@ -171,9 +170,10 @@ def _families(view: View, size: int, *, swapped: bool) -> Iterator[tuple[str, In
 
 
 def _limits(more: Floats, less: Floats, draws: float, miss: float) -> tuple[Floats, Floats]:
-    """Return lower limits of one table's probabilities and upper limits of the other's, as floats.
+    """Return lower limits of probabilities on one table, and upper limits on the other, in floats.
 
-    They only select an event; its reported limits come from `least_chance` and `greatest_chance`.
+    These limits only select an event. The reported limits of the event come from `least_chance` and
+    `greatest_chance`.
     """
     some = betaincinv(np.maximum(more, 1.0), draws - more + 1.0, miss)
     low: Floats = np.where(more > 0, some, 0.0).astype(np.float64)

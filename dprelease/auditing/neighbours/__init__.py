@@ -1,1 +1,1 @@
-"""Make neighbouring rows: units with the largest changes, and tables that hold many pairs."""
+"""Make neighbouring tables: units with the largest changes, and tables with many pairs."""

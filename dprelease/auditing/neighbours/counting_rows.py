@@ -1,7 +1,8 @@
-"""Find rows that count, by running the release's queries on many synthetic rows at once.
+"""Find rows that count, by running the queries of a release on many synthetic rows at once.
 
-Conditions, expressions, joins and areas decide which rows count and where; nothing here computes
-them a second time. The audit tries usual values of each column, values at bounds, and odd ones.
+Conditions, expressions, joins and areas decide which rows count, and in which cell. This module
+does not compute them itself. It tries usual values of each column, values at bounds, and odd
+values.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from dprelease.schema.columns import (
 from dprelease.schema.table import Table
 
 MANY_VALUES = 40
-"""Maximum tried values of a long list: first and last ones, and some between."""
+"""The maximum number of values that are tried from a long list: the ends, and some in between."""
 
 UNDECLARED = "undeclared"
 FIRST_DAY, LAST_DAY = date(2020, 1, 1), date(2029, 12, 31)
@@ -50,14 +51,17 @@ FIRST_DAY, LAST_DAY = date(2020, 1, 1), date(2029, 12, 31)
 
 @dataclass(frozen=True, slots=True)
 class Extremes:
-    """`usual`: values of a row that may count. `odd`: missing, out of range, or invalid values."""
+    """The values to try in a column.
+
+    `usual` are values of rows that may count; `odd` are missing, invalid and out-of-range values.
+    """
 
     usual: tuple[object, ...]
     odd: tuple[object, ...]
 
 
 def extremes_of(column: Column, literals: Literals) -> Extremes:
-    """Return the values of a stored column, and of literals that conditions compare it with."""
+    """Return the values to try in a stored column, including literals from conditions."""
     match column:
         case CategoryColumn():
             texts = _some(column.values or ())
@@ -130,13 +134,13 @@ def _of_days(column: DateColumn | TimestampColumn, literals: Literals) -> Extrem
 NO_KEYS: Keys = MappingProxyType({})
 
 ROWS = 256
-"""Rows of any values that are tried first."""
+"""The number of rows with random values that are tried first."""
 
 BASES = 12
-"""How many of these rows, if they count, are tried with every value of the measured column."""
+"""The number of counting rows that are then tried with every value of the measured column."""
 
 MOST_CELLS = 1 << 22
-"""Maximum cells of all tables of a stack, which limits the number of its pairs."""
+"""The maximum number of cells in all tables of a stack, which limits the number of its pairs."""
 
 ODD = 0.15
 """The share of odd values."""
@@ -144,7 +148,7 @@ ODD = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Rows of one unit alone, the cell that they are in, and their change of it."""
+    """The rows of one unit, the cell in which they count, and the value that they have there."""
 
     rows: Rows
     cell: int
@@ -164,7 +168,7 @@ class Group:
     known: dict[tuple[str, str], Extremes] = field(default_factory=dict)
     codes: Codes = field(default_factory=dict)
     failing: list[Situation] = field(default_factory=list)
-    """Units on which the engine has failed during the search: they are tried first."""
+    """Units on which the engine failed during the search; they are tried first later on."""
 
     @property
     def pairs(self) -> int:
@@ -209,26 +213,26 @@ class Group:
         storage: str = AS_DECLARED,
         keys: Keys = NO_KEYS,
     ) -> dict[tuple[str, str], FoundCells]:
-        """Return the contribution of one side of all situations to every measurement, by number.
+        """Return the values of every measurement for one side of all situations.
 
-        `keys`: as in `found_in_stack`.
+        `keys` has the same meaning as in `found_in_stack`.
 
         Raises
         ------
         EngineFailure
-            As `Stage.engines`.
+            If the engine fails, as in `Stage.engines`.
         """
         stacked = stack(self.tables, situations, first=first, storage=storage)
         queries = stacked_queries(self.queries, len(situations))
         return found_in_stack(self.stage, queries, {**self.public, **stacked}, self.codes, keys)
 
     def keys_of(self, situations: Sequence[Situation], storages: Sequence[str]) -> Keys:
-        """Return the non-public keys of situations: of both sides, in each way of storing."""
+        """Return the non-public keys on both sides of situations, in each way of storing."""
         queries = stacked_queries(self.queries, len(situations))
         found: dict[str, set[str]] = {q.name: set() for q in queries if q.private is not None}
         for storage, first in itertools.product(storages if found else (), (True, False)):
             stacked = stack(self.tables, situations, first=first, storage=storage)
-            with suppress(EngineFailure):  # it is reported with the measurements
+            with suppress(EngineFailure):  # the failure is reported with the measurements
                 known = keys_in_stack(self.stage, queries, {**self.public, **stacked})
                 for name, keys in known.items():
                     found[name] |= {*keys}
@@ -236,7 +240,7 @@ class Group:
 
 
 def _lie(rows: list[dict[str, object]], name: str, column: CategoryColumn) -> None:
-    """Put most areas into their declared parents; contradictory rows are tried as well."""
+    """Set most areas to those of the declared nesting; other rows stay contradictory."""
     above = dict(zip(column.values or (), column.above, strict=False))
     for i, row in enumerate(rows):
         if i % 8:
@@ -244,9 +248,9 @@ def _lie(rows: list[dict[str, object]], name: str, column: CategoryColumn) -> No
 
 
 def hits_of(group: Group, until: float = math.inf) -> dict[tuple[str, str], list[Hit]]:
-    """Return rows that count in each measurement: any, and those with every value it reads.
+    """Return rows that count in each measurement: random rows, and rows with each value to try.
 
-    `until`: the deadline of `time.monotonic()`, after which no further stack is run.
+    `until` is the deadline, by `time.monotonic()`, after which no further stack is run.
     """
     room = group.pairs
     units = group.invent_units(min(ROWS, max(room, 16)))
@@ -294,7 +298,7 @@ def _hits(group: Group, units: Sequence[Rows], until: float) -> dict[tuple[str, 
 def _vary_columns(
     group: Group, query: Query, measurement: Measurement, bases: Sequence[Rows]
 ) -> list[Rows]:
-    """Return rows that count with each value of the stored columns that a measurement reads."""
+    """Return copies of rows with each value to try in the columns that a measurement reads."""
     variants = list[Rows]()
     for table, name in _read_by(group, query, measurement):
         tried = group.extremes(table, name)
@@ -306,7 +310,7 @@ def _vary_columns(
 
 
 def _at_once(group: Group, query: Query, bases: Sequence[Rows]) -> list[Rows]:
-    """Return rows in which all columns that the measurements read are at a bound together."""
+    """Return copies of rows in which all columns that measurements read are at a bound."""
     each = [_read_by(group, query, measurement) for measurement in query.measurements]
     places = list(dict.fromkeys(place for several in each for place in several))
     variants = list[Rows]()
@@ -327,7 +331,7 @@ def _second(values: Sequence[object]) -> object:
 
 
 def _far(values: Sequence[object]) -> object:
-    """Return the number that is farthest from zero, if these are numbers."""
+    """Return the value that is farthest from zero, if the values are numbers."""
     numbers = [value for value in values if isinstance(value, int | float)]
     return max(numbers, key=abs, default=values[-1])
 

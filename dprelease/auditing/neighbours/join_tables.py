@@ -1,4 +1,4 @@
-"""Make synthetic public tables for joins; they are the same on both sides of a pair."""
+"""Make synthetic public tables for joins, which are the same on both sides of a pair."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def public_tables(group: Group) -> Group:
-    """Return the group with a table for each public one that its queries join."""
+    """Return the group with a synthetic table for each public table that its queries join."""
     joined = {
         query.join.declared.table.name: query.join.declared.table
         for query in group.queries

@@ -1,4 +1,4 @@
-"""Describe a privacy unit on either side of a pair, as rows that are not yet stored."""
+"""Describe the rows of a privacy unit on both sides of a pair, before they are stored."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 Row = Mapping[str, object]
-"""Values of a table's stored columns, by name; columns that are not in it are missing."""
+"""The values of the stored columns of one row, by name; a column without a value is missing."""
 
 Rows = Mapping[str, Sequence[Row]]
-"""Rows of one unit, by table."""
+"""The rows of one unit, by table."""
 
 NOBODY: Rows = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A unit that is added, removed or replaced, and the other units present.
+    """A unit that is added, removed or replaced, and the other units that are present.
 
-    `description`: of the unit, without any value. `one`, `other`: its rows on either side.
-    `crowd`: the rows of other units, on both sides, one mapping per unit. `spelled`: how its id
-    is
-    written in its rows, in turn, if ids are stored as text.
+    `description` describes the unit without any of its values. `one` and `other` are its rows on
+    the two sides. `crowd` has the rows of other units, which are on both sides, with one mapping
+    per unit. `spelled` has the formats in which the id is written in successive rows of the unit,
+    if ids are stored as text.
     """
 
     description: str

@@ -1,8 +1,8 @@
 """Stack many pairs in one table: each has a number, which is an additional key in every query.
 
-A stack is queried by the statements of the release with one more key. So thousands of pairs cost
-two runs of the engine. The pair number might hide that one unit changes which rows of another
-count; single pairs show that (`exact_pairs.exact_sides`).
+A stack is queried by the statements of the release with one additional key. So thousands of pairs
+need only two runs of the engine. A stack does not show whether one unit changes which rows of
+another unit count. Pairs that are queried one by one show this (`exact_pairs.exact_sides`).
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PAIR = "dp_pair"
-"""The column with the number of the pair."""
+"""The name of the column with the number of the pair."""
 
 MEMBERS = 64
-"""Number of ids reserved for each pair."""
+"""The number of ids that are reserved for each pair."""
 
 OTHER = MEMBERS - 1
-"""Among these, the id of the replacement of a unit."""
+"""The position, among the ids of a pair, of the id of a unit's replacement."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackRow:
-    """A row with the number of its pair, and its unit's id, or None if rows are units."""
+    """A row of a stack, with the number of its pair, and the number of its unit in the pair."""
 
     pair: int
     member: int
@@ -51,7 +51,7 @@ def stacked_queries(queries: Sequence[Query], pairs: int) -> tuple[Query, ...]:
     stacked = []
     for query in queries:
         finest = query.finest
-        if finest is not None:  # shared by all tables of a family; the engine identifies them by it
+        if finest is not None:  # tables of a family share this object, which identifies the family
             finest = spaces.setdefault(id(finest), KeySpace((key, *finest.keys)))
         private = query.private
         if private is not None:
@@ -81,7 +81,7 @@ def stack(
 ) -> dict[str, pa.Table]:
     """Return one side of all situations, each pair with its number, by table.
 
-    `first`: the side that has the unit. `tables`: those about people, as declared.
+    `first` selects the side that has the unit. `tables` are the declared tables about people.
     """
     arrow_tables = {}
     for name, table in tables.items():
@@ -94,7 +94,7 @@ def stack(
 
 
 def numbers_of(numbers: Sequence[int]) -> pa.Array:
-    """Return integers as a column."""
+    """Return the numbers of pairs as an Arrow column."""
     import pyarrow as pa
 
     return pa.array(numbers, pa.int64())
@@ -106,7 +106,7 @@ def lone(
     public: Tables,
     storages: tuple[str, str] = (AS_DECLARED, AS_DECLARED),
 ) -> Pair:
-    """Return a situation as a pair of whole tables, each stored in a given way."""
+    """Return a situation as a pair of complete tables, with a way of storing for each side."""
     sides = []
     for first, storage in zip((True, False), storages, strict=True):
         rows_by_table = {
@@ -156,10 +156,10 @@ def _table(table: Table, stack_rows: Sequence[StackRow], storage: str) -> pa.Tab
 
 
 LARGE_IDS = 2**60
-"""Start of undeclared ids: they are distinct integers, but equal as floats."""
+"""The first id: ids from here on are different integers, but some are equal as floats."""
 
 NO_ID = "no id"
-"""Marks a missing id in a row."""
+"""The mark of a missing id in a row."""
 
 
 def _id(column: Column, stack_row: StackRow, storage: str) -> object:

@@ -1,4 +1,4 @@
-"""Store synthetic values as a source might: one column in several physical types."""
+"""Store synthetic values as a source might store them: one column in several physical types."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ AS_DECLARED, TEXTS, FLOATS, DECIMALS, PACKED = (
     "as declared", "as texts", "as floats", "as decimals", "packed",
 )  # fmt: skip
 WAYS = (AS_DECLARED, TEXTS, FLOATS, DECIMALS, PACKED)
-"""Ways to store all columns of a table, where their declared types can be read from it."""
+"""The ways to store all columns of a table, if their declared types can be read from it."""
 
 TURNED = "in another order"
-"""As declared, with the last row first."""
+"""The way to store columns as declared, but with rows in reverse order."""
 
 FLOAT_IDS = "with ids as floats"
-"""As declared except ids as floats, which make many ids equal: an engine refuses that type."""
+"""The way to store columns as declared, but ids as floats, which make many ids equal. Engines must
+refuse ids of that type."""
 
 ALIKE = (TEXTS, FLOATS, PACKED)
 """Ways in which every usual value is equal to that in `AS_DECLARED`: neighbours may differ in them,
 since one row with a letter turns a column of numbers into texts."""
 
 DIGITS = 6
-"""Digits of decimals."""
+"""The number of digits of decimals."""
 
 FEW_DIGITS = 9
-"""Digits of codes that are stored as numbers."""
+"""The number of digits of codes that are stored as numbers."""
 
 
 OTHER_CODE = 900_017
-"""Replaces a text that is not a number if codes are stored as numbers; neither is declared."""
+"""The undeclared number that replaces an undeclared text, if codes are stored as numbers."""
 
 
 def stored_array(
@@ -47,9 +48,8 @@ def stored_array(
 ) -> pa.Array:
     """Return values as a column of a source, in the physical type of a way of storing.
 
-    If that type can't be read as declared, or as an id, the declared type is used. Values that
-    a type
-    can't hold are missing.
+    If that physical type can't be read as the declared type, or as an id, the declared type is used
+    instead. Values that the physical type can't represent are missing.
     """
     import pyarrow as pa
 
@@ -73,7 +73,7 @@ def stored_array(
 
 
 def _are_codes(values: Sequence[str]) -> bool:
-    """Return whether a category's values are numbers, which a source may store as such."""
+    """Return whether all values of a category are numbers, which a source may store as numbers."""
     numbers = [_number(value) for value in values]
     return None not in numbers and OTHER_CODE not in numbers
 
@@ -99,7 +99,7 @@ def _is_read(name: str, column: Column, physical: str) -> bool:
 
 
 def _types() -> dict[str, dict[str, tuple[str, Any, Any]]]:
-    """Return the engine's name of a type, Arrow's, and how values get it, by way and kind."""
+    """Return, by way of storing and kind of column, physical types and their conversions."""
     import pyarrow as pa
 
     text = ("VARCHAR", pa.string(), _as_text)

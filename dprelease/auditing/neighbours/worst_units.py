@@ -1,4 +1,4 @@
-"""Compose units with the largest changes from rows that count, up to the bounds and above them."""
+"""Compose units with the largest changes from rows that count, at and above their limits."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn
 
 MOST_GROUPS, MOST_ROWS = 40, 40
-"""Maximum tried groups of a unit, and rows in each."""
+"""The maximum number of groups of a unit that are tried, and of rows in each group."""
 
 PARTS = 1000
-"""Number of parts into which the largest change by a row is divided."""
+"""The number of equal parts into which the largest change by a row is divided."""
 
 BEYOND = 3
-"""By how many a unit exceeds its bounds."""
+"""The number of groups or rows by which a unit exceeds its contribution limits."""
 
 ALONE = 3
-"""Units that are also tried without other units: groups are then empty without them."""
+"""The number of units that are also tried without other units, so that groups are empty without
+them."""
 
 WIDE = 3
-"""Number of others with more rows, in more groups, than count."""
+"""The number of other units with more rows, in more groups, than the contribution limits allow."""
 
 FEW = 12
-"""Maximum rows of which all pairs are tried, if each row is a unit."""
+"""The maximum number of rows of which all pairs are tried, if each row is a unit."""
 
 SPELLED = ("{}", "0{}", "+{}", "{}.0", " {}", "{}e0")
-"""Ways to write one id if ids are numbers stored as texts."""
+"""The formats in which one id is written if ids are numbers that are stored as texts."""
 
 
 def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Situation]:
-    """Yield situations in which a unit changes one measurement as much as it can, worst first."""
+    """Yield situations in which a unit changes a measurement most, the largest change first."""
     if not hits:
         return
     crowd = _crowd(query.unit, _by_size(hits))
@@ -71,9 +72,9 @@ def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Sit
 
 
 def joint_hits(hits: Mapping[tuple[str, str], Sequence[Hit]], query: Query) -> list[Hit]:
-    """Return the rows that count in a query, by how much they change all its measurements at once.
+    """Return the rows that count in a query, ranked by their joint change of all measurements.
 
-    Each measurement counts by the row's change as a share of the largest change of any row.
+    A row's change of a measurement is taken as a share of the largest change by any row.
     """
     each = [hits.get((query.name, one.name), ()) for one in query.measurements]
     moved: dict[tuple[int, int], tuple[Hit, float]] = {}
@@ -89,7 +90,7 @@ def joint_hits(hits: Mapping[tuple[str, str], Sequence[Hit]], query: Query) -> l
 def _single_column_changes(
     group: Group, description: str, unit: Rows, crowd: tuple[Rows, ...]
 ) -> Iterator[Situation]:
-    """Yield replacements of a unit by one that differs in a single column."""
+    """Yield situations in which a unit is replaced by one that differs in a single column."""
     for table, rows in unit.items():
         for name in list(rows[0]):
             values = group.extremes(table, name).usual
@@ -106,7 +107,7 @@ def _single_column_changes(
 
 
 def _sibling_areas(group: Group, table: str, name: str) -> dict[object, object]:
-    """Return for each area another one in the same parent; nothing for other columns."""
+    """Return for each area another area with the same parent; empty for other columns."""
     column = group.tables[table].columns[name]
     found: dict[object, object] = {}
     if isinstance(column, CategoryColumn):
@@ -119,10 +120,11 @@ def _sibling_areas(group: Group, table: str, name: str) -> dict[object, object]:
 
 
 def _crowd(unit: PrivacyUnit, ordered: Sequence[Hit]) -> tuple[Rows, ...]:
-    """Return others with the smallest and the largest values of the same groups, in equal numbers.
+    """Return other units with the smallest and the largest values of each group, equally many.
 
-    One unit changes scores on both sides of a quantile most when there are others. Some have more
-    rows than count: which of their rows count must not depend on row order.
+    One unit changes the scores on both sides of a quantile most if there are other units. Some
+    other units have more rows than their limits allow: the selection among their rows must not
+    depend on the order of rows.
     """
     if unit.id is None:
         same = [hit for hit in ordered if hit.cell == ordered[0].cell]
@@ -155,7 +157,7 @@ def _rows(hits: Sequence[Hit], crowd: tuple[Rows, ...], *, replaced: bool) -> It
 
 
 def _extreme_units(unit: PrivacyUnit, hits: Sequence[Hit]) -> Iterator[tuple[str, Rows]]:
-    """Yield units by how they use their bounds."""
+    """Yield units below, at and above their contribution limits, each with a description."""
     groups, rows = min(unit.max_groups, MOST_GROUPS), min(unit.max_rows_per_group, MOST_ROWS)
     largest, least = _by_cell(_by_size(hits)), _by_cell(_by_size(hits)[::-1])
     largest_by_cell = dict(sorted(largest.items()))
@@ -177,7 +179,7 @@ def _by_size(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _least(hits: Sequence[Hit]) -> Hit:
-    """Return the row with the smallest change of the measurement that is not 0."""
+    """Return the row with the smallest change of the measurement, other than 0."""
     return min(hits, key=lambda hit: abs(hit.value) or math.inf)
 
 
@@ -189,7 +191,7 @@ def _by_cell(hits: Sequence[Hit]) -> dict[int, tuple[Hit, ...]]:
 
 
 def _unit(cells: dict[int, tuple[Hit, ...]], groups: int, rows: int) -> Rows:
-    """Return the rows of a unit: of each cell its first hits, repeated."""
+    """Return the rows of a unit: in each of some cells its first hits, repeated if too few."""
     rows_by_table: dict[str, list[dict[str, object]]] = {}
     for hits_of_cell in itertools.islice(cells.values(), groups):
         best = [hit for hit in hits_of_cell if hit.value == hits_of_cell[0].value] or hits_of_cell
@@ -211,7 +213,7 @@ def _without_id(unit: Rows) -> Rows:
 
 
 def random_units(group: Group, queries: Sequence[Query], n: int) -> Iterator[Situation]:
-    """Yield situations of random rows, some odd."""
+    """Yield situations with random rows, some of which have odd values."""
     by_id = any(query.unit.id is not None for query in queries)
     replaced = any(query.neighbours is Neighbours.REPLACE for query in queries)
     rows = iter(group.invent_units(n * (16 if by_id else 4)))

@@ -1,1 +1,1 @@
-"""Whole runs on synthetic people: on twins with the same bits, and with canaries."""
+"""Run whole releases on synthetic people: on two tables with the same bits, and with canaries."""

@@ -1,6 +1,6 @@
-"""Plant unique values in every column, and search everything a run wrote for them.
+"""Plant unique values (canaries) in every column, and search all output of a run for them.
 
-The search covers packed and encoded files, error messages and printed text.
+The search covers compressed and encoded files, error messages and printed text.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 MANY_BYTES = 8
-"""Minimum bytes of a stored number: shorter ones would occur by chance."""
+"""The minimum number of bytes of a stored number: fewer bytes would occur by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Canary:
 
     @property
     def marks(self) -> tuple[bytes, ...]:
-        """Return the byte sequences that identify it in any encoding."""
+        """Return the byte sequences that identify the canary in any encoding."""
         value = self.value
         if isinstance(value, str):
             return (value.encode(), value.encode("utf-16-le"), value.lower().encode())
@@ -93,7 +93,7 @@ class Canary:
 
 
 def found_in_folder(folder: Path, canaries: Sequence[Canary]) -> Iterator[tuple[str, Canary]]:
-    """Yield the names of files that hold a canary, in their names, bytes or values."""
+    """Yield the names of files with a canary in their name, bytes or values, and the canary."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         yield from ((name, canary) for canary in found_in(name.encode(), canaries))
@@ -159,11 +159,11 @@ def found_in_failure(error: BaseException, canaries: Sequence[Canary]) -> Iterat
 
 
 FIRST_NUMBER = 918273645001
-"""First integer canary: with so many digits none occurs by chance."""
+"""The first integer canary; an integer with so many digits does not occur by chance."""
 
 
 def make_canaries(tables: Mapping[str, Table]) -> list[Canary]:
-    """Return a value for every stored column that can hold more than true and false."""
+    """Return a canary for every stored column that can have values other than true and false."""
     found = list[Canary]()
     for table, declared in tables.items():
         for name, column in declared.columns.items():
@@ -187,9 +187,9 @@ def _value(column: object, number: int) -> object:
 def canaries(
     stage: Stage, groups: Sequence[Group], folder: Path
 ) -> tuple[Canaries, list[AuditFinding], list[str]]:
-    """Publish in every format and fail in several ways with canaries.
+    """Run the release on rows with canaries: published in every format, and failing on purpose.
 
-    Returns the results, the findings, and what was left out.
+    Returns the results, the findings, and texts about what was left out.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def canaries(
         run = ran(stage, broken, place, "canaries", files=files)
         canaries_in_output = list(_canaries_in_output(run, every))
         if isinstance(run.failure, OutputError | LedgerError) and not canaries_in_output:
-            refuse_unrun(run)  # with so little space it says nothing about the planned failure
+            refuse_unrun(run)  # a run that fails without disk space does not show this failure
         places += [(description, canary) for canary in canaries_in_output]
         places += [
             (f"what {description} leaves", one)
@@ -236,7 +236,7 @@ def canaries(
 
 
 def _safe(where: str, every: Sequence[Canary]) -> str:
-    """Return a place, or a note that its name holds a canary."""
+    """Return the name of a location, or a note instead if the name contains a canary."""
     return "the name of a file" if any(found_in(where.encode(), every)) else where
 
 
@@ -264,7 +264,7 @@ def _with_canaries(groups: Sequence[Group], every: Sequence[Canary]) -> dict[str
 def _run_with_canaries(
     stage: Stage, tables: Tables, every: Sequence[Canary], folder: Path
 ) -> tuple[Ran, list[tuple[str, Canary]]]:
-    """Return a run with a ledger, and the places of canaries in its output or check."""
+    """Return a run with a ledger, and the canaries in its output or in its verification."""
     scratch = folder / "beside"
     scratch.mkdir(parents=True)
     ledger = _open_ledger(stage, scratch / "ledger.db")
@@ -284,9 +284,10 @@ def _run_with_canaries(
 def _files_with_canaries(
     stage: Stage, folder: Path, every: Sequence[Canary]
 ) -> Iterator[tuple[str, Canary]]:
-    """Yield the files of a run that hold a canary, except for keys that were selected.
+    """Yield the files of a run that contain a canary, except for selected keys.
 
-    Such a key is a noisy answer: if it was selected, the release's own files may hold it.
+    The selection of non-public keys is a noisy answer. So the files of the release may contain a
+    canary that is a selected key.
     """
     release = folder / RELEASE
     published = {
@@ -315,7 +316,7 @@ def _formats(stage: Stage) -> tuple[str, ...] | None:
 
 
 def _open_ledger(stage: Stage, path: Path) -> Path | None:
-    """Open a ledger with the budget of the release; None if it takes none."""
+    """Open a ledger with the budget of the release; return None if it can't use a ledger."""
     spec = stage.declaration.spec
     if not kind_of(spec).has_ledger:
         return None
@@ -335,7 +336,7 @@ def _open_ledger(stage: Stage, path: Path) -> Path | None:
 def _broken(
     all_tables: Tables, tables: Mapping[str, Table], broken: Path
 ) -> Iterator[tuple[str, Tables, Mapping[str, Source] | None]]:
-    """Yield the causes of failing runs: a missing column, wrong types, `broken` files."""
+    """Yield inputs on which a run fails: a missing column, wrong types, and `broken` files."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import csv

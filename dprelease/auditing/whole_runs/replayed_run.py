@@ -30,10 +30,10 @@ from dprelease.system.deferred_signals import temporary_folder
 from dprelease.system.files import reason_of
 
 VARIABLE = "TMPDIR"
-"""Environment variable that gives processes of a run the temporary folder."""
+"""The environment variable that sets the temporary folder for the processes of a run."""
 
 RELEASE = "release"
-"""The folder that a run publishes, inside its place."""
+"""The name of the folder that a run publishes."""
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def room() -> Iterator[Path]:
     Raises
     ------
     OutputError
-        DP-AUDIT-008 if the system refuses.
+        DP-AUDIT-008 if the operating system refuses.
     """
     problem = ""
     try:
@@ -59,9 +59,11 @@ def room() -> Iterator[Path]:
 
 @dataclass
 class Ran:
-    """The output of a run. `drawn`: words taken from its stream. `failure`: None if it published.
+    """The output of a run.
 
-    `other_files`: files that it left elsewhere: in the temporary folder, or next to its own folder.
+    `drawn` is the number of random words that the run used. `failure` is the error that ended the
+    run; None if it published. `other_files` are files that the run left in the temporary folder, or
+    next to its folder.
     """
 
     folder: Path
@@ -72,7 +74,7 @@ class Ran:
 
     @property
     def exit_code(self) -> int:
-        """Return the exit code of a command with this result."""
+        """Return the exit code that a command would have after this run."""
         if self.failure is None:
             return 0
         if isinstance(self.failure, DpReleaseError):
@@ -81,29 +83,31 @@ class Ran:
 
     @property
     def place(self) -> Path:
-        """Return the folder of all files of the run: its own, and those next to it."""
+        """Return the parent folder, which contains the published folder and all files next to
+        it."""
         return self.folder.parent
 
     @property
     def message(self) -> str:
-        """Return the message of the failure; empty without one."""
+        """Return the message of the failure; empty if the run published."""
         return "" if self.failure is None else str(self.failure)
 
     @property
     def code(self) -> str:
-        """Return the code, or else the class, of the error that ended it; empty if it published."""
+        """Return the code, or else the class, of the failure; empty if the run published."""
         kind = "" if self.failure is None else type(self.failure).__name__
         return str(getattr(self.failure, "code", kind))
 
     @property
     def is_refused(self) -> bool:
-        """Return whether it ended before a row was read: by its declaration, or by types."""
+        """Return whether the run ended before a row was read, because of its declaration or
+        types."""
         return isinstance(self.failure, DpReleaseError) and self.failure.state is State.NOTHING
 
 
 @contextmanager
 def _temporary(run: Ran) -> Iterator[None]:
-    """Use a separate temporary folder, and record the files left in it."""
+    """Use a separate temporary folder during a run, and record the files left in it."""
     known, named = tempfile.tempdir, os.environ.get(VARIABLE)
     with temporary_folder("dprelease-audit-run-") as place:
         tempfile.tempdir = os.environ[VARIABLE] = str(place)
@@ -120,17 +124,16 @@ def _temporary(run: Ran) -> Iterator[None]:
 
 
 def failed_run(check: Literal["twins", "canaries"], seen: str, pair: str) -> AuditFinding:
-    """Return the finding if a run on synthetic people fails, or leaves more files."""
+    """Return the finding for a run on synthetic people that fails, or leaves other files."""
     claimed = "a release, whatever rows say, and nothing else"
     return AuditFinding(check=check, query="", column="", claimed=claimed, seen=seen, pair=pair)
 
 
 def refuse_unrun(*runs: Ran) -> None:
-    """Raise OutputError DP-AUDIT-008 for runs that show nothing: all are refused alike.
+    """Raise OutputError DP-AUDIT-008 for runs that show nothing, because all ended before reading.
 
-    Runs that fail for reasons outside the tables, such as a full disk, show nothing either.
-    Failures
-    after rows are read are findings.
+    Runs that fail for a reason outside the tables, such as a full disk, show nothing either.
+    Failures after rows were read are findings instead.
     """
     alike = all(run.is_refused for run in runs) and len({run.message for run in runs}) == 1
     for failure in (run.failure for run in runs):
@@ -151,7 +154,7 @@ def ran(
 ) -> Ran:
     """Run the release with the bits of a stream, and return the result.
 
-    `place`: a new folder, in which every run publishes the release under the same name.
+    `place` is a new folder, in which the run publishes a folder with the same name as in all runs.
     """
     place.mkdir(parents=True)
     folder = place / RELEASE

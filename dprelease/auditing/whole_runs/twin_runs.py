@@ -1,4 +1,8 @@
-"""Run the release on both tables of a pair with the same bits, and compare the output."""
+"""Run the release on both sides of a pair with the same random bits, and compare the output.
+
+The two runs are called twins. If no exact integer differs between the sides (silent twins), all
+output must be equal.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +54,7 @@ EXCEPTED_CHOICES = (
 
 
 def allowed_differences(stage: Stage) -> list[str]:
-    """Return in words what may differ between twins, and why."""
+    """Return sentences about what may differ between twins, and why."""
     private, choices = _kinds(stage)
     return [EXCEPTED_ALWAYS, *[EXCEPTED_KEYS] * private, *[EXCEPTED_CHOICES] * choices]
 
@@ -63,9 +67,9 @@ def _kinds(stage: Stage) -> tuple[bool, bool]:
 
 
 def twin_differences(stage: Stage, one: Ran, other: Ran, *, silent: bool) -> Iterator[str]:
-    """Yield forbidden differences in words; silent twins must be equal to the byte.
+    """Yield descriptions of forbidden differences; silent twins must be equal to the byte.
 
-    The words contain no value.
+    The descriptions contain no values.
     """
     if (one.exit_code, one.message) != (other.exit_code, other.message):
         yield "the exit code or the message of the run"
@@ -98,7 +102,7 @@ def _of_files(
 
 
 def _names(place: Path) -> list[str]:
-    """Return the names of all files and folders, including those next to the release's own."""
+    """Return the names of all files and folders of a run, including those next to its folder."""
     return sorted(path.relative_to(place).as_posix() for path in place.rglob("*"))
 
 
@@ -111,7 +115,7 @@ def _of_manifests(stage: Stage, one: Path, other: Path) -> Iterator[str]:
 
 
 def _without_values(stage: Stage, record: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest without digests, and without noisy values or values computed from them."""
+    """Return a manifest without digests, noisy values, and values computed from noisy values."""
     public = {query.name for query in stage.queries if query.private is None}
     public |= {part.name for part in stage.records}
     record.pop("digest")
@@ -144,14 +148,17 @@ def _of_tables(stage: Stage, one: Path, other: Path, name: str) -> Iterator[str]
 
 
 OTHERS = MEMBERS - 4
-"""Number of other units in a whole run."""
+"""The number of other units in a whole run."""
 
 FRAMES, PARQUET, CSV = "frames", "Parquet", "CSV"
 
 
 @dataclass(frozen=True)
 class Twin:
-    """A pair of whole tables, and how the run gets them; `silent`: no exact integer differs."""
+    """A pair of tables, and the form in which a run reads them.
+
+    `silent` is whether no exact integer differs between the two sides.
+    """
 
     pair: Pair
     by: str = FRAMES
@@ -165,12 +172,12 @@ def twins(
     folder: Path,
     until: float,
 ) -> tuple[Twins, list[AuditFinding], list[str]]:
-    """Run the release on twins; return the results, the findings, and what was left out.
+    """Run the release on twins; return the results, the findings, and texts on what was left out.
 
     Raises
     ------
     OutputError
-        DP-AUDIT-008 if it can't be run.
+        DP-AUDIT-008 if the release can't be run.
     """
     findings: list[AuditFinding] = []
     left_out: list[str] = []
@@ -211,7 +218,7 @@ def twins(
 
 
 def failure_of(sides: Sequence[Ran]) -> str:
-    """Return the error that ended all of several runs, unless one of them read no row."""
+    """Return the error that ended all runs; empty if they differ, or if one read no row."""
     codes = {run.code for run in sides}
     refused = any(run.failure is not None and run.is_refused for run in sides)
     return codes.pop() if len(codes) == 1 and not refused else ""
@@ -220,16 +227,17 @@ def failure_of(sides: Sequence[Ran]) -> str:
 def _twins(
     stage: Stage, groups: Sequence[Group], worst: Sequence[tuple[Group, Situation]]
 ) -> Iterator[Twin]:
-    """Yield twins: units that count nowhere first, then those with the largest changes.
+    """Yield twins: first units that count nowhere, then units with the largest changes.
 
-    The first of these is also run without other units, and with all rows in another order.
+    The first unit with the largest change is also run without other units, and with all rows in
+    another order.
     """
     base: dict[str, pa.Table] = {}
     for group in groups:
         base |= {**group.public}
         base |= lone(group.tables, _add_crowd(group, Situation("", NOBODY)), {}).other
     for group in groups:
-        if not group.queries:  # every record is published: one more is no neighbour
+        if not group.queries:  # single records: a table with one more record is no neighbour
             continue
         for storages in ((AS_DECLARED, AS_DECLARED), (TEXTS, AS_DECLARED)):
             nobody = _add_crowd(group, Situation("a unit that counts nowhere", _nowhere(group)))
@@ -238,7 +246,7 @@ def _twins(
             if silent is not False:
                 yield Twin(pair, silent=bool(silent))
     for group, situation in worst[:1]:
-        # The noise of single records, and of keys that are not public, follows the engine's order.
+        # The noise of single records and of non-public keys depends on the order of the engine.
         silent = bool(group.queries) and all(query.private is None for query in group.queries)
         yield Twin(_reorder_pair(group, _add_crowd(group, situation), base), silent=silent)
         yield Twin(_pair_of_all_tables(group, replace(situation, crowd=()), base))
@@ -247,7 +255,7 @@ def _twins(
 
 
 def _reorder_pair(group: Group, situation: Situation, base: Mapping[str, pa.Table]) -> Pair:
-    """Return the same tables twice, once with all rows in another order."""
+    """Return a pair of the same tables, with all rows in another order on the second side."""
     pair = _pair_of_all_tables(group, replace(situation, other=situation.one), base)
     other = _pair_of_all_tables(group, situation, base, (TURNED, AS_DECLARED)).one
     return replace(pair, description=f"{situation.description}, {TURNED}", other=other)
@@ -265,7 +273,7 @@ def _pair_of_all_tables(
 
 
 def _add_crowd(group: Group, situation: Situation) -> Situation:
-    """Return a situation among as many others as a pair has ids for, all with usual values."""
+    """Return a situation with as many other units as a pair has ids for, with usual values."""
     usual = [
         {
             table: [{name: _usual(group, table, name, value) for name, value in row.items()}]
@@ -287,7 +295,7 @@ def _nowhere(group: Group) -> dict[str, list[dict[str, object]]]:
 
 
 def _moves_nothing(stage: Stage, group: Group, pair: Pair) -> bool | None:
-    """Return whether no exact integer differs; None if the engine fails, as runs will report."""
+    """Return whether no exact integer differs; None if the engine fails, which the runs report."""
     try:
         one, other = found_of_pair(stage, pair, group.queries)
     except EngineFailure:

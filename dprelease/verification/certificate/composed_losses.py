@@ -236,7 +236,7 @@ def composed_losses(kinds: Sequence[VectorKind], delta: Fraction, effort: Effort
     allowance = int(delta * 2**grids.bits / (grids.cells * 2 ** (effort.raised + 2)))
     composer = Composer(allowance, effort.longest)
     laws = [_compose_kind(kind, grids, composer) for kind in kinds]
-    return ComposedLosses(composer.every(laws), grids.cells * grids.slack)
+    return ComposedLosses(composer.compose_all(laws), grids.cells * grids.slack)
 
 
 def _compose_kind(kind: VectorKind, grids: LossGrids, composer: Composer) -> LossMasses:
