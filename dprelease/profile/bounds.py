@@ -1,4 +1,4 @@
-"""Compare contribution limits: what each would cut, and the resulting error from cuts and noise."""
+"""Compare contribution limits: the rows that each limit leaves out, and the resulting error."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ BOUNDS = {"max_groups": MANY_GROUPS, "max_rows_per_group": MANY_ROWS}
 
 @dataclass(frozen=True, slots=True)
 class TriedBound:
-    """One limit with another value, and its effect on one column of one table.
+    """One contribution limit with a value to try, and its effect on one column of one table.
 
-    `cut_rows`: the share of rows that both limits leave out. `cut`: by how much they lower a
-    cell, on average. `noise`: the expected error of the noise at the same budget; None if no
-    noise
-    fits it, or the error is infinite.
+    `cut_rows` is the share of rows that both contribution limits leave out. `cut` is the mean
+    amount by which the limits lower a cell. `noise` is the expected error of the noise at the same
+    budget; None if no noise fits the budget, or if the error is infinite.
     """
 
     query: str
@@ -46,11 +45,11 @@ class TriedBound:
 
     @property
     def error(self) -> float | None:
-        """Return an upper bound of the mean error of a cell: from cuts and noise."""
+        """Return an upper bound of the mean error of a cell, from left-out rows and noise."""
         return None if self.noise is None else self.cut + self.noise
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the tried limit and its effect as JSON values."""
         record = {name: getattr(self, name) for name in self.__slots__}
         return {**record, "error": self.error}
 
@@ -60,9 +59,8 @@ def bounds_tried(
 ) -> Iterator[TriedBound]:
     """Yield the effect of other limits, query by query.
 
-    Queries of units with one row, those with non-public keys, and joined ones with separate
-    limits are
-    left out.
+    These queries are left out: queries whose units have one row each, queries with non-public keys,
+    and joins of tables with separate limits.
     """
     with_bounds = [query for query in queries if _has_bounds(query)]
     plans: dict[tuple[str, str, int], Plan | None] = {}
@@ -121,7 +119,7 @@ def _compare_bound(
 
 
 def _with_bound(declaration: Declaration, table: str, bound: str, value: int) -> Declaration:
-    """Return the declaration with one limit of one table's privacy units changed."""
+    """Return the declaration with one changed contribution limit of one table."""
     declared = declaration.tables[table]
     unit = declared.table.privacy_unit.model_copy(update={bound: value})
     changed = replace(declared, table=declared.table.model_copy(update={"privacy_unit": unit}))
@@ -131,5 +129,5 @@ def _with_bound(declaration: Declaration, table: str, bound: str, value: int) ->
 def _plan(declaration: Declaration) -> Plan | None:
     try:
         return prepare(declaration)[1]
-    except DpReleaseError:  # no noise fits the budget under this bound
+    except DpReleaseError:  # no noise fits the budget under this limit
         return None

@@ -1,8 +1,7 @@
-"""Compute what contribution limits cut from a query's answers: its own statements, without noise.
+"""Compute how much contribution limits lower the answers of a query, without noise.
 
-Only this module of the package reads exact answers about cells. It returns sums over all cells
-of a
-table, never a cell.
+The statements are those of the query. Only this module of the package reads exact answers about
+cells.
 """
 
 from __future__ import annotations
@@ -24,14 +23,16 @@ from dprelease.schema.mechanism import AUTO, MechanismSpec
 
 ROWS = "rows of the cell"
 MANY_GROUPS, MANY_ROWS = 10**6, 10**9
-"""The highest limits that can be declared."""
+"""The highest contribution limits that can be declared."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Sums:
-    """Vectors of one query under some limits, in their units, by column; and the number of rows.
+    """The exact answers of one query under some contribution limits.
 
-    `fractions`: means, ratios, variances and deviations of the whole table; NaN without rows.
+    `rows` is the number of rows that count. `vectors` has the sums in each cell by column, in the
+    unit of the column. `fractions` has the means, ratios, variances and standard deviations of the
+    whole table; NaN without rows.
     """
 
     rows: int
@@ -44,7 +45,7 @@ class Sums:
 
 
 def sums_under_bounds(engine: Answering, query: Query, max_groups: int, max_rows: int) -> Sums:
-    """Return a query's vectors under other limits, by the statements of the release."""
+    """Return the exact answers of a query under other limits, by the statements of the release."""
     unit = query.unit
     if unit.id is not None:
         unit = PrivacyUnit(unit.id, max_groups, max_rows)
@@ -64,13 +65,13 @@ def sums_under_bounds(engine: Answering, query: Query, max_groups: int, max_rows
 
 
 def _total(vector: Integers) -> Integers:
-    """Return the sum of a vector as a vector, within the bounds of one."""
+    """Return the sum of all cells as a vector of one cell, limited to the range of vectors."""
     total = sum(vector.tolist())
     return np.array([min(max(total, -LIMIT), LIMIT)], dtype=np.int64)
 
 
 def _with_sensitivity(measurement: Measurement, query: Query, unit: PrivacyUnit) -> Measurement:
-    """Return a vector whose sums have room for the rows under these limits."""
+    """Return the measurement with a sensitivity that is large enough for these limits."""
     cells = query.keys.size
     sensitivity = measurement.aggregate.sensitivity(unit, query.neighbours, cells)
     return replace(measurement, sensitivity=sensitivity)
@@ -84,9 +85,9 @@ def _rows(query: Query, unit: PrivacyUnit) -> Measurement:
 
 
 def bounds_to_try(declared: int, most: int) -> Sequence[int]:
-    """Return the limits to try: 1, the declared one, and some around it by halves.
+    """Return the limits to try: 1, the declared limit, and its halves and doubles.
 
-    `most`: a higher one has the same effect.
+    A limit above `most` has the same effect as `most`.
     """
     around = {1, declared // 4, declared // 2, 2 * declared, 4 * declared}
     return sorted({declared, *(bound for bound in around if 1 <= bound <= most)})

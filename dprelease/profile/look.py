@@ -1,4 +1,4 @@
-"""Profile the data of a release for a data steward; nothing is charged or written."""
+"""Compute the profile of a release's data for a data steward; nothing is charged or written."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Profile:
         return "<Profile>"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the profile as JSON values, the warnings first."""
+        """Return the profile as JSON values, with the warnings first."""
         return {
             "confidential": CONFIDENTIAL,
             "warning": WARNING,
@@ -55,16 +55,16 @@ class Profile:
 def profile(
     declaration: Declaration, frames: Mapping[str, object], state: RunState | None = None
 ) -> Profile:
-    """Return the exact results of a release's statements, before noise.
+    """Return the profile of a release: exact results of its statements, before noise.
 
-    Nothing is charged; the ledger is only read, as by `plan`.
+    Nothing is charged; the ledger is only read, as in `plan`.
 
     Raises
     ------
     OutputError
-        DP-PROFILE-003 for single records, several parties, or another engine than duckdb.
+        DP-PROFILE-003 for single records, several parties, or an engine other than duckdb.
     DpReleaseError
-        As `prepare`, and for sources that don't match their declaration.
+        The errors of `prepare`, and errors of sources that don't match their declaration.
     """
     state = RunState() if state is None else state
     _refuse_others(declaration)

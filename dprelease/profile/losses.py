@@ -1,4 +1,4 @@
-"""Count the rows of the data that a release does not count, and the values it changes."""
+"""Count the rows that a release leaves out, and the values that it changes."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ from dprelease.statements.lost_rows import (
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """How many rows of one table are left out, reason by reason, and how values change.
+    """The numbers of rows of one table that are left out, by reason, and of changed values.
 
-    Rows that don't meet the condition are left out first, then those without a cell (`keys`
-    counts
-    the rows for which each key is a reason; several may be), then those without an id, then
-    those above the contribution limits: `bounded`, None if no unit has several rows, or if keys
-    that
-    are not public must be selected first.
+    First, rows that don't meet the condition are left out, and then rows without a cell: `keys` has
+    the number of rows that lack a cell because of each key, which may be several keys for one row.
+    Then rows without an id are left out, and finally rows above the contribution limits. `bounded`
+    is the number of rows after contribution limits; None if no unit has several rows, or if
+    non-public keys must be selected first.
     """
 
     query: str
     lines: int | None
     rows: int
     asked: int
-    """Rows of the query: those that are read, or if a table about people is joined, all pairs of
-    rows that one person has in both."""
+    """The number of rows of the query: the rows that are read or, if a table about people is
+    joined, all pairs of rows that one person has in both tables."""
     condition: int
     keys: dict[str, int]
     no_cell: int
@@ -58,7 +57,7 @@ class Losses:
         bounded: int | None,
         fractions: dict[str, tuple[float | None, float | None]],
     ) -> Losses:
-        """Return the losses from their counts."""
+        """Return the numbers of left-out rows and changed values, from the tallies of an engine."""
         declared = tallies.asked
         return cls(
             query=query,
@@ -79,11 +78,11 @@ class Losses:
 
     @property
     def remaining_rows(self) -> int:
-        """Return the number of rows that are counted in the end."""
+        """Return the number of rows that count in the release."""
         return self.asked - self.condition - self.no_cell - self.no_id - (self.bounded or 0)
 
     def to_json(self) -> dict[str, Any]:
-        """Return them as JSON values."""
+        """Return the numbers as JSON values."""
         return {
             **{name: getattr(self, name) for name in self.__slots__},
             "counted": self.remaining_rows,

@@ -1,4 +1,7 @@
-"""Draw the errors from cuts and noise by contribution limit: one panel per column and limit."""
+"""Draw the errors from left-out rows and from noise, for each tried contribution limit.
+
+There is one panel for each column and each kind of limit.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from dprelease.profile.look import CONFIDENTIAL
 MOST_PANELS = 24
 WIDE = 2
 APART = 0.09
-"""Minimum distance between names of lines, as a share of the panel's height."""
+"""The minimum distance between labels of lines, as a share of the panel's height."""
 
 CUT, NOISE, BOTH = "#D55E00", "#0072B2", "#000000"
-"""Colours that colour-blind readers can distinguish; lines have different marks as well."""
+"""Colours that colour-blind readers can distinguish; lines also have different markers."""
 
 
 def panels(bounds: Sequence[TriedBound]) -> dict[tuple[str, str, str], list[TriedBound]]:
-    """Return the tried limits by query, column and limit: the limits of a column side by side."""
+    """Return the tried limits for each panel: by query, column and kind of limit."""
     found: dict[tuple[str, str], dict[str, list[TriedBound]]] = {}
     for tried in bounds:
         by_bound = found.setdefault((tried.query, tried.column), {})
@@ -68,9 +71,9 @@ def _panel(axis: Any, names: tuple[str, str, str], tried: Sequence[TriedBound]) 
         ends += [(known[-1], label, colour)] if known else []
     axis.set_ylim(
         0, axis.get_ylim()[1] * (1 + 2 * APART)
-    )  # space for names above the highest point
+    )  # leave space for labels above the highest point
     least = 0.0
-    for end, label, colour in sorted(ends):  # names of lines with the same end are stacked
+    for end, label, colour in sorted(ends):  # stack the labels of lines that end together
         height = max(end, least)
         least = height + axis.get_ylim()[1] * APART
         spot = (values[-1], height)

@@ -1,7 +1,8 @@
 """Attack the tables of a rehearsal, and other protected forms of the same tables.
 
-The records are solved in independent blocks: one per area, if the tables of areas share no cells.
-The other forms are those of statistical offices: exact, rounded and suppressed tables.
+The records are solved in independent blocks: one block per area, if no cell of a table covers
+several areas. The other forms are those that statistical offices have used: exact, rounded,
+suppressed and swapped tables.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ from dprelease.rehearsal.rehearsal_options import Words
 from dprelease.verification.manifest_reader import read_sealed
 
 BASE = 5
-"""Counts are rounded to multiples of it."""
+"""Counts are rounded to multiples of this base."""
 
 FEWEST = 10
-"""Counts from 1 up to below it are suppressed."""
+"""Counts from 1 to below this threshold are suppressed."""
 
 
 def round_counts(true: Integers) -> ObservedCells:
-    """Return counts rounded to the nearest multiple of 5; a count is never half-way."""
+    """Return counts rounded to the nearest multiple of 5; an integer is never half-way."""
     shown = (BASE * np.rint(true / BASE)).astype(np.float64)
     return cells_within(shown, shown - BASE // 2, shown + BASE // 2, shown)
 
@@ -63,10 +64,10 @@ def round_counts(true: Integers) -> ObservedCells:
 def randomly_rounded(true: Integers, draws: Draws) -> ObservedCells:
     """Return counts rounded up or down to a multiple of 5, more often to the nearer one.
 
-    Rounded up with the probability rest / 5, so that the mean published value is the count;
-    multiples
-    are unchanged. A count at a distance of d from the published value was rounded to it with the
-    probability 1 - d / 5. Its logarithm is concave, as the attacker's program needs.
+    A count is rounded up with the probability remainder / 5, so that the mean published value is
+    the count; multiples of 5 are unchanged. A count at a distance d from a published value was
+    rounded to it with the probability 1 - d / 5. The logarithm of this probability is concave, as
+    the attacker's linear program needs.
     """
     down, rest = np.divmod(true, BASE)
     up = draws.uniform(len(true)) * BASE < rest
@@ -79,18 +80,17 @@ def randomly_rounded(true: Integers, draws: Draws) -> ObservedCells:
 
 
 def suppress_small_counts(true: Integers) -> ObservedCells:
-    """Return counts with those from 1 to 9 suppressed; suppressed cells are visible as such."""
+    """Return counts in which those from 1 to 9 are suppressed, and marked as suppressed."""
     return _withheld(true, (true > 0) & (true < FEWEST), FEWEST - 1.0)
 
 
 def doubly_suppressed(true: Integers, keys: KeySpace) -> ObservedCells:
-    """Return counts with secondary suppression, so that none can be found by subtraction.
+    """Return counts with secondary suppression, so that subtraction reveals no suppressed count.
 
-    In every line of a table, along each of its keys, with exactly one suppressed count, the
-    smallest
-    other one that is not 0 is suppressed as well, until no such line with another count
-    remains. The
-    attacker knows that these are at least 1, but not which of all were small.
+    If a line of the table, along any of its keys, has exactly one suppressed count, then the
+    smallest other count of the line that is not 0 is suppressed, too. This is repeated until no
+    such line remains. The attacker knows that suppressed counts are at least 1, but not which of
+    them are small.
     """
     hidden = (true > 0) & (true < FEWEST)
     shape = tuple(key.size for key in keys.keys)
@@ -101,7 +101,7 @@ def doubly_suppressed(true: Integers, keys: KeySpace) -> ObservedCells:
 
 
 def _cover_lines(table: Integers, cover: Flags, axis: int) -> bool:
-    """Suppress a second count in lines with exactly one; return whether there was such a line."""
+    """Suppress a second count in lines with one suppressed count; return whether any changed."""
     counts, hidden = np.moveaxis(table, axis, -1), np.moveaxis(cover, axis, -1)
     free = np.where(hidden | (counts == 0), np.iinfo(np.int64).max, counts)
     least = free.argmin(axis=-1)
@@ -124,16 +124,17 @@ def _withheld(true: Integers, hidden: Flags, upper: float) -> ObservedCells:
 
 
 MOST_TOGETHER = 2_000
-"""Maximum combinations for which all tables are solved as one; more are solved area by area."""
+"""The maximum number of combinations for which all areas are solved together; with more
+combinations, each area is solved separately."""
 
 
 @dataclass(frozen=True, slots=True)
 class Areas:
-    """The division of combinations into blocks: by an attribute, or None, with what it leaves out.
+    """The division of all combinations into blocks, one for each area.
 
-    `blocks`: indices of combinations, those of one area each. `tables`: those that distinguish
-    areas,
-    so that each cell belongs to one area.
+    `attribute` is the attribute whose values are the areas; None for a single block. `blocks` has
+    the indices of the combinations in each block. `tables` are the tables that distinguish areas,
+    so that each cell belongs to one area. `left_out` has the reasons why other tables are not used.
     """
 
     attribute: int | None
@@ -145,7 +146,7 @@ class Areas:
 def area_of(
     combinations: Combinations, tables: Sequence[CountedTable], column: str | None
 ) -> int | None:
-    """Return the attribute whose values are areas: a given column, or the one in most tables.
+    """Return the attribute whose values are areas: that of `column`, or that in most tables.
 
     Raises
     ------
@@ -198,17 +199,19 @@ def divide_by_area(
 
 
 SECONDS = 60.0
-"""Seconds for each form of the tables."""
+"""The default number of seconds for each form of the tables."""
 
 SWAPPED = 0.1
-"""The share of records that change areas."""
+"""The default share of records that change areas by swapping."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttackRequest:
-    """The options of an attack: the table about people, the area column, forms, and time.
+    """The options of an attack.
 
-    `seconds`: for each form; `swapped`: the share of records that change areas.
+    `table` is the table about people, `area` the column with areas, and `forms` are the forms of
+    the tables to attack. `seconds` is the time for each form. `swapped` is the share of records
+    that change areas by swapping.
     """
 
     table: str | None = None
@@ -220,7 +223,7 @@ class AttackRequest:
 
 @dataclass(frozen=True)
 class _AttackSetup:
-    """The state before solving; the truth is used only to make forms and to score."""
+    """The input of an attack; the true counts are used only to make forms and to score."""
 
     rehearsal: OpenedRehearsal
     combinations: Combinations
@@ -245,27 +248,27 @@ def attack(
 
     The attacker knows only the published tables, the declaration and the noise distributions. All
     counts about one table of people are solved jointly for the number of records with each
-    combination
-    of attributes. The solution is the likeliest one if attributes are independent except where a
-    table shows otherwise. The same attack is run on the same counts in other forms.
+    combination of attributes. The solution is the likeliest one if attributes are independent,
+    except where a table shows otherwise. The same attack is run on other forms of the same counts.
 
     Parameters
     ----------
     folder
         The folder of a rehearsal.
-    asked
+    request
         The options of the attack.
     on
-        Public files that replaced tables, which are not in the folder.
+        The public files that replaced tables in the rehearsal; they are not in its folder.
     bits
-        For tests: the source of random rounding and swapping.
+        The source of random bits for rounding and swapping; for tests only.
     progress
-        Called with the name of each form.
+        A function that is called with the name of each form.
 
     Raises
     ------
     VerificationError
-        DP-ATTACK-001 for anything but a rehearsal, 004 for another truth; errors of `verify`.
+        DP-ATTACK-001 for a folder that is not a rehearsal, 004 if its true values can't be
+        reproduced; errors of `verify`.
     DeclarationError
         DP-ATTACK-002, 003, 005 and 006 for rehearsals or options that can't be attacked.
     """
@@ -321,7 +324,7 @@ def attack(
 def _likelihoods_of_form(
     attacked: _AttackSetup, form: Form, draws: Draws, rate: float
 ) -> dict[str, ObservedCells] | None:
-    """Return the likelihoods of the tables in one form, by name; None if it does not apply."""
+    """Return the likelihoods of the tables in one form, by name; None if the form is impossible."""
     true, folder = attacked.true.cells, attacked.rehearsal.folder
     if form == "swapped":
         if attacked.areas.attribute is None:
@@ -342,7 +345,7 @@ def _likelihoods_of_form(
 
 
 def _cells_after_swaps(attacked: _AttackSetup, rate: float, draws: Draws) -> dict[str, Integers]:
-    """Return the counts of all tables after swaps; records that lack a value don't move."""
+    """Return the counts of all tables after swapping; incomplete records are not swapped."""
     combinations, area = attacked.combinations, attacked.areas.attribute or 0
     records = attacked.true.records
     moved = swap_areas(records, combinations, area, rate, draws) - records
@@ -361,7 +364,7 @@ def _solve_blocks(
 ) -> list[SolvedBlock]:
     """Return all solved blocks, smallest first; each gets its share of the remaining time.
 
-    `end`: the deadline for all, by the monotonic clock.
+    `end` is the deadline for all blocks, by the monotonic clock.
     """
     areas, combinations = attacked.areas, attacked.combinations
     order = np.argsort([len(block) for block in areas.blocks], kind="stable")

@@ -1,7 +1,8 @@
 """Define the attributes of records: for each counted column, its distinguishable values.
 
-Tables may have several keys of one column: ages by year and by group, a tract and its county. A
-value of an attribute is then one of the possible combinations of them.
+Tables may have several keys that are made from one column, such as ages by year and by group, or a
+tract and its county. A value of the attribute is then a possible combination of values of these
+keys.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from dprelease.query.resolve import Query
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn
 
 OUTSIDE = -1
-"""The index of a value in no cell of a key: rows with it are not counted there."""
+"""The cell of a value that no cell of a key contains, so that its rows are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """One column of the records.
 
-    `places`: by key, the cell of each value. `leaf`: the texts of the values, if the column has
-    levels of areas; empty otherwise.
+    `places` has, by key, the cell that contains each value. `leaf` has the texts of the values if
+    the column has levels of areas, and is empty otherwise.
     """
 
     column: str
@@ -47,7 +48,7 @@ class Attribute:
         return inside
 
     def tells_apart(self, keys: Sequence[Key]) -> bool:
-        """Return whether these keys of the column separate all values into different cells."""
+        """Return whether these keys of the column put all values into different cells."""
         named = [self.places[key.column] for key in keys if key.column in self.places]
         if not named:
             return False
@@ -75,7 +76,8 @@ def attributes_of(queries: Sequence[Query]) -> tuple[Attribute, ...]:
 
 
 def columns_of(queries: Sequence[Query]) -> dict[str, Column]:
-    """Return the columns of all queries, with keys as in the query that groups by them."""
+    """Return the columns of all queries by name; key columns as in the query that groups by
+    them."""
     columns: dict[str, Column] = {}
     for query in queries:
         columns |= {key.column: query.table.columns[key.column] for key in query.keys.keys}
@@ -123,7 +125,7 @@ def _areas(column: str, keys: tuple[Key, ...], leaf: Key) -> Attribute:
 
 
 def _numbers(column: str, keys: Sequence[Key], columns: Mapping[str, Column]) -> Iterator[Fraction]:
-    """Yield numbers such that every possible cell contains one, and every gap between cells."""
+    """Yield numbers such that every possible cell, and every gap between cells, contains one."""
     known: set[Fraction] = set()
     for key in keys:
         declared = columns[key.column]
@@ -136,7 +138,7 @@ def _numbers(column: str, keys: Sequence[Key], columns: Mapping[str, Column]) ->
     is_integer = isinstance(columns.get(column), IntegerColumn)
     between = [(a + b) * half for a, b in pairwise(ends)]
     numbers = {ends[0] - 1, *ends, ends[-1] + 1}
-    # Between two integer edges there is one number, or none.
+    # Between two integer edges, at most one integer is needed.
     numbers |= {Fraction(number.__floor__()) for number in between} if is_integer else {*between}
     yield from sorted(numbers)
 

@@ -1,4 +1,4 @@
-"""Describe what a published table reveals of its true cells: certain bounds, and likelihoods."""
+"""Describe what a published table reveals about its true cells: certain bounds and likelihoods."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from dprelease.numerics.lattice import Floats
 
 Segments = tuple[tuple[float, float], ...]
-"""Widths and slopes of a convex function on one side of its minimum, outwards from there."""
+"""The widths and slopes of the segments of a convex function, from its minimum outwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedCells:
     """The information about the cells of one table.
 
-    `middle`: the likeliest true value, NaN without information. `lower`, `upper`: bounds that
-    are certain; infinite without one. `below`, `above`: by how much the log likelihood falls with
-    every step away from `middle`; empty if only bounds are known. `guess`: the expected value of
-    each cell, for marginals.
+    `middle` is the likeliest true value, NaN without information. `lower` and `upper` are certain
+    bounds, infinite without a bound. `below` and `above` have the decrease of the log likelihood
+    with every step away from `middle`; they are empty if only bounds are known. `guess` is the
+    expected value of each cell, from which marginals are computed.
     """
 
     middle: Floats
@@ -32,21 +32,21 @@ class ObservedCells:
 
     @property
     def is_hard(self) -> bool:
-        """Return whether its bounds exclude something with certainty."""
+        """Return whether the bounds exclude any values with certainty."""
         return bool(np.isfinite(self.upper).any() or (self.lower > 0).any())
 
 
 def exactly(true: Floats) -> ObservedCells:
-    """Return cells with exact values."""
+    """Return the information about cells whose exact values are published."""
     return ObservedCells(true, true, true, true)
 
 
 def cells_within(middle: Floats, lower: Floats, upper: Floats, guess: Floats) -> ObservedCells:
-    """Return cells with bounds only."""
+    """Return the information about cells of which only bounds are known."""
     return ObservedCells(middle, np.maximum(lower, 0.0), upper, guess)
 
 
 def convex(widths: Sequence[float], slopes: Sequence[float]) -> Segments:
-    """Return segments with non-decreasing slopes: each is at least as steep as those before."""
+    """Return segments whose slopes are made non-decreasing, so that the function is convex."""
     steepest = np.maximum.accumulate(np.asarray(slopes, dtype=np.float64))
     return tuple(zip(map(float, widths), steepest.tolist(), strict=True))

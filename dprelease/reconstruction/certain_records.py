@@ -1,4 +1,4 @@
-"""Prove which records are in every set of people that is compatible with the published tables."""
+"""Prove which records occur in every set of records that is compatible with the tables."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from dprelease.numerics.lattice import Floats, Integers
 from dprelease.reconstruction.programs import Program
 
 TOLERANCE = 1e-5
-"""Larger than the error that HiGHS allows for a cell or an integer."""
+"""A tolerance that is larger than the error that HiGHS allows for a cell or an integer."""
 
 INFEASIBLE = 2
-"""The status of an infeasible program in SciPy."""
+"""The status code of SciPy for an infeasible program."""
 
 ENOUGH = 0.5
-"""Gap to the minimum within which another table is accepted: any that differs will do."""
+"""The relative gap to the minimum at which a search ends, as any compatible set is useful."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certain:
     """The proven minimum number of records of each combination.
 
-    `decided`: whether all are exact minima; if not, time ran out, and more may be certain.
-    `only`:
-    whether it is proven that no other records are compatible with the tables.
+    `decided` is whether all numbers are exact minima; if not, time ran out, and more records may be
+    certain. `only` is whether it is proven that no other set of records is compatible with the
+    tables.
     """
 
     least: Integers
@@ -37,16 +37,13 @@ class Certain:
 
 
 def certain_records(problem: Program, found: Integers, seconds: float) -> Certain:
-    """Return the number of records of each combination in every compatible set of people.
+    """Return the number of records of each combination that every compatible set contains.
 
-    `found`: one compatible set. For each combination, smallest numbers first, the solver
-    searches for
-    another compatible set with fewer records of it, and of all undecided ones as few as
-    possible; each
-    such set decides many. A number is proven minimal if there is no such set: neither in
-    fractions, or
-    else not in integers. Noisy tables are compatible with everything, so they make nothing
-    certain.
+    `found` is one compatible set. For each combination, in the order of its number of records, the
+    solver searches for a compatible set with fewer records of it, and with few records of all
+    undecided combinations, so that one set decides many of them. A number is proven to be minimal
+    if no such set exists in fractions, or else none in integers. Noisy tables are compatible with
+    every set, so they make no record certain.
     """
     if not problem.is_hard:
         return Certain(np.zeros(len(found), dtype=np.int64), True)
@@ -78,7 +75,7 @@ def certain_records(problem: Program, found: Integers, seconds: float) -> Certai
 def _solve_program(problem: Program, costs: Floats, most: Floats, **more: Any) -> Any:
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    # Most combinations are excluded by a cell with a count of 0: they are left out.
+    # Combinations that a cell with a count of 0 excludes (usually most of them) are left out.
     possible = np.flatnonzero(problem.most > 0)
     found = milp(
         costs[possible],
@@ -105,9 +102,9 @@ def _at_least(problem: Program, one: int, seconds: float) -> int:
 def _fewer(
     problem: Program, one: int, least: Integers, open_: Any, seconds: float
 ) -> Integers | None:
-    """Return a compatible set with fewer records of a combination than known.
+    """Return a compatible set with fewer records of a combination than any known set.
 
-    Empty if it is proven that there is none; None if time ran out.
+    The result is empty if it is proven that no such set exists, and None if time ran out.
     """
     most = problem.most.astype(np.float64)
     most[one] = least[one] - 1.0
@@ -127,7 +124,7 @@ def _fewer(
 
 
 def _can_be_more(problem: Program, number: int) -> bool:
-    """Return whether more records than a number may be possible, in fractions."""
+    """Return whether a compatible set in fractions may have more records in total than a number."""
     if not (problem.most > 0).any():
         return False
     found = _solve_program(problem, -np.ones(len(problem.most)), problem.most.astype(np.float64))

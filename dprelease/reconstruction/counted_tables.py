@@ -24,9 +24,9 @@ from dprelease.tables import formats
 class CountedTable:
     """A published table that counts rows by public keys.
 
-    `query`: with key names that mean the same in all attacked tables. `file` and `column`: the
-    place
-    of its numbers. `law`: the noise mechanism; None if they are exact. `post`: their processing.
+    `query` has key names that mean the same in all attacked tables. `file` and `column` say where
+    its numbers are. `law` is the noise mechanism, None for exact numbers. `post` is the
+    post-processing of the numbers.
     """
 
     query: Query
@@ -37,11 +37,11 @@ class CountedTable:
 
     @property
     def name(self) -> str:
-        """Return the name of its query."""
+        """Return the name of the query."""
         return self.query.name
 
     def read_published(self, folder: Path) -> Floats:
-        """Return the (cells,) published numbers, in cell order; NaN for an empty cell."""
+        """Return the (cells,) published numbers, in the order of cells; NaN for an empty cell."""
         import pyarrow as pa
 
         published = formats.PUBLISHED.read(folder / self.file, [self.column]).column(0)
@@ -51,7 +51,10 @@ class CountedTable:
 
 @dataclass(frozen=True, slots=True)
 class CountedTables:
-    """The tables that are attacked jointly, all about rows of one table, and those left out."""
+    """The published tables that are attacked jointly, all about one declared table.
+
+    `left_out` has the reasons why other published tables are not attacked.
+    """
 
     table: str
     used: tuple[CountedTable, ...]
@@ -59,7 +62,7 @@ class CountedTables:
 
 
 def counted_tables(families: Sequence[Family], about: str | None = None) -> CountedTables:
-    """Return the counts of a release about one table: `about`, or the one that most count."""
+    """Return the counted tables about one declared table: `about`, or that with most of them."""
     found: list[CountedTable] = []
     left_out: dict[str, str] = {}
     for family in families:
@@ -86,7 +89,7 @@ def counted_tables(families: Sequence[Family], about: str | None = None) -> Coun
 
 
 def _unfit(query: Query) -> str:
-    """Return why a table can't be solved with others; empty if it can."""
+    """Return why a table can't be solved jointly with others; empty if it can."""
     if query.private is not None:
         return "its keys are not public"
     if query.join is not None:
@@ -97,7 +100,7 @@ def _unfit(query: Query) -> str:
 
 
 def _counts(family: Family, table: FamilyTable) -> Iterator[CountedTable]:
-    """Yield the counts of all rows: as measured, if a step processed them further."""
+    """Yield the tables that count all rows, as measured if a step has processed them further."""
     query = table.query
     if family.step is not None:
         for one in filter(_is_count, query.measurements):
@@ -116,7 +119,7 @@ def _counts(family: Family, table: FamilyTable) -> Iterator[CountedTable]:
 
 
 def _invariants(family: Family, query: Query, one: Measurement) -> Iterator[CountedTable]:
-    """Yield the exact numbers of an invariant, which are in the output of a step."""
+    """Yield the table with the exact numbers of an invariant, from the output of a step."""
     names = [column.name for column in query.columns if column.parts == (one,)]
     for output in family.outputs:
         covers_all_keys = output.rows == "cells" and output.keys == query.keys
@@ -131,10 +134,10 @@ def _is_count(one: Measurement) -> bool:
 
 
 def _with_unique_keys(one: CountedTable, others: Sequence[CountedTable]) -> CountedTable | None:
-    """Return a table whose keys are renamed where other tables use the name differently.
+    """Return a table whose keys are renamed if other tables use the same name differently.
 
-    The same for bands of one column with other edges. None for levels of areas, which have no
-    edges.
+    Bands of the same column with other edges are renamed, too. Returns None for levels of areas,
+    which have no edges.
     """
     known = {key.column: (key, other.query) for other in others for key in other.query.keys.keys}
     query, renamed = one.query, list(one.query.keys.keys)
@@ -152,7 +155,7 @@ def _with_unique_keys(one: CountedTable, others: Sequence[CountedTable]) -> Coun
 
 
 def _is_same(key: Key, query: Query, other: Key, elsewhere: Query) -> bool:
-    # Levels of areas are in another order than the declared values, so they need another name.
+    # The values of levels of areas have another order than declared values, so names must differ.
     kinds = [(k.kind, k.nulls, k.others, k.level, list(k.values)) for k in (key, other)]
     columns = [
         (q.table.columns[k.column], q.formulas.get(k.column))
@@ -162,7 +165,7 @@ def _is_same(key: Key, query: Query, other: Key, elsewhere: Query) -> bool:
 
 
 def _with_column(query: Query, name: str, new: str) -> Query:
-    """Return a query that has a column under a second name as well."""
+    """Return a query in which a column also has a second name."""
     columns = {**query.table.columns, new: query.table.columns[name]}
     formulas = dict(query.formulas)
     if name in formulas:

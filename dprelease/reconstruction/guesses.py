@@ -1,4 +1,4 @@
-"""Guess records without solving: as one-way marginals predict them, as a baseline."""
+"""Guess records from one-way marginals, without solving, as a baseline for the attack."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dprelease.reconstruction.counted_tables import CountedTable
 from dprelease.reconstruction.record_combinations import Combinations
 
 LEAST = 0.1
-"""Minimum rows assumed for any value: a published 0 may be noise."""
+"""The minimum number of rows that is assumed for any value, because a published 0 may be noise."""
 
 RARE = 1e-3
-"""The share of rows assumed to be outside an attribute's cells."""
+"""The share of rows that is assumed to have values outside all cells of an attribute."""
 
 CYCLES = 20
 
@@ -32,9 +32,9 @@ def expected_rates(
 ) -> Floats:
     """Return the number of records of each combination that the one-way marginals predict.
 
-    The product of the marginals of all attributes, each as in the tables (the mean of those
-    with the
-    same cells), fitted if tables have it with different cells.
+    The result is the product of the marginals of all attributes. The marginal of an attribute is
+    the mean of those in the tables with the same cells; it is fitted if tables have different cells
+    for the attribute.
     """
     totals, weights = [], []
     shares: list[Floats] = [_uniform(one) for one in combinations.attributes]
@@ -67,7 +67,7 @@ def _uniform(attribute: Attribute) -> Floats:
 
 
 def _labels(attribute: Attribute, names: Sequence[str]) -> Integers:
-    """Return the common cell of some keys for each value; -1 if outside one of them."""
+    """Return the joint cell of some keys for each value; -1 for a value outside a key's cells."""
     labels = np.zeros(attribute.size, dtype=np.int64)
     sizes = {key.column: key.size for key in attribute.keys}
     for name in names:
@@ -77,7 +77,7 @@ def _labels(attribute: Attribute, names: Sequence[str]) -> Integers:
 
 
 def _target(names: Sequence[str], one: CountedTable, cells: Integers, guess: Floats) -> Floats:
-    """Return the shares of the common cells of some keys, from one table."""
+    """Return the shares of rows in the joint cells of some keys, from one table."""
     keys, strides = one.query.keys.keys, one.query.keys.strides
     at = {key.column: (key.size, stride) for key, stride in zip(keys, strides, strict=True)}
     label = np.zeros(len(cells), dtype=np.int64)
@@ -104,12 +104,11 @@ def _scale_to_margin(share: Floats, labels: Integers, target: Floats) -> Floats:
 class BaselineGuesses:
     """The score of a guesser who draws all records of a block from its true one-way marginals.
 
-    `right`, `variance`: expected number of records, by combination; the variance of their sum
-    is at
-    most the sum of these, as multinomial counts are negatively associated (Joag-Dev and Proschan
-    1983). `met`: the probability that a combination is among those drawn. `apportioned`: the
-    records
-    of a guesser who does not draw but takes each combination as often as expected.
+    `right` has the expected number of correctly guessed records of each combination, and
+    `variance` the variance of this number. The variance of the sum is at most the sum of variances,
+    because multinomial counts are negatively associated (Joag-Dev and Proschan 1983). `met` is the
+    probability that a combination is among the drawn records. `apportioned` has the records of a
+    guesser who does not draw, but takes each combination as often as expected.
     """
 
     right: Floats
@@ -123,9 +122,8 @@ def guess_records(
 ) -> BaselineGuesses:
     """Return the guesses for a block, from the true number of records of each combination.
 
-    The guesser knows more than the tables show: the exact number of records, and the exact
-    marginal of
-    each attribute.
+    The guesser knows more than the tables show: the exact number of records, and the exact marginal
+    of each attribute.
     """
     total = int(records.sum())
     parts = np.full(len(block), 1.0)
@@ -152,6 +150,6 @@ def apportion(expected: Floats, total: int) -> Integers:
 
 
 def log_rates(rates: Floats) -> Floats:
-    """Return the logarithms of expected numbers, none of which is completely impossible."""
+    """Return the logarithms of expected numbers, which are replaced by a minimum if they are 0."""
     found: Floats = np.log(np.maximum(rates, math.exp(-20.0)))
     return found

@@ -15,13 +15,13 @@ from dprelease.query.post import PostProcessing
 from dprelease.reconstruction.cell_likelihoods import ObservedCells, Segments, convex, exactly
 
 CONFIDENCES = (0.2, 0.5, 0.8, 0.95, 0.99, 0.999)
-"""Between the half widths at these confidences the log likelihood is taken as linear."""
+"""The confidences whose half widths are the ends of linear segments of the log likelihood."""
 
 
 def likelihoods_from_noise(
     published: Floats, mechanism: Randomizer | None, post: PostProcessing
 ) -> ObservedCells:
-    """Return the likelihoods of noisy counts; only negative true values are excluded.
+    """Return the likelihoods of true values for noisy counts; only negative values are excluded.
 
     Suppressed cells give no information, and rounding adds half a step on each side.
     """
@@ -31,7 +31,7 @@ def likelihoods_from_noise(
         raise TypeError("counts must have additive noise")
     flat = () if post.round_to is None else ((float(post.round_to) / 2, 0.0),)
     n = len(published)
-    # Noise is the published minus the true value: for larger true values the noise is negative.
+    # Noise is the published value minus the true value: larger true values mean negative noise.
     return ObservedCells(
         published,
         np.zeros(n),
@@ -43,13 +43,11 @@ def likelihoods_from_noise(
 
 
 def falling(mechanism: Mechanism, sign: int) -> Segments:
-    """Return by how much the log probability of the noise falls away from 0, on one side.
+    """Return the decrease of the log probability of noise on one side of 0, as segments.
 
-    Piecewise linear between a few quantiles, and convex. For heavy-tailed noise, whose log
-    probability
-    falls ever more slowly, the slope next to 0 continues, as for least absolute deviations. The
-    last
-    segment has no end.
+    The segments are linear between a few quantiles, and convex. For heavy-tailed noise, whose log
+    probability decreases more and more slowly, the slope next to 0 continues, as in least absolute
+    deviations. The last segment has no end.
     """
     ends = sorted({0, *(max(1, mechanism.half_width(c)) for c in CONFIDENCES)})
     falls = [_information(mechanism, sign * end) for end in ends]

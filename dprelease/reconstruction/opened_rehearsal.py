@@ -1,4 +1,4 @@
-"""Open a rehearsal for an attack: verified first, and about stand-ins only."""
+"""Open a rehearsal for an attack, after verifying it; its rows are about stand-ins only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dprelease.verification.verify import verify
 
 @dataclass(frozen=True, slots=True)
 class OpenedRehearsal:
-    """A rehearsal with its declaration and plan, and its people."""
+    """A verified rehearsal with its declaration, its queries, its noise, and its stand-ins."""
 
     folder: Path
     declaration: Declaration
@@ -39,16 +39,15 @@ class OpenedRehearsal:
 
 
 def open_rehearsal(folder: Path, on: Words = None) -> OpenedRehearsal:
-    """Return a verified rehearsal; `on`: the public stand-in files, which it names.
+    """Return a verified rehearsal; `on` are the public stand-in files that it names.
 
     Raises
     ------
     VerificationError
         DP-VERIFY-001 to 003 for a folder without a manifest; DP-ATTACK-001 for a release, whose
-        truth
-        must stay unknown; all errors of `verify`.
+        true values must stay unknown; all errors of `verify`.
     DeclarationError
-        DP-ATTACK-002 for public files that are missing or different; others as `files_asked`.
+        DP-ATTACK-002 for public files that are missing or different; errors of `requested_files`.
     """
     record = read_any_manifest(folder)
     if not isinstance(record, RehearsalManifest):
@@ -73,7 +72,7 @@ def open_rehearsal(folder: Path, on: Words = None) -> OpenedRehearsal:
 def _cast(
     folder: Path, rehearsal: RehearsalRecord, declaration: Declaration, on: Mapping[str, Path]
 ) -> Cast:
-    """Return the stand-ins: public files by digest, and the synthetic people of the folder."""
+    """Return the stand-ins: public files with the recorded digests, and synthetic people."""
     stand_ins = {one.table: one for one in rehearsal.stand_ins}
     public = {name: one for name, one in stand_ins.items() if one.by == "public"}
     for name, one in public.items():
@@ -93,7 +92,7 @@ def _cast(
 
 
 def _problem(path: Path | None, digest: str | None) -> str:
-    """Return why a file is not the public stand-in; empty if it is."""
+    """Return why a file is not the recorded public stand-in; empty if it is."""
     if path is None:
         return "it is not given"
     try:

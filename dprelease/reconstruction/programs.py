@@ -20,11 +20,11 @@ from dprelease.reconstruction.record_combinations import Combinations
 class Program:
     """The constraints of the tables on the numbers of records of some combinations.
 
-    `matrix`: (cells, combinations), 1 where a cell counts one. `lower`, `upper`: certain bounds
-    of each
-    cell. `most`: the maximum of each combination, from the cells that count it. `middle`: the
-    likeliest value of a cell, NaN without one; `soft`: groups of cells and how their likelihood
-    falls below and above it.
+    `matrix` has the shape (cells, combinations), with 1 where a cell counts a combination. `lower`
+    and `upper` are certain bounds of each cell. `most` is the maximum number of records of each
+    combination, from the cells that count it. `middle` is the likeliest value of each cell, NaN
+    without information. `soft` has groups of cells, with the decrease of their log likelihood below
+    and above `middle`.
     """
 
     matrix: csr_matrix
@@ -52,11 +52,10 @@ def program(
     likelihoods: Mapping[str, ObservedCells],
     total: float,
 ) -> Program:
-    """Return the program of a block; `total`: its approximate number of records.
+    """Return the program of a block; `total` is its approximate number of records.
 
-    A combination has no more records than any cell that counts it: with certainty, or within
-    the last
-    segment of its likelihood.
+    A combination has at most as many records as every cell that counts it. The maximum of a cell is
+    its certain bound, or lies within the last segment of its likelihood.
     """
     rows, columns = [], []
     lower, upper, middle, caps, soft = [], [], [], [], []
@@ -93,15 +92,15 @@ def program(
 
 
 STARTS = (0, 1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 95, 142, 213, 320, 480, 720, 10**9)
-"""Numbers of records between which the logarithm of a factorial is taken as linear."""
+"""The numbers of records between which the logarithm of the factorial is treated as linear."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
     """Numbers of records by combination, and whether they are proven to be the likeliest.
 
-    `admitted`: whether they are within all certain bounds; if not, time ran out before any such
-    numbers were found, and these are the rounded fractional solution.
+    `admitted` is whether the numbers are within all certain bounds. If not, time ran out before any
+    such numbers were found, and the numbers are the rounded fractional solution.
     """
 
     records: Integers
@@ -111,20 +110,19 @@ class Solution:
 
 
 def likeliest(problem: Program, logs: Floats, seconds: float, gap: float = 0.01) -> Solution:
-    """Return the likeliest records: integers compatible with the tables, of the highest posterior.
+    """Return the integers of the highest posterior probability that fit the tables.
 
-    The prior of the records of a combination is a Poisson distribution with the mean
-    exp(`logs`); the
-    tables give the likelihood. Both logarithms are concave in integers (that of a factorial is
-    linear
-    between a few large ones), so that the program is linear.
+    The prior of the number of records of a combination is a Poisson distribution with the mean
+    exp(`logs`), and the tables give the likelihood. The logarithms of both are concave and
+    piecewise linear in integers (the logarithm of a factorial is treated as linear between a few
+    large integers), so that the program is linear.
 
     Parameters
     ----------
-    asked
+    problem
         The program.
     logs
-        Logarithms of expected numbers, one for each combination.
+        The logarithms of the expected numbers of records, one for each combination.
     seconds
         The time limit, after which the best numbers so far are returned.
     gap
@@ -145,7 +143,7 @@ def likeliest(problem: Program, logs: Floats, seconds: float, gap: float = 0.01)
                 widths = np.concatenate([widths, np.full(len(cells), width)])
                 costs = np.concatenate([costs, np.full(len(cells), slope)])
     matrix = hstack(parts, format="csr")
-    if not len(costs):  # every combination is excluded by a cell with a count of 0
+    if not len(costs):  # cells with a count of 0 exclude every combination
         nobody = np.zeros(len(logs), dtype=np.int64)
         return Solution(nobody, True, problem.admits(nobody), 0.0)
     is_whole = np.arange(len(costs)) < len(of)
@@ -164,7 +162,7 @@ def likeliest(problem: Program, logs: Floats, seconds: float, gap: float = 0.01)
 
 
 def _units(most: Integers, logs: Floats) -> tuple[Integers, Floats, Floats]:
-    """Return variables that sum to the records of each combination: index, upper bound, cost."""
+    """Return variables whose sums are the records of combinations: index, upper bound, cost."""
     of, widths, costs = [], [], []
     for start, end in pairwise(STARTS):
         free = np.flatnonzero(most > start)

@@ -15,16 +15,17 @@ from dprelease.reconstruction.attributes import OUTSIDE, Attribute, attributes_o
 from dprelease.reconstruction.counted_tables import CountedTable
 
 MOST_COMBINATIONS = 2_000_000
-"""Maximum combinations in memory: 8 bytes each for every attribute and every table."""
+"""The maximum number of combinations, each of which takes 8 bytes per attribute and table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Combinations:
-    """Combinations of values, one per row, that some table counts.
+    """All combinations of values that at least one table counts.
 
-    `values`: (combinations, attributes) indices of values. `complete`: those that have a cell of
-    every key; others are counted only by tables that lack an attribute. `cells`: by table, the
-    cell of each combination, `OUTSIDE` for none.
+    `values` has the shape (combinations, attributes), with the indices of values. `complete` says
+    which combinations have a cell for every key; other combinations are counted only by tables that
+    lack an attribute. `cells` has, by table, the cell of each combination, `OUTSIDE` if it has
+    none.
     """
 
     attributes: tuple[Attribute, ...]
@@ -36,7 +37,7 @@ class Combinations:
         return len(self.values)
 
     def places(self, column: str) -> Integers:
-        """Return the cell of each combination among those of a key."""
+        """Return the index of each combination's value among the values of a key."""
         for i, attribute in enumerate(self.attributes):
             if column in attribute.places:
                 found: Integers = attribute.places[column][self.values[:, i]]
@@ -50,7 +51,7 @@ def combinations_of(tables: Sequence[CountedTable]) -> Combinations:
     Raises
     ------
     DeclarationError
-        DP-ATTACK-003 for more than can be held in memory.
+        DP-ATTACK-003 for more combinations than can be held in memory.
     """
     attributes = attributes_of([table.query for table in tables])
     sizes = [attribute.size for attribute in attributes]

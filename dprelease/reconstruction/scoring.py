@@ -1,4 +1,4 @@
-"""Score an attack: how many records are right, compared with guesses."""
+"""Score an attack: the number of correct records, compared with that of guesses."""
 
 from __future__ import annotations
 
@@ -22,19 +22,18 @@ from dprelease.reconstruction.guesses import BaselineGuesses
 from dprelease.reconstruction.programs import Solution
 
 SIZES = ((1, 1, "1"), (2, 9, "2 to 9"), (10, None, "10 or more"))
-"""Classes of records by the number of people with the same combination."""
+"""The classes of records, by the number of people with the same combination."""
 
 DEVIATIONS = 2.576
-"""Standard deviations of a 99 % interval."""
+"""The half-width of a 99 % interval in standard deviations."""
 
 
 @dataclass(frozen=True, slots=True)
 class SolvedBlock:
-    """A block with a fixed answer: its solution, its certain records, and the truth.
+    """A solved block: its solution, its certain records, and the true numbers of records.
 
-    All arrays are by combination, complete ones only except in `solved` and `certain`;
-    `complete`:
-    the complete ones among these.
+    All arrays are by combination. Those of `solved` and `certain` have all combinations, and
+    `complete` says which of these are complete; other arrays have only complete combinations.
     """
 
     solved: Solution
@@ -45,7 +44,7 @@ class SolvedBlock:
 
 
 def baseline(guesses: Sequence[BaselineGuesses], records: Sequence[Integers]) -> Baseline:
-    """Return how many guesses are right, over all blocks."""
+    """Return the number of correct guesses over all blocks."""
     apportioned = [
         int(np.minimum(one.apportioned, true).sum())
         for one, true in zip(guesses, records, strict=True)
@@ -63,7 +62,7 @@ def baseline(guesses: Sequence[BaselineGuesses], records: Sequence[Integers]) ->
 def outcome(
     form: Form, blocks: Sequence[SolvedBlock], guessed: Baseline, error: tuple[float | None, float]
 ) -> FormOutcome:
-    """Return what one form of the tables reveals; `error`: mean error, and suppressed share."""
+    """Return the outcome for one form; `error` is the mean error and the suppressed share."""
     named = np.concatenate([one.solved.records[one.complete] for one in blocks])
     true = np.concatenate([one.records[one.complete] for one in blocks])
     certain = np.concatenate([one.certain.least[one.complete] for one in blocks])
@@ -112,7 +111,7 @@ def _classes(named: Integers, true: Integers, guess: Floats) -> list[SizeClass]:
 def error_of(
     observed: Sequence[ObservedCells], true: Sequence[Integers]
 ) -> tuple[float | None, float]:
-    """Return the mean absolute error of the published cells, and the share of suppressed ones."""
+    """Return the mean absolute error of published cells, and the share of suppressed cells."""
     shown = np.concatenate([one.middle for one in observed])
     errors = np.abs(shown - np.concatenate(true))
     known = ~np.isnan(errors)

@@ -1,4 +1,4 @@
-"""Targeted swapping: rare records change areas with others before they are counted."""
+"""Targeted swapping: rare records swap areas with other records before all are counted."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ def swap_areas(
 ) -> Integers:
     """Return the number of records of each combination after a share of them changed areas.
 
-    Records with a unique combination come first, then those of two, and so on; ties are random.
-    Each
-    swaps its area (and nothing else) with a record drawn among those that have not moved yet: if
-    possible, one with the same value of the first other attribute, whose counts by area then stay
-    unchanged. So both are moved, until `rate` of all records are. Records of the same
-    combination are
-    interchangeable.
+    Records with a unique combination are swapped first, then those of combinations with two
+    records, and so on, in random order among equals. Each record swaps its area, and nothing else,
+    with a random partner among the records that have not moved yet. If possible, the partner has
+    the same value of the first attribute other than the area, so that the counts of this attribute
+    by area stay unchanged. This is repeated until the share `rate` of all records has moved.
+    Records of the same combination are interchangeable.
     """
     of_record = np.repeat(np.arange(len(records)), records)
     values = combinations.values[of_record]
@@ -42,14 +41,14 @@ def swap_areas(
 
 
 def _matching_values(values: Integers, area: int) -> Integers:
-    """Return the value that partners share: of the first attribute that is not the area."""
+    """Return the values that partners share: those of the first attribute other than the area."""
     others = [i for i in range(values.shape[1]) if i != area]
     found: Integers = values[:, others[0]] if others else np.zeros(len(values), dtype=np.int64)
     return found
 
 
 class Free:
-    """Records that have not moved, grouped by shared value and area; a partner needs no search."""
+    """Records that have not moved, grouped by shared value and area, for drawing partners."""
 
     def __init__(self, attribute_values: Integers, areas: Integers) -> None:
         shape = (int(attribute_values.max(initial=0)) + 1, int(areas.max(initial=0)) + 1)
@@ -59,10 +58,10 @@ class Free:
         self._starts = np.cumsum(self._left) - self._left.ravel()
         self._members = np.argsort(self._group, kind="stable")
         self._places = np.argsort(self._members)
-        """Free members of a group are the first `left` ones from its start on."""
+        """The number of free records of each group, which are the first ones of the group."""
 
     def take(self, one: int) -> None:
-        """Remove a free record."""
+        """Remove a record from the free records."""
         group = self._group[one]
         self._left.ravel()[group] -= 1
         self._left_in[group % len(self._left_in)] -= 1
@@ -72,7 +71,7 @@ class Free:
         self._places[[one, moved]] = last, hole
 
     def partner(self, one: int, draws: Draws) -> int | None:
-        """Return a free record of another area; None if there is none, or if this is not free."""
+        """Return a free record of another area; None if there is none, or `one` is not free."""
         group = self._group[one]
         if self._places[one] >= self._starts[group] + self._left.ravel()[group]:
             return None
@@ -101,7 +100,7 @@ class Free:
 
 
 def _draw_member(counts: Integers, draws: Draws) -> tuple[int, int]:
-    """Return a record drawn uniformly from all counted ones: its group, its index there."""
+    """Return a uniformly drawn record, as its group and its index in the group."""
     until = np.cumsum(counts)
     drawn = draws.whole(1, 0, int(until[-1]) - 1)[0]
     group = int(np.searchsorted(until, drawn, side="right"))
@@ -109,7 +108,7 @@ def _draw_member(counts: Integers, draws: Draws) -> tuple[int, int]:
 
 
 def _count_combinations(moved: Integers, combinations: Combinations) -> Integers:
-    """Return how many of some records have each combination."""
+    """Return the number of records of each combination."""
     sizes = combinations.values.max(axis=0, initial=0) + 1
     index = np.ravel_multi_index(tuple(moved.T), tuple(sizes))
     places = np.ravel_multi_index(tuple(combinations.values.T), tuple(sizes))

@@ -1,6 +1,6 @@
 """Count the true records of a rehearsal: by combination, and by cell of each table.
 
-The engine counts them again, from the people in the rehearsal or in the public file, and they are
+The engine counts the people in the rehearsal, or in the public files, again. The counts are
 compared with the true answers in the rehearsal.
 """
 
@@ -29,16 +29,17 @@ from dprelease.tables import formats
 from dprelease.tables.published_tables import schema_of
 
 MOST_CELLS = 50_000_000
-"""Maximum cells of the table by all keys together."""
+"""The maximum number of cells of the table by all keys together."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrueCounts:
-    """`records`: of each combination, 0 for incomplete ones. `cells`: by table.
+    """The true counts of a rehearsal.
 
-    `partial`: records that lack a cell of some key. They have no complete combination, so no
-    guess
-    of them can be right; they are in the tables that count them.
+    `records` has the number of records of each combination, 0 for incomplete combinations. `cells`
+    has the counts in each cell, by table. `partial` is the number of records that lack a cell of
+    some key. They have no complete combination, so no guess of them can be right, but some tables
+    count them.
     """
 
     records: Integers
@@ -49,7 +50,7 @@ class TrueCounts:
 def true_counts(
     rehearsal: OpenedRehearsal, tables: Sequence[CountedTable], combinations: Combinations
 ) -> TrueCounts:
-    """Return the true counts.
+    """Return the true counts of a rehearsal, by combination and by cell.
 
     Raises
     ------
@@ -84,7 +85,7 @@ def true_counts(
 
 
 def _keys_of_attribute(attribute: Attribute, query: Query) -> tuple[Key, ...]:
-    """Return the keys that separate an attribute's values: declared ones, for areas."""
+    """Return the keys that separate all values of an attribute; the declared areas, for areas."""
     if not attribute.leaf:
         return attribute.keys
     key = key_of(attribute.column, query.table.columns[attribute.column])
@@ -94,7 +95,7 @@ def _keys_of_attribute(attribute: Attribute, query: Query) -> tuple[Key, ...]:
 
 
 def _joint(first: Query, queries: Sequence[Query], keys: KeySpace) -> Query:
-    """Return a query of the rows by all keys jointly, made from one without any condition."""
+    """Return a query that counts rows by all keys jointly, made from the query `first`."""
     formulas: dict[str, Formula] = {}
     for query in queries:
         names = {key.column for key in query.keys.keys}
@@ -106,7 +107,7 @@ def _joint(first: Query, queries: Sequence[Query], keys: KeySpace) -> Query:
         first,
         name="all keys",
         keys=keys,
-        measurements=first.measurements[:1],  # rows per cell are in every answer
+        measurements=first.measurements[:1],  # every answer has the number of rows per cell
         columns=(),
         view=view,
         formulas=formulas,
@@ -142,7 +143,7 @@ def _refuse_other_truth(rehearsal: OpenedRehearsal, query: str, rows: Integers) 
         file = truth_of(name)
         column = truth_columns(sorted(keys), (one for one in names if one not in keys)).rows
         published = formats.PUBLISHED.read(rehearsal.folder / file, [column]).column(0).to_numpy()
-        # A step may publish only some cells: then only their sum is checked.
+        # If a step publishes only some cells, only their sum is checked.
         same = (
             np.array_equal(published, rows)
             if len(published) == len(rows)

@@ -1,4 +1,4 @@
-"""Generate values of one column by its declared type, within the bounds and at them."""
+"""Generate values of one column by its declared type, within its bounds and at its bounds."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 AT_A_BOUND = 0.02
-"""The share of numbers at the lower bound, and of those at the upper one."""
+"""The share of numbers at the lower bound, and the equal share at the upper bound."""
 
 FIRST_DAY, LAST_DAY = date(2020, 1, 1), date(2029, 12, 31)
-"""Days of columns without bounds, if no condition contains a day."""
+"""The range of days in columns without bounds, if no condition contains a day."""
 
 EPOCH = date(1970, 1, 1)
 
 MOST_TEXTS = 5000
 FEWEST_TEXTS = 20
 ROWS_OF_A_TEXT = 20
-"""Rows per different text of a column, within these limits."""
+"""The number of rows for each different text of a column, within these limits."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class Inventing:
     spec: RehearsalSpec
     literals: Literals = Literals()
     places: dict[str, Integers] = field(default_factory=dict)
-    """For generated categories: the index of each row's value, by column."""
+    """For generated category columns, the index of each row's value, by column."""
     known: dict[str, Sequence[str]] = field(default_factory=dict)
-    """Their declared values."""
+    """The declared values of generated category columns, by column."""
 
     def values(self, name: str, column: Column, n: int) -> pa.Array:
         """Return (n,) values of a stored column, some of them missing."""
@@ -80,7 +80,7 @@ class Inventing:
         return self._texts(name, n, missing)
 
     def _weights(self, name: str, values: Sequence[str]) -> Floats:
-        """Return the frequencies of values: declared ones, or those of Zipf's law."""
+        """Return the declared frequencies of values, or those of Zipf's law."""
         declared = self.spec.frequencies.get(name)
         if declared is None:
             return zipf(len(values), float(self.spec.zipf))
@@ -109,7 +109,7 @@ class Inventing:
         return pa.array(texts, pa.string()).take(pa.array(places, mask=missing))
 
     def _lying(self, column: CategoryColumn, above: str) -> Integers:
-        """Return the index of the area that each value is in, in ascending order."""
+        """Return the index of the parent area that contains each value, in ascending order."""
         areas = {area: place for place, area in enumerate(self.known[above])}
         lying: Integers = np.array([areas[area] for area in column.above], dtype=np.int64)
         return lying
@@ -142,7 +142,7 @@ class Inventing:
         return pa.array(np.clip(scaled, float(column.lower or 0), float(column.upper or 0)))
 
     def _open_ends(self) -> tuple[int, int]:
-        """Return a range for numbers without bounds, around the literals they are compared with."""
+        """Return a range for numbers without bounds, around the literals in conditions."""
         known = [int(number) for number in self.literals.numbers if abs(number) < 2**40]
         return min([0, *(2 * number for number in known)]), max([100, *(2 * n for n in known)])
 
@@ -218,7 +218,7 @@ def _shift_day(day: date, days: int) -> date:
 
 
 def nested_last(columns: Mapping[str, Column]) -> list[str]:
-    """Return names in an order in which each column comes after the area that contains it."""
+    """Return the names of columns in an order in which parent areas come before their parts."""
     left, done = dict(columns), list[str]()
     while left:
         for name, column in list(left.items()):

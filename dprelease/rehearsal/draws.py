@@ -1,7 +1,7 @@
 """Draw synthetic values from random words, whole vectors at a time.
 
-These draws decide only how synthetic people look, and affect nobody's privacy. So 53 bits of a
-uniform number suffice, and floats may be rounded.
+These draws determine only synthetic people, and do not affect the privacy of real people. So 53
+bits of a uniform number suffice, and floats may be rounded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dprelease.numerics.lattice import Flags, Floats, Integers
 
 
 class Draws:
-    """Vectors of draws from one stream of random words."""
+    """Draws vectors of random values from one stream of random 64-bit words."""
 
     def __init__(self, bits: BitSource) -> None:
         self._bits = bits
@@ -39,9 +39,10 @@ class Draws:
         )
 
     def of_parts(self, areas: Integers, weights: Floats, area_of: Integers) -> Integers:
-        """Return an index in `weights` for each area: one of those in it, by weight.
+        """Return an index in `weights` for each area: a random one in that area, by weight.
 
-        `area_of`: the area of each index, ascending; every one of `areas` has some weight.
+        `area_of` has the area of each index, in ascending order. Every area in `areas` must have an
+        index with a positive weight.
         """
         upto = np.concatenate(([0.0], np.cumsum(weights)))
         numbers = np.arange(int(areas.max(initial=0)) + 2)
@@ -49,15 +50,14 @@ class Draws:
         low, high = upto[first[areas]], upto[first[areas + 1]]
         drawn = low + self.uniform(len(areas)) * (high - low)
         places: Integers = np.searchsorted(upto, drawn, side="right") - 1
-        # A draw at the rounded end of an interval may be the neighbouring index.
+        # By rounding, a draw at the end of an interval may give the neighbouring index.
         return np.clip(places, first[areas], np.maximum(first[areas + 1] - 1, 0))
 
     def numbers_up_to(self, n: int, most: int, beyond: float) -> Integers:
-        """Return (n,) numbers from 1 to `most`, small ones most often; a share is above it.
+        """Return (n,) numbers from 1 to `most`, small ones most often.
 
-        Their logarithm is uniform, so every order of magnitude occurs; those above `most` go up
-        to twice
-        as far.
+        The share `beyond` of the numbers is above `most`, up to twice `most`. The logarithm of the
+        other numbers is uniform, so every order of magnitude occurs.
         """
         drawn = np.exp(self.uniform(n) * math.log(most + 1)).astype(np.int64)
         numbers = np.clip(drawn, 1, most)
@@ -67,5 +67,5 @@ class Draws:
 
 
 def zipf(n: int, power: float) -> Floats:
-    """Return (n,) weights, of which the k-th is k^-power."""
+    """Return (n,) weights by Zipf's law: the k-th weight is k^-power."""
     return np.arange(1, n + 1, dtype=np.float64) ** -power

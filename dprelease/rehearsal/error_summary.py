@@ -1,4 +1,4 @@
-"""Compute how far published values are from the truth, by size of the cell, from truth tables."""
+"""Compute the errors of published values, by size of the cell, from truth tables."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SIZES = (0, 1, 10, 100, 1_000, 10_000)
-"""Rows of a cell at which each class of cells begins."""
+"""The numbers of rows of a cell at which each class of cells begins."""
 
 
 def summary(columns: Sequence[ColumnComparison], table: pa.Table) -> list[ColumnErrors]:
-    """Return the errors of the columns of one truth table, by size class and of all cells.
+    """Return the errors of the columns of one truth table, for each size class and all cells.
 
-    Errors of choices are in rows, as in `plan`.
+    The errors of choices are numbers of rows, as in `plan`.
     """
     return [_of_column(one, table) for one in columns]
 
@@ -48,9 +48,10 @@ def _of_column(one: ColumnComparison, table: pa.Table) -> ColumnErrors:
 def class_errors(
     errors: Floats, rows: Floats, margins: Floats | None, cut: Floats | None = None
 ) -> list[ClassErrors]:
-    """Return the errors of cells, by class of their rows.
+    """Return the errors of cells, by the size class of the cell.
 
-    Cells without an error (NaN) are empty. `cut`: by how much bounds lower the exact value.
+    Cells without an error (NaN) are empty. `cut` has the amount by which contribution limits lower
+    the exact value of each cell.
     """
     known = np.isfinite(errors)
     return [
@@ -61,7 +62,7 @@ def class_errors(
 
 
 def figures_of(errors: Floats, margins: Floats | None, cut: Floats | None = None) -> Figures:
-    """Return the errors of all cells together; parameters are those of `class_errors`."""
+    """Return the errors of all cells together; the parameters are those of `class_errors`."""
     every = np.ones(len(errors), dtype=np.bool_)
     return _figures(errors, np.isfinite(errors), margins, cut, every)
 
@@ -86,7 +87,7 @@ def _classes(rows: Floats) -> Iterable[tuple[str, Flags]]:
 def _figures(
     errors: Floats, known: Flags, margins: Floats | None, cut: Floats | None, inside: Flags
 ) -> Figures:
-    """Return the figures of some cells; None where there are no cells to compute them from."""
+    """Return the figures of some cells; a figure is None without cells to compute it from."""
     counted = errors[inside & known].tolist()
     n = len(counted)
     covered = mean_cut = None
@@ -115,6 +116,8 @@ def _floats(table: pa.Table, name: str) -> Floats:
 
     column = table.column(name)
     if pa.types.is_integer(column.type) or pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64(), safe=False)  # above 2^53 the last digits don't matter
+        column = column.cast(
+            pa.float64(), safe=False
+        )  # the last digits of integers above 2^53 don't matter
     floats: Floats = column.to_numpy(zero_copy_only=False).astype(np.float64)
     return floats

@@ -28,16 +28,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 YEAR, YEARS = "year", re.compile("[1-9][0-9]{3}")
-"""The part of a day that conditions ask for by a number, as in `year(day) = 2014`."""
+"""The parts of days that conditions compare with a number, as in `year(day) = 2014`."""
 
 MOST_KEYS = 100_000
-"""Maximum number of keys of a synthetic public table."""
+"""The maximum number of keys of a synthetic public table."""
 
 
 def literals_of(declaration: Declaration) -> Literals:
     """Return the literals of all conditions and expressions of a release.
 
-    Free-text columns, and those without bounds, get values that can satisfy its conditions.
+    From these literals, free-text columns and columns without bounds get values that can satisfy
+    the conditions.
     """
     written = list(_expressions(declaration))
     if not written:
@@ -56,7 +57,7 @@ def literals_of(declaration: Declaration) -> Literals:
                 days += [] if day is None else [day]
                 texts[token.text] = None
             elif token.token_type.name == "NUMBER":
-                with suppress(ValueError):  # in a form that no declaration has
+                with suppress(ValueError):  # for a number in a form that declarations can't have
                     numbers.append(exact(token.text))
     return Literals(tuple(texts), tuple(numbers), tuple(days))
 
@@ -78,7 +79,7 @@ def _day(text: str) -> date | None:
 
 
 def keys_of(queries: Sequence[Query], table: str) -> frozenset[str]:
-    """Return the key columns of a table, and the columns that keys are made from."""
+    """Return the key columns of a table, and the columns from which keys are computed."""
     found = set[str]()
     for query in queries:
         if query.declared.table.name != table:
@@ -94,7 +95,7 @@ def keys_of(queries: Sequence[Query], table: str) -> frozenset[str]:
 def join_key_values(
     queries: Sequence[Query], people: Mapping[str, pa.Table], table: str
 ) -> dict[tuple[str, ...], list[tuple[object, ...]]]:
-    """Return the keys that joins with a public table may match, by the compared columns."""
+    """Return the keys that joins with a public table can match, by the compared columns."""
     found: dict[tuple[str, ...], list[tuple[object, ...]]] = {}
     for query in queries:
         join = query.join

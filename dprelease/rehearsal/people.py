@@ -1,4 +1,4 @@
-"""Generate tables of synthetic people: units, the groups that each has rows in, and the rows."""
+"""Generate tables of synthetic people: units, the groups of each unit, and rows in groups."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS = 100_000
-"""Rows of a table without any declared number."""
+"""The number of rows of a table that declares no number."""
 
 MOST_GROUPS, MOST_ROWS_PER_GROUP = 10_000, 1_000
-"""Maximum groups and rows of a synthetic unit, except units above their limits: higher limits are
-rarely reached, and a unit as large as the table would leave no room for others."""
+"""The maximum numbers of groups and of rows per group of a synthetic unit, except for units above
+their limits. Higher limits are rarely reached, and a unit as large as the table would leave no rows
+for other units."""
 
 DIGITS = 10
-"""Digits of the number in a text id: the same in every table, so that units match."""
+"""The number of digits in a text id, which is equal in all tables so that their units match."""
 
 FEWEST_UNITS = 16
-"""Minimum units of a table with a given number of rows, if it has room for them."""
+"""The minimum number of units of a table with a requested number of rows, if they fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class TableRequest:
 
 
 def wanted_of(table: Table, rows: int | None, keys: Iterable[str]) -> TableRequest:
-    """Return the size of a synthetic table: as requested, as declared, or the default."""
+    """Return the requested size of a synthetic table; by default the declared size, or ROWS."""
     rows = rows or table.rehearsal.rows
     if rows is None and table.size is None:
         rows = ROWS
@@ -86,7 +87,7 @@ def invented_people(
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """The groups that units have rows in: the unit of each, and its number of rows."""
+    """The groups in which units have rows: for each group, its unit and its number of rows."""
 
     unit: Integers
     rows: Integers
@@ -104,7 +105,7 @@ def _laid_out(table: Table, request: TableRequest, draws: Draws) -> _Places:
 
 
 def _fill_units(table: Table, rows: int, draws: Draws) -> _Places:
-    """Return as many units as have this many rows together; the last one gets the rest."""
+    """Return units with this number of rows in total; the last unit gets the remaining rows."""
     parts, units, rows_so_far = list[_Places](), 0, 0
     ask = FEWEST_UNITS
     while rows_so_far < rows:
@@ -131,17 +132,17 @@ def _groups(table: Table, draws: Draws, first: int, n: int, most: int = 2**31) -
 
 
 def _cap_bound(bound: int, most: int, beyond: float) -> tuple[int, float]:
-    """Return a bound and the share above it; if it is higher than `most`, `most` and no share."""
+    """Return a limit and the share of units above it; a limit above `most` is replaced by it."""
     return (bound, beyond) if bound <= most else (most, 0.0)
 
 
 def _is_of_the_group(column: Column) -> bool:
-    """Return whether rows of one group share the value: mostly columns that tables group by."""
+    """Return whether all rows of a group have the same value, as in most key columns."""
     return isinstance(column, CategoryColumn | BooleanColumn | DateColumn)
 
 
 def _ids(column: Column, numbers: Integers) -> pa.Array:
-    """Return the id of each unit, the same in every table for the same number."""
+    """Return the id of each unit, which depends only on its number, not on the table."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -157,9 +158,9 @@ def invented_public(
     draws: Draws,
     literals: Literals,
 ) -> pa.Table:
-    """Return a synthetic public table: for each key every value once, others after them.
+    """Return a synthetic public table with each key once, followed by other values.
 
-    `keys`: the columns that each join compares, with the values that it may match.
+    `keys` has, by the columns that a join compares, the values that the join can match.
     """
     import pyarrow as pa
 

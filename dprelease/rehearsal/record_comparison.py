@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 ESTIMATES = "estimates"
-"""The folder of estimates among the truth files; no table's name has a part before a slash."""
+"""The folder of estimates among the truth files; names of tables contain no slash."""
 
 CHANGED, PARTS = "records changed", "parts of all records"
-"""Units of the errors of values: whether one record was changed, and the share of all that have
-one."""
+"""The units of errors of response columns: whether one record's value was changed, and the share of
+all records with a value."""
 
 
 def names_of(part: Records) -> TruthColumns:
-    """Return the names of the columns of true values in tables of records."""
+    """Return the names of the columns with true values in tables of records."""
     return truth_columns((), (column.name for column in part.columns))
 
 
@@ -51,11 +51,10 @@ def compare_records(part: Records, noised: pa.Table, true: Mapping[str, Integers
 def estimates_with_truth(
     part: Records, columns: Sequence[LocalColumn], truth: pa.Table
 ) -> pa.Table:
-    """Return every estimate from the records of a truth, with its true value.
+    """Return every estimate from the noisy records of a truth table, with its true value.
 
-    One row for the mean of each numeric column, and one for the share of each value of other
-    columns,
-    with the number of records that have that value.
+    The result has one row for the mean of each numeric column. For each value of other columns, it
+    has one row for the share of that value, with the number of records that have the value.
     """
     import pyarrow as pa
 
@@ -90,7 +89,7 @@ def _row(column: RecordColumn, one: Estimate, true: float, count: int) -> dict[s
 
 
 def _counts(values: pa.ChunkedArray, column: RecordColumn) -> Integers:
-    """Return how many records have each public value."""
+    """Return the number of records that have each public value."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -112,8 +111,8 @@ def errors_of_records(
 ) -> list[ColumnErrors]:
     """Return the errors of single records, and of the estimates from all of them, by column.
 
-    For a value, the error of one record is 1 if it was changed. Estimates are by number of records:
-    all of a table, or those with the value.
+    For response columns, the error of one record is 1 if its value was changed. Estimates are
+    classified by number of records: all records of the table, or all records with the value.
     """
     names = names_of(part).true
     records = [_single(part, planned, truth, names[planned.column.name]) for planned in columns]
@@ -140,7 +139,7 @@ NUMBERS = ("estimate", "true", "records", "margin")
 
 
 def _single(part: Records, planned: LocalColumn, truth: pa.Table, true: str) -> ColumnErrors:
-    """Return how far the noise changed single records of one column."""
+    """Return the errors of single records in one column."""
     column, noised = planned.column, truth.column(planned.column.name)
     margins: Floats | None = None
     if column.is_response:

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ASIDE = "-rehearsal"
-"""Suffix of the declared folder's name for its rehearsal."""
+"""The suffix of a rehearsal's folder, after the name of the declared folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class RehearsalRequest:
-    """A requested rehearsal; `declaration`: with its sources. See `rehearse`."""
+    """A requested rehearsal; `declaration` still has its sources. See `rehearse`."""
 
     declaration: Declaration
     output: Path | None
@@ -51,7 +51,7 @@ class RehearsalRequest:
 
     @property
     def target(self) -> Path:
-        """Return the folder: by default next to that of the release."""
+        """Return the path of the rehearsal: by default next to the folder of the release."""
         declared = self.declaration.spec.output.rstrip("/")
         return self.output or self.declaration.folder / f"{declared}{ASIDE}"
 
@@ -66,15 +66,15 @@ def rehearsing(
     files: Sequence[str],
     tables: int = 0,
 ) -> Iterator[Publication]:
-    """Yield an empty rehearsal to be filled: its folder claimed, its tables marked.
+    """Yield the publication of a rehearsal: its folder is claimed, and its tables will be marked.
 
-    It must not be inside a declared source. `files`: the names of all possible files next to its
-    tables. `tables`: bytes, as for `publishing`.
+    The folder must not be inside a declared source. `files` has the names of all possible files in
+    addition to the tables. `tables` is the number of bytes of the tables, as in `publishing`.
 
     Raises
     ------
     OutputError
-        DP-REHEARSE-004 if a release would be replaced; others as `publishing`.
+        DP-REHEARSE-004 if a release would be replaced; also the errors of `publishing`.
     """
     refuse_own_source(request.declaration, plan, request.target, list(files))
     with publishing(
@@ -91,11 +91,11 @@ def rehearsing(
 
 
 def _refuse_release(target: Path) -> None:
-    """Raise DP-REHEARSE-004 if it holds anything but a rehearsal: releases use budget."""
+    """Raise DP-REHEARSE-004 for a folder that is not a rehearsal: releases have used budget."""
     try:
         record = parse_json(read_file(target / NAME, MOST_BYTES))
     except FileNotFoundError:
-        return  # nothing is there, or the claim would have failed
+        return  # without a manifest, the folder was free, or claiming it would have failed
     except (OSError, ValueError, RecursionError):
         record = None
     if not isinstance(record, dict) or record.get("format") not in FORMATS:

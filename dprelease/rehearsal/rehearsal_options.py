@@ -38,12 +38,12 @@ def requested_rows(declaration: Declaration, options: Words) -> dict[str, int]:
 
 
 def requested_files(declaration: Declaration, options: Words) -> dict[str, Path]:
-    """Return stand-in files by table: `FILE=table`, or `FILE` for the only one.
+    """Return stand-in files by table: `FILE=table`, or `FILE` for the only table about people.
 
     Raises
     ------
     DeclarationError
-        DP-PATH-001 for a URI, DP-REHEARSE-003 for a file of no table.
+        DP-PATH-001 for a URI, DP-REHEARSE-003 for a file whose table is unknown or missing.
     """
     check_paths(options)
     files: dict[str, Path] = {}
@@ -67,7 +67,7 @@ def requested_files(declaration: Declaration, options: Words) -> dict[str, Path]
 def _pairs(
     options: Words, *, file_first: bool = False, known: Sequence[str] = ()
 ) -> Iterator[tuple[str | None, str]]:
-    """Yield tables, None for all, with the value of the option."""
+    """Yield the table (None for all tables) and the value of each option."""
     if isinstance(options, Mapping):
         yield from ((str(name), str(value)) for name, value in options.items())
         return

@@ -1,4 +1,4 @@
-"""Rehearsals from Python."""
+"""The function for rehearsals from Python."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """A finished rehearsal, in its `folder`."""
+    """A finished rehearsal; `folder` is its path."""
 
     folder: Path
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
-        """Return each published table with its truth, by name; read on access."""
+        """Return each published table with its true values, by name; a table is read on access."""
         return _Frames(self.folder / TRUTH)
 
     @property
     def errors(self) -> pd.DataFrame:
-        """Return how far the published values are from the truth.
+        """Return the errors of the published values.
 
-        One row per column of each table and class of cells, by their true number of rows; where
-        `rows`
-        is "all", of all cells.
+        The frame has one row for each column of each table and each class of cells, by their true
+        number of rows. Rows in which `rows` is "all" are about all cells together.
         """
         import pandas as pd
 
@@ -44,7 +43,7 @@ class Rehearsal:
 
 
 def rows_of(column: ColumnErrors) -> Iterator[dict[str, object]]:
-    """Yield the errors of one column as rows: of each class of cells, then of all."""
+    """Yield the errors of one column as rows: one for each class of cells, then one for all."""
     classes: list[tuple[str, Figures]] = [(one.rows, one) for one in column.classes]
     for rows, one in (*classes, ("all", column)):
         yield {
@@ -91,38 +90,36 @@ def rehearse(
     overwrite: bool = False,
     variables: Mapping[str, object] | None = None,
 ) -> Rehearsal:
-    """Run a whole release on synthetic people, and measure how far it is from the truth.
+    """Run a whole release on synthetic people, and compare its values with the true values.
 
     No declared source is opened and nothing is charged: you see tables, errors and margins before
     any record is read. The manifest and every file are marked as a rehearsal, which no command
-    accepts
-    as a release.
+    accepts as a release.
 
     Parameters
     ----------
     release
         A release, or the file that declares it.
     rows
-        The number of synthetic rows: a number, or numbers by table. By default the tables'
-        declared
-        `rehearsal: {rows: ...}` or `size`, else 100,000.
+        The number of synthetic rows: one number, or numbers by table. By default the number in
+        `rehearsal: {rows: ...}` or `size` of each table, otherwise 100,000.
     on
         A public file that replaces the only table about people, or files by table.
     output
-        The folder; by default the declared output with the suffix `-rehearsal`.
+        The folder of the rehearsal; by default the declared output with the suffix `-rehearsal`.
     overwrite
         Whether to replace an existing rehearsal; a release is never replaced.
     variables
-        Of the release file, if it is read here.
+        The values of variables in the release file, if `release` is a file.
 
     Raises
     ------
     DeclarationError
         DP-REHEARSE-001 to 003 for options or releases that can't be rehearsed.
     OutputError
-        DP-REHEARSE-004 for a folder that holds a release; others as any run.
+        DP-REHEARSE-004 for a folder that holds a release; also the errors of any run.
     DpReleaseError
-        As `read_release` and `Release.plan`.
+        The errors of `read_release` and of `Release.plan`.
     """
     check_paths(release, on, output)
     loaded = release if isinstance(release, Release) else read_release(release, variables=variables)

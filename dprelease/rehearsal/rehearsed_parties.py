@@ -1,4 +1,4 @@
-"""Rehearse a federated release: every party's messages, their sum, and the true sum.
+"""Rehearse a federated release: the messages of every party, their sums, and the true sums.
 
 The stand-ins are split among the parties: all rows of one unit go to one party.
 """
@@ -72,17 +72,14 @@ if TYPE_CHECKING:
 
 
 ROWS_AT_ONCE = 1 << 16
-"""Rows of a text file that are in memory at a time."""
+"""The number of rows of a text file that are in memory at a time."""
 
 
 def split_among_parties(cast: Cast, parties: int, scratch: Path) -> Iterator[Cast]:
-    """Yield the cast of each party, all tables of which have the same units.
+    """Yield the cast of each party; the rows of a unit in all tables belong to one party.
 
-    Rows of one unit, in every table, belong to one party; rows without an id are distributed in
-    turn.
-    Every party has all public tables. `scratch`: an empty folder, for the parties' files of
-    public
-    stand-ins.
+    Rows without an id are distributed to the parties in turn. Every party has all public tables.
+    `scratch` is an empty folder, for each party's part of the public files that replace tables.
 
     Raises
     ------
@@ -160,7 +157,7 @@ def _deal_parquet(table: Table, _source: Source, path: Path, paths: list[Path]) 
 
 
 def _deal_csv(table: Table, source: Source, path: Path, paths: list[Path]) -> None:
-    """Write the rows of a CSV file as texts, with its marks; broken ones are left out."""
+    """Write the rows of a CSV file as texts, with the same dialect; broken rows are left out."""
     import pandas as pd
 
     how: dict[str, Any] = {"sep": source.separator, "quotechar": source.quote}
@@ -201,7 +198,7 @@ def _dealt_texts(chunk: pd.DataFrame, table: Table, parties: int, seen: int) -> 
 
 
 def _deal_lines(table: Table, source: Source, path: Path, paths: list[Path]) -> None:
-    """Write the lines of a file of JSON objects, as they are."""
+    """Write the lines of a file of JSON objects, unchanged."""
     name, encoding = table.unit.id, source.encoding
     lines: list[list[str]] = [[] for _ in paths]
     with _open_decompressed(path, source) as stream:
@@ -214,19 +211,19 @@ def _deal_lines(table: Table, source: Source, path: Path, paths: list[Path]) -> 
 
 
 MOST_PARTIES = 100
-"""Maximum number of rehearsed parties: each is a run, and the margins hold for any number."""
+"""The maximum number of parties that are rehearsed, because each party is a run."""
 
 
 def rehearse_parties(request: RehearsalRequest, cast: Cast) -> Path:
-    """Run every party over its share of the stand-ins, sum, and return the folder.
+    """Run every party over its part of the stand-ins, sum the messages, and return the folder.
 
     Raises
     ------
     DeclarationError
-        DP-REHEARSE-001 for more than `MOST_PARTIES`; others as `split_among_parties` and
-        `rehearse`.
+        DP-REHEARSE-001 for more than `MOST_PARTIES`; also the errors of `split_among_parties` and
+        of `rehearse`.
     BudgetError
-        DP-FED-003 for sums that do not fit 64 bits.
+        DP-FED-003 for sums that do not fit into 64 bits.
     """
     _refuse_many(request.declaration)
     queries = resolve_federated(cast.declaration)
@@ -264,7 +261,7 @@ def rehearse_parties(request: RehearsalRequest, cast: Cast) -> Path:
 def sum_records(
     queries: Sequence[Query], described: ReleaseMetadata, sums: Mapping[str, FileDigest]
 ) -> list[FileRecord]:
-    """Return the records of the files with the sums of all messages, by query."""
+    """Return the manifest's records of the files with the sums of all messages."""
     return [file_record(query.name, described.sums(query), sums[query.name]) for query in queries]
 
 
@@ -288,7 +285,7 @@ def messages_of(queries: Sequence[Query], parties: int) -> Iterator[str]:
 
 
 def truth_of_sums(queries: Sequence[Query], declaration: Declaration) -> Iterator[str]:
-    """Yield the names of all possible files of true answers of a rehearsal."""
+    """Yield the names of all possible truth files of a rehearsal of several parties."""
     yield from (truth_of(query.name) for query in queries)
     yield from (people_of(name) for name in declaration.tables)
     yield ERRORS
@@ -354,7 +351,7 @@ def _message_columns(folder: Path, query: Query, share: ShareColumn, parties: in
 
 
 def compared_sums(query: Query, plan: FederatedPlan) -> list[ColumnComparison]:
-    """Return how the columns of a sum are compared with the truth."""
+    """Return the columns of a sum that are compared with true values."""
     margins = margin_names(query)
     column_names = [
         name for column in query.columns for name in (column.name, margins[column.name])

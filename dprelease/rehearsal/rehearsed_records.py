@@ -1,4 +1,4 @@
-"""Rehearse a release of single records: noisy records and the true ones."""
+"""Rehearse a release of single records, and compare noisy records with true records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def rehearse_records(request: RehearsalRequest, cast: Cast) -> Path:
-    """Add noise to the records of stand-ins, and return their folder; raises as `rehearse`."""
+    """Add noise to the records of stand-ins; return the folder; raise the errors of `rehearse`."""
     plan, described = prepare_local(cast.declaration), ReleaseMetadata(cast.declaration.spec)
     blank = {part.name: FileDigest("", 0) for part in plan.records}
     queries = [part.query for part in plan.records]
@@ -65,7 +65,7 @@ def rehearse_records(request: RehearsalRequest, cast: Cast) -> Path:
                     records_to_arrow(vectors, part.columns),
                     described.records(part),
                 )
-                # The noise has put both into the same random order.
+                # The noise stage has put noisy and exact records into the same random order.
                 compared[part.name] = compare_records(part, table, true_records(part, exact))
                 file = with_field_notes(table, field_notes(description))
                 written[part.name] = written_table(release.folder, description.file, file)
@@ -78,7 +78,7 @@ def rehearse_records(request: RehearsalRequest, cast: Cast) -> Path:
 
 
 def truth_of_records(plan: LocalPlan, declaration: Declaration) -> Iterator[str]:
-    """Yield the names of all possible files of a rehearsal next to its records."""
+    """Yield the names of all possible files of a rehearsal other than its noisy records."""
     for part in plan.records:
         yield truth_of(part.name)
         yield truth_of(estimates_of(part))
@@ -91,7 +91,7 @@ def _write_truth(
 ) -> dict[str, FileDigest]:
     """Write the truth files, and return digests and rows by file.
 
-    `compared`: by name, the noisy records with the true ones.
+    `compared` has the noisy records with the true records, by name.
     """
     written = written_people(folder, cast)
     errors: list[ColumnErrors] = []

@@ -39,7 +39,7 @@ from dprelease.release.runs.family_run import publish_families
 from dprelease.schema.load import Declaration
 
 BESIDE = 4
-"""How many times as large as the published tables the truth files may be."""
+"""The maximum size of the truth files, as a multiple of the size of the published tables."""
 
 
 def rehearse(
@@ -55,19 +55,18 @@ def rehearse(
 ) -> Path:
     """Rehearse a release and return the folder; on any failure nothing becomes readable.
 
-    No declared source is opened, and nothing is charged. `on`: public files that replace tables,
-    by name; `rows`: rows of the other tables, which are generated. `bits` is for tests.
-    `output`: by
-    default a folder next to that of the release.
+    No declared source is opened, and nothing is charged. `on` has public files that replace tables,
+    by name, and `rows` the number of rows of the other tables, which are generated. `output` is by
+    default a folder next to that of the release. `bits` is for tests.
 
     Raises
     ------
     DeclarationError
         DP-REHEARSE-001 for more parties than can be rehearsed, 003 for an invalid stand-in file.
     OutputError
-        DP-REHEARSE-004 if a release would be replaced; others as `publishing`.
+        DP-REHEARSE-004 if a release would be replaced; also the errors of `publishing`.
     DpReleaseError
-        As `pipeline.run`, except errors that only a source or a ledger can cause.
+        The errors of `pipeline.run`, except those that only a source or a ledger can cause.
     """
     request = RehearsalRequest(declaration, output, overwrite, bits or Entropy(), progress, state)
     other, cast = _other_mode(declaration), Cast.of(declaration, on or {}, rows or {})
@@ -100,7 +99,7 @@ def rehearse(
 
 
 def _other_mode(declaration: Declaration) -> Callable[[RehearsalRequest, Cast], Path] | None:
-    """Return the rehearsal of single records, or of parties; None for tables of aggregates."""
+    """Return the function that rehearses records or parties; None for tables of aggregates."""
     kind = kind_of(declaration.spec)
     if kind is LOCAL:
         from dprelease.rehearsal.rehearsed_records import rehearse_records
@@ -114,7 +113,7 @@ def _other_mode(declaration: Declaration) -> Callable[[RehearsalRequest, Cast], 
 
 
 def truth_names(families: Sequence[Family], declaration: Declaration) -> Iterator[str]:
-    """Yield the names of all possible files of a rehearsal next to the published ones."""
+    """Yield the names of all possible files of a rehearsal other than published files."""
     for name, _, _ in published_tables(families):
         yield truth_of(name)
     yield from (people_of(name) for name in declaration.tables)

@@ -46,16 +46,15 @@ WRITTEN = (
     "timestamp_format",
     "time_zone",
 )
-"""Keys of a source that give the format of its texts: stand-ins have the same format."""
+"""The keys of a source about the format of its texts, which stand-ins share."""
 
 
 @dataclass(frozen=True)
 class Cast:
     """A release to be rehearsed: its declaration without any declared source.
 
-    `invented`: the generated tables by name, after `invent`. `public`: the files that replace
-    other
-    tables, by table.
+    `public` has the public files that replace tables, and `rows` the requested numbers of rows, by
+    table. `invented` has the generated tables by name, after `invent`.
     """
 
     declaration: Declaration
@@ -65,11 +64,10 @@ class Cast:
 
     @classmethod
     def of(cls, declaration: Declaration, on: Mapping[str, Path], rows: Mapping[str, int]) -> Cast:
-        """Return the cast of a release; raises DP-REHEARSE-003 as `_stand_in`.
+        """Return the cast of a release; raise DP-REHEARSE-003 for a file that can't be a stand-in.
 
-        It uses the engine of this machine with default settings: the answers are the same, and
-        declared
-        folders and clusters may belong to another machine. Nothing is signed.
+        The cast uses the engine of this machine with default settings. The answers are the same,
+        and declared folders and clusters may belong to another machine. Nothing is signed.
         """
         tables = {
             name: replace(declared, table=declared.table.model_copy(update={"source": source}))
@@ -83,7 +81,7 @@ class Cast:
 
     @property
     def unpaid(self) -> Declaration:
-        """Return the declaration without a ledger, which only the choice of noise uses."""
+        """Return the declaration without its ledger, which matters only for the choice of noise."""
         spec = self.declaration.spec.model_copy(update={"ledger": None})
         return replace(self.declaration, spec=spec)
 
@@ -104,7 +102,7 @@ class Cast:
 
     @contextmanager
     def engines(self, queries: Sequence[Query]) -> Iterator[dict[str, Answering]]:
-        """Yield the engine of each query, over the stand-ins of its tables; as `open_engines`.
+        """Yield the engine of each query, over the stand-ins of its tables, as `open_engines` does.
 
         Raises
         ------
@@ -119,7 +117,7 @@ class Cast:
 
     @contextmanager
     def recorders(self, parts: Sequence[Records]) -> Iterator[dict[str, Recording]]:
-        """Yield the engine of each table of records, over its stand-in; as `engines`.
+        """Yield the engine of each table of records, over its stand-in, as `engines` does.
 
         Raises
         ------
@@ -145,9 +143,9 @@ class Cast:
                 raise TypeError("a rehearsal asks stand-ins alone")
 
     def of_party(self, rows: Mapping[str, pa.Table], files: Mapping[str, Path]) -> Cast:
-        """Return the cast of one party: its rows of synthetic tables, its files of public ones.
+        """Return the cast of one party, with its part of synthetic tables and of public files.
 
-        Its files have the format of the stand-ins, but are not compressed.
+        The files have the format of the public stand-ins, but are not compressed.
         """
         tables = dict(self.declaration.tables)
         for name, path in files.items():
@@ -182,8 +180,7 @@ def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
     ------
     DeclarationError
         DP-REHEARSE-003 for a file that does not exist, has an unknown format, or is a declared
-        source
-        of any table: a rehearsal publishes the truth about its stand-ins.
+        source of any table, because a rehearsal publishes the true values of its stand-ins.
     """
     declared = declaration.tables[name]
     own = declared.table.source

@@ -1,7 +1,7 @@
-"""Compute the exact answers about stand-ins, to compare published tables with.
+"""Compute exact answers about stand-ins, with which published tables are compared.
 
-Apart from `noise`, only this module reads exact answers of an engine. It may, because the data
-are no real people's: engines come from a `Cast`, which has no declared source.
+This module reads exact answers of an engine, as `noise` does. This is allowed because the rows are
+not confidential: the engines come from a `Cast`, which has no declared source.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.release import PRIVATE_KEYS
 
 ROWS = "rows of the cell"
-"""The name of a count in every truth; its space separates it from declared names."""
+"""The name of the row count in every truth; declared names contain no space."""
 
 MANY_GROUPS, MANY_ROWS = 10**6, 10**9
-"""The highest limits that can be declared: they remove nothing from synthetic people."""
+"""The highest contribution limits that can be declared, which leave out no synthetic rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Exact integers of one table's cells, as the noise mechanism receives them.
+    """The exact integers of one table's cells, which are the input of the noise mechanism.
 
-    `query`: with all keys that occur, if they are not public. `vectors`: by measurement; of a
-    choice the exact one, below 0 where a cell has no value. `unbounded`: the same without
-    contribution bounds; None if there are none. `rows`: of each cell, before contribution bounds.
-    `profiles`: how often each candidate of a choice occurs, within the bounds.
+    `query` has all non-public keys that occur. `vectors` has the exact integers by measurement. For
+    a choice it has the exact choice, which is below 0 in a cell without a value. `unbounded` has
+    the same integers without contribution limits; None if there are no limits. `rows` is the number
+    of rows of each cell before contribution limits. `profiles` has the counts of each candidate of
+    a choice, within the limits.
     """
 
     query: Query
@@ -59,7 +60,7 @@ def truths(cast: Cast, queries: Sequence[Query]) -> Iterator[Truth]:
     DataError
         If a stand-in does not match the declaration of its source.
     TypeError
-        As `Cast.engines`.
+        The error of `Cast.engines`.
     """
     loose = [_loose(query) for query in queries]
     bounds = any(query.unit.id is not None for query in queries)
@@ -79,7 +80,7 @@ def truths(cast: Cast, queries: Sequence[Query]) -> Iterator[Truth]:
 
 
 def true_records(part: Records, exact: ExactRecords) -> dict[str, Integers]:
-    """Return the exact integers of records, by column, within their bounds."""
+    """Return the exact integers of records by column, clamped to the bounds of the column."""
     return {
         column.name: np.clip(exact.vector(column.name), column.low, column.high)
         for column in part.columns
@@ -94,7 +95,7 @@ class _Read:
 
 
 def _loose(query: Query) -> Query:
-    """Return the query with bounds that remove nothing, and a count of rows."""
+    """Return the query with limits that leave out no rows, and with a count of rows."""
     unit = query.unit
     if unit.id is not None:
         unit = PrivacyUnit(unit.id, MANY_GROUPS, MANY_ROWS)
@@ -117,7 +118,7 @@ def _row_count(query: Query, unit: PrivacyUnit) -> Measurement:
 
 
 def _with_sensitivity(measurement: Measurement, query: Query, unit: PrivacyUnit) -> Measurement:
-    """Return a vector whose sums have room for values without bounds."""
+    """Return the measurement with a sensitivity that is large enough without limits."""
     if not measurement.is_vector:
         return measurement
     cells = max(1, query.keys.size)
@@ -126,7 +127,7 @@ def _with_sensitivity(measurement: Measurement, query: Query, unit: PrivacyUnit)
 
 
 def _read_answer(engine: Answering, query: Query) -> _Read:
-    """Return the answer of a query; over all keys that occur, if they are not public."""
+    """Return the answer to a query, over all non-public keys that occur."""
     if query.private is not None:
         names = engine.partitions(query).names
         query = replace(query, keys=query.private.among(names))
@@ -153,7 +154,7 @@ def _read_answers(engine: Answering, query: Query) -> _Read:
 
 
 def _units(engine: Answering, query: Query) -> Integers:
-    """Return the number of units of each key that is not public."""
+    """Return the number of units that have each non-public key."""
     partitions = engine.partitions(query)
     units = dict(zip(partitions.names, partitions.units.tolist(), strict=True))
     (key,) = query.keys.keys
@@ -166,7 +167,7 @@ def _pairs(exact: ExactTable, measurement: Measurement) -> Profile:
 
 
 def _exact_choices(query: Query, measurement: Measurement, profile: Profile) -> dict[str, Integers]:
-    """Return the candidates of an exact choice: noise steps, or indices of values."""
+    """Return the candidates that an exact choice selects: noise steps, or indices of values."""
     aggregate, name = measurement.aggregate, measurement.name
     if aggregate.by_rank:
         return {name: _frequent(profile, narrow_aggregate(aggregate, Frequent))}
@@ -181,18 +182,18 @@ def _exact_choices(query: Query, measurement: Measurement, profile: Profile) -> 
 
 
 def _steps(places: Integers, aggregate: Aggregate) -> Integers:
-    """Return candidates of a grid as steps; MISSING stays."""
+    """Return indices of candidates on a grid as steps; MISSING stays unchanged."""
     stride, lattice = getattr(aggregate, "stride", 1), aggregate.lattice
     lower = 0 if lattice is None else lattice.lower
     return np.where(places < 0, MISSING, places * stride + lower)
 
 
 MISSING = -(2**63)
-"""A choice in a cell without any value; lower than any candidate."""
+"""The choice in a cell without any value; it is lower than every candidate."""
 
 
 def below_and_upto(profile: Profile) -> tuple[Integers, Integers, Integers]:
-    """Return for each pair of a profile its cell, and the number of values below, and up to it."""
+    """Return, for each entry of a profile, its cell, and the counts below and up to its value."""
     sizes = np.diff(profile.starts)
     cell = np.repeat(np.arange(len(sizes)), sizes)
     sums = np.cumsum(profile.counts)
@@ -209,18 +210,18 @@ def totals(profile: Profile) -> Integers:
 
 
 def quantile(profile: Profile, at: Fraction) -> Integers:
-    """Return the smallest candidate of each cell that holds a rank; MISSING without a value."""
+    """Return the quantile of each cell: a candidate, or MISSING for a cell without values."""
     cell, _, upto = below_and_upto(profile)
     total = totals(profile)
     rank = np.maximum(-(-(total * at.numerator) // at.denominator), 1)
     holds = np.flatnonzero(upto >= rank[cell])
     found: Integers = np.full(len(total), MISSING, dtype=np.int64)
-    found[cell[holds][::-1]] = profile.values[holds][::-1]  # the first of a cell is written last
+    found[cell[holds][::-1]] = profile.values[holds][::-1]  # the first entry is written last
     return found
 
 
 def _frequent(profile: Profile, aggregate: Frequent) -> Integers:
-    """Return the value of each cell with some rank by number of rows; ties in declared order."""
+    """Return the value with a given rank by number of rows in each cell; ties in declared order."""
     cell, _, _ = below_and_upto(profile)
     order = np.lexsort((profile.values, -profile.counts, cell))
     positions = profile.starts[:-1] + aggregate.rank - 1

@@ -1,4 +1,4 @@
-"""Compare published tables with the truth: one table for each, cell by cell."""
+"""Compare published tables with true values, cell by cell: one truth table for each table."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ColumnComparison:
-    """One published column of one published table, and how it is compared.
+    """One published column of one published table, and its columns in the truth table.
 
-    `names`: of its columns in the truth: exact value, value without bounds (empty if no bounds
-    apply), rows off (empty for a number), margin (empty without one), rows of the cell, and
-    whether it is published.
+    In the truth table, `true` is the column of exact values, and `unbounded` that of values without
+    contribution limits (empty if there are none). `off` is the column of rows off (empty for a
+    number), `margin` that of margins (empty without margins), `rows` that of rows of the cell, and
+    `told` says whether the cell is published.
     """
 
     table: str
@@ -53,11 +54,11 @@ class ColumnComparison:
 
 
 def published_tables(families: Sequence[Family]) -> Iterator[tuple[str, Query, bool]]:
-    """Yield name and query of every published table with a truth, and whether it is as noised.
+    """Yield name and query of each table with a truth, and whether no step processed its values.
 
-    Measurements have none: the output of a step from them has the same cells. Step outputs that
-    are
-    not a table of a query, such as synthetic persons, have none either.
+    Tables of measurements have no truth table, because the output of a step from them has the same
+    cells. Outputs of a step that are not tables of a query, such as synthetic persons, have no
+    truth table either.
     """
     for family in families:
         queries = {table.query.name: table.query for table in family.tables}
@@ -120,7 +121,8 @@ def compare_with_truth(
 ) -> pa.Table:
     """Return a published table with columns of true values.
 
-    One row per published row; if keys are not public, one per key that occurs.
+    The result has one row for each published row or, with non-public keys, one for each key that
+    occurs.
     """
     published = formats.PUBLISHED.read(folder / formats.file_of(name))
     query = truth.query
@@ -153,7 +155,7 @@ def wrapped_places(places: Integers) -> pa.Array:
 
 
 def _arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa.Array]:
-    """Return the exact values of every published column, without processing for readers."""
+    """Return the exact values of every published column, before rounding and suppression."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -196,9 +198,9 @@ def _cells(published: pa.Table, keys: KeySpace) -> Integers:
 
 
 def _spread(published: pa.Table, query: Query, told_in: str) -> tuple[pa.Table, Integers]:
-    """Return a table of all keys that occur, with published values of some; and all cells.
+    """Return a table of all keys that occur, with the published values; and its cells.
 
-    `told_in`: the column that marks the published ones.
+    `told_in` is the name of the column that says which keys are published.
     """
     import pyarrow as pa
 
@@ -222,7 +224,7 @@ def _spread(published: pa.Table, query: Query, told_in: str) -> tuple[pa.Table, 
 def _rows_off(
     published: pa.ChunkedArray, column: OutputColumn, truth: Truth, cells: Integers
 ) -> Floats:
-    """Return the rows between the published and the right choice; NaN without either."""
+    """Return the rows between the published and the exact choice; NaN if one of them is missing."""
     first = column.parts[0]
     aggregate, profile = first.aggregate, truth.profiles[first.name]
     places = _places(published, column, truth.query)
@@ -246,7 +248,7 @@ def _rows_off(
 
 
 def _places(published: pa.ChunkedArray, column: OutputColumn, query: Query) -> Floats:
-    """Return published values as indices of candidates; between two, if rounded."""
+    """Return published values as indices of candidates; a rounded value may lie between two."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -289,7 +291,7 @@ def _count_at(
     by_cell: Integers | None,
     value_positions: Integers | None = None,
 ) -> Integers:
-    """Return how often a value occurs in each of some cells, one per cell or per row."""
+    """Return the count of a value in each of some cells."""
     cell_positions = value_positions if by_cell is None else by_cell[cells]
     if cell_positions is None:
         raise TypeError("a value is needed")
@@ -312,7 +314,7 @@ def _ranks(
     cells: Integers,
     places: Floats,
 ) -> tuple[Integers, Integers]:
-    """Return how many values of each cell are below a candidate, and up to it."""
+    """Return the numbers of values in each cell that are below a candidate, and up to it."""
     lower_places = np.floor(places).astype(np.int64)
     span = int(values.max(initial=0)) + 2
     pairs = cell * span + values
