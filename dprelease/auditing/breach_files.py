@@ -100,14 +100,14 @@ def _write_declared(declaration: Declaration, place: Path) -> PurePosixPath:
     own = place / down
     for name, text in declaration.texts.items():
         if not PurePosixPath(name).is_absolute():
-            _prepare_path(own, name).write_text(text, encoding="utf-8")
+            _path_with_folders(own, name).write_text(text, encoding="utf-8")
     for name, (_, path) in declaration.kept.items():
         if not PurePosixPath(name).is_absolute():
-            shutil.copyfile(path, _prepare_path(own, name))
+            shutil.copyfile(path, _path_with_folders(own, name))
     return down / declaration.document.path.name
 
 
-def _prepare_path(own: Path, name: str) -> Path:
+def _path_with_folders(own: Path, name: str) -> Path:
     """Create the folders of a file's path, and return it."""
     own.mkdir(parents=True, exist_ok=True)
     path = Path(os.path.normpath(own / name))

@@ -28,11 +28,11 @@ def changes_of(
 ) -> Changes:
     """Return the changes of a measurement between both sides, by pair."""
     if not aggregate.is_choice:
-        return _vectors(one, other)
+        return _vector_changes(one, other)
     return CHOICES[type(aggregate)](aggregate, mechanism, one, other)
 
 
-def _vectors(one: FoundCells, other: FoundCells) -> Changes:
+def _vector_changes(one: FoundCells, other: FoundCells) -> Changes:
     pair = np.concatenate((one.pair, other.pair))
     cell = np.concatenate((one.cell, other.cell))
     moved = np.concatenate((one.value, -other.value))
@@ -68,7 +68,7 @@ def _differing_cells(one: FoundCells, other: FoundCells) -> Cells:
             yield pair, candidates, both[:, 0], both[:, 1]
 
 
-def _frequent(
+def _frequent_changes(
     aggregate: Aggregate, _mechanism: Randomizer, one: FoundCells, other: FoundCells
 ) -> Changes:
     changes: Changes = {}
@@ -80,7 +80,7 @@ def _frequent(
     return changes
 
 
-def _quantile(
+def _quantile_changes(
     aggregate: Aggregate, mechanism: Randomizer, one: FoundCells, other: FoundCells
 ) -> Changes:
     quantile = narrow_aggregate(aggregate, Quantile)
@@ -104,7 +104,7 @@ def _scores(target: Target, at: Integers, candidates: Integers, counts: Integers
     return target.scores(below, counts_at, int(upto[-1]))
 
 
-def _tree(
+def _tree_changes(
     aggregate: Aggregate, _mechanism: Randomizer, one: FoundCells, other: FoundCells
 ) -> Changes:
     levels = narrow_aggregate(aggregate, Tree).levels
@@ -119,5 +119,9 @@ def _tree(
 
 Choice = Callable[[Aggregate, Randomizer, FoundCells, FoundCells], Changes]
 
-CHOICES: dict[type[Aggregate], Choice] = {Frequent: _frequent, Quantile: _quantile, Tree: _tree}
+CHOICES: dict[type[Aggregate], Choice] = {
+    Frequent: _frequent_changes,
+    Quantile: _quantile_changes,
+    Tree: _tree_changes,
+}
 """By aggregate, the function that computes changes of scores, or of the nodes of a tree."""

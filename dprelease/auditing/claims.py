@@ -34,26 +34,28 @@ def nearness(change: Sequence[int], claim: Sensitivity) -> Nearness:
     difference between two of its scores. A ratio above 1 is a breach of the claim. Rounding neither
     makes nor hides a breach.
     """
-    return _near(tuple(sorted((abs(moved) for moved in change if moved), reverse=True)), claim)
+    return _largest_share(
+        tuple(sorted((abs(moved) for moved in change if moved), reverse=True)), claim
+    )
 
 
 @lru_cache(1 << 16)
-def _near(sizes: tuple[int, ...], claim: Sensitivity) -> Nearness:
+def _largest_share(sizes: tuple[int, ...], claim: Sensitivity) -> Nearness:
     if not sizes:
         return NOTHING
     used: dict[str, Fraction] = {
-        "the shift of a cell": _part(sizes[0], claim.largest_shift),
-        "the L1 norm": _part(sum(sizes), claim.l1),
-        "the number of parts": _part(parts_of(sizes, claim), claim.slots),
+        "the shift of a cell": _share_of_claim(sizes[0], claim.largest_shift),
+        "the L1 norm": _share_of_claim(sum(sizes), claim.l1),
+        "the number of parts": _share_of_claim(number_of_moves(sizes, claim), claim.slots),
     }
-    squares = _part(sum(size * size for size in sizes), claim.l2_squared)
+    squares = _share_of_claim(sum(size * size for size in sizes), claim.l2_squared)
     near = {by: _ratio_as_float(ratio) for by, ratio in used.items()}
     near["the L2 norm"] = _ratio_as_float(squares, root=True)
     by = max(near, key=lambda name: near[name])
     return Nearness(near[by], by)
 
 
-def _part(found: int, claimed: int) -> Fraction:
+def _share_of_claim(found: int, claimed: int) -> Fraction:
     return Fraction(found, claimed) if claimed else Fraction(10**9)
 
 
@@ -63,7 +65,7 @@ def _ratio_as_float(ratio: Fraction, *, root: bool = False) -> float:
     return max(number, math.nextafter(1.0, 2.0)) if ratio > 1 else min(number, 1.0)
 
 
-def parts_of(sizes: Sequence[int], claim: Sensitivity) -> int:
+def number_of_moves(sizes: Sequence[int], claim: Sensitivity) -> int:
     """Return the smallest number of claimed moves that together make a change.
 
     If several moves may add up in the same cells, they can't be distinguished. Then only the norms

@@ -56,7 +56,9 @@ def exact_sides(
     for tables, units in zip(pair.sides, found, strict=True):
         with stage.engines(requested, tables) as engines:
             answers = {query.name: engines[query.name].run(query) for query in spaced}
-        numbers = {q.name: _units(q, units[q.name]) for q in spaced if q.private is not None}
+        numbers = {
+            q.name: _units_in_order(q, units[q.name]) for q in spaced if q.private is not None
+        }
         sides.append(Side({query.name: query for query in spaced}, answers, numbers))
     return sides[0], sides[1]
 
@@ -85,7 +87,7 @@ def _over_found_keys(query: Query, keys: Mapping[str, Sequence[str]]) -> Query:
     return replace(query, keys=query.private.among(keys[query.name]))
 
 
-def _units(query: Query, units: Mapping[str, int]) -> Integers:
+def _units_in_order(query: Query, units: Mapping[str, int]) -> Integers:
     (key,) = query.keys.keys
     return np.array([units.get(str(name), 0) for name in key.values], dtype=np.int64)
 
@@ -139,7 +141,9 @@ def found_in_stack(
                 known = {*units, *keys.get(query.name, ())}
                 query = replace(query, keys=query.private.among(known))
                 exact, place = engine.run(query), _private_places(query, codes)
-                found[query.name, PRIVATE_KEYS] = _nonzero_cells(_units(query, units), place)
+                found[query.name, PRIVATE_KEYS] = _nonzero_cells(
+                    _units_in_order(query, units), place
+                )
             for measurement in query.measurements:
                 name = (query.name, measurement.name)
                 if measurement.is_choice:

@@ -40,30 +40,30 @@ def answer_without_failures(
     failing: list[int] = []
     while True:
         try:
-            return ask(_left_out(situations, failing)), failing
+            return ask(_without_left_out(situations, failing)), failing
         except EngineFailure:
             if len(failing) == MOST_FAILING:
                 return None, failing
-            if code_of(ask, [NOWHERE] * len(situations)):
+            if error_code_of(ask, [NOWHERE] * len(situations)):
                 return None, [0]
-        failing.append(_failing(ask, _left_out(situations, failing)))
+        failing.append(_failing_index(ask, _without_left_out(situations, failing)))
 
 
-def _left_out(situations: Sequence[Situation], left_out: Sequence[int]) -> list[Situation]:
+def _without_left_out(situations: Sequence[Situation], left_out: Sequence[int]) -> list[Situation]:
     return [NOWHERE if i in left_out else one for i, one in enumerate(situations)]
 
 
-def _failing(ask: Ask[object], situations: Sequence[Situation]) -> int:
+def _failing_index(ask: Ask[object], situations: Sequence[Situation]) -> int:
     """Return the number of a situation on which the engine fails, by bisection."""
     low, high = 0, len(situations)
     while high - low > 1:
         middle = (low + high) // 2
         half = [one if low <= i < middle else NOWHERE for i, one in enumerate(situations)]
-        low, high = (low, middle) if code_of(ask, half) else (middle, high)
+        low, high = (low, middle) if error_code_of(ask, half) else (middle, high)
     return low
 
 
-def code_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
+def error_code_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
     """Return the code of the error with which the engine fails; empty if it answers."""
     try:
         ask(situations)
@@ -83,20 +83,20 @@ def smallest_failure(
     units = [situation.one, *situation.crowd[::STRIDE], *situation.crowd[-1:]]
     alone = [Situation(f"{situation.description}, alone", unit) for unit in units]
     for tried in (situation, *alone):
-        codes = code_of(sides[0], [tried]), code_of(sides[1], [tried])
+        codes = error_code_of(sides[0], [tried]), error_code_of(sides[1], [tried])
         if codes[0] != codes[1]:
             return tried, codes
-    return situation, (code_of(sides[0], [situation]), code_of(sides[1], [situation]))
+    return situation, (error_code_of(sides[0], [situation]), error_code_of(sides[1], [situation]))
 
 
-def refusal_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
+def type_error_code(ask: Ask[object], situations: Sequence[Situation]) -> str:
     """Return the code of an error that also occurs for a table without rows; empty if none does.
 
     Such an error depends only on declared types. The result is empty if the engine answers, or if
     it fails because of the rows.
     """
     nobody = [NOWHERE] * len(situations)
-    codes = [code_of(ask, some) for some in (situations, nobody)]
+    codes = [error_code_of(ask, some) for some in (situations, nobody)]
     return codes[0] if codes[0] == codes[1] else ""
 
 
@@ -132,6 +132,6 @@ class GroupReport:
     left_out: list[str] = field(default_factory=list)
     failures: dict[tuple[str, tuple[str, str]], Failure] = field(default_factory=dict)
 
-    def fails(self, failure: Failure) -> None:
+    def add_failure(self, failure: Failure) -> None:
         """Record a failure; only one is kept for each way of storing and pair of errors."""
         self.failures.setdefault((failure.stored, failure.codes), failure)

@@ -30,13 +30,13 @@ class ReplayedWords:
         parts, missing = [self._held[:n]], n - len(self._held)
         self._held = self._held[n:]
         while missing > 0:
-            block = self._next_block()
+            block = self._next_words()
             parts.append(block[:missing])
             self._held = block[missing:]
             missing -= len(block)
         return np.concatenate(parts)
 
-    def _next_block(self) -> Words:
+    def _next_words(self) -> Words:
         self._block += 1
         named = f"{self._block} {self._text}".encode()
         raw = hashlib.shake_128(named).digest(8 * BLOCK)

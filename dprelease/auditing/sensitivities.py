@@ -16,13 +16,13 @@ from dprelease.auditing.failures import (
     Failure,
     GroupReport,
     answer_without_failures,
-    refusal_of,
     smallest_failure,
+    type_error_code,
 )
 from dprelease.auditing.neighbours.counting_rows import Group, hits_of
 from dprelease.auditing.neighbours.join_tables import public_tables
 from dprelease.auditing.neighbours.situations import Situation
-from dprelease.auditing.neighbours.stacks import lone
+from dprelease.auditing.neighbours.stacks import situation_pair
 from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED, FLOAT_IDS, TURNED, WAYS
 from dprelease.auditing.neighbours.worst_units import joint_hits, random_units, worst_units
 from dprelease.auditing.pairs import Pair
@@ -84,7 +84,7 @@ class Worst:
 
 
 @dataclass
-class Most:
+class LargestJointChange:
     """The situation with the largest joint change: the sum of squared shares of all claims."""
 
     total: float = 0.0
@@ -100,7 +100,7 @@ class TriedGroup:
     worst: Mapping[Named, Worst]
     situations: Sequence[Situation]
     report: GroupReport
-    most: Most
+    most: LargestJointChange
 
     @property
     def complete(self) -> bool:
@@ -108,18 +108,18 @@ class TriedGroup:
         return not self.report.left_out
 
     @property
-    def most_at_once(self) -> list[Pair]:
+    def joint_pairs(self) -> list[Pair]:
         """Return two pairs for the largest joint change: with and without other units."""
         most = self.most.situation
         both = [] if most is None else [most, replace(most, crowd=())]
-        return [lone(self.group.tables, one, self.group.public) for one in both]
+        return [situation_pair(self.group.tables, one, self.group.public) for one in both]
 
     def pair(self, name: Named) -> Pair | None:
         """Return the pair with the largest change of a measurement; None if none changed it."""
         worst = self.worst[name]
         if worst.situation is None:
             return None
-        return lone(self.group.tables, worst.situation, self.group.public, worst.storages)
+        return situation_pair(self.group.tables, worst.situation, self.group.public, worst.storages)
 
     def pairs_alone(self, name: Named) -> list[Pair]:
         """Return pairs without other units: with the largest and the smallest change.
@@ -129,7 +129,7 @@ class TriedGroup:
         worst = self.worst[name]
         most = None if worst.situation is None else replace(worst.situation, crowd=())
         each = [one for one in (most, worst.least) if one is not None]
-        return [lone(self.group.tables, one, self.group.public) for one in each]
+        return [situation_pair(self.group.tables, one, self.group.public) for one in each]
 
 
 def groups_of(stage: Stage, queries: Sequence[Query], bits: ReplayedWords) -> list[Group]:
@@ -162,9 +162,9 @@ def compare_pairs(group: Group, until: float) -> TriedGroup:
     }
     begun = time.monotonic()
     situations = list(_situations(group, begun + FINDING * (until - begun)))
-    done = TriedGroup(group, worst, situations, GroupReport(), Most())
+    done = TriedGroup(group, worst, situations, GroupReport(), LargestJointChange())
     _compare_stacks(done, begun + STACKED * (until - begun))
-    _compare_lone(done, until)
+    _compare_separately(done, until)
     return done
 
 
@@ -251,13 +251,13 @@ def _measure_side(
         partial(group.measure_situations, first=side, storage=storage, keys=keys)
         for side in (True, False)
     ]
-    refused = refusal_of(sides[0], part) if storage == FLOAT_IDS else ""
+    refused = type_error_code(sides[0], part) if storage == FLOAT_IDS else ""
     if refused:
         return SideAnswers(None, (), refused)
     found, failing = answer_without_failures(sides[0 if first else 1], part)
     for situation, codes in (smallest_failure(sides, part[i]) for i in failing):
-        pair = lone(group.tables, situation, group.public, (storage, storage))
-        report.fails(Failure(situation.description, storage, codes, pair))
+        pair = situation_pair(group.tables, situation, group.public, (storage, storage))
+        report.add_failure(Failure(situation.description, storage, codes, pair))
     if found is None:
         pairs = count_text(len(part), "pair", "pairs")
         report.left_out.append(f"{pairs} stored {storage}: the engine fails on many of them")
@@ -281,10 +281,10 @@ def _compare(
     }
     record(done.worst, changes, part, storages, {*one.failing, *other.failing})
     if storages == (AS_DECLARED, AS_DECLARED):
-        _note_most(done, changes, part)
+        _note_joint_change(done, changes, part)
 
 
-def _note_most(
+def _note_joint_change(
     done: TriedGroup, changes: Mapping[Named, Changes], part: Sequence[Situation]
 ) -> None:
     """Update the neighbouring pair with the largest joint change of all measurements."""
@@ -294,7 +294,7 @@ def _note_most(
     for name, by_pair in changes.items():
         for pair, change in by_pair.items():
             if pair not in exact:
-                ratio = nearness_of(worst[name], change).ratio
+                ratio = _share_of_case(worst[name], change).ratio
                 totals.setdefault(pair, {})[name] = ratio
     for pair, parts in totals.items():
         total = sum(ratio * ratio for ratio in parts.values())
@@ -328,7 +328,7 @@ def record(
                 continue
             if storages == (AS_DECLARED, AS_DECLARED):
                 case.note_least(situations[pair], sum(map(abs, change)))
-            near = nearness_of(case, change)
+            near = _share_of_case(case, change)
             if near.ratio > case.near.ratio:
                 case.near, case.situation, case.storages = near, situations[pair], storages
                 case.description, case.change = situations[pair].description, change
@@ -338,14 +338,14 @@ def record(
                     case.description += " on one side alone"
 
 
-def nearness_of(case: Worst, change: Sequence[int]) -> Nearness:
+def _share_of_case(case: Worst, change: Sequence[int]) -> Nearness:
     """Return the share of a claim that a change uses; a value fixed by invariants can't change."""
     if case.measurement.exact:
         return Nearness(float("inf"), "what follows from invariants") if any(change) else NOTHING
     return nearness(change, case.measurement.sensitivity)
 
 
-def _compare_lone(done: TriedGroup, until: float) -> None:
+def _compare_separately(done: TriedGroup, until: float) -> None:
     """Compare pairs as separate tables: the largest changes first, then some of all pairs."""
     group, report = done.group, done.report
     most = LONE if group.stage.declaration.spec.engine == DEFAULT_ENGINE else min(LONE, FAR_LONE)
@@ -365,19 +365,19 @@ def _compare_lone(done: TriedGroup, until: float) -> None:
             report.left_out.append(f"{len(tried_) - i} {text.format(len(tried_))}")
             tried_ = tried_[:i]
             break
-        _compare_alone(done, situation, storages)
+        _compare_one_pair(done, situation, storages)
     report.tried.append(f"{len(tried_)} {text.format(f'{len(done.situations):,}')}")
 
 
-def _compare_alone(done: TriedGroup, situation: Situation, storages: tuple[str, str]) -> None:
+def _compare_one_pair(done: TriedGroup, situation: Situation, storages: tuple[str, str]) -> None:
     group = done.group
-    pair = lone(group.tables, situation, group.public, storages)
+    pair = situation_pair(group.tables, situation, group.public, storages)
     try:
         one, other = found_of_pair(group.stage, pair, group.queries)
     except EngineFailure:
         stored = storages[0] if storages[0] == storages[1] else f"{storages[0]} on one side alone"
         codes = failing_sides(group.stage, pair, group.queries)
-        done.report.fails(Failure(f"{situation.description}, by itself", stored, codes, pair))
+        done.report.add_failure(Failure(f"{situation.description}, by itself", stored, codes, pair))
         return
     changes = {
         name: changes_of(case.measurement.aggregate, case.mechanism, one[name], other[name])

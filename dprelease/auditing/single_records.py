@@ -19,11 +19,16 @@ from dprelease.auditing.failures import (
     Failure,
     GroupReport,
     answer_without_failures,
-    code_of,
+    error_code_of,
 )
 from dprelease.auditing.neighbours.counting_rows import Group
 from dprelease.auditing.neighbours.situations import Rows, Situation
-from dprelease.auditing.neighbours.stacks import PAIR, lone, numbers_of, with_pair_number
+from dprelease.auditing.neighbours.stacks import (
+    PAIR,
+    pair_number_array,
+    situation_pair,
+    with_pair_number,
+)
 from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED, WAYS
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.replayed_words import ReplayedWords
@@ -68,11 +73,11 @@ class TriedRecords:
         case = self.worst[name]
         if case.situation is None:
             return None
-        return lone(self.group.tables, case.situation, {}, case.storages)
+        return situation_pair(self.group.tables, case.situation, {}, case.storages)
 
     def pairs_alone(self, name: Named) -> list[Pair]:
         """Return pairs of one record each, with values across the range of the column."""
-        return [lone(self.group.tables, one, {}) for one in self.nearby.get(name, ())]
+        return [situation_pair(self.group.tables, one, {}) for one in self.nearby.get(name, ())]
 
 
 def tried_records(stage: Stage, part: Records, bits: ReplayedWords) -> TriedRecords:
@@ -91,14 +96,16 @@ def tried_records(stage: Stage, part: Records, bits: ReplayedWords) -> TriedReco
         for one, other in zip(units, units[::-1], strict=True)
     ]
     report = GroupReport()
-    sides = _sides(stage, part, group, situations, report)
+    sides = _values_by_storage(stage, part, group, situations, report)
     nearby = {
-        (part.name, column.name): list(_nearby(column, sides[AS_DECLARED][column.name], units))
+        (part.name, column.name): list(
+            _neighbouring_values(column, sides[AS_DECLARED][column.name], units)
+        )
         for column in part.columns
         if AS_DECLARED in sides
     }
     turned = {
-        storage: _read(stage, part, group, units[::-1], storage)
+        storage: _read_units(stage, part, group, units[::-1], storage)
         for storage in ALIKE
         if storage in sides
     }
@@ -118,7 +125,9 @@ def tried_records(stage: Stage, part: Records, bits: ReplayedWords) -> TriedReco
     return TriedRecords(group, part, worst, report, nearby)
 
 
-def _nearby(column: RecordColumn, values: Integers, units: Sequence[Rows]) -> Iterator[Situation]:
+def _neighbouring_values(
+    column: RecordColumn, values: Integers, units: Sequence[Rows]
+) -> Iterator[Situation]:
     """Yield pairs of records with values next to 0 and at the ends; for others, in a ring."""
     found, first = np.unique(values, return_index=True)
     if len(found) < 2:
@@ -134,14 +143,16 @@ def _nearby(column: RecordColumn, values: Integers, units: Sequence[Rows]) -> It
         yield Situation(description, units[int(first[one])], units[int(first[other])])
 
 
-def _sides(
+def _values_by_storage(
     stage: Stage, part: Records, group: Group, situations: Sequence[Situation], report: GroupReport
 ) -> dict[str, dict[str, Integers]]:
     """Return the values of all records, for each way of storing that the engine accepts."""
     name, sides = part.declared.table.name, {}
 
     def read(some: Sequence[Situation], storage: str) -> dict[str, Integers]:
-        return _read(stage, part, group, [one.one for one in some if one is not NOWHERE], storage)
+        return _read_units(
+            stage, part, group, [one.one for one in some if one is not NOWHERE], storage
+        )
 
     for storage in WAYS:
         ask = partial(read, storage=storage)
@@ -156,19 +167,19 @@ def _sides(
             f"records of {name} stored {storage}: the engine fails on some of them"
         )
         for i in failing:
-            codes = code_of(ask, [situations[i]]), code_of(ask, [])
-            report.fails(Failure("a record", storage, codes, None))
+            codes = error_code_of(ask, [situations[i]]), error_code_of(ask, [])
+            report.add_failure(Failure("a record", storage, codes, None))
     return sides
 
 
-def _read(
+def _read_units(
     stage: Stage, part: Records, group: Group, units: list[Rows], storage: str
 ) -> dict[str, Integers]:
     """Return the values of each unit's record, in the order of the units."""
     name = part.declared.table.name
     rows = {name: [row for unit in units for row in unit[name]]}
-    table = lone(group.tables, Situation("", rows), {}, (storage, storage)).one[name]
-    table = table.add_column(0, PAIR, [numbers_of(range(len(units)))])
+    table = situation_pair(group.tables, Situation("", rows), {}, (storage, storage)).one[name]
+    table = table.add_column(0, PAIR, [pair_number_array(range(len(units)))])
     exact = stage.exact_records(_with_record_number(part, len(units)), {name: table})
     numbers = exact.vector(PAIR)
     if sorted(numbers.tolist()) != [*range(len(units))]:

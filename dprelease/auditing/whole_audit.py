@@ -30,7 +30,7 @@ from dprelease.auditing.sensitivities import (
 from dprelease.auditing.single_records import TriedRecords, tried_records
 from dprelease.auditing.stage import Stage
 from dprelease.auditing.whole_runs.canaries import canaries
-from dprelease.auditing.whole_runs.replayed_run import room
+from dprelease.auditing.whole_runs.replayed_run import temporary_room
 from dprelease.auditing.whole_runs.twin_runs import twins
 from dprelease.documents.audits.audit_record import (
     Audit,
@@ -202,16 +202,18 @@ def _run_steps(
     worst = {name: case for one in done for name, case in one.worst.items()}
     broken = [(case, name) for name, case in worst.items() if not case.near.holds]
     failures = [failure for one in done for failure in one.report.failures.values()]
-    findings = [_breach(case, name) for case, name in broken]
+    findings = [_breach_finding(case, name) for case, name in broken]
     findings += [failure.finding for failure in failures]
     tried_words = [description for one in done for description in one.report.tried]
     left_out = [description for one in done for description in one.report.left_out]
     outcome: dict[str, object] = {"twins": None, "canaries": None, "black_box": None}
     groups = [one.group for one in done]
-    with room() as scratch_folder:
+    with temporary_room() as scratch_folder:
         progress("twins")
         until = start + parts[1] * time_limit
-        outcome["twins"], more, unrun = twins(stage, groups, _most(done), scratch_folder, until)
+        outcome["twins"], more, unrun = twins(
+            stage, groups, _largest_situations(done), scratch_folder, until
+        )
         progress("canaries")
         left_out += unrun
         if time.monotonic() > start + time_limit:
@@ -231,7 +233,7 @@ def _run_steps(
     alone = {name: one.pairs_alone(name) for one in done for name in one.worst}
     progress("black box")
     if draws:
-        at_once = [pair for one in done if isinstance(one, TriedGroup) for pair in one.most_at_once]
+        at_once = [pair for one in done if isinstance(one, TriedGroup) for pair in one.joint_pairs]
         bounds, untried, failed = _black_box(
             stage, pairs, at_once, alone, start + time_limit, progress
         )
@@ -240,7 +242,7 @@ def _run_steps(
         left_out += failed
     report = GroupReport(tried_words, left_out)
     audit = _audit_record(stage, declaration, worst, report, outcome, findings)
-    shown = [(_breach(case, name), pairs[name]) for case, name in broken if name in pairs]
+    shown = [(_breach_finding(case, name), pairs[name]) for case, name in broken if name in pairs]
     shown += [(one.finding, one.pair) for one in failures if one.pair is not None]
     return Outcome(audit, declaration, shown)
 
@@ -258,7 +260,7 @@ def _audit_record(
         {
             "engine": stage.declaration.spec.engine,
             "queries": sorted({name for name, _ in worst}),
-            "whole": {name for name, _ in worst} >= _every(stage),
+            "whole": {name for name, _ in worst} >= _all_names(stage),
             "complete": not report.left_out,
             "tried": report.tried,
             "left_out": report.left_out,
@@ -289,7 +291,7 @@ def _queries_of(stage: Stage) -> Mapping[str, str]:
     return stage.declaration.spec.query_of_table
 
 
-def _every(stage: Stage) -> set[str]:
+def _all_names(stage: Stage) -> set[str]:
     """Return the names of all queries, or of all records."""
     return {part.name for part in (stage.records or stage.queries)}
 
@@ -306,7 +308,7 @@ def _compare_all(
         yield compare_pairs(group, until)
 
 
-def _most(done: Sequence[TriedGroup | TriedRecords]) -> list[tuple[Group, Situation]]:
+def _largest_situations(done: Sequence[TriedGroup | TriedRecords]) -> list[tuple[Group, Situation]]:
     """Return the situations with the largest changes, one for each measurement in turn."""
     at_once = [
         (one.group, one.most.situation)
@@ -323,7 +325,7 @@ def _most(done: Sequence[TriedGroup | TriedRecords]) -> list[tuple[Group, Situat
     return [*at_once[:1], *((group, situation) for group, situation, _ in largest)]
 
 
-def _breach(case: Worst, name: Named) -> AuditFinding:
+def _breach_finding(case: Worst, name: Named) -> AuditFinding:
     return AuditFinding(
         check="sensitivity",
         query=name[0],

@@ -26,8 +26,8 @@ class Losses:
     First, rows that don't meet the condition are left out, and then rows without a cell: `keys` has
     the number of rows that lack a cell because of each key, which may be several keys for one row.
     Then rows without an id are left out, and finally rows above the contribution limits. `bounded`
-    is the number of rows after contribution limits; None if no unit has several rows, or if
-    non-public keys must be selected first.
+    is the number of these last rows; None if no unit has several rows, or if non-public keys must
+    be selected first.
     """
 
     query: str

@@ -169,7 +169,7 @@ def test_measurements_that_move_together_are_moved_together(tmp_path: Path) -> N
     done = done_of(tmp_path)
     assert not broken(done)
     assert {**done.most.parts} == dict.fromkeys(done.worst, 1.0)
-    assert {pair.other["people"].num_rows for pair in done.most_at_once} > {0}
+    assert {pair.other["people"].num_rows for pair in done.joint_pairs} > {0}
 
 
 def test_a_stack_answers_about_all_but_those_that_fail() -> None:

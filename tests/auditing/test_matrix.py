@@ -241,7 +241,7 @@ def _first_in_empty_cells() -> AbstractContextManager[Any]:
         for column in columns:
             if column.measurement.is_choice:
                 empty = np.diff(exact.profile(column.measurement.name).starts) == 0
-                for name in drawn_answers.names_of_choices(column):
+                for name in drawn_answers.choice_names(column):
                     made.columns[name][empty] = made.columns[name].min()
         return made
 

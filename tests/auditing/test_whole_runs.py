@@ -22,8 +22,8 @@ from dprelease.auditing.single_records import tried_records
 from dprelease.auditing.stage import Stage
 from dprelease.auditing.whole_runs import canaries as canaries_module
 from dprelease.auditing.whole_runs.canaries import canaries
-from dprelease.auditing.whole_runs.replayed_run import Ran as Outcome
-from dprelease.auditing.whole_runs.replayed_run import ran, room
+from dprelease.auditing.whole_runs.replayed_run import RunOutput as Outcome
+from dprelease.auditing.whole_runs.replayed_run import run_release, temporary_room
 from dprelease.auditing.whole_runs.twin_runs import twins
 from dprelease.documents.audits.audit_record import AuditFinding
 from dprelease.errors import DataError, OutputError
@@ -67,7 +67,7 @@ def test_canaries_stay_in(audited: tuple[Stage, list[Group]], tmp_path: Path) ->
     runs: list[Outcome] = []
 
     def watched(*asked: Any, **more: Any) -> Outcome:
-        runs.append(ran(*asked, **more))
+        runs.append(run_release(*asked, **more))
         return runs[-1]
 
     with mock.patch.object(canaries_module, "ran", watched):
@@ -145,13 +145,13 @@ def test_releases_of_other_kinds_are_run(kind: str, tmp_path: Path) -> None:
 
 def test_what_refuses_room_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(OutputError) as caught, room():
+    with pytest.raises(OutputError) as caught, temporary_room():
         (tmp_path / "file").mkdir()
     assert caught.value.code == "DP-AUDIT-008"
 
 
 @dataclass(frozen=True)
-class Ran:
+class RunOutput:
     """What a planted fault can reach after a run: its folder and the rows that it read."""
 
     folder: Path
@@ -161,7 +161,7 @@ class Ran:
     progress: Callable[[str], None]
 
 
-def leaking(leak: Callable[[Ran], object]) -> Any:
+def leaking(leak: Callable[[RunOutput], object]) -> Any:
     """Return a planted fault: a run that does something of its own afterwards, with rows."""
 
     def faulty(
@@ -176,35 +176,35 @@ def leaking(leak: Callable[[Ran], object]) -> Any:
         if "people" in frames:
             places = [str(value) for value in frames["people"]["place"].to_pylist() if value]
             rows = frames["people"].num_rows
-            leak(Ran(folder, places, rows, bits, progress))
+            leak(RunOutput(folder, places, rows, bits, progress))
         return folder
 
     return mock.patch.object(stage_module, "run", faulty)
 
 
-def _named_files(ran: Ran) -> None:
+def _named_files(ran: RunOutput) -> None:
     for place in {*ran.places}:
         (ran.folder / f"{place}.txt").touch()
 
 
-def _steps(ran: Ran) -> None:
+def _steps(ran: RunOutput) -> None:
     for place in ran.places:
         ran.progress(place)
 
 
-def _log(ran: Ran) -> None:
+def _log(ran: RunOutput) -> None:
     (ran.folder / "log").write_text(" ".join(ran.places))
 
 
-def _bits(ran: Ran) -> None:
+def _bits(ran: RunOutput) -> None:
     ran.bits.words(ran.rows)
 
 
-def _file_of_rows(ran: Ran) -> None:
+def _file_of_rows(ran: RunOutput) -> None:
     (ran.folder / "rows.txt").write_text(str(ran.rows))
 
 
-LEAKS: dict[str, Callable[[Ran], object]] = {
+LEAKS: dict[str, Callable[[RunOutput], object]] = {
     "a message with the number of rows": lambda ran: ran.progress(f"{ran.rows} rows"),
     "a bit for each row": _bits,
     "a file with the number of rows": _file_of_rows,
@@ -238,7 +238,7 @@ def _error_with_a_value() -> Any:
     return mock.patch("dprelease.exact.inputs.find_input", quoting)
 
 
-def _in_a_format(ran: Ran) -> None:
+def _in_a_format(ran: RunOutput) -> None:
     if (ran.folder / "json-stat").exists():
         _log(ran)
 

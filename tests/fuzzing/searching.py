@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from hypothesis import HealthCheck, Phase, given, settings
 
 from dprelease.auditing import sensitivities
-from dprelease.auditing.neighbours.stacks import lone
+from dprelease.auditing.neighbours.stacks import situation_pair
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED
 from dprelease.auditing.replayed_words import ReplayedWords
 from dprelease.auditing.sensitivities import compare_pairs, groups_of
@@ -106,7 +106,7 @@ def attempt(case: Case, folder: Path, others: Sequence[Opening] = ()) -> None:
             moved_as_claimed(stage, tables(folder))
             raise Broken(f"claims: {'.'.join(name)} moves farther among others than alone")
     situation = done.situations[case.pair % len(done.situations)]
-    written(folder, lone(group.tables, situation, group.public, case.ways))
+    written(folder, situation_pair(group.tables, situation, group.public, case.ways))
     check(folder, others)
 
 

@@ -33,7 +33,7 @@ SURE = 3.0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Single:
+class SingleNumber:
     """One number of an answer."""
 
     feature: int
@@ -60,7 +60,7 @@ class Residue:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Linear:
+class LinearScore:
     """A weighted sum of numbers."""
 
     features: Integers
@@ -77,7 +77,7 @@ class Linear:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Additive:
+class AdditiveScore:
     """A sum over several numbers: each adds the weight of the interval that contains it."""
 
     features: Integers
@@ -138,7 +138,7 @@ def _rows(drawn: Integers, features: Integers) -> list[bytes]:
     return [row.tobytes() for row in np.ascontiguousarray(drawn[features].T)]
 
 
-def joint_numbers(
+def combined_numbers(
     features: Integers, one: Integers, other: Integers, most: int
 ) -> SeveralNumbers | None:
     """Return several numbers combined into one; None if it would have more than `most` values."""
@@ -153,7 +153,7 @@ def joint_numbers(
     return SeveralNumbers(features, np.array(lowest), np.array(sizes))
 
 
-def linear(features: Integers, one: Integers, other: Integers) -> Linear:
+def linear(features: Integers, one: Integers, other: Integers) -> LinearScore:
     """Return Fisher's discriminant: the inverse covariance times the difference of the means.
 
     Source: Fisher 1936, "The use of multiple measurements in taxonomic problems", Annals of
@@ -164,7 +164,7 @@ def linear(features: Integers, one: Integers, other: Integers) -> Linear:
     quartiles = np.quantile(np.concatenate(both, axis=1), (0.25, 0.5, 0.75), axis=1)
     spread = np.maximum(quartiles[2] - quartiles[0], 1.0)
     scaled = [(side - quartiles[1][:, None]) / spread[:, None] for side in both]
-    inner = _inner(scaled, len(features))
+    inner = _without_outliers(scaled, len(features))
     means = [side.mean(axis=1) for side in inner]
     centred = [side - mean[:, None] for side, mean in zip(inner, means, strict=True)]
     covariance = sum((side @ side.T / side.shape[1] for side in centred), np.zeros(()))
@@ -172,10 +172,10 @@ def linear(features: Integers, one: Integers, other: Integers) -> Linear:
     with_ridge = covariance + ridge * np.eye(len(features))
     weights: Floats = np.linalg.solve(with_ridge, means[0] - means[1]) / spread
     largest = float(np.max(np.abs(weights)))
-    return Linear(features, weights / largest if largest > 0 else weights)
+    return LinearScore(features, weights / largest if largest > 0 else weights)
 
 
-def _inner(scaled: Sequence[Floats], features: int) -> list[Floats]:
+def _without_outliers(scaled: Sequence[Floats], features: int) -> list[Floats]:
     """Return the answers without outlying numbers."""
     sizes = [np.abs(side) for side in scaled]
     cut = np.quantile(np.concatenate(sizes, axis=1), 1.0 - LEFT_OUT / features, axis=1)
@@ -187,7 +187,7 @@ def _inner(scaled: Sequence[Floats], features: int) -> list[Floats]:
 
 def additive(
     features: Integers, one: Integers, other: Integers, *, moved: bool = False
-) -> Additive:
+) -> AdditiveScore:
     """Return the additive score whose weights are logarithms of ratios of the two tables' shares.
 
     For independent numbers the score is approximately the logarithm of the likelihood ratio, the
@@ -211,7 +211,7 @@ def additive(
         error = np.sqrt(1.0 / counts[0] + 1.0 / counts[1])
         edges.append(found)
         weights.append(np.where(np.abs(ratios) > sure * error, ratios, 0.0))
-    return Additive(features, tuple(edges), tuple(weights))
+    return AdditiveScore(features, tuple(edges), tuple(weights))
 
 
 def common_step(feature: int, drawn: Integers) -> int:
@@ -236,14 +236,14 @@ def statistics(question: Question, one: Integers, other: Integers) -> Iterator[S
         yield RepeatedAnswer.from_answers(moved, one, other)
     elif question.style == CHOICES:
         for place in moved[:MOST_SINGLE].tolist():
-            yield Single(place, "choice")
-        as_one = joint_numbers(moved, one, other, MOST_VALUES)
+            yield SingleNumber(place, "choice")
+        as_one = combined_numbers(moved, one, other, MOST_VALUES)
         if len(moved) > 1 and as_one is not None:
             yield as_one
     else:
         for place in moved[:MOST_SINGLE].tolist():
-            yield Single(place)
-            for modulus in {POWER, *_steps(place, one, other)}:
+            yield SingleNumber(place)
+            for modulus in {POWER, *_common_moduli(place, one, other)}:
                 yield Residue(place, modulus)
     if len(moved) > 1:
         yield linear(moved, one, other)
@@ -254,7 +254,7 @@ def statistics(question: Question, one: Integers, other: Integers) -> Iterator[S
         yield additive(numbers, one, other)
 
 
-def _steps(place: int, one: Integers, other: Integers) -> Iterator[int]:
+def _common_moduli(place: int, one: Integers, other: Integers) -> Iterator[int]:
     """Yield moduli for which all numbers of one table have the same remainder."""
     if one.dtype.kind != "i":
         yield 1

@@ -96,7 +96,7 @@ class NoisedCells:
 
 
 @dataclass(frozen=True, eq=False)
-class ChosenInCells:
+class ChoicesInCells:
     """Candidates selected in some cells of one query, in some of its columns."""
 
     columns: tuple[PlannedColumn, ...]
@@ -110,8 +110,8 @@ class ChosenInCells:
         found = []
         for column in self.columns:
             name = column.measurement.name
-            moved = [differ(*self.sides, name, i) for i in range(len(self.cells))]
-            for _ in names_of_choices(column):
+            moved = [cell_differs(*self.sides, name, i) for i in range(len(self.cells))]
+            for _ in choice_names(column):
                 found += [
                     Feature(column.query.name, name, cell, moved[i])
                     for i, cell in enumerate(self.cells)
@@ -122,11 +122,11 @@ class ChosenInCells:
         """Return the selected candidates: noise steps, or indices of values."""
         exact = tiled_table(self.columns[0].query.name, {}, self.sides[side], n)
         answers = perturb(exact, self.columns, bits).columns
-        names = [name for column in self.columns for name in names_of_choices(column)]
+        names = [name for column in self.columns for name in choice_names(column)]
         return np.concatenate([answers[name].reshape(n, len(self.cells)).T for name in names])
 
 
-def names_of_choices(column: PlannedColumn) -> list[str]:
+def choice_names(column: PlannedColumn) -> list[str]:
     """Return the names that the noise stage uses for the choices of a measurement."""
     name = column.measurement.name
     if not column.measurement.aggregate.paid_together:
@@ -135,7 +135,7 @@ def names_of_choices(column: PlannedColumn) -> list[str]:
     return [read_at(name, at) for at in sorted({at for at in parts if at is not None})]
 
 
-def differ(one: Profiles, other: Profiles, name: str, cell: int) -> bool:
+def cell_differs(one: Profiles, other: Profiles, name: str, cell: int) -> bool:
     """Return whether the values in a cell of two tables differ."""
     both = [cells_of(side[name], [cell]) for side in (one, other)]
     return not all(
@@ -174,7 +174,7 @@ class SelectedKeys:
 
 
 @dataclass(frozen=True, eq=False)
-class UnderKeys:
+class NumbersUnderKeys:
     """The published numbers under non-public keys; keys that are not selected have no numbers."""
 
     keys: SelectedKeys
@@ -207,7 +207,7 @@ class UnderKeys:
 
 
 @dataclass(frozen=True, eq=False)
-class Several:
+class CombinedSources:
     """Several sources combined: an answer consists of one answer of each source."""
 
     sources: tuple[Source, ...]

@@ -39,7 +39,7 @@ from flint import arb, ctx
 from dprelease.auditing.black_box.answer_statistics import statistics
 from dprelease.auditing.black_box.drawn_answers import Bits, Source
 from dprelease.auditing.black_box.noise_questions import Question
-from dprelease.auditing.black_box.tried_events import Event, Hopeful, View, hopefuls
+from dprelease.auditing.black_box.tried_events import Event, EventCandidate, View, event_candidates
 from dprelease.mechanisms.base import rounded_up
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Integers
@@ -234,9 +234,9 @@ class _Trial:
             choosing // 2, TRAINED, max(LEAST // 8, KEPT // len(self._source.features))
         )
         first = begun + FIRST * (until - begun)
-        views, trained = self._views(training_draws, first)
+        views, trained = self._fitted_views(training_draws, first)
         chosen_from = time.monotonic()
-        counts, selection_draws = self._counts(views, choosing - training_draws, first)
+        counts, selection_draws = self._interval_counts(views, choosing - training_draws, first)
         now = time.monotonic()
         speed = selection_draws / max(now - chosen_from, 1e-9)
         times = min(draws - choosing, max(0.0, until - now) * speed) / max(selection_draws, 1)
@@ -244,7 +244,7 @@ class _Trial:
         tests = [
             test
             for question, fitted, counted in zip(self._questions, views, counts, strict=True)
-            for test in self._tests(question, fitted, counted, times)
+            for test in self._selected_events(question, fitted, counted, times)
         ]
         # From here on the number of draws is fixed.
         room = max(0.0, until - time.monotonic()) * speed
@@ -256,7 +256,7 @@ class _Trial:
                 for test, hit in zip(tests, hits, strict=True)
                 if test.question is question
             ]
-            for delta in dict.fromkeys((question.claim.delta, *_other_deltas(question, own))):
+            for delta in dict.fromkeys((question.claim.delta, *_further_deltas(question, own))):
                 yield self._best_bound(
                     question, delta, own, (trained + selection_draws + tested, tested)
                 )
@@ -273,7 +273,7 @@ class _Trial:
             if time.monotonic() > until:
                 return
 
-    def _views(self, n: int, until: float) -> tuple[list[list[View]], int]:
+    def _fitted_views(self, n: int, until: float) -> tuple[list[list[View]], int]:
         """Return the views of every question, and the number of answers that they are trained
         on."""
         drawn = list(self._draw_pairs(n, until))
@@ -284,7 +284,7 @@ class _Trial:
         ]
         return views, one.shape[1]
 
-    def _counts(
+    def _interval_counts(
         self, views: list[list[View]], n: int, until: float
     ) -> tuple[list[list[Counts]], int]:
         """Return the counts in the intervals of every view, and the number of counted answers."""
@@ -301,7 +301,7 @@ class _Trial:
             drawn += both[0].shape[1]
         return counts, drawn
 
-    def _tests(
+    def _selected_events(
         self, question: Question, views: list[View], counts: list[Counts], times: float
     ) -> Iterator[_TestedQuestion]:
         """Yield the best events for each order of the tables: at the release's delta, and another.
@@ -311,9 +311,9 @@ class _Trial:
         """
         deltas = question.deltas
         for swapped in (False, True):
-            best: dict[Fraction, Hopeful] = {}
+            best: dict[Fraction, EventCandidate] = {}
             for view, counted in zip(views, counts, strict=True):
-                found = hopefuls(
+                found = event_candidates(
                     view, counted, deltas, float(self._each), swapped=swapped, times=times
                 )
                 for delta, one in zip(deltas, found, strict=True):
@@ -360,7 +360,7 @@ class _Trial:
         )
 
 
-def _other_deltas(
+def _further_deltas(
     question: Question, own: Sequence[tuple[_TestedQuestion, tuple[int, int]]]
 ) -> Iterator[Fraction]:
     """Yield the deltas for which an event was selected, except the delta of the release."""

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.auditing.black_box.cell_sampling import query_cells
-from dprelease.auditing.black_box.drawn_answers import FRESH, Bits, Feature, Several, Stream
+from dprelease.auditing.black_box.drawn_answers import FRESH, Bits, CombinedSources, Feature, Stream
 from dprelease.auditing.black_box.noise_questions import (
     CHOICES,
     NUMBERS,
@@ -155,7 +155,9 @@ class SumsOfParties:
         return np.concatenate(rows)
 
 
-def of_parties(plan: FederatedPlan, pairs: Sequence[TestedPair], least: int) -> Iterator[Group]:
+def questions_about_parties(
+    plan: FederatedPlan, pairs: Sequence[TestedPair], least: int
+) -> Iterator[Group]:
     """Yield questions about sums of messages, with the fewest honest parties the budget allows.
 
     Also yield the questions about one party alone, because the plan has a guarantee for it, too.
@@ -164,10 +166,10 @@ def of_parties(plan: FederatedPlan, pairs: Sequence[TestedPair], least: int) -> 
         if trust.honest not in (least, 1):
             continue
         for pair in pairs:
-            yield from _of_trust(plan, trust, pair)
+            yield from _questions_about_trust(plan, trust, pair)
 
 
-def _of_trust(plan: FederatedPlan, trust: Trust, pair: TestedPair) -> Iterator[Group]:
+def _questions_about_trust(plan: FederatedPlan, trust: Trust, pair: TestedPair) -> Iterator[Group]:
     sources, sides = [], pair.sides
     for name in dict.fromkeys(column.query.name for column in plan.columns):
         if name in sides[0].tables:
@@ -177,7 +179,7 @@ def _of_trust(plan: FederatedPlan, trust: Trust, pair: TestedPair) -> Iterator[G
                 sources.append(
                     SumsOfParties(shares, plan.parties, trust.honest, cells.cells, cells.vectors)
                 )
-    source = Several(tuple(sources))
+    source = CombinedSources(tuple(sources))
     honest = f"sums, {trust.honest} honest"
     questions = [
         make_question(
@@ -261,7 +263,7 @@ def lower_bounds(
     untried = [
         UntestedPart(query=q, column=column, mechanism=mechanism) for q, column, mechanism in left
     ]
-    return [_bound_record(one) for one in found], untried, left_out
+    return [_epsilon_bound(one) for one in found], untried, left_out
 
 
 def _untested_measurements(
@@ -303,9 +305,11 @@ def _groups(
 ) -> Iterator[Group]:
     plan = stage.plan
     if isinstance(plan, LocalPlan):
-        asked_records = [_record(stage, name, pair, 1) for name, pair in worst.items()]
+        asked_records = [_record_pair(stage, name, pair, 1) for name, pair in worst.items()]
         asked_records += [
-            _record(stage, name, pair, FEWER) for name, pairs in alone.items() for pair in pairs
+            _record_pair(stage, name, pair, FEWER)
+            for name, pairs in alone.items()
+            for pair in pairs
         ]
         yield from of_records(plan, asked_records)
         return
@@ -316,27 +320,29 @@ def _groups(
     found: list[TestedPair] = []
     for pair, names, fewer in pairs:
         try:
-            both = exact_sides(stage, pair, [q for q in queries_of_group if _reads(q, pair)])
+            both = exact_sides(
+                stage, pair, [q for q in queries_of_group if _has_tables_of(q, pair)]
+            )
         except EngineFailure:
             left_out.append(f"draws about {pair.description}: the engine fails on it")
         else:
             found.append(TestedPair(both, frozenset(names), fewer))
-    found = [one for one in found if _agree(one.sides, plan)]
+    found = [one for one in found if _have_equal_invariants(one.sides, plan)]
     if isinstance(plan, FederatedPlan):
         federated = stage.declaration.spec.federated
         least = plan.parties if federated is None else federated.least
-        yield from of_parties(plan, found, least)
+        yield from questions_about_parties(plan, found, least)
         return
     yield from TableQuestions(plan, bits).groups(found)
 
 
-def _reads(query: Query, pair: Pair) -> bool:
+def _has_tables_of(query: Query, pair: Pair) -> bool:
     """Return whether a pair has all tables that a query reads."""
     joined = [] if query.join is None else [query.join.declared.table]
     return all(table.name in pair.one for table in (query.declared.table, *joined))
 
 
-def _agree(sides: tuple[Side, Side], plan: Plan) -> bool:
+def _have_equal_invariants(sides: tuple[Side, Side], plan: Plan) -> bool:
     """Return whether two tables have equal invariants; the guarantee covers only such pairs."""
     one, other = sides
     exact = [c for c in plan.columns if c.measurement.exact and c.query.name in one.tables]
@@ -344,7 +350,7 @@ def _agree(sides: tuple[Side, Side], plan: Plan) -> bool:
     return all(np.array_equal(one.vector(*name), other.vector(*name)) for name in named)
 
 
-def _record(stage: Stage, name: Named, pair: Pair, fewer: int) -> RecordPair:
+def _record_pair(stage: Stage, name: Named, pair: Pair, fewer: int) -> RecordPair:
     """Return the values of two single records, by column."""
     (part,) = (part for part in stage.records if part.name == name[0])
     sides = []
@@ -354,7 +360,7 @@ def _record(stage: Stage, name: Named, pair: Pair, fewer: int) -> RecordPair:
     return RecordPair(*name, (sides[0], sides[1]), fewer)
 
 
-def _bound_record(one: QuestionResult) -> EpsilonBound:
+def _epsilon_bound(one: QuestionResult) -> EpsilonBound:
     question = one.question
     return EpsilonBound(
         query=question.query,

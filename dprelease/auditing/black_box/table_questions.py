@@ -16,17 +16,17 @@ import numpy as np
 from dprelease.auditing.black_box.cell_sampling import QueryCells, Sides, distance, query_cells
 from dprelease.auditing.black_box.drawn_answers import (
     Bits,
-    ChosenInCells,
+    ChoicesInCells,
+    CombinedSources,
     Feature,
     NoisedCells,
+    NumbersUnderKeys,
     SelectedKeys,
-    Several,
     Source,
     Stream,
-    UnderKeys,
+    cell_differs,
+    choice_names,
     choices_of,
-    differ,
-    names_of_choices,
     vectors_of,
 )
 from dprelease.auditing.black_box.noise_questions import (
@@ -73,9 +73,7 @@ class ReleasedCells:
     def _number_names(self) -> list[tuple[str, list[str]]]:
         """Return the names of measurements, each with the names of its noisy numbers."""
         vectors = [(c.measurement.name, [c.measurement.name]) for c in vectors_of(self.columns)]
-        return vectors + [
-            (c.measurement.name, names_of_choices(c)) for c in choices_of(self.columns)
-        ]
+        return vectors + [(c.measurement.name, choice_names(c)) for c in choices_of(self.columns)]
 
     def _keys_moved(self) -> list[bool]:
         one, other = (side.units for side in self.sides)
@@ -87,7 +85,7 @@ class ReleasedCells:
     def _differ(self, measurement: str, cell: int) -> bool:
         one, other = self.sides
         if measurement in one.profiles:
-            return differ(one.profiles, other.profiles, measurement, cell)
+            return cell_differs(one.profiles, other.profiles, measurement, cell)
         return bool(one.vectors[measurement][cell] != other.vectors[measurement][cell])
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
@@ -175,10 +173,10 @@ class TableQuestions:
             pairs, key=lambda one: distance(one.sides, self.plan.noisy_columns), default=None
         )
         for one in pairs:
-            yield from self._of_vectors(one, all_cells=one is largest)
-            yield from self._of_choices(one)
+            yield from self._vector_questions(one, all_cells=one is largest)
+            yield from self._questions_about_choices(one)
         if largest is not None:
-            yield from self._of_releases(largest.sides)
+            yield from self._release_questions(largest.sides)
 
     def _cells(
         self,
@@ -193,7 +191,7 @@ class TableQuestions:
         columns = [
             c
             for c in self.plan.noisy_columns
-            if is_included(c) and (names is None or _name(c) in names)
+            if is_included(c) and (names is None or _measurement_name(c) in names)
         ]
         queries: dict[str, list[PlannedColumn]] = {}
         for column in columns[:MOST_COLUMNS]:
@@ -206,46 +204,51 @@ class TableQuestions:
         )
         return [cells for cells in found if cells is not None]
 
-    def _claim(self, columns: Sequence[PlannedColumn]) -> Claim:
+    def _claim_of_columns(self, columns: Sequence[PlannedColumn]) -> Claim:
         return Claim.of([column.accounting_input for column in columns], self.plan.guarantee.delta)
 
     @cached_property
-    def _promise(self) -> Claim:
+    def _release_claim(self) -> Claim:
         """Return the guarantee of the release as a claim."""
         promise = self.plan.guarantee
         priced = [column.accounting_input for column in self.plan.noisy_columns]
         return Claim.of(priced, promise.delta, promise.epsilon)
 
-    def _of_vectors(self, one: TestedPair, *, all_cells: bool) -> Iterator[Group]:
+    def _vector_questions(self, one: TestedPair, *, all_cells: bool) -> Iterator[Group]:
         names = None if all_cells else one.measurements
         parts = self._cells(one.sides, names, is_vector, MOST_CELLS, neighbours=True)
-        source = Several(tuple(noise_source(cells) for cells in parts))
+        source = CombinedSources(tuple(noise_source(cells) for cells in parts))
         columns = [column for cells in parts for column in vectors_of(cells.columns)]
         questions = [
             make_question(
-                source.features, frozenset({_name(c)}), self._claim([c]), _question_labels(c)
+                source.features,
+                frozenset({_measurement_name(c)}),
+                self._claim_of_columns([c]),
+                _question_labels(c),
             )
             for c in columns
-            if _name(c) in one.measurements
+            if _measurement_name(c) in one.measurements
         ]
         if all_cells and len(columns) > 1:
             label = ("", "", "all noised numbers")
-            questions.append(make_question(source.features, None, self._claim(columns), label))
+            questions.append(
+                make_question(source.features, None, self._claim_of_columns(columns), label)
+            )
         yield from _group(source, questions, DRAWS // one.fewer)
 
-    def _of_choices(self, one: TestedPair) -> Iterator[Group]:
+    def _questions_about_choices(self, one: TestedPair) -> Iterator[Group]:
         def is_choice_column(column: PlannedColumn) -> bool:
             # The numbers of units by key may be published with noise, and are then a vector, too.
             return not is_vector(column) or column.measurement.name == PRIVATE_KEYS
 
         names = frozenset(
-            _name(part)
+            _measurement_name(part)
             for column in self.plan.noisy_columns
-            if _name(column) in one.measurements and is_choice_column(column)
+            if _measurement_name(column) in one.measurements and is_choice_column(column)
             for part in self._with_lower_ranks(column)
         )
         for cells in self._cells(one.sides, names, is_choice_column, MOST_CHOSEN):
-            own = [c for c in cells.columns if _name(c) in one.measurements]
+            own = [c for c in cells.columns if _measurement_name(c) in one.measurements]
             if choices_of(cells.columns):
                 yield from self._choice_questions(cells, own, CHOSEN // one.fewer)
             if cells.selecting is not None:
@@ -258,8 +261,8 @@ class TableQuestions:
         questions = []
         for column in choices_of(own):
             ranks = self._with_lower_ranks(column)
-            names = frozenset(map(_name, ranks))
-            claim = self._claim(ranks)
+            names = frozenset(map(_measurement_name, ranks))
+            claim = self._claim_of_columns(ranks)
             questions.append(
                 make_question(source.features, names, claim, _question_labels(column), CHOICES)
             )
@@ -268,9 +271,13 @@ class TableQuestions:
     def _key_questions(
         self, cells: QueryCells, column: PlannedColumn, draws: int
     ) -> Iterator[Group]:
-        source = keys_of(cells, column)
+        source = key_source(cells, column)
         question = make_question(
-            source.features, None, self._claim([column]), _question_labels(column), CHOICES
+            source.features,
+            None,
+            self._claim_of_columns([column]),
+            _question_labels(column),
+            CHOICES,
         )
         yield from _group(source, [question], draws)
 
@@ -288,18 +295,18 @@ class TableQuestions:
             and (other.measurement.mechanism, other.measurement.own) == kind
         ]
 
-    def _of_releases(self, sides: Sides) -> Iterator[Group]:
+    def _release_questions(self, sides: Sides) -> Iterator[Group]:
         """Yield questions about whole releases: about all numbers together, and about
         repetitions."""
         parts = self._cells(sides, None, lambda _column: True, MOST_CHOSEN)
         label = "", "", "whole releases"
         if any(choices_of(cells.columns) or cells.selecting for cells in parts):
-            source = Several(tuple(everything(cells) for cells in parts))
-            question = make_question(source.features, None, self._promise, label)
+            source = CombinedSources(tuple(all_numbers_source(cells) for cells in parts))
+            question = make_question(source.features, None, self._release_claim, label)
             yield from _group(source, [question], CHOSEN)
-        drawn = Releases(tuple(answered_cells(cells) for cells in parts), self.bits)
+        drawn = Releases(tuple(release_source(cells) for cells in parts), self.bits)
         features = drawn.features
-        claim = self._promise
+        claim = self._release_claim
         one_by_one = "", "", "releases one by one"
         questions = [make_question(features, None, claim, one_by_one, REPETITION)]
         for cells in parts:
@@ -314,9 +321,13 @@ class TableQuestions:
         for column in cells.columns:
             if column is not cells.selecting:
                 repeated = [*keys, *self._with_lower_ranks(column)]
-                names = frozenset(map(_name, repeated))
+                names = frozenset(map(_measurement_name, repeated))
                 yield make_question(
-                    features, names, self._claim(repeated), _question_labels(column), REPETITION
+                    features,
+                    names,
+                    self._claim_of_columns(repeated),
+                    _question_labels(column),
+                    REPETITION,
                 )
 
 
@@ -325,12 +336,12 @@ def is_vector(column: PlannedColumn) -> bool:
     return column.measurement.is_vector
 
 
-def _name(column: PlannedColumn) -> tuple[str, str]:
+def _measurement_name(column: PlannedColumn) -> tuple[str, str]:
     return column.query.name, column.measurement.name
 
 
 def _question_labels(column: PlannedColumn) -> tuple[str, str, str]:
-    return (*_name(column), column.mechanism.name)
+    return (*_measurement_name(column), column.mechanism.name)
 
 
 def _group(source: Source, questions: Sequence[Question | None], draws: int) -> Iterator[Group]:
@@ -345,20 +356,20 @@ def noise_source(cells: QueryCells) -> NoisedCells:
     return NoisedCells(vectors_of(cells.columns), places, cells.vectors)
 
 
-def choice_source(cells: QueryCells) -> ChosenInCells:
+def choice_source(cells: QueryCells) -> ChoicesInCells:
     """Return the source of the choices in some cells."""
     places = tuple(cells.cells.tolist())
-    return ChosenInCells(choices_of(cells.columns), places, cells.profiles)
+    return ChoicesInCells(choices_of(cells.columns), places, cells.profiles)
 
 
-def keys_of(cells: QueryCells, selecting: PlannedColumn) -> SelectedKeys:
+def key_source(cells: QueryCells, selecting: PlannedColumn) -> SelectedKeys:
     """Return the source of the selection of non-public keys."""
     if cells.units is None:
         raise TypeError("public keys are not selected")
     return SelectedKeys(selecting, cells.units)
 
 
-def everything(cells: QueryCells) -> Source:
+def all_numbers_source(cells: QueryCells) -> Source:
     """Return the source of all numbers that a release publishes about some cells."""
     parts: list[Source] = []
     if vectors_of(cells.columns):
@@ -366,11 +377,11 @@ def everything(cells: QueryCells) -> Source:
     if choices_of(cells.columns):
         parts.append(choice_source(cells))
     if cells.selecting is None:
-        return Several(tuple(parts))
-    return UnderKeys(keys_of(cells, cells.selecting), tuple(parts))
+        return CombinedSources(tuple(parts))
+    return NumbersUnderKeys(key_source(cells, cells.selecting), tuple(parts))
 
 
-def answered_cells(cells: QueryCells) -> ReleasedCells:
+def release_source(cells: QueryCells) -> ReleasedCells:
     """Return the source of answers about some cells, computed as in a release."""
     number = len(cells.cells)
     known: list[KnownCells] = []

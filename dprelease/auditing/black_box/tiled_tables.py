@@ -50,11 +50,13 @@ def tiled_table(
     sizes |= {len(profile.starts) - 1 for profile in profiles.values()}
     (cells,) = sizes
     tiled = {measurement: TiledIntegers(vector, n) for measurement, vector in vectors.items()}
-    tiled_profiles = {measurement: _times(profile, n) for measurement, profile in profiles.items()}
+    tiled_profiles = {
+        measurement: _profile_of_copies(profile, n) for measurement, profile in profiles.items()
+    }
     return ExactTable(name, n * cells, tiled, {**tiled_profiles})
 
 
-def _times(profile: Profile, n: int) -> Profile:
+def _profile_of_copies(profile: Profile, n: int) -> Profile:
     """Return the profile of n copies of the same cells."""
     pairs = len(profile.values)
     starts = np.concatenate(

@@ -55,7 +55,7 @@ class View:
     def fit(cls, statistic: Statistic, one: Integers, other: Integers) -> View:
         """Return the view of a statistic with intervals fitted to these answers of both tables."""
         both = statistic(one), statistic(other)
-        edges = _edges(np.concatenate(both))
+        edges = _interval_edges(np.concatenate(both))
         counts = [_counts(values, edges) for values in both]
         ratios = (counts[0] + 0.5) / (counts[1] + 0.5)
         return cls(statistic, edges, np.argsort(-ratios, kind="stable"))
@@ -70,7 +70,7 @@ def _counts(values: Floats, edges: Floats) -> Integers:
     return np.bincount(places, minlength=len(edges) + 1).astype(np.int64)
 
 
-def _edges(values: Floats) -> Floats:
+def _interval_edges(values: Floats) -> Floats:
     """Return the different values as edges if they are few, otherwise quantiles."""
     found = np.unique(values)
     if len(found) <= MOST_VALUES:
@@ -97,7 +97,7 @@ class Event:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Hopeful:
+class EventCandidate:
     """An event, and the bound of epsilon that it is expected to prove at a delta.
 
     The value is negative if the event is not expected to prove any bound; then a value nearer to 0
@@ -108,7 +108,7 @@ class Hopeful:
     event: Event
 
 
-def hopefuls(
+def event_candidates(
     view: View,
     counts: tuple[Integers, Integers],
     deltas: Sequence[Fraction],
@@ -116,7 +116,7 @@ def hopefuls(
     *,
     swapped: bool,
     times: float = 1.0,
-) -> list[Hopeful]:
+) -> list[EventCandidate]:
     """Return the best event of a view at each delta, by confidence limits that `miss` allows.
 
     `counts` are the numbers of answers of both tables in each interval. With `swapped`, the event
@@ -124,19 +124,19 @@ def hopefuls(
     later, as a multiple of the number of answers in `counts`.
     """
     more, less = (counts[1], counts[0]) if swapped else counts
-    best: list[Hopeful | None] = [None] * len(deltas)
-    for kind, places, ends in _families(view, len(more), swapped=swapped):
+    best: list[EventCandidate | None] = [None] * len(deltas)
+    for kind, places, ends in _event_families(view, len(more), swapped=swapped):
         hits = [_hits(side[places], ends=ends) for side in (more, less)]
         draws = max(int(more.sum()), 1)
-        low, high = _limits(times * hits[0], times * hits[1], times * draws, miss)
+        low, high = _confidence_limits(times * hits[0], times * hits[1], times * draws, miss)
         for i, delta in enumerate(deltas):
-            promises = _promises(low, high, hits[0] / draws, hits[1] / draws, float(delta))
+            promises = _expected_bounds(low, high, hits[0] / draws, hits[1] / draws, float(delta))
             at = int(np.argmax(promises))
             known = best[i]
             if known is None or float(promises[at]) > known.promise:
                 in_event = np.zeros(len(more), dtype=np.bool_)
                 in_event[places[: at + 1] if ends else places[at]] = True
-                best[i] = Hopeful(float(promises[at]), Event(view, in_event, kind))
+                best[i] = EventCandidate(float(promises[at]), Event(view, in_event, kind))
     return [found for found in best if found is not None]
 
 
@@ -145,7 +145,7 @@ def _hits(counts: Integers, *, ends: bool) -> Floats:
     return (np.cumsum(counts) if ends else counts).astype(np.float64)
 
 
-def _promises(low: Floats, high: Floats, one: Floats, other: Floats, delta: float) -> Floats:
+def _expected_bounds(low: Floats, high: Floats, one: Floats, other: Floats, delta: float) -> Floats:
     """Return the bound of epsilon that each event is expected to prove, or else a negative score.
 
     The score is the difference of the probabilities divided by its error, minus a large number. So
@@ -159,7 +159,9 @@ def _promises(low: Floats, high: Floats, one: Floats, other: Floats, delta: floa
     return promises
 
 
-def _families(view: View, size: int, *, swapped: bool) -> Iterator[tuple[str, Integers, bool]]:
+def _event_families(
+    view: View, size: int, *, swapped: bool
+) -> Iterator[tuple[str, Integers, bool]]:
     """Yield a kind of events, an order of intervals, and whether events are prefixes of it."""
     ascending: Integers = np.arange(size, dtype=np.int64)
     own = view.statistic.kind
@@ -169,7 +171,9 @@ def _families(view: View, size: int, *, swapped: bool) -> Iterator[tuple[str, In
     yield own or VALUES, view.order[::-1] if swapped else view.order, True
 
 
-def _limits(more: Floats, less: Floats, draws: float, miss: float) -> tuple[Floats, Floats]:
+def _confidence_limits(
+    more: Floats, less: Floats, draws: float, miss: float
+) -> tuple[Floats, Floats]:
     """Return lower limits of probabilities on one table, and upper limits on the other, in floats.
 
     These limits only select an event. The reported limits of the event come from `least_chance` and

@@ -64,23 +64,23 @@ def extremes_of(column: Column, literals: Literals) -> Extremes:
     """Return the values to try in a stored column, including literals from conditions."""
     match column:
         case CategoryColumn():
-            texts = _some(column.values or ())
+            texts = _values_across(column.values or ())
             return Extremes(texts, (None, "", UNDECLARED, " ", f"{texts[0]} "))
         case BooleanColumn():
             return Extremes((True, False), (None, 2, "maybe"))
         case IntegerColumn():
-            return _of_integers(column, literals)
+            return _integer_extremes(column, literals)
         case NumberColumn():
-            return _of_numbers(column, literals)
+            return _number_extremes(column, literals)
         case DateColumn() | TimestampColumn():
-            return _of_days(column, literals)
+            return _day_extremes(column, literals)
         case TextColumn():
             texts = tuple(dict.fromkeys((*literals.texts, *(f"text {i}" for i in range(6)))))
             return Extremes(texts, (None, "", " "))
     raise TypeError("a cut has no stored column")
 
 
-def _some(values: tuple[str, ...]) -> tuple[str, ...]:
+def _values_across(values: tuple[str, ...]) -> tuple[str, ...]:
     if len(values) <= MANY_VALUES:
         return tuple(values)
     stride = max(1, len(values) // (MANY_VALUES // 2))
@@ -88,7 +88,7 @@ def _some(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*ends, *values[::stride])))
 
 
-def _of_integers(column: IntegerColumn, literals: Literals) -> Extremes:
+def _integer_extremes(column: IntegerColumn, literals: Literals) -> Extremes:
     near = [int(number) + by for number in literals.numbers for by in (-1, 0, 1)]
     low, high = column.lower, column.upper
     if low is None or high is None:
@@ -103,7 +103,7 @@ def _of_integers(column: IntegerColumn, literals: Literals) -> Extremes:
     return Extremes(tuple(dict.fromkeys(usual)), beyond)
 
 
-def _of_numbers(column: NumberColumn, literals: Literals) -> Extremes:
+def _number_extremes(column: NumberColumn, literals: Literals) -> Extremes:
     near = [float(number) + by for number in literals.numbers for by in (-1.0, 0.0, 1.0)]
     lattice = column.lattice
     if lattice is None:
@@ -118,7 +118,7 @@ def _of_numbers(column: NumberColumn, literals: Literals) -> Extremes:
     return Extremes(tuple(dict.fromkeys(usual)), odd)
 
 
-def _of_days(column: DateColumn | TimestampColumn, literals: Literals) -> Extremes:
+def _day_extremes(column: DateColumn | TimestampColumn, literals: Literals) -> Extremes:
     low, high = FIRST_DAY, LAST_DAY
     if isinstance(column, DateColumn) and column.lower is not None and column.upper is not None:
         low, high = column.lower, column.upper
@@ -202,7 +202,7 @@ class Group:
             for i, row in enumerate(rows):
                 row[name] = tried.odd[strange[i]] if odd[i] else tried.usual[usual[i]]
             if isinstance(column, CategoryColumn) and column.within in rows[0]:
-                _lie(rows, name, column)
+                _set_parent_areas(rows, name, column)
         return list(rows)
 
     def measure_situations(
@@ -239,7 +239,7 @@ class Group:
         return found
 
 
-def _lie(rows: list[dict[str, object]], name: str, column: CategoryColumn) -> None:
+def _set_parent_areas(rows: list[dict[str, object]], name: str, column: CategoryColumn) -> None:
     """Set most areas to those of the declared nesting; other rows stay contradictory."""
     above = dict(zip(column.values or (), column.above, strict=False))
     for i, row in enumerate(rows):
@@ -254,7 +254,7 @@ def hits_of(group: Group, until: float = math.inf) -> dict[tuple[str, str], list
     """
     room = group.pairs
     units = group.invent_units(min(ROWS, max(room, 16)))
-    hits = _hits(group, units, until)
+    hits = _counting_hits(group, units, until)
     again: list[Rows] = []
     for query in group.queries:
         bases: dict[int, Rows] = {}
@@ -262,17 +262,19 @@ def hits_of(group: Group, until: float = math.inf) -> dict[tuple[str, str], list
             for hit in hits.get((query.name, measurement.name), ()):
                 bases.setdefault(hit.cell, hit.rows)
         some = [*bases.values()][:BASES]
-        again += _at_once(group, query, some)
+        again += _set_all_columns(group, query, some)
         for measurement in query.measurements:
             again += _vary_columns(group, query, measurement, some)
     most = 4 * max(room, 64)
     stride = max(1, len(again) // most)
-    for name, more in _hits(group, again[::stride], until).items():
+    for name, more in _counting_hits(group, again[::stride], until).items():
         hits.setdefault(name, []).extend(more)
     return hits
 
 
-def _hits(group: Group, units: Sequence[Rows], until: float) -> dict[tuple[str, str], list[Hit]]:
+def _counting_hits(
+    group: Group, units: Sequence[Rows], until: float
+) -> dict[tuple[str, str], list[Hit]]:
     hits: dict[tuple[str, str], list[Hit]] = {}
     room = group.pairs
     for first in range(0, len(units), room):
@@ -300,7 +302,7 @@ def _vary_columns(
 ) -> list[Rows]:
     """Return copies of rows with each value to try in the columns that a measurement reads."""
     variants = list[Rows]()
-    for table, name in _read_by(group, query, measurement):
+    for table, name in _columns_read_by(group, query, measurement):
         tried = group.extremes(table, name)
         for base in bases:
             for value in (*tried.usual[:8], *tried.usual[-4:], *tried.odd):
@@ -309,12 +311,14 @@ def _vary_columns(
     return variants
 
 
-def _at_once(group: Group, query: Query, bases: Sequence[Rows]) -> list[Rows]:
+def _set_all_columns(group: Group, query: Query, bases: Sequence[Rows]) -> list[Rows]:
     """Return copies of rows in which all columns that measurements read are at a bound."""
-    each = [_read_by(group, query, measurement) for measurement in query.measurements]
+    each = [_columns_read_by(group, query, measurement) for measurement in query.measurements]
     places = list(dict.fromkeys(place for several in each for place in several))
     variants = list[Rows]()
-    for base, pick in itertools.product(bases if len(places) > 1 else (), (_first, _second, _far)):
+    for base, pick in itertools.product(
+        bases if len(places) > 1 else (), (_first_value, _second_value, _farthest_value)
+    ):
         rows = {table: dict(own[0]) for table, own in base.items()}
         for table, name in places:
             rows[table][name] = pick(group.extremes(table, name).usual)
@@ -322,21 +326,21 @@ def _at_once(group: Group, query: Query, bases: Sequence[Rows]) -> list[Rows]:
     return variants
 
 
-def _first(values: Sequence[object]) -> object:
+def _first_value(values: Sequence[object]) -> object:
     return values[0]
 
 
-def _second(values: Sequence[object]) -> object:
+def _second_value(values: Sequence[object]) -> object:
     return values[min(1, len(values) - 1)]
 
 
-def _far(values: Sequence[object]) -> object:
+def _farthest_value(values: Sequence[object]) -> object:
     """Return the value that is farthest from zero, if the values are numbers."""
     numbers = [value for value in values if isinstance(value, int | float)]
     return max(numbers, key=abs, default=values[-1])
 
 
-def _read_by(group: Group, query: Query, measurement: Measurement) -> list[tuple[str, str]]:
+def _columns_read_by(group: Group, query: Query, measurement: Measurement) -> list[tuple[str, str]]:
     """Return the stored columns that a measurement reads, each with its table."""
     columns, reads = query.table.columns, measurement.aggregate.reads
     named = [c.cut if isinstance(c := columns[n], CutColumn) else n for n in reads]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.auditing.neighbours.counting_rows import ROWS, Group
 from dprelease.auditing.neighbours.situations import Situation
-from dprelease.auditing.neighbours.stacks import lone
+from dprelease.auditing.neighbours.stacks import situation_pair
 from dprelease.rehearsal.meeting import join_key_values
 from dprelease.rehearsal.people import invented_public
 
@@ -28,7 +28,7 @@ def public_tables(group: Group) -> Group:
         name: [row for unit in group.invent_units(ROWS) for row in unit[name]]
         for name in group.tables
     }
-    known = lone(group.tables, Situation("", people), {}).one
+    known = situation_pair(group.tables, Situation("", people), {}).one
     arrow_tables: dict[str, pa.Table] = {}
     for name, table in joined.items():
         keys = join_key_values(group.queries, known, name)

@@ -88,19 +88,19 @@ def stack(
         stack_rows = _order_rows(_stack_rows(situations, name, first=first), storage)
         numbers = [one.pair for one in stack_rows]
         arrow_tables[name] = _table(table, stack_rows, storage).add_column(
-            0, PAIR, [numbers_of(numbers)]
+            0, PAIR, [pair_number_array(numbers)]
         )
     return arrow_tables
 
 
-def numbers_of(numbers: Sequence[int]) -> pa.Array:
+def pair_number_array(numbers: Sequence[int]) -> pa.Array:
     """Return the numbers of pairs as an Arrow column."""
     import pyarrow as pa
 
     return pa.array(numbers, pa.int64())
 
 
-def lone(
+def situation_pair(
     tables: Mapping[str, Table],
     situation: Situation,
     public: Tables,

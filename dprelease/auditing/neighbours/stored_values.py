@@ -54,7 +54,7 @@ def stored_array(
     import pyarrow as pa
 
     if is_id and storage == FLOAT_IDS and isinstance(column, IntegerColumn):
-        return pa.array([_float(value) for value in values], pa.float64())
+        return pa.array([_as_float(value) for value in values], pa.float64())
     storage = (
         AS_DECLARED if storage in (TURNED, FLOAT_IDS) or (is_id and storage == FLOATS) else storage
     )
@@ -62,10 +62,10 @@ def stored_array(
     kind: str = "text" if isinstance(column, CategoryColumn | CutColumn) else column.type
     if isinstance(column, CategoryColumn) and _are_codes(column.values or ()):
         kind = "codes"
-    conversion = _types()[storage].get(kind)
-    if conversion is not None and not _is_read(name, column, conversion[0]):
+    conversion = _physical_types()[storage].get(kind)
+    if conversion is not None and not _is_readable(name, column, conversion[0]):
         conversion = None
-    _, type_, stored_form = conversion or _types()[AS_DECLARED][kind]
+    _, type_, stored_form = conversion or _physical_types()[AS_DECLARED][kind]
     if storage == TEXTS and conversion is not None:
         form = getattr(column, "format", "")
         return pa.array([_text(value, form) for value in values], pa.string())
@@ -74,23 +74,23 @@ def stored_array(
 
 def _are_codes(values: Sequence[str]) -> bool:
     """Return whether all values of a category are numbers, which a source may store as numbers."""
-    numbers = [_number(value) for value in values]
+    numbers = [_number_in_text(value) for value in values]
     return None not in numbers and OTHER_CODE not in numbers
 
 
-def _number(text: str) -> int | None:
+def _number_in_text(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < FEW_DIGITS else None
 
 
-def _code(value: object) -> int | None:
+def _code_of_text(value: object) -> int | None:
     """Return the code of a text; undeclared texts share one undeclared code."""
     if not isinstance(value, str) or not value:
         return None
-    number = _number(value.strip())
+    number = _number_in_text(value.strip())
     return OTHER_CODE if number is None else number
 
 
-def _is_read(name: str, column: Column, physical: str) -> bool:
+def _is_readable(name: str, column: Column, physical: str) -> bool:
     try:
         typed_value_sql(name, column, physical)
     except DataError:
@@ -98,39 +98,39 @@ def _is_read(name: str, column: Column, physical: str) -> bool:
     return True
 
 
-def _types() -> dict[str, dict[str, tuple[str, Any, Any]]]:
+def _physical_types() -> dict[str, dict[str, tuple[str, Any, Any]]]:
     """Return, by way of storing and kind of column, physical types and their conversions."""
     import pyarrow as pa
 
     text = ("VARCHAR", pa.string(), _as_text)
     packed = ("VARCHAR", pa.dictionary(pa.int32(), pa.string()), _as_text)
-    decimal = (f"DECIMAL(38,{DIGITS})", pa.decimal128(38, DIGITS), _decimal)
+    decimal = (f"DECIMAL(38,{DIGITS})", pa.decimal128(38, DIGITS), _as_decimal)
     kinds = ("integer", "number", "boolean", "date", "timestamp", "text", "codes")
     return {
         AS_DECLARED: {
             "integer": ("BIGINT", pa.int64(), _as_integer),
-            "number": ("DOUBLE", pa.float64(), _float),
-            "boolean": ("BOOLEAN", pa.bool_(), _truth),
-            "date": ("DATE", pa.date32(), _day),
-            "timestamp": ("TIMESTAMP", pa.timestamp("us"), _instant),
+            "number": ("DOUBLE", pa.float64(), _as_float),
+            "boolean": ("BOOLEAN", pa.bool_(), _as_boolean),
+            "date": ("DATE", pa.date32(), _as_day),
+            "timestamp": ("TIMESTAMP", pa.timestamp("us"), _as_instant),
             "text": text,
             "codes": text,
         },
         TEXTS: dict.fromkeys(kinds, text),
         FLOATS: {
-            "integer": ("DOUBLE", pa.float64(), _float),
-            "boolean": ("DOUBLE", pa.float64(), _float),
-            "codes": ("DOUBLE", pa.float64(), lambda value: _float(_code(value))),
+            "integer": ("DOUBLE", pa.float64(), _as_float),
+            "boolean": ("DOUBLE", pa.float64(), _as_float),
+            "codes": ("DOUBLE", pa.float64(), lambda value: _as_float(_code_of_text(value))),
         },
         DECIMALS: {
             "integer": decimal,
             "number": decimal,
-            "codes": (*decimal[:2], lambda value: _decimal(_code(value))),
+            "codes": (*decimal[:2], lambda value: _as_decimal(_code_of_text(value))),
         },
         PACKED: {
             "text": packed,
-            "boolean": ("TINYINT", pa.int8(), _small),
-            "codes": ("INTEGER", pa.int32(), _code),
+            "boolean": ("TINYINT", pa.int8(), _as_small_integer),
+            "codes": ("INTEGER", pa.int32(), _code_of_text),
         },
     }
 
@@ -154,27 +154,27 @@ def _as_integer(value: object) -> int | None:
     return value if isinstance(value, int) and -(2**63) <= value < 2**63 else None
 
 
-def _small(value: object) -> int | None:
+def _as_small_integer(value: object) -> int | None:
     return int(value) if isinstance(value, int) and -128 <= value < 128 else None
 
 
-def _float(value: object) -> float | None:
+def _as_float(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _decimal(value: object) -> Decimal | None:
+def _as_decimal(value: object) -> Decimal | None:
     if not isinstance(value, int | float) or not math.isfinite(value) or abs(value) > 10**30:
         return None
     return Decimal(repr(value)).quantize(Decimal(1).scaleb(-DIGITS))
 
 
-def _truth(value: object) -> bool | None:
+def _as_boolean(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _day(value: object) -> date | None:
+def _as_day(value: object) -> date | None:
     return value if isinstance(value, date) and not isinstance(value, datetime) else None
 
 
-def _instant(value: object) -> datetime | None:
+def _as_instant(value: object) -> datetime | None:
     return value if isinstance(value, datetime) else None

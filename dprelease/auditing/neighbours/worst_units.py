@@ -41,22 +41,22 @@ def worst_units(group: Group, query: Query, hits: Sequence[Hit]) -> Iterator[Sit
     """Yield situations in which a unit changes a measurement most, the largest change first."""
     if not hits:
         return
-    crowd = _crowd(query.unit, _by_size(hits))
+    crowd = _other_units(query.unit, _sorted_by_size(hits))
     replaced = query.neighbours is Neighbours.REPLACE
     if query.unit.id is None:
-        rows = _rows(hits, crowd, replaced=replaced)
+        rows = _row_situations(hits, crowd, replaced=replaced)
         yield from itertools.islice(rows, 1)
-        yield Situation("only the least row", _least(hits).rows)
+        yield Situation("only the least row", _smallest_hit(hits).rows)
         yield from rows
-        for hit in _by_size(hits)[:ALONE]:
+        for hit in _sorted_by_size(hits)[:ALONE]:
             yield Situation("a row alone in its group", hit.rows)
         if replaced:
-            yield from _single_column_changes(group, "a row", _by_size(hits)[0].rows, crowd)
+            yield from _single_column_changes(group, "a row", _sorted_by_size(hits)[0].rows, crowd)
         return
     units = list(_extreme_units(query.unit, hits))
     (first, most), *rest = units
     yield Situation(first, most, NOBODY, crowd)
-    yield Situation("a privacy unit with only the least row", _least(hits).rows)
+    yield Situation("a privacy unit with only the least row", _smallest_hit(hits).rows)
     for description, unit in rest:
         yield Situation(description, unit, NOBODY, crowd)
     for description, unit in units[:ALONE]:
@@ -119,7 +119,7 @@ def _sibling_areas(group: Group, table: str, name: str) -> dict[object, object]:
     return found
 
 
-def _crowd(unit: PrivacyUnit, ordered: Sequence[Hit]) -> tuple[Rows, ...]:
+def _other_units(unit: PrivacyUnit, ordered: Sequence[Hit]) -> tuple[Rows, ...]:
     """Return other units with the smallest and the largest values of each group, equally many.
 
     One unit changes the scores on both sides of a quantile most if there are other units. Some
@@ -128,24 +128,31 @@ def _crowd(unit: PrivacyUnit, ordered: Sequence[Hit]) -> tuple[Rows, ...]:
     """
     if unit.id is None:
         same = [hit for hit in ordered if hit.cell == ordered[0].cell]
-        return tuple(_alone(hit.rows) for hit in (same[0], same[-1]) for _ in range(FEW // 2))
+        return tuple(
+            _single_row_each(hit.rows) for hit in (same[0], same[-1]) for _ in range(FEW // 2)
+        )
     groups, rows = min(unit.max_groups, 2), min(unit.max_rows_per_group, 4)
-    largest = _by_cell(ordered)
+    largest = _hits_by_cell(ordered)
     least = {
         cell: hits_of_cell
-        for cell, hits_of_cell in _by_cell(ordered[::-1]).items()
+        for cell, hits_of_cell in _hits_by_cell(ordered[::-1]).items()
         if cell in largest
     }
-    ends = (_unit(largest, groups, rows), _unit({c: least[c] for c in largest}, groups, rows))
+    ends = (
+        _composed_unit(largest, groups, rows),
+        _composed_unit({c: least[c] for c in largest}, groups, rows),
+    )
     mixed = {
         cell: (*hits_of_cell[:rows], *least[cell][:rows]) for cell, hits_of_cell in largest.items()
     }
-    wide = _unit(mixed, groups + BEYOND, rows + BEYOND)
+    wide = _composed_unit(mixed, groups + BEYOND, rows + BEYOND)
     return (*(end for end in ends for _ in range(FEW // 3)), *(wide for _ in range(WIDE)))
 
 
-def _rows(hits: Sequence[Hit], crowd: tuple[Rows, ...], *, replaced: bool) -> Iterator[Situation]:
-    ordered = _by_size(hits)
+def _row_situations(
+    hits: Sequence[Hit], crowd: tuple[Rows, ...], *, replaced: bool
+) -> Iterator[Situation]:
+    ordered = _sorted_by_size(hits)
     ends = (*ordered[:FEW], *ordered[-FEW:])
     for hit in ends:
         yield Situation("a row with a value at or beyond a bound", hit.rows, NOBODY, crowd)
@@ -159,38 +166,44 @@ def _rows(hits: Sequence[Hit], crowd: tuple[Rows, ...], *, replaced: bool) -> It
 def _extreme_units(unit: PrivacyUnit, hits: Sequence[Hit]) -> Iterator[tuple[str, Rows]]:
     """Yield units below, at and above their contribution limits, each with a description."""
     groups, rows = min(unit.max_groups, MOST_GROUPS), min(unit.max_rows_per_group, MOST_ROWS)
-    largest, least = _by_cell(_by_size(hits)), _by_cell(_by_size(hits)[::-1])
+    largest, least = (
+        _hits_by_cell(_sorted_by_size(hits)),
+        _hits_by_cell(_sorted_by_size(hits)[::-1]),
+    )
     largest_by_cell = dict(sorted(largest.items()))
     places = (("the largest values", largest), ("the least values", least))
     for description, cells in places:
-        yield f"a unit with {description} in most groups", _unit(cells, groups, rows)
-        more = _unit(cells, groups + BEYOND, rows + BEYOND)
+        yield f"a unit with {description} in most groups", _composed_unit(cells, groups, rows)
+        more = _composed_unit(cells, groups + BEYOND, rows + BEYOND)
         yield f"a unit with {description} in more groups and rows than count", more
-    yield "a unit in groups beside each other", _unit(largest_by_cell, groups, rows)
+    yield "a unit in groups beside each other", _composed_unit(largest_by_cell, groups, rows)
     last = dict(reversed(largest_by_cell.items()))
-    yield "a unit in the last groups", _unit(last, groups + BEYOND, rows)
-    yield "a unit with all rows in one group", _unit(largest, 1, (rows + BEYOND) * 2)
+    yield "a unit in the last groups", _composed_unit(last, groups + BEYOND, rows)
+    yield "a unit with all rows in one group", _composed_unit(largest, 1, (rows + BEYOND) * 2)
     mixed = {cell: (*hits_of_cell, *least[cell]) for cell, hits_of_cell in largest.items()}
-    yield "a unit with the largest and the least values", _unit(mixed, groups, rows + BEYOND)
+    yield (
+        "a unit with the largest and the least values",
+        _composed_unit(mixed, groups, rows + BEYOND),
+    )
 
 
-def _by_size(hits: Sequence[Hit]) -> list[Hit]:
+def _sorted_by_size(hits: Sequence[Hit]) -> list[Hit]:
     return sorted(hits, key=lambda hit: -hit.value)
 
 
-def _least(hits: Sequence[Hit]) -> Hit:
+def _smallest_hit(hits: Sequence[Hit]) -> Hit:
     """Return the row with the smallest change of the measurement, other than 0."""
     return min(hits, key=lambda hit: abs(hit.value) or math.inf)
 
 
-def _by_cell(hits: Sequence[Hit]) -> dict[int, tuple[Hit, ...]]:
+def _hits_by_cell(hits: Sequence[Hit]) -> dict[int, tuple[Hit, ...]]:
     cells: dict[int, tuple[Hit, ...]] = {}
     for hit in hits:
         cells[hit.cell] = (*cells.get(hit.cell, ()), hit)[:MOST_ROWS]
     return cells
 
 
-def _unit(cells: dict[int, tuple[Hit, ...]], groups: int, rows: int) -> Rows:
+def _composed_unit(cells: dict[int, tuple[Hit, ...]], groups: int, rows: int) -> Rows:
     """Return the rows of a unit: in each of some cells its first hits, repeated if too few."""
     rows_by_table: dict[str, list[dict[str, object]]] = {}
     for hits_of_cell in itertools.islice(cells.values(), groups):
@@ -204,7 +217,7 @@ def _unit(cells: dict[int, tuple[Hit, ...]], groups: int, rows: int) -> Rows:
     return rows_by_table
 
 
-def _alone(rows: Rows) -> Rows:
+def _single_row_each(rows: Rows) -> Rows:
     return {table: [*own] for table, own in rows.items()}
 
 

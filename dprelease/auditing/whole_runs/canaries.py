@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 from dprelease.auditing.neighbours.counting_rows import Group
 from dprelease.auditing.neighbours.situations import Situation
-from dprelease.auditing.neighbours.stacks import lone
+from dprelease.auditing.neighbours.stacks import situation_pair
 from dprelease.auditing.pairs import Tables
 from dprelease.auditing.stage import Stage
 from dprelease.auditing.whole_runs.replayed_run import (
     RELEASE,
-    Ran,
-    failed_run,
-    ran,
-    refuse_unrun,
+    RunOutput,
+    failed_run_finding,
+    refuse_failed_runs,
+    run_release,
 )
 from dprelease.documents.audits.audit_record import AuditFinding, Canaries
 from dprelease.documents.release_metadata import metadata_of
@@ -67,7 +67,7 @@ class Canary:
     value: object
 
     @property
-    def marks(self) -> tuple[bytes, ...]:
+    def byte_patterns(self) -> tuple[bytes, ...]:
         """Return the byte sequences that identify the canary in any encoding."""
         value = self.value
         if isinstance(value, str):
@@ -96,7 +96,7 @@ def found_in_folder(folder: Path, canaries: Sequence[Canary]) -> Iterator[tuple[
     """Yield the names of files with a canary in their name, bytes or values, and the canary."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        yield from ((name, canary) for canary in found_in(name.encode(), canaries))
+        yield from ((name, canary) for canary in canaries_in_bytes(name.encode(), canaries))
         if path.is_file():
             yield from ((name, canary) for canary in _found_in_file(path, canaries))
 
@@ -109,17 +109,17 @@ def found_in_keys(folder: Path, query: Query, canaries: Sequence[Canary]) -> Ite
         yield from _found_in_table(formats.PUBLISHED.read(path, keys), canaries)
 
 
-def found_in(raw: bytes, canaries: Sequence[Canary]) -> Iterator[Canary]:
+def canaries_in_bytes(raw: bytes, canaries: Sequence[Canary]) -> Iterator[Canary]:
     """Yield the canaries in some bytes."""
     lower = raw.lower()
     for canary in canaries:
-        if any(mark in raw or mark in lower for mark in canary.marks):
+        if any(mark in raw or mark in lower for mark in canary.byte_patterns):
             yield canary
 
 
 def _found_in_file(path: Path, canaries: Sequence[Canary]) -> Iterator[Canary]:
     raw = path.read_bytes()
-    yield from found_in(raw, canaries)
+    yield from canaries_in_bytes(raw, canaries)
     if raw[:4] == b"PAR1":
         import pyarrow.parquet as pq
 
@@ -127,7 +127,7 @@ def _found_in_file(path: Path, canaries: Sequence[Canary]) -> Iterator[Canary]:
     elif raw[:4] == b"PK\x03\x04":
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             for name in archive.namelist():
-                yield from found_in(archive.read(name), canaries)
+                yield from canaries_in_bytes(archive.read(name), canaries)
 
 
 def _found_in_table(table: pa.Table, canaries: Sequence[Canary]) -> Iterator[Canary]:
@@ -146,7 +146,7 @@ def _found_in_table(table: pa.Table, canaries: Sequence[Canary]) -> Iterator[Can
                     yield canary
         else:
             text = "\n".join(map(str, distinct.to_pylist())).encode()
-            yield from found_in(text, canaries)
+            yield from canaries_in_bytes(text, canaries)
 
 
 def found_in_failure(error: BaseException, canaries: Sequence[Canary]) -> Iterator[Canary]:
@@ -154,7 +154,9 @@ def found_in_failure(error: BaseException, canaries: Sequence[Canary]) -> Iterat
     seen: BaseException | None = error
     while seen is not None:
         attributes: Mapping[str, object] = vars(seen)
-        yield from found_in(f"{seen} {seen!r} {seen.args!r} {attributes!r}".encode(), canaries)
+        yield from canaries_in_bytes(
+            f"{seen} {seen!r} {seen.args!r} {attributes!r}".encode(), canaries
+        )
         seen = seen.__cause__ or seen.__context__
 
 
@@ -168,11 +170,11 @@ def make_canaries(tables: Mapping[str, Table]) -> list[Canary]:
     for table, declared in tables.items():
         for name, column in declared.columns.items():
             if is_stored(column) and not isinstance(column, BooleanColumn | CutColumn):
-                found.append(Canary(table, name, _value(column, len(found))))
+                found.append(Canary(table, name, _canary_value(column, len(found))))
     return found
 
 
-def _value(column: object, number: int) -> object:
+def _canary_value(column: object, number: int) -> object:
     if isinstance(column, IntegerColumn):
         return FIRST_NUMBER + 1009 * number
     if isinstance(column, NumberColumn):
@@ -198,7 +200,7 @@ def canaries(
     """
     tables = {name: table for group in groups for name, table in group.tables.items()}
     every = make_canaries(tables)
-    rows = _with_canaries(groups, every)
+    rows = _tables_with_canaries(groups, every)
     public = {name: table for group in groups for name, table in group.public.items()}
     all_tables: Tables = {**public, **rows}
     left_out = list[str]()
@@ -206,13 +208,15 @@ def canaries(
     published, places = _run_with_canaries(stage, all_tables, every, left / "published")
     failures = 0
     for number, (description, broken, files) in enumerate(
-        _broken(all_tables, tables, folder / "broken")
+        _failing_inputs(all_tables, tables, folder / "broken")
     ):
         place = left / f"failed-{number}"
-        run = ran(stage, broken, place, "canaries", files=files)
+        run = run_release(stage, broken, place, "canaries", files=files)
         canaries_in_output = list(_canaries_in_output(run, every))
         if isinstance(run.failure, OutputError | LedgerError) and not canaries_in_output:
-            refuse_unrun(run)  # a run that fails without disk space does not show this failure
+            refuse_failed_runs(
+                run
+            )  # a run that fails without disk space does not show this failure
         places += [(description, canary) for canary in canaries_in_output]
         places += [
             (f"what {description} leaves", one)
@@ -225,22 +229,26 @@ def canaries(
             claimed="no value of the data but in noised answers", seen=f"it stands in {where}",
             pair="",
         )
-        for where, canary in dict.fromkeys((_safe(where, every), one) for where, one in places)
+        for where, canary in dict.fromkeys((_safe_name(where, every), one) for where, one in places)
     ]  # fmt: skip
-    findings += [failed_run("canaries", f"{what} is left", "") for what in published.other_files]
+    findings += [
+        failed_run_finding("canaries", f"{what} is left", "") for what in published.other_files
+    ]
     if published.failure is not None:
-        findings.append(failed_run("canaries", published.code, "values that stand nowhere else"))
+        findings.append(
+            failed_run_finding("canaries", published.code, "values that stand nowhere else")
+        )
     searched = sum(1 for path in left.rglob("*") if path.is_file())
     report = Canaries(columns=len(every), searched=searched, failures=failures, holds=not findings)
     return report, findings, left_out
 
 
-def _safe(where: str, every: Sequence[Canary]) -> str:
+def _safe_name(where: str, every: Sequence[Canary]) -> str:
     """Return the name of a location, or a note instead if the name contains a canary."""
-    return "the name of a file" if any(found_in(where.encode(), every)) else where
+    return "the name of a file" if any(canaries_in_bytes(where.encode(), every)) else where
 
 
-def _with_canaries(groups: Sequence[Group], every: Sequence[Canary]) -> dict[str, pa.Table]:
+def _tables_with_canaries(groups: Sequence[Group], every: Sequence[Canary]) -> dict[str, pa.Table]:
     """Return tables of usual rows, some of which hold the canary of each column."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -248,7 +256,9 @@ def _with_canaries(groups: Sequence[Group], every: Sequence[Canary]) -> dict[str
     marked_tables: dict[str, pa.Table] = {}
     for group in groups:
         crowd = tuple(group.invent_units(60))
-        for name, table in lone(group.tables, Situation("", {}, {}, crowd), {}).one.items():
+        for name, table in situation_pair(
+            group.tables, Situation("", {}, {}, crowd), {}
+        ).one.items():
             for canary in (one for one in every if one.table == name):
                 at = table.column_names.index(canary.column)
                 field = table.schema.field(at)
@@ -263,21 +273,23 @@ def _with_canaries(groups: Sequence[Group], every: Sequence[Canary]) -> dict[str
 
 def _run_with_canaries(
     stage: Stage, tables: Tables, every: Sequence[Canary], folder: Path
-) -> tuple[Ran, list[tuple[str, Canary]]]:
+) -> tuple[RunOutput, list[tuple[str, Canary]]]:
     """Return a run with a ledger, and the canaries in its output or in its verification."""
     scratch = folder / "beside"
     scratch.mkdir(parents=True)
     ledger = _open_ledger(stage, scratch / "ledger.db")
     place = folder / "run"
-    run = ran(stage, tables, place, "canaries", ledger=ledger, formats=_formats(stage))
+    run = run_release(
+        stage, tables, place, "canaries", ledger=ledger, formats=_possible_formats(stage)
+    )
     places = [("what the run says", canary) for canary in _canaries_in_output(run, every)]
     if not places:
-        refuse_unrun(run)
+        refuse_failed_runs(run)
     places += found_in_folder(scratch, every)
     places += _files_with_canaries(stage, place, every)
     if run.failure is None:
         checked = str(verify(run.folder, ledger=ledger).to_json()).encode()
-        places += [("what `verify` says", canary) for canary in found_in(checked, every)]
+        places += [("what `verify` says", canary) for canary in canaries_in_bytes(checked, every)]
     return run, places
 
 
@@ -298,13 +310,13 @@ def _files_with_canaries(
             yield name, canary
 
 
-def _canaries_in_output(run: Ran, every: Sequence[Canary]) -> Iterator[Canary]:
-    yield from found_in("\n".join(run.messages).encode(), every)
+def _canaries_in_output(run: RunOutput, every: Sequence[Canary]) -> Iterator[Canary]:
+    yield from canaries_in_bytes("\n".join(run.messages).encode(), every)
     if run.failure is not None:
         yield from found_in_failure(run.failure, every)
 
 
-def _formats(stage: Stage) -> tuple[str, ...] | None:
+def _possible_formats(stage: Stage) -> tuple[str, ...] | None:
     """Return all formats of publication that the release and this machine allow."""
     declaration, families = stage.declaration, stage.plan.families
     if not kind_of(declaration.spec).has_all_formats:
@@ -333,7 +345,7 @@ def _open_ledger(stage: Stage, path: Path) -> Path | None:
     return path
 
 
-def _broken(
+def _failing_inputs(
     all_tables: Tables, tables: Mapping[str, Table], broken: Path
 ) -> Iterator[tuple[str, Tables, Mapping[str, Source] | None]]:
     """Yield inputs on which a run fails: a missing column, wrong types, and `broken` files."""

@@ -37,7 +37,7 @@ RELEASE = "release"
 
 
 @contextmanager
-def room() -> Iterator[Path]:
+def temporary_room() -> Iterator[Path]:
     """Yield a temporary folder for whole runs.
 
     Raises
@@ -58,7 +58,7 @@ def room() -> Iterator[Path]:
 
 
 @dataclass
-class Ran:
+class RunOutput:
     """The output of a run.
 
     `drawn` is the number of random words that the run used. `failure` is the error that ended the
@@ -106,7 +106,7 @@ class Ran:
 
 
 @contextmanager
-def _temporary(run: Ran) -> Iterator[None]:
+def _separate_temporary_folder(run: RunOutput) -> Iterator[None]:
     """Use a separate temporary folder during a run, and record the files left in it."""
     known, named = tempfile.tempdir, os.environ.get(VARIABLE)
     with temporary_folder("dprelease-audit-run-") as place:
@@ -123,13 +123,13 @@ def _temporary(run: Ran) -> Iterator[None]:
             )
 
 
-def failed_run(check: Literal["twins", "canaries"], seen: str, pair: str) -> AuditFinding:
+def failed_run_finding(check: Literal["twins", "canaries"], seen: str, pair: str) -> AuditFinding:
     """Return the finding for a run on synthetic people that fails, or leaves other files."""
     claimed = "a release, whatever rows say, and nothing else"
     return AuditFinding(check=check, query="", column="", claimed=claimed, seen=seen, pair=pair)
 
 
-def refuse_unrun(*runs: Ran) -> None:
+def refuse_failed_runs(*runs: RunOutput) -> None:
     """Raise OutputError DP-AUDIT-008 for runs that show nothing, because all ended before reading.
 
     Runs that fail for a reason outside the tables, such as a full disk, show nothing either.
@@ -142,7 +142,7 @@ def refuse_unrun(*runs: Ran) -> None:
             raise OutputError("DP-AUDIT-008", problem=failure.cause.rstrip("."))
 
 
-def ran(
+def run_release(
     stage: Stage,
     tables: Tables,
     place: Path,
@@ -151,14 +151,14 @@ def ran(
     files: Mapping[str, Source] | None = None,
     ledger: Path | None = None,
     formats: tuple[str, ...] | None = None,
-) -> Ran:
+) -> RunOutput:
     """Run the release with the bits of a stream, and return the result.
 
     `place` is a new folder, in which the run publishes a folder with the same name as in all runs.
     """
     place.mkdir(parents=True)
     folder = place / RELEASE
-    bits, run, state = ReplayedWords(stream), Ran(folder), RunState()
+    bits, run, state = ReplayedWords(stream), RunOutput(folder), RunState()
     out, err, log = io.StringIO(), io.StringIO(), io.StringIO()
     handler = logging.StreamHandler(log)
     logging.getLogger().addHandler(handler)
@@ -166,7 +166,7 @@ def ran(
         with (
             redirect_stdout(out),
             redirect_stderr(err),
-            _temporary(run),
+            _separate_temporary_folder(run),
             warnings.catch_warnings(record=True) as caught,
         ):
             warnings.simplefilter("always")

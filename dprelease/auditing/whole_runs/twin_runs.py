@@ -17,11 +17,16 @@ from dprelease.auditing.changes import changes_of
 from dprelease.auditing.exact_pairs import found_of_pair
 from dprelease.auditing.neighbours.counting_rows import Group
 from dprelease.auditing.neighbours.situations import NOBODY, Situation
-from dprelease.auditing.neighbours.stacks import MEMBERS, NO_ID, lone
+from dprelease.auditing.neighbours.stacks import MEMBERS, NO_ID, situation_pair
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TEXTS, TURNED
 from dprelease.auditing.pairs import Pair, Tables
 from dprelease.auditing.stage import EngineFailure, Stage
-from dprelease.auditing.whole_runs.replayed_run import Ran, failed_run, ran, refuse_unrun
+from dprelease.auditing.whole_runs.replayed_run import (
+    RunOutput,
+    failed_run_finding,
+    refuse_failed_runs,
+    run_release,
+)
 from dprelease.documents.audits.audit_record import AuditFinding, Twins
 from dprelease.documents.encoding import NAME
 from dprelease.schema.table import Source
@@ -66,7 +71,9 @@ def _kinds(stage: Stage) -> tuple[bool, bool]:
     return private, choices
 
 
-def twin_differences(stage: Stage, one: Ran, other: Ran, *, silent: bool) -> Iterator[str]:
+def twin_differences(
+    stage: Stage, one: RunOutput, other: RunOutput, *, silent: bool
+) -> Iterator[str]:
     """Yield descriptions of forbidden differences; silent twins must be equal to the byte.
 
     The descriptions contain no values.
@@ -78,35 +85,35 @@ def twin_differences(stage: Stage, one: Ran, other: Ran, *, silent: bool) -> Ite
         yield "what the run says, or in which order"
     if one.drawn != other.drawn and (silent or not any(_kinds(stage))):
         yield "how many random bits are drawn"
-    names = [_names(ran.place) for ran in (one, other)]
+    names = [_relative_names(run_release.place) for run_release in (one, other)]
     if names[0] != names[1]:
         yield "the names of the files"
         return
     if one.failure is None:
-        yield from _of_files(stage, one, other, names[0], silent=silent)
+        yield from _file_differences(stage, one, other, names[0], silent=silent)
 
 
-def _of_files(
-    stage: Stage, one: Ran, other: Ran, names: Sequence[str], *, silent: bool
+def _file_differences(
+    stage: Stage, one: RunOutput, other: RunOutput, names: Sequence[str], *, silent: bool
 ) -> Iterator[str]:
     if silent:
         for name in names:
-            sides = [ran.place / name for ran in (one, other)]
+            sides = [run_release.place / name for run_release in (one, other)]
             if sides[0].is_file() and sides[0].read_bytes() != sides[1].read_bytes():
                 yield f"the file '{name}', though the exact integers are the same"
         return
-    yield from _of_manifests(stage, one.folder, other.folder)
+    yield from _manifest_differences(stage, one.folder, other.folder)
     for name in names:
         if name.endswith(formats.file_of("")):
-            yield from _of_tables(stage, one.place / name, other.place / name, name)
+            yield from _table_differences(stage, one.place / name, other.place / name, name)
 
 
-def _names(place: Path) -> list[str]:
+def _relative_names(place: Path) -> list[str]:
     """Return the names of all files and folders of a run, including those next to its folder."""
     return sorted(path.relative_to(place).as_posix() for path in place.rglob("*"))
 
 
-def _of_manifests(stage: Stage, one: Path, other: Path) -> Iterator[str]:
+def _manifest_differences(stage: Stage, one: Path, other: Path) -> Iterator[str]:
     records = [
         _without_values(stage, json.loads((folder / NAME).read_bytes())) for folder in (one, other)
     ]
@@ -128,7 +135,7 @@ def _without_values(stage: Stage, record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def _of_tables(stage: Stage, one: Path, other: Path, name: str) -> Iterator[str]:
+def _table_differences(stage: Stage, one: Path, other: Path, name: str) -> Iterator[str]:
     sides = [formats.PUBLISHED.read(path) for path in (one, other)]
     if not sides[0].schema.equals(sides[1].schema, check_metadata=True):
         yield f"columns, types or notes of '{name}'"
@@ -182,7 +189,7 @@ def twins(
     findings: list[AuditFinding] = []
     left_out: list[str] = []
     runs, silent, files = 0, 0, 0
-    for number, twin in enumerate(_twins(stage, groups, worst)):
+    for number, twin in enumerate(_pairs_of_twins(stage, groups, worst)):
         if runs and time.monotonic() > until:
             left_out.append(f"twin runs after the first {runs}")
             break
@@ -190,16 +197,18 @@ def twins(
         sides = []
         for name, tables in zip(("one", "other"), twin.pair.sides, strict=True):
             sources = _write_sources(tables, twin.by, place / f"source-{name}")
-            sides.append(ran(stage, tables, place / name, f"twin {number}", files=sources))
-        refuse_unrun(*sides)
+            sides.append(run_release(stage, tables, place / name, f"twin {number}", files=sources))
+        refuse_failed_runs(*sides)
         runs, silent = runs + 2, silent + 2 * twin.silent
         findings += [
-            failed_run("twins", f"{what} is left, by {twin.by}", twin.pair.description)
+            failed_run_finding("twins", f"{what} is left, by {twin.by}", twin.pair.description)
             for what in dict.fromkeys(what for side in sides for what in side.other_files)
         ]
-        if failed := failure_of(sides):
+        if failed := common_failure(sides):
             findings.append(
-                failed_run("twins", f"{failed} on both, by {twin.by}", twin.pair.description)
+                failed_run_finding(
+                    "twins", f"{failed} on both, by {twin.by}", twin.pair.description
+                )
             )
         files += sum(1 for path in sides[0].place.rglob("*") if path.is_file())
         findings += [
@@ -217,14 +226,14 @@ def twins(
     return report, findings, left_out
 
 
-def failure_of(sides: Sequence[Ran]) -> str:
+def common_failure(sides: Sequence[RunOutput]) -> str:
     """Return the error that ended all runs; empty if they differ, or if one read no row."""
     codes = {run.code for run in sides}
     refused = any(run.failure is not None and run.is_refused for run in sides)
     return codes.pop() if len(codes) == 1 and not refused else ""
 
 
-def _twins(
+def _pairs_of_twins(
     stage: Stage, groups: Sequence[Group], worst: Sequence[tuple[Group, Situation]]
 ) -> Iterator[Twin]:
     """Yield twins: first units that count nowhere, then units with the largest changes.
@@ -235,14 +244,16 @@ def _twins(
     base: dict[str, pa.Table] = {}
     for group in groups:
         base |= {**group.public}
-        base |= lone(group.tables, _add_crowd(group, Situation("", NOBODY)), {}).other
+        base |= situation_pair(group.tables, _add_crowd(group, Situation("", NOBODY)), {}).other
     for group in groups:
         if not group.queries:  # single records: a table with one more record is no neighbour
             continue
         for storages in ((AS_DECLARED, AS_DECLARED), (TEXTS, AS_DECLARED)):
-            nobody = _add_crowd(group, Situation("a unit that counts nowhere", _nowhere(group)))
+            nobody = _add_crowd(
+                group, Situation("a unit that counts nowhere", _uncounted_rows(group))
+            )
             pair = _pair_of_all_tables(group, nobody, base, storages)
-            silent = _moves_nothing(stage, group, pair)
+            silent = _is_silent(stage, group, pair)
             if silent is not False:
                 yield Twin(pair, silent=bool(silent))
     for group, situation in worst[:1]:
@@ -268,7 +279,7 @@ def _pair_of_all_tables(
     storages: tuple[str, str] = (AS_DECLARED, AS_DECLARED),
 ) -> Pair:
     """Return a pair with all tables of the release."""
-    pair = lone(group.tables, situation, group.public, storages)
+    pair = situation_pair(group.tables, situation, group.public, storages)
     return replace(pair, one={**base, **pair.one}, other={**base, **pair.other})
 
 
@@ -276,7 +287,7 @@ def _add_crowd(group: Group, situation: Situation) -> Situation:
     """Return a situation with as many other units as a pair has ids for, with usual values."""
     usual = [
         {
-            table: [{name: _usual(group, table, name, value) for name, value in row.items()}]
+            table: [{name: _usual_value(group, table, name, value) for name, value in row.items()}]
             for table, (row,) in unit.items()
         }
         for unit in group.invent_units(OTHERS)
@@ -284,17 +295,17 @@ def _add_crowd(group: Group, situation: Situation) -> Situation:
     return replace(situation, crowd=tuple(usual))
 
 
-def _usual(group: Group, table: str, column: str, value: object) -> object:
+def _usual_value(group: Group, table: str, column: str, value: object) -> object:
     tried = group.extremes(table, column)
     return value if value in tried.usual else tried.usual[0]
 
 
-def _nowhere(group: Group) -> dict[str, list[dict[str, object]]]:
+def _uncounted_rows(group: Group) -> dict[str, list[dict[str, object]]]:
     """Return rows that no query counts: without an id, or without any value."""
     return {name: [{NO_ID: True}, {NO_ID: True}] for name in group.tables}
 
 
-def _moves_nothing(stage: Stage, group: Group, pair: Pair) -> bool | None:
+def _is_silent(stage: Stage, group: Group, pair: Pair) -> bool | None:
     """Return whether no exact integer differs; None if the engine fails, which the runs report."""
     try:
         one, other = found_of_pair(stage, pair, group.queries)

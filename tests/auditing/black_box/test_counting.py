@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from dprelease.auditing.black_box import proven_bounds
-from dprelease.auditing.black_box.answer_statistics import Single, additive, linear
+from dprelease.auditing.black_box.answer_statistics import SingleNumber, additive, linear
 from dprelease.auditing.black_box.drawn_answers import Feature
 from dprelease.auditing.black_box.noise_questions import Claim, Question
 from dprelease.auditing.black_box.proven_bounds import MISS, Group, prove_bounds
-from dprelease.auditing.black_box.tried_events import View, hopefuls
+from dprelease.auditing.black_box.tried_events import View, event_candidates
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers
 from tests.auditing.black_box.build import streams
@@ -100,10 +100,11 @@ def test_the_best_event_is_chosen_from_either_side() -> None:
     """Of masses 1/8, 3/8, 1/2 and 3/8, 1/8, 1/2 the first interval tells most, and the second."""
     masses = [1000, 3000, 4000], [3000, 1000, 4000]
     drawn = [np.repeat([0, 1, 2], mass)[None] for mass in masses]
-    view = View.fit(Single(0), drawn[0], drawn[1])
+    view = View.fit(SingleNumber(0), drawn[0], drawn[1])
     counts = view.counts(drawn[0]), view.counts(drawn[1])
     more, less = (
-        hopefuls(view, counts, [Fraction(0)], 1e-6, swapped=swapped)[0] for swapped in (False, True)
+        event_candidates(view, counts, [Fraction(0)], 1e-6, swapped=swapped)[0]
+        for swapped in (False, True)
     )
     assert more.event.in_event.tolist()[1:] == [False, True, False]
     assert less.event.in_event.tolist()[1:] == [True, False, False]
@@ -114,10 +115,10 @@ def test_the_best_event_is_chosen_from_either_side() -> None:
 def test_where_nothing_is_to_be_expected_the_clearest_difference_is_chosen() -> None:
     """Not the event of all answers, which is as likely on both tables."""
     drawn = [np.repeat([0, 1, 2], masses)[None] for masses in ([330, 340, 330], [300, 340, 360])]
-    view = View.fit(Single(0), drawn[0], drawn[1])
+    view = View.fit(SingleNumber(0), drawn[0], drawn[1])
     counts = view.counts(drawn[0]), view.counts(drawn[1])
     few, many = (
-        hopefuls(view, counts, [Fraction(0)], 1e-9, swapped=True, times=times)[0]
+        event_candidates(view, counts, [Fraction(0)], 1e-9, swapped=True, times=times)[0]
         for times in (1.0, 1000.0)
     )
     assert few.promise < 0 < many.promise

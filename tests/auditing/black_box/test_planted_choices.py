@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprelease.auditing.black_box.drawn_answers import ChosenInCells, SelectedKeys, Source
+from dprelease.auditing.black_box.drawn_answers import ChoicesInCells, SelectedKeys, Source
 from dprelease.auditing.black_box.noise_questions import CHOICES
 from dprelease.auditing.black_box.proven_bounds import QuestionResult
 from dprelease.exact.results.true_table import Profile
@@ -44,12 +44,12 @@ CHOICES_ASKED: dict[str, tuple[dict[str, Any], list[int], list[int]]] = {
 QUANTILES = {f"q{i}": {"quantile": {"of": "n", "at": f"0.{i}"}} for i in range(1, 10)}
 
 
-def choice(name: str) -> tuple[tuple[PlannedColumn, ...], ChosenInCells]:
+def choice(name: str) -> tuple[tuple[PlannedColumn, ...], ChoicesInCells]:
     asked, one, other = CHOICES_ASKED.get(name, (None, [8], []))
     _, columns = planned(QUANTILES if asked is None else {"x": asked}, epsilon="2")
     held = [c for c in columns if c.measurement.is_choice]
     sides = [{c.measurement.name: profile(rows) for c in held} for rows in (one, other)]
-    return tuple(held), ChosenInCells(tuple(held), (0,), (sides[0], sides[1]))
+    return tuple(held), ChoicesInCells(tuple(held), (0,), (sides[0], sides[1]))
 
 
 def shown(
@@ -66,7 +66,7 @@ def test_choices_lie_below_their_claim_and_choices_that_are_too_sure_are_found(n
     assert not broken(sound)
     assert sound[0].epsilon > 0.05 * sound[0].claimed or name == "largest"
     sure = tuple(with_scale(column, 0.1) for column in columns)
-    wrong = ChosenInCells(sure, source.cells, source.sides)
+    wrong = ChoicesInCells(sure, source.cells, source.sides)
     assert broken(shown(columns, wrong, name))
 
 
@@ -75,7 +75,7 @@ def test_one_draw_for_both_halves_of_a_node_is_found(monkeypatch: pytest.MonkeyP
     columns, _ = choice("tree")
     asked = {c.measurement.name: profile([0, 8, 8]) for c in columns}
     other = {c.measurement.name: profile([0, 8]) for c in columns}
-    source = ChosenInCells(columns, (0,), (asked, other))
+    source = ChoicesInCells(columns, (0,), (asked, other))
     assert not broken(shown(columns, source, "tree"))
     monkeypatch.setattr(selections, "sample", lambda law, n, bits: np.full(n, 3))
     assert broken(shown(columns, source, "tree"))
