@@ -70,7 +70,7 @@ def test_canaries_stay_in(audited: tuple[Stage, list[Group]], tmp_path: Path) ->
         runs.append(run_release(*asked, **more))
         return runs[-1]
 
-    with mock.patch.object(canaries_module, "ran", watched):
+    with mock.patch.object(canaries_module, "run_release", watched):
         told, findings, left_out = canaries(*audited, tmp_path / "runs")
     assert (findings, left_out) == ([], [])
     assert told.holds
