@@ -7,13 +7,14 @@ these matrices commute, and their common eigenspaces are the residual spaces T, 
 attributes, with projections P_T = (x)_i (I - J/n_i if i in T, else J/n_i).
 
 **Contrasts.** Any coordinates of a residual space work, so integer ones are used: along an
-attribute of T the n_i - 1 differences x_j - x_last, along every other the sum over its values. The
-contrasts D_T of a table of whole numbers are whole numbers; D_T depends on x through P_T x alone,
-since a difference ignores constants and a sum ignores what sums to 0. They are linear and one to
-one: a table S is computed from the contrasts of all T within S, one attribute after another, by
+attribute of T the n_i - 1 differences x_j - x_last, along every other attribute the sum over its
+values. The contrasts D_T of a table of whole numbers are whole numbers; D_T depends on x through
+P_T x alone, since a difference ignores constants and a sum ignores what sums to 0. The map from a
+table to its contrasts is linear and one to one: a table S is computed from the contrasts of all T
+within S, one attribute after another, by
     n x_last = s - sum_j D_j,        n x_j = n D_j + n x_last        (s the sum over the attribute).
-What `table_from_contrasts` returns is |S| x_S in whole numbers, |S| the number of cells:
-no division, nothing rounded.
+What `table_from_contrasts` returns is |S| x_S in whole numbers, where |S| is the number of cells:
+nothing is divided or rounded.
 
 **Precision.** One table S with noise of variance s2 in each cell measures D_T for every T within S
 with the covariance s2 N_{S - T} C, N_{S - T} the number of cells of S that are summed up for one
@@ -39,29 +40,29 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-Table = tuple[int, ...]  # attributes of a table or of a residual space, in rising order
+Table = tuple[int, ...]  # attributes of a table or of a residual space, ascending
 Whole = NDArray[np.int64]
-Contrasts = dict[Table, Whole]  # of each residual space: (nodes, product of (n_i - 1))
+Contrasts = dict[Table, Whole]  # for each residual space (nodes, product of (n_i - 1))
 
 
 def subtables(table: Table) -> list[Table]:
-    """Return every set of attributes within `table`, smallest first, itself last."""
+    """Return every subset of the attributes of `table`: the smallest first, `table` itself last."""
     return [s for size in range(len(table) + 1) for s in itertools.combinations(table, size)]
 
 
 def spaces_of(sizes: tuple[int, ...], table: Table) -> list[Table]:
-    """Return the residual spaces of a table: an attribute with a single value has none."""
+    """Return the residual spaces of a table; none of them has an attribute with a single value."""
     return subtables(tuple(i for i in table if sizes[i] > 1))
 
 
 def residual_spaces(sizes: tuple[int, ...], tables: Iterable[Table]) -> list[Table]:
-    """Return the residual spaces of `tables`, smallest first."""
+    """Return the residual spaces of all `tables` together, the smallest first."""
     spaces = {space for table in tables for space in spaces_of(sizes, table)}
     return sorted(spaces, key=lambda space: (len(space), space))
 
 
-def cells(sizes: tuple[int, ...], table: Iterable[int]) -> int:
-    """Return the number of cells of a table, or of any set of attributes."""
+def cell_count(sizes: tuple[int, ...], table: Iterable[int]) -> int:
+    """Return the number of combinations of values of the attributes of a table."""
     return math.prod(sizes[i] for i in table)
 
 
@@ -75,25 +76,25 @@ def own_weights(
     sizes
         Numbers of values of all attributes.
     space
-        The residual space T; the variance is that of the sum over T's complement within a table, in
-        the units of the table T itself.
+        The residual space T. The returned variance is that of a table's sum over the attributes
+        outside T, in the units of the table T itself.
     variances
-        Of each measured table, the variance of the noise of one of its cells; 0 for exact values.
+        For each measured table, the variance of the noise of one of its cells; 0 for exact values.
 
     Returns
     -------
     tuple
-        None and no weights if no table measures it; else the variance and weights that sum to
-        1. One exact table, the first, has the whole weight.
+        The variance, and for each table a weight; the weights sum to 1. If tables are exact, the
+        first of these has the whole weight. If no table measures the space: None and no weights.
     """
     noise = {
-        table: variance * cells(sizes, set(table) - set(space))
+        table: variance * cell_count(sizes, set(table) - set(space))
         for table, variance in variances.items()
         if set(space) <= set(table)
     }
-    known = [table for table, variance in noise.items() if variance == 0]
-    if known:
-        return Fraction(0), {known[0]: Fraction(1)}
+    exact = [table for table, variance in noise.items() if variance == 0]
+    if exact:
+        return Fraction(0), {exact[0]: Fraction(1)}
     if not noise:
         return None, {}
     precision = sum((1 / variance for variance in noise.values()), Fraction(0))
@@ -101,7 +102,7 @@ def own_weights(
 
 
 def contrasts(sizes: tuple[int, ...], table: Table, values: Whole) -> Contrasts:
-    """Return the contrasts of a table at several nodes: exact, as long as sums stay within 64 bits.
+    """Return the exact contrasts of a table at several nodes, if sums stay within 64 bits.
 
     Parameters
     ----------
@@ -110,28 +111,31 @@ def contrasts(sizes: tuple[int, ...], table: Table, values: Whole) -> Contrasts:
     table
         The attributes of the table, in rising order.
     values
-        (nodes, n_i for i in table), whole numbers.
+        Whole numbers of shape (nodes, n_i for i in table): the cells of the table at each node.
     """
     nodes = len(values)
-    parts: dict[Table, Whole] = {(): values.reshape(nodes, 1, cells(sizes, table))}
+    parts: dict[Table, Whole] = {(): values.reshape(nodes, 1, cell_count(sizes, table))}
     for i in (i for i in table if sizes[i] > 1):
         split: dict[Table, Whole] = {}
-        after = cells(sizes, [j for j in table if j > i])
+        after = cell_count(sizes, [j for j in table if j > i])
         for space, part in parts.items():
             by_value = part.reshape(nodes, part.shape[1], sizes[i], after)
             split[space] = by_value.sum(axis=2)
-            apart = by_value[:, :, :-1] - by_value[:, :, -1:]
-            split[(*space, i)] = apart.reshape(nodes, part.shape[1] * (sizes[i] - 1), after)
+            differences = by_value[:, :, :-1] - by_value[:, :, -1:]
+            split[(*space, i)] = differences.reshape(nodes, part.shape[1] * (sizes[i] - 1), after)
         parts = split
     return {space: part.reshape(nodes, part.shape[1]) for space, part in parts.items()}
 
 
 def table_from_contrasts(sizes: tuple[int, ...], table: Table, of: Mapping[Table, Whole]) -> Whole:
-    """Return `cells(table)` times the table whose contrasts are given: (nodes, n_i for i in table).
+    """Return the table with the contrasts `of`, times its number of cells.
 
-    Contract: table_from_contrasts(contrasts(x)) == cells * x; linear; summed over an attribute i it
-    is n_i times the table without i. Exact if the result is within 64 bits, even if intermediate
-    sums overflow: sums modulo 2**64 don't depend on the order.
+    The result has the shape (nodes, n_i for i in table).
+
+    Contract: table_from_contrasts(contrasts(x)) == cell_count(sizes, table) * x. The function is
+    linear. The sum of its result over an attribute i is n_i times its result for the table without
+    i. The result is exact if it fits 64 bits, even if intermediate sums overflow, because sums
+    modulo 2**64 don't depend on the order.
     """
     parts = {space: of[space] for space in spaces_of(sizes, table)}
     nodes = len(parts[()])
@@ -141,12 +145,12 @@ def table_from_contrasts(sizes: tuple[int, ...], table: Table, of: Mapping[Table
         for space in [space for space in parts if i not in space]:
             total = parts[space]
             before = math.prod(sizes[j] - 1 for j in space)
-            after = cells(sizes, [j for j in table if j > i])
+            after = cell_count(sizes, [j for j in table if j > i])
             total = total.reshape(nodes, before, after)
-            apart = parts[(*space, i)].reshape(nodes, before, n - 1, after)
+            differences = parts[(*space, i)].reshape(nodes, before, n - 1, after)
             out = np.empty((nodes, before, n, after), np.int64)
-            np.subtract(total, apart.sum(axis=2), out=out[:, :, -1])
-            np.multiply(apart, n, out=out[:, :, :-1])
+            np.subtract(total, differences.sum(axis=2), out=out[:, :, -1])
+            np.multiply(differences, n, out=out[:, :, :-1])
             out[:, :, :-1] += out[:, :, -1:]
             joined[space] = out.reshape(nodes, before * n * after)
         parts = joined
@@ -154,12 +158,13 @@ def table_from_contrasts(sizes: tuple[int, ...], table: Table, of: Mapping[Table
 
 
 def squared_lengths(sizes: tuple[int, ...], query: Whole) -> dict[Table, Fraction]:
-    """Return |P_T q|^2 of a query over all cells for every residual space T, exactly.
+    """Return exactly |P_T q|^2 of a query over all cells, for every residual space T.
 
     Parameters
     ----------
     query
-        (n_1, ..., n_k) whole weights. Python's whole numbers: nothing can overflow.
+        Whole weights of shape (n_1, ..., n_k). The function computes with Python's integers, which
+        can't overflow.
     """
     lengths: dict[Table, Fraction] = {}
     for space in spaces_of(sizes, tuple(range(len(sizes)))):

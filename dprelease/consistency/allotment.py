@@ -1,18 +1,18 @@
-"""Whole numbers nearest to estimates, with a given sum: the exact optimum in closed form.
+"""Find the whole numbers that are nearest to estimates and have a given sum: in closed form.
 
     minimise sum_c (x_c - z_c)^2    over whole x_c, 0 <= x_c <= cap_c, sum_c x_c = H.
 
-Without whole x the optimum is y_c = z_c - theta cut to [0, cap_c], where theta makes the sum H
-(water filling; Held, Wolfe, Crowder 1974 for the simplex). With whole x: the m-th unit in c costs 2
-(m - z_c) - 1, which rises in m, so the optimum is the H cheapest units. Those with m <= y_c cost at
-most -2 theta - 1, and every (floor(y_c) + 1)-th one more than that and, where 0 < y_c < cap_c, less
-than 1 - 2 theta: so x_c is floor(y_c) or one more, and the missing D = H - sum floor(y_c) go to the
-largest z_c - floor(y_c) among those below their cap. Theta may be taken a little larger (rounded up
-to a unit of z): floors only fall, and the missing units are given back in the same order of cost.
-Ties go to the first. Hence the result is an exact integer optimum, the first of them, independent
-of other problems in the batch.
+For real x the optimum is y_c = z_c - theta cut to [0, cap_c], where theta makes the sum H (water
+filling; Held, Wolfe, Crowder 1974 for the simplex). For whole x: the m-th unit in c costs 2 (m -
+z_c) - 1, which rises in m, so the optimum is the H cheapest units. Those with m <= y_c cost at most
+-2 theta - 1, and every (floor(y_c) + 1)-th unit costs more than that and, where 0 < y_c < cap_c,
+less than 1 - 2 theta: so x_c is floor(y_c) or one more, and the missing D = H - sum floor(y_c) go
+to the largest z_c - floor(y_c) among those below their cap. Theta may be a little larger (rounded
+up to a unit of z): then the floors only fall, and the missing units are given back in the same
+order of cost. Of tied entries the first gets the unit. Hence the result is the first of the exact
+integer optima, and does not depend on other problems in the batch.
 
-Problems are rows of padded matrices; each is a function of its own row alone.
+Problems are rows of padded matrices, and the solution of each depends on its row alone.
 """
 
 from __future__ import annotations
@@ -22,48 +22,49 @@ from numpy.typing import NDArray
 
 from dprelease.consistency.fixed_point import FixedPointRangeError, Whole
 
-_NEVER = -(1 << 60)
+_EXCLUDED = -(1 << 60)
 Mask = NDArray[np.bool_]
 
 
 def nearest_integers(
     z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None = None
 ) -> Whole:
-    """Return the nearest whole numbers of given sums: (problems, n).
+    """Return the whole numbers with given sums that are nearest to the estimates: (problems, n).
 
     Parameters
     ----------
     z
         (problems, n) estimates in units of 2**-bits.
     valid
-        Which entries exist; the others get 0.
+        Which entries exist; entries that don't exist get 0.
     total
-        (problems,) the sums, at least 0; 0 where a row has no valid entry.
+        (problems,) the sum of each row, at least 0; it must be 0 if the row has no valid entry.
     bits
-        Of the unit of `z`.
+        The exponent of the unit 2**-bits of `z`.
     cap
-        The largest x of each entry; their sum must reach the total.
+        The largest allowed value of each entry; the caps of a row must sum to at least its total.
 
     Raises
     ------
     ValueError
-        If the caps don't reach the total.
+        If the caps of a row sum to less than its total.
     FixedPointRangeError
-        If sums leave no room for whole numbers.
+        If sums don't fit 64 bits even in units of 1.
 
     Notes
     -----
-    Sums stay below n * 2**bits times the total (with caps: 2**bits times their sum). Rows for which
-    that passes 2**61 are solved in a coarser unit: x is then the optimum for z rounded down to it.
+    Sums stay below n * 2**bits times the total (with caps, below 2**bits times the sum of the
+    caps). Rows for which this bound exceeds 2**61 are solved in a coarser unit: the result is then
+    the optimum for z rounded down to this unit.
     """
     shares = np.zeros(z.shape, np.int64)
     if not z.size:
         return shares
     if cap is None:
-        lengths = _lengths(total) + _lengths(valid.sum(axis=1))  # without padding
+        lengths = _bit_lengths(total) + _bit_lengths(valid.sum(axis=1))  # without padding
     else:
         cap = np.where(valid, np.minimum(cap, total[:, None]), 0)
-        lengths = _lengths(cap.sum(axis=1))
+        lengths = _bit_lengths(cap.sum(axis=1))
     excess = np.maximum(lengths + bits - 61, 0)
     if not excess.any():
         return _nearest_integers(z, valid, total, bits, cap)
@@ -81,17 +82,17 @@ def nearest_integers(
     return shares
 
 
-def _lengths(x: Whole) -> Whole:
-    """Return at least how many bits numbers have; one more where a float rounds them up."""
+def _bit_lengths(x: Whole) -> Whole:
+    """Return the bit lengths of numbers, or one more where the conversion to a float rounds up."""
     return np.frexp(x.astype(np.float64))[1].astype(np.int64)
 
 
 def _nearest_integers(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole | None) -> Whole:
-    aim = total << bits
+    target = total << bits
     if cap is None:
-        level, z = _simplex_level(z, valid, aim)
+        level, z = _simplex_level(z, valid, target)
     else:
-        level = _capped_level(z, valid, aim, cap << bits)
+        level = _capped_level(z, valid, target, cap << bits)
     shares = z - level[:, None]
     shares >>= bits
     np.maximum(shares, 0, out=shares)
@@ -101,9 +102,9 @@ def _nearest_integers(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole
     left = total - shares.sum(axis=1)
     while left.any():
         rows = np.flatnonzero(left)
-        room = valid[rows] if cap is None else valid[rows] & (shares[rows] < cap[rows])
+        has_room = valid[rows] if cap is None else valid[rows] & (shares[rows] < cap[rows])
         gain = z[rows] - level[rows, None] - (shares[rows] << bits)
-        taken = _largest(np.where(room, gain, _NEVER), room, left[rows])
+        taken = _mark_largest(np.where(has_room, gain, _EXCLUDED), has_room, left[rows])
         if not taken.any(axis=1).all():
             raise ValueError("what can be allotted does not reach the total")
         shares[rows] += taken
@@ -111,24 +112,24 @@ def _nearest_integers(z: Whole, valid: Mask, total: Whole, bits: int, cap: Whole
     return shares
 
 
-def _simplex_level(z: Whole, valid: Mask, aim: Whole) -> tuple[Whole, Whole]:
-    """Return theta, rounded up, for rows without caps; and z, cut where it has no effect."""
-    top = np.where(valid, z, _NEVER).max(axis=1)
-    floor = top - aim  # a lower bound of theta: entries below it get nothing
+def _simplex_level(z: Whole, valid: Mask, target: Whole) -> tuple[Whole, Whole]:
+    """Return theta, rounded up, for rows without caps; and z, raised where this has no effect."""
+    top = np.where(valid, z, _EXCLUDED).max(axis=1)
+    floor = top - target  # a lower bound of theta: entries below it get nothing
     z = np.where(valid, np.maximum(z, floor[:, None]), floor[:, None])
     falling = top[:, None] - z
     falling.sort(axis=1)  # rising distances from the top
     summed = np.cumsum(falling, axis=1)
     ranks = np.arange(1, z.shape[1] + 1)
-    support = np.maximum((falling * ranks - summed < aim[:, None]).sum(axis=1), 1)
+    support = np.maximum((falling * ranks - summed < target[:, None]).sum(axis=1), 1)
     reach = np.take_along_axis(summed, support[:, None] - 1, axis=1)[:, 0]
     # theta = top - (aim + reach) / support
-    return top - (aim + reach) // support, z
+    return top - (target + reach) // support, z
 
 
-def _capped_level(z: Whole, valid: Mask, aim: Whole, cap: Whole) -> Whole:
-    """Return theta, rounded up, for rows with caps: breakpoints from the highest down."""
-    top = np.where(valid, z, _NEVER).max(axis=1)
+def _capped_level(z: Whole, valid: Mask, target: Whole, cap: Whole) -> Whole:
+    """Return theta, rounded up, for rows with caps, by a search of breakpoints from the highest."""
+    top = np.where(valid, z, _EXCLUDED).max(axis=1)
     full = np.where(valid, cap, 0)
     first = np.where(valid, top[:, None] - z, 0)  # where an entry becomes positive
     marks = np.concatenate((first << 1, ((first + full) << 1) | 1), axis=1)
@@ -139,23 +140,26 @@ def _capped_level(z: Whole, valid: Mask, aim: Whole, cap: Whole) -> Whole:
     given = np.zeros(marks.shape, np.int64)
     with np.errstate(over="ignore"):
         np.cumsum(slopes[:, :-1] * gaps, axis=1, out=given[:, 1:])
-    at = np.minimum((given < aim[:, None]).sum(axis=1), marks.shape[1] - 1)
+    at = np.minimum((given < target[:, None]).sum(axis=1), marks.shape[1] - 1)
     before = np.maximum(at - 1, 0)[:, None]
     slope = np.maximum(np.take_along_axis(slopes, before, axis=1)[:, 0], 1)
-    missing = aim - np.take_along_axis(given, before, axis=1)[:, 0]
+    missing = target - np.take_along_axis(given, before, axis=1)[:, 0]
     level: Whole = top - np.take_along_axis(marks, before, axis=1)[:, 0] - missing // slope
     return level
 
 
-def _largest(gain: Whole, room: Mask, number: Whole) -> Whole:
-    """Return 1 for the `number` largest gains of each row that have room; else 0."""
+def _mark_largest(gain: Whole, has_room: Mask, number: Whole) -> Whole:
+    """Return 1 for the entries with the `number` largest gains of each row, and 0 for the others.
+
+    Only entries with `room` are selected.
+    """
     n = gain.shape[1]
     width = max(1, (n - 1).bit_length())
     low = -(1 << (60 - width))
     key = (np.maximum(gain, low) << width) | np.arange(n - 1, -1, -1)
-    key[~room] = np.iinfo(np.int64).min
-    number = np.minimum(number, room.sum(axis=1))
+    key[~has_room] = np.iinfo(np.int64).min
+    number = np.minimum(number, has_room.sum(axis=1))
     ordered = np.sort(key, axis=1)
     least = np.take_along_axis(ordered, n - np.maximum(number, 1)[:, None], axis=1)
-    taken: Whole = ((key >= least) & room & (number > 0)[:, None]).astype(np.int64)
+    taken: Whole = ((key >= least) & has_room & (number > 0)[:, None]).astype(np.int64)
     return taken

@@ -1,4 +1,4 @@
-"""Exact standard errors of any area made of leaves, computed from the declaration only.
+"""Compute exact standard errors of any area made of leaves, from the declaration only.
 
 An area gives each leaf a weight (1 within, 0 without, or a share). For one residual space, going up
 the tree with `variances`' V and g, let A be the weighted sum over the leaves below a node, and
@@ -9,14 +9,14 @@ with variance V_c, x_c has covariance diag(V) - V V' / U, so
                             = sum V_c (alpha_c - alpha_p)^2,
 a sum in which nothing cancels. At the root, Var = alpha^2 V + all of these: one sum over the
 ancestors of the leaves, taken exactly by math.fsum, so that no order can matter. (Derived here;
-the design sketch carries the first form from node to node.) Where children's V are infinite, g is
-1 for an only one: alpha_p is that child's. Several must have the same slope, or the area is not
-estimable.
+the design sketch computes the first form from node to node.) If exactly one child has an infinite
+V, its g is 1, and alpha_p is its slope. If several children have an infinite V, they must have the
+same slope, otherwise the area is not estimable.
 
-Slopes are rounded: a sum of rounded products of whole V over U, so that each is wrong by at most
-delta = levels * eta in the end. As (x + d)^2 <= (1 + e) x^2 + (1 + 1 / e) d^2, the sum of V
+Slopes are rounded, because each is a sum of rounded products of whole V, over U; in the end each is
+wrong by at most delta = levels * eta. As (x + d)^2 <= (1 + e) x^2 + (1 + 1 / e) d^2, the sum of V
 (alpha_c - alpha_p)^2 and alpha^2 V at the root are covered by 1 + e times what is computed and (1
-+ 1 / e) (2 delta)^2 times the sum of these V; e is 2**-32.
++ 1 / e) (2 delta)^2 times the sum of these V; e is 2**-32 (`_SQUARE_SLACK`).
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.fixed_point import Floats, Whole, whole
-from dprelease.consistency.variances import UNKNOWN, SpaceVariances, Variances
+from dprelease.consistency.fixed_point import Floats, Whole, round_half_even
+from dprelease.consistency.variances import INFINITE, SpaceVariances, Variances
 
-_APART = 2.0**-32
+_SQUARE_SLACK = 2.0**-32
 
 
 @dataclass(frozen=True)
 class Area:
-    """Leaves with weights.
+    """Leaves with weights, which make up one area.
 
     Parameters
     ----------
     leaves
-        By level, the rising indices of the areas or leaves whose tables are added up.
+        By level, the ascending indices of the areas or leaves whose tables are added up.
     shares
-        By level, the weight of each, from 0 to 1.
+        By level, the weight of each of these areas or leaves, from 0 to 1.
     """
 
     leaves: list[Whole]
@@ -50,23 +50,23 @@ class Area:
 
 
 def area_variances(variances: Variances, area: Area) -> dict[Table, float]:
-    """Return F_T of an area for every residual space; infinite where it is not estimable.
+    """Return F_T of an area for every residual space T; infinite if T is not estimable there.
 
-    Use as `standard_errors.variance_above(variances, coefficients, lambda space:
+    Use as `standard_errors.variance_upper_bound(variances, coefficients, lambda space:
     np.array([F[space]]))`.
 
     Raises
     ------
     ValueError
-        If there is not one set of leaves for each level, or an area of it contains another.
+        If there is not one set of leaves for each level, or if one of the leaves contains another.
     """
     if len(area.leaves) != variances.structure.tree.levels:
         raise ValueError("an area names leaves of every level, perhaps none")
-    return {space: _variance(one, area) for space, one in variances.of.items()}
+    return {space: _area_variance(one, area) for space, one in variances.of.items()}
 
 
 @dataclass
-class _Terms:
+class _VarianceTerms:
     """Non-negative terms of a variance, and the variances that their slopes multiply."""
 
     terms: list[float] = field(default_factory=list)
@@ -82,20 +82,20 @@ class _Terms:
     def total(self, delta: float) -> float:
         if not all(map(math.isfinite, self.terms)):
             return math.inf
-        apart = (1 + 1 / _APART) * (2 * delta) ** 2
-        return (1 + _APART) * math.fsum(self.terms) + apart * math.fsum(self.scales)
+        rounding_term = (1 + 1 / _SQUARE_SLACK) * (2 * delta) ** 2
+        return (1 + _SQUARE_SLACK) * math.fsum(self.terms) + rounding_term * math.fsum(self.scales)
 
 
-def _variance(one: SpaceVariances, area: Area) -> float:
-    terms = _Terms()
+def _area_variance(one: SpaceVariances, area: Area) -> float:
+    terms = _VarianceTerms()
     nodes, slopes = np.empty(0, np.int64), np.empty(0)
     for level in reversed(range(one.tree.levels)):
         if len(nodes):
-            nodes, slopes = _above(one, level, nodes, slopes, terms)
-        named = np.asarray(area.leaves[level], np.int64)
-        if np.isin(named, nodes).any():
+            nodes, slopes = _parent_slopes(one, level, nodes, slopes, terms)
+        leaves = np.asarray(area.leaves[level], np.int64)
+        if np.isin(leaves, nodes).any():
             raise ValueError("an area of a set of areas lies within another one")
-        nodes = np.concatenate((nodes, named))
+        nodes = np.concatenate((nodes, leaves))
         slopes = np.concatenate((slopes, np.asarray(area.shares[level], np.float64)))
         order = np.argsort(nodes, kind="stable")
         nodes, slopes = nodes[order], slopes[order]
@@ -103,45 +103,50 @@ def _variance(one: SpaceVariances, area: Area) -> float:
     return terms.total(one.tree.levels * one.eta)
 
 
-def _above(
-    one: SpaceVariances, level: int, nodes: Whole, slopes: Floats, terms: _Terms
+def _parent_slopes(
+    one: SpaceVariances, level: int, nodes: Whole, slopes: Floats, terms: _VarianceTerms
 ) -> tuple[Whole, Floats]:
-    """Return the parents of some nodes with their slopes; add their variances to `terms`."""
+    """Return the parents of some nodes and the slopes of the parents; add variances to `terms`."""
     parents, starts = np.unique(one.tree.parents[level][nodes], return_index=True)
     sizes = np.diff(np.append(starts, len(nodes)))
-    upward = _upward(one, level + 1, nodes)
-    known = np.maximum(upward, 0)
+    upward = _upward_variances(one, level + 1, nodes)
+    finite = np.maximum(upward, 0)
     total = one.summed[level][parents]
-    moved = np.add.reduceat(whole(known.astype(np.float64) * slopes), starts)
-    above = moved.astype(np.float64) / np.maximum(total, 1).astype(np.float64)
-    for at in np.flatnonzero(total == UNKNOWN):  # parents with an unmeasured child
-        here = slice(starts[at], starts[at] + sizes[at])
-        above[at], total[at] = _free(
-            one, level, int(parents[at]), upward[here], slopes[here], terms
+    weighted_slopes = np.add.reduceat(round_half_even(finite.astype(np.float64) * slopes), starts)
+    parent_slopes = weighted_slopes.astype(np.float64) / np.maximum(total, 1).astype(np.float64)
+    for at in np.flatnonzero(total == INFINITE):  # parents with an unmeasured child
+        siblings = slice(starts[at], starts[at] + sizes[at])
+        parent_slopes[at], total[at] = _slope_of_unmeasured_children(
+            one, level, int(parents[at]), upward[siblings], slopes[siblings], terms
         )
     scale = math.ldexp(1.0, -one.bits[level + 1])
-    terms.add(slopes - np.repeat(above, sizes), scale * known.astype(np.float64))
-    rest = total - np.add.reduceat(known, starts)  # the children outside the area
-    terms.add(above, scale * rest.astype(np.float64))
-    return parents, above
+    terms.add(slopes - np.repeat(parent_slopes, sizes), scale * finite.astype(np.float64))
+    rest = total - np.add.reduceat(finite, starts)  # the children outside the area
+    terms.add(parent_slopes, scale * rest.astype(np.float64))
+    return parents, parent_slopes
 
 
-def _free(
-    one: SpaceVariances, level: int, parent: int, upward: Whole, slopes: Floats, terms: _Terms
+def _slope_of_unmeasured_children(
+    one: SpaceVariances,
+    level: int,
+    parent: int,
+    upward: Whole,
+    slopes: Floats,
+    terms: _VarianceTerms,
 ) -> tuple[float, int]:
-    """Return the slope of children of infinite V, and the sum of their siblings' V."""
+    """Return the slope of the children with infinite V, and the sum of their siblings' V."""
     start, stop = one.tree.starts[level][parent : parent + 2]
     children = one.upward_of(level + 1, int(start), int(stop))
-    free = slopes[upward == UNKNOWN]
-    different = set(free.tolist())
-    if len(free) < int((children == UNKNOWN).sum()):
-        different.add(0.0)  # one outside the area
+    slopes_of_unmeasured = slopes[upward == INFINITE]
+    different = set(slopes_of_unmeasured.tolist())
+    if len(slopes_of_unmeasured) < int((children == INFINITE).sum()):
+        different.add(0.0)  # a child outside the area has the slope 0
     if len(different) > 1:
         terms.terms.append(math.inf)
     return different.pop(), int(np.maximum(children, 0).sum())
 
 
-def _upward(one: SpaceVariances, level: int, nodes: Whole) -> Whole:
+def _upward_variances(one: SpaceVariances, level: int, nodes: Whole) -> Whole:
     if level == one.tree.levels - 1:
         return np.full(len(nodes), one.upward[level][0])
     return one.upward[level][nodes]

@@ -1,4 +1,4 @@
-"""Layer 1: estimates of every table at every area, piece by piece in bounded memory."""
+"""Compute estimates (layer 1) of every table at every area, piece by piece in bounded memory."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from dprelease.consistency.algebra import Contrasts, Table, cells
-from dprelease.consistency.cells import ROOM, CellsOfAreas, carried_cells
+from dprelease.consistency.algebra import Contrasts, Table, cell_count
+from dprelease.consistency.cells import PRODUCT_BITS, CellsOfAreas, additive_cells
 from dprelease.consistency.fixed_point import FixedPointRangeError, Whole
-from dprelease.consistency.passes import Read, Upward, downward, upward
-from dprelease.consistency.subtrees import PlacedSubtree, sizes, subtree, subtree_summary
+from dprelease.consistency.passes import Read, UpwardPass, downward_pass, upward_pass
+from dprelease.consistency.subtrees import PlacedSubtree, largest_sizes, subtree, subtree_summary
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
 from dprelease.system.prefetch import Spread
@@ -27,14 +27,15 @@ class Piece:
     Parameters
     ----------
     level
-        Of the highest areas. The piece above (the top of the tree) has the estimates of these.
+        The level of the highest areas of the piece. Their estimates are also in the piece above,
+        the top of the tree.
     ranges
-        The areas, from `level` down: their start and stop on each level.
+        For each level from `level` down, the start and stop of the areas of the piece.
     tables
-        For each of these levels, cells of each published table in units of values. Includes the
-        highest level, so that layer 2 finds the parents.
+        For each of these levels, the cells of each published table in units of values. The highest
+        level is included, because integer tables are computed from those of the parents.
     top
-        Whether it is the top of the tree, whose highest areas are the roots.
+        Whether the piece is the top of the tree, whose highest areas are the roots.
     """
 
     level: int
@@ -45,21 +46,22 @@ class Piece:
 
 @dataclass(frozen=True)
 class FirstPass:
-    """Results of the upward pass that are held between the two passes.
+    """Results of the upward pass that stay in memory between the upward and the downward pass.
 
     Parameters
     ----------
     level, spans
-        Pieces below the top of the tree: their level, and their highest areas.
+        The level of the pieces below the top of the tree, and the highest areas of each piece.
     top
-        Of the top of the tree.
+        The results for the top of the tree.
     estimates, sums
-        For each level, the largest size of an area's contrasts, and of its children's sums.
+        For each level, the largest absolute contrast of an area, and the largest absolute sum of
+        the contrasts of its children.
     """
 
     level: int
     spans: list[tuple[int, int]]
-    top: Upward
+    top: UpwardPass
     estimates: list[int]
     sums: list[int]
 
@@ -71,13 +73,14 @@ def first_pass(
     *,
     spread: Spread = map,
 ) -> FirstPass:
-    """Return the first pass of `pieces`; parameters and errors as there.
+    """Return the results of the upward pass over the whole tree.
 
-    `spread`: a replacement of `map` that computes the summaries of subtrees in parallel.
+    Parameters and errors are those of `pieces`, and `spread`: a replacement of `map` that computes
+    the summaries of subtrees in parallel.
     """
     structure, tree = variances.structure, variances.structure.tree
     level, cuts = tree.subtrees(
-        cells_at_most, max(1, cells(structure.sizes, range(len(structure.sizes))))
+        cells_at_most, max(1, cell_count(structure.sizes, range(len(structure.sizes))))
     )
     spans = list(pairwise(cuts))
     if len(spans) == 1 and level == 0:
@@ -85,41 +88,43 @@ def first_pass(
     estimates, sums = [0] * tree.levels, [0] * tree.levels
     roots, is_within_range = [], True
     # Wait for all subtrees: a task that still runs would read during the next pass.
-    for told in spread(subtree_summary, (subtree(variances, read, level, span) for span in spans)):
-        _enlarge(estimates, told.estimates, level)
-        _enlarge(sums, told.sums, level)
-        roots.append(told.best)
-        is_within_range &= told.is_within
+    for summary in spread(
+        subtree_summary, (subtree(variances, read, level, span) for span in spans)
+    ):
+        _update_maxima(estimates, summary.estimates, level)
+        _update_maxima(sums, summary.sums, level)
+        roots.append(summary.best)
+        is_within_range &= summary.estimates_fit
     if not is_within_range:
         raise FixedPointRangeError
     ranges = [(0, count) for count in tree.counts[: level + 1]]
-    top = upward(variances, read, 0, ranges, given=_concatenate_contrasts(roots))
-    _enlarge(estimates, sizes(top.best), 0)
-    _enlarge(sums, sizes(top.sums), 0)
+    top = upward_pass(variances, read, 0, ranges, given=_concatenate_contrasts(roots))
+    _update_maxima(estimates, largest_sizes(top.best), 0)
+    _update_maxima(sums, largest_sizes(top.sums), 0)
     return FirstPass(level, spans, top, estimates, sums)
 
 
-def _enlarge(largest: list[int], found: Sequence[int], level: int) -> None:
+def _update_maxima(largest: list[int], found: Sequence[int], level: int) -> None:
     for at, size in enumerate(found, level):
         largest[at] = max(largest[at], size)
 
 
-def is_within(variances: Variances, first: FirstPass) -> bool:
-    """Return whether all estimates certainly fit 64 bits; False means that it is unknown.
+def estimates_fit(variances: Variances, first: FirstPass) -> bool:
+    """Return whether all estimates are proved to fit 64 bits; False if there is no proof.
 
-    A final contrast is that of its own subtree plus a part of its parent's difference, which is at
-    most the difference and a unit: |x_c| <= |u_c| + |x_p| + |s_p| + 1.
+    A final contrast is the contrast of the node's own subtree plus a part of its parent's
+    difference. This part is at most the difference and a unit: |x_c| <= |u_c| + |x_p| + |s_p| + 1.
     """
     structure = variances.structure
-    spread = sum(cells(structure.sizes, space) << len(space) for space in structure.spaces)
+    spread = sum(cell_count(structure.sizes, space) << len(space) for space in structure.spaces)
     largest = first.estimates[0]
     for level in range(structure.tree.levels):
         if level:
-            apart = largest + first.sums[level - 1]
-            if apart >= structure.limit(()):
+            difference = largest + first.sums[level - 1]
+            if difference >= structure.limit(()):
                 return False
-            largest = first.estimates[level] + apart + 1
-        if spread * largest >= 1 << ROOM:
+            largest = first.estimates[level] + difference + 1
+        if spread * largest >= 1 << PRODUCT_BITS:
             return False
     return True
 
@@ -132,24 +137,24 @@ def pieces(
     *,
     first: FirstPass | None = None,
 ) -> Iterator[Piece]:
-    """Yield the top of the tree first, then each set of subtrees below it, in order.
+    """Yield the estimates of the top of the tree first, then those of each set of subtrees below.
 
     Parameters
     ----------
     variances
-        Of the structure.
+        The variances of the declared structure.
     read
         `read(level, table, start, stop)` returns the measured whole numbers of some areas; it is
-        called twice for each.
+        called twice for each area.
     published
         For each level, the required tables; all of their residual spaces must be estimable there. A
         table published at a level must be published at every level above it, because running sums
         are carried downwards.
     cells_at_most
-        Of one level of a piece; more only where a single area's children have more. No bit of the
-        results depends on it.
+        The largest number of cells of one level of a piece; a piece has more only if the children
+        of a single area have more. The results don't depend on this number.
     first
-        The result of `first_pass`, if it is available.
+        The result of `first_pass`, if the caller has computed it already.
 
     Raises
     ------
@@ -157,10 +162,10 @@ def pieces(
         If measured numbers are too large for the declared largest number.
     """
     first = first or first_pass(variances, read, cells_at_most)
-    top = top_of(variances, first, published)
+    top = top_estimates(variances, first, published)
     yield top.piece
     for placed in top.subtrees_below(variances, read, first):
-        yield below_of(placed, published)
+        yield subtree_estimates(placed, published)
 
 
 @dataclass(frozen=True)
@@ -174,9 +179,9 @@ class Top:
     def subtrees_below(
         self, variances: Variances, read: Read, first: FirstPass, whole: Whole | None = None
     ) -> Iterator[PlacedSubtree]:
-        """Yield the subtrees below that have areas, in order.
+        """Yield the subtrees below the top that have areas, in order.
 
-        `whole`: the integer tables of the lowest areas of the top, if computed.
+        `whole`: the integer tables of the lowest areas of the top, if they are computed.
         """
         for start, stop in first.spans:
             below = variances.structure.tree.below(first.level, start, stop)
@@ -193,36 +198,40 @@ class Top:
             )
 
 
-def top_of(variances: Variances, first: FirstPass, published: Sequence[Sequence[Table]]) -> Top:
-    """Return the estimates of the top of the tree; parameters and errors as `pieces`."""
+def top_estimates(
+    variances: Variances, first: FirstPass, published: Sequence[Sequence[Table]]
+) -> Top:
+    """Return the estimates of the top of the tree; see `pieces` for parameters and errors."""
     for above, below in pairwise(published):
         if not set(below) <= set(above):
             raise ValueError("a table is published at every level above its lowest one")
     tree = variances.structure.tree
     ranges = [(0, count) for count in tree.counts[: first.level + 1]]
-    final = downward(variances, 0, ranges, first.top, first.top.best[0])
-    tables, carried = _tables(variances, ranges, final, published, None)
+    final = downward_pass(variances, 0, ranges, first.top, first.top.best[0])
+    tables, carried = _cells_of_piece(variances, ranges, final, published, None)
     return Top(Piece(0, ranges, tables, top=True), final[-1], carried)
 
 
-def below_of(placed: PlacedSubtree, published: Sequence[Sequence[Table]]) -> Piece:
+def subtree_estimates(placed: PlacedSubtree, published: Sequence[Sequence[Table]]) -> Piece:
     """Return the estimates of a subtree, from its measurements and the results above it.
 
     Parameters
     ----------
+    placed
+        The subtree, with the results above it.
     published
-        As of `pieces`: for each level of the whole tree.
+        For each level of the whole tree, the required tables.
 
     Raises
     ------
     FixedPointRangeError
-        As `pieces`.
+        If measured numbers are too large for the declared largest number.
     """
     part, variances = placed.subtree, placed.subtree.variances
-    up = upward(variances, part.read, 0, part.own)
-    final = downward(variances, 0, part.own, up, placed.final)
+    up = upward_pass(variances, part.read, 0, part.own)
+    final = downward_pass(variances, 0, part.own, up, placed.final)
     wanted = published[part.level :]
-    tables = _tables(variances, part.own, final, wanted, dict(placed.before))[0]
+    tables = _cells_of_piece(variances, part.own, final, wanted, dict(placed.before))[0]
     return Piece(part.level, part.ranges, tables, top=False)
 
 
@@ -230,30 +239,30 @@ def _concatenate_contrasts(parts: list[Contrasts]) -> Contrasts:
     return {space: np.concatenate([part[space] for part in parts]) for space in parts[0]}
 
 
-def _tables(
+def _cells_of_piece(
     variances: Variances,
     ranges: Ranges,
     final: list[Contrasts],
     published: Sequence[Sequence[Table]],
-    given: dict[Table, CellsOfAreas] | None,
+    carried_above: dict[Table, CellsOfAreas] | None,
 ) -> tuple[list[dict[Table, Whole]], dict[Table, CellsOfAreas]]:
     """Return the cells of each level of a piece, and the running sums of its lowest level."""
     structure = variances.structure
     levels: list[dict[Table, Whole]] = []
     carried: dict[Table, CellsOfAreas] = {}
-    if given is None:
+    if carried_above is None:
         alone = np.arange(ranges[0][1] + 1)
         for table in published[0]:
             before = np.zeros((ranges[0][1], *(structure.sizes[i] for i in table)), np.int64)
-            carried[table] = carried_cells(structure, table, final[0], alone, before)
+            carried[table] = additive_cells(structure, table, final[0], alone, before)
     else:
-        carried = given
+        carried = carried_above
     levels.append({table: one.values for table, one in carried.items()})
     for at in range(1, len(ranges)):
         start, stop = ranges[at - 1]
         families = structure.tree.starts[at - 1][start : stop + 1]
         carried = {
-            table: carried_cells(
+            table: additive_cells(
                 structure, table, final[at], families - families[0], carried[table].before
             )
             for table in published[at]
@@ -268,7 +277,7 @@ def whole_tree(
     published: Sequence[Sequence[Table]],
     cells_at_most: int = CELLS_AT_MOST,
 ) -> list[dict[Table, Whole]]:
-    """Return the estimates of every level at once; parameters and errors as `pieces`."""
+    """Return the estimates of all levels at once; see `pieces` for parameters and errors."""
     tree = variances.structure.tree
     parts_of: list[dict[Table, list[Whole]]] = [{t: [] for t in level} for level in published]
     for piece in pieces(variances, read, published, cells_at_most):

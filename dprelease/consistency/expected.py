@@ -1,4 +1,4 @@
-"""Expected errors of tables before data is read: as measured, and after least squares."""
+"""Compute expected errors before data is read: of measured tables, and after least squares."""
 
 from __future__ import annotations
 
@@ -8,53 +8,54 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprelease.consistency.algebra import Table, cells, spaces_of
+from dprelease.consistency.algebra import Table, cell_count, spaces_of
 from dprelease.consistency.fixed_point import Floats, Whole
 from dprelease.consistency.standard_errors import (
     cell_coefficients,
     rounding_error,
-    variance_above,
+    variance_upper_bound,
 )
 from dprelease.consistency.structure import Structure
 from dprelease.consistency.variances import SpaceVariances, Variances
 
-_AT_ONCE = 1 << 20
-_ROUNDED = 1 + 2.0**-40  # as `standard_errors` rounds upwards
+_BATCH_SIZE = 1 << 20
+_ROUNDING_FACTOR = 1 + 2.0**-40  # rounds errors upwards, as `standard_errors` does
 
 
 @dataclass(frozen=True)
 class ErrorRange:
-    """The least, the median and the greatest over the areas of a level."""
+    """The least, the median and the greatest error among the areas of a level."""
 
     least: float
     median: float
     greatest: float
 
     def all(self) -> tuple[float, float, float]:
-        """Return the three, smallest first."""
+        """Return the least, the median and the greatest error, in this order."""
         return self.least, self.median, self.greatest
 
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """One published table at one level.
+    """The expected errors of one published table at one level.
 
     Parameters
     ----------
     level, table
-        Level and attributes.
+        The level, and the attributes of the table.
     areas
-        Of the level.
+        The number of areas of the level.
     cells
-        Of the table, over all of these areas.
+        The number of cells of the table, over all of these areas.
     measured
         The variance of a measured cell; None if the table is not measured.
     summed
         The least variance of a cell as a sum of cells of one measured table of this level: the
-        table itself or a finer one. This is the result without consistency; None if there is no
-        such table.
+        table itself or a finer table. This is the error without consistent tables; None if there
+        is no such measured table.
     variance
-        Of the least-squares estimate of a cell; infinite where it can't be estimated.
+        The variance of the least-squares estimate of a cell; infinite if the cell can't be
+        estimated.
     standard_error
         The square root of `variance`, rounded up.
     margin
@@ -75,16 +76,18 @@ class ExpectedError:
 def expected_errors(
     variances: Variances, published: Sequence[Collection[Table]], quantile: float
 ) -> list[ExpectedError]:
-    """Return a row for each published table of each level, levels from the top; opens no data.
+    """Return the expected errors of all published tables, level by level from the top.
+
+    The function opens no data.
 
     Parameters
     ----------
     variances
-        Of the declared structure.
+        The variances of the declared structure.
     published
-        For each level, its tables.
+        For each level, the published tables.
     quantile
-        Number of standard errors of a margin, as in `standard_errors.half_widths`.
+        The number of standard errors in a margin, as in `standard_errors.half_widths`.
     """
     sizes, known = variances.structure.sizes, set(variances.of)
     added = {
@@ -94,41 +97,45 @@ def expected_errors(
     }
     rows = []
     for level, tables in enumerate(published):
-        final, areas = _final(variances, level, tables)
+        final, areas = _variances_by_space(variances, level, tables)
         for table in tables:
             factors = cell_coefficients(variances.structure.sizes, table)
-            each = variance_above(variances, factors, final.__getitem__)
-            spread = _spread(np.broadcast_to(each, areas.shape), areas)
+            each = variance_upper_bound(variances, factors, final.__getitem__)
+            spread = _error_range(np.broadcast_to(each, areas.shape), areas)
             bits = variances.structure.bits
             rest = math.ldexp(added[table][level], -bits) if table in added else math.inf
-            rows.append(_row(variances, level, table, spread, quantile, rest))
+            rows.append(_expected_error(variances, level, table, spread, quantile, rest))
     return rows
 
 
-def _row(
+def _expected_error(
     variances: Variances, level: int, table: Table, spread: ErrorRange, quantile: float, rest: float
 ) -> ExpectedError:
     structure = variances.structure
     areas = structure.tree.counts[level]
-    errors = ErrorRange(*(math.sqrt(v) * _ROUNDED for v in spread.all()))
+    errors = ErrorRange(*(math.sqrt(v) * _ROUNDING_FACTOR for v in spread.all()))
     margins = ErrorRange(*(quantile * error + (rest if error else 0.0) for error in errors.all()))
-    number = areas * cells(structure.sizes, table)
-    measured, summed = _without(structure, level, table)
+    number = areas * cell_count(structure.sizes, table)
+    measured, summed = _measured_variances(structure, level, table)
     return ExpectedError(level, table, areas, number, measured, summed, spread, errors, margins)
 
 
-def _without(structure: Structure, level: int, table: Table) -> tuple[float | None, float | None]:
+def _measured_variances(
+    structure: Structure, level: int, table: Table
+) -> tuple[float | None, float | None]:
     """Return the variance of a cell as measured, and as a sum of cells of one measured table."""
-    laws = structure.laws[level]
+    noise_moments = structure.noise_moments[level]
     sums = [
-        float(law.variance) * cells(structure.sizes, set(other) - set(table))
-        for other, law in laws.items()
+        float(moments.variance) * cell_count(structure.sizes, set(other) - set(table))
+        for other, moments in noise_moments.items()
         if set(table) <= set(other)
     ]
-    return float(laws[table].variance) if table in laws else None, min(sums, default=None)
+    return float(noise_moments[table].variance) if table in noise_moments else None, min(
+        sums, default=None
+    )
 
 
-def _final(
+def _variances_by_space(
     variances: Variances, level: int, tables: Collection[Table]
 ) -> tuple[dict[Table, Floats], Whole]:
     """Return F of the residual spaces of some tables, and the number of areas for each value.
@@ -143,24 +150,24 @@ def _final(
         picked = tree.starts[level - 1][:-1][fan > 0] if level else np.zeros(1, np.int64)
     spaces = {s for table in tables for s in spaces_of(variances.structure.sizes, table)}
     return {
-        space: _variances_of_areas(variances.of[space], level, picked)
+        space: _variances_of_some_areas(variances.of[space], level, picked)
         for space in spaces
         if space in variances.of
     }, areas
 
 
-def _variances_of_areas(one: SpaceVariances, level: int, picked: Whole) -> Floats:
-    """Return F of some areas of a level, rising; computed in pieces."""
+def _variances_of_some_areas(one: SpaceVariances, level: int, picked: Whole) -> Floats:
+    """Return F of some areas of a level, in ascending order; computed in batches."""
     count = one.tree.counts[level]
     parts = []
-    for start in range(0, count, _AT_ONCE):
-        stop = min(start + _AT_ONCE, count)
+    for start in range(0, count, _BATCH_SIZE):
+        stop = min(start + _BATCH_SIZE, count)
         low, high = np.searchsorted(picked, (start, stop))
         parts.append(one.variances(level, start, stop)[picked[low:high] - start])
     return np.concatenate(parts)
 
 
-def _spread(each: Floats, areas: Whole) -> ErrorRange:
+def _error_range(each: Floats, areas: Whole) -> ErrorRange:
     order = np.argsort(each, kind="stable")
     until = np.cumsum(areas[order])
     middle = int(np.searchsorted(until, (until[-1] + 1) // 2))

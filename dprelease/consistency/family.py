@@ -1,4 +1,4 @@
-"""Compute both layers piece by piece: the entry point for releases."""
+"""Compute estimates and integer tables piece by piece: the entry point for releases."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dprelease.consistency.estimates import (
     CELLS_AT_MOST,
     FirstPass,
     Piece,
-    below_of,
     first_pass,
-    top_of,
+    subtree_estimates,
+    top_estimates,
 )
 from dprelease.consistency.fixed_point import Whole
 from dprelease.consistency.passes import Read
@@ -32,18 +32,18 @@ from dprelease.system.prefetch import in_threads
 
 @dataclass(frozen=True)
 class Refinement:
-    """How layer 2 is computed: decided without data, and recorded in the manifest.
+    """How integer tables (layer 2) are computed: decided without data, recorded in the manifest.
 
     Parameters
     ----------
     finest
-        The table of which every published one is a sum.
+        The table of which every published table is a sum.
     chains
-        For each level, its nested tables, the finest last.
+        For each level, the nested tables that are computed one after another, the finest last.
     exact
         For each level, the tables of its chain that are known exactly.
     zeros
-        (n_i of the finest table) the cells that are 0 everywhere.
+        (n_i of the finest table) which cells are 0 at every area.
     """
 
     finest: Table
@@ -51,7 +51,7 @@ class Refinement:
     exact: list[set[Table]]
     zeros: NDArray[np.bool_]
     composed: tuple[bool, ...] = ()
-    """For each level, whether totals come from the parents' composition; none by default."""
+    """For each level, whether totals are estimated from the parents' composition."""
 
 
 def refinement(
@@ -62,22 +62,23 @@ def refinement(
     *,
     composition: bool = False,
 ) -> Refinement:
-    """Return how layer 2 is computed, from the declaration only.
+    """Return how integer tables (layer 2) are computed, from the declaration only.
 
     Parameters
     ----------
     zeros
-        Cells of the finest table that are 0 everywhere; none by default.
+        Cells of the finest table that are 0 at every area; none by default.
     chains
-        Chains for each level; by default they follow from the variances.
+        For each level, its chain of tables; by default chains follow from the variances.
     composition
-        Whether totals that are not the first step become it, estimated from the parents'
-        composition.
+        Whether to add totals as the first table of each chain that doesn't begin with them, and to
+        estimate these totals from the parents' composition.
 
     Raises
     ------
     ValueError
-        As `refinement_steps`; or if given chains are not nested or leave out an exact table.
+        For the reasons of `refinement_steps`, or if the tables of a passed chain are not nested or
+        leave out an exact table.
     """
     decided = refinement_steps(variances, finest)
     known = [set(exact_tables(variances, level)) for level in range(len(decided))]
@@ -102,14 +103,14 @@ def refinement(
 
 
 @dataclass(frozen=True)
-class WholePiece:
+class IntegerPiece:
     """The estimates of a piece, and the finest integer tables of its levels (with the highest)."""
 
     estimates: Piece
     whole: list[Whole]
 
 
-def whole_pieces(
+def integer_pieces(
     variances: Variances,
     read: Read,
     how: Refinement,
@@ -117,74 +118,81 @@ def whole_pieces(
     cells_at_most: int = CELLS_AT_MOST,
     *,
     first: FirstPass | None = None,
-) -> Iterator[WholePiece]:
-    """Yield both layers of every area, as `estimates.pieces` does; nothing depends on the pieces.
+) -> Iterator[IntegerPiece]:
+    """Yield estimates and integer tables of every area, in the pieces of `estimates.pieces`.
+
+    The results don't depend on the size of the pieces.
 
     Parameters
     ----------
     published
-        For each level, required tables of layer 1 in addition to the finest one.
+        For each level, the tables with required estimates in addition to the finest table.
     first
-        As of `estimates.pieces`.
+        The result of `first_pass`, if the caller has computed it already.
 
     Raises
     ------
     ValueError
-        As `estimates.pieces`, or if exact tables contradict each other or the zeros.
+        For the reasons of `estimates.pieces`, or if exact tables contradict each other or the
+        structural zeros.
     """
     wanted = with_finest(how, published or [[]] * variances.structure.tree.levels)
     first = first or first_pass(variances, read, cells_at_most)
-    top = top_of(variances, first, wanted)
-    above = whole_top(variances.structure, how, top.piece)
+    top = top_estimates(variances, first, wanted)
+    above = integer_tables_of_top(variances.structure, how, top.piece)
     yield above
     tasks = top.subtrees_below(variances, read, first, above.whole[-1])
     spread = map if len(first.spans) == 1 else in_threads
-    yield from spread(partial(whole_below, how=how, published=wanted), tasks)
+    yield from spread(partial(integer_tables_of_subtree, how=how, published=wanted), tasks)
 
 
 def with_finest(how: Refinement, published: Sequence[Sequence[Table]]) -> list[list[Table]]:
-    """Return the required tables of layer 1 at each level, including the finest."""
+    """Return for each level the tables with required estimates, including the finest table."""
     return [sorted({*tables, how.finest}, key=lambda t: (len(t), t)) for tables in published]
 
 
-def whole_top(structure: Structure, how: Refinement, top: Piece) -> WholePiece:
-    """Return both layers of the top of the tree; raises as `whole_pieces`."""
+def integer_tables_of_top(structure: Structure, how: Refinement, top: Piece) -> IntegerPiece:
+    """Return estimates and integer tables of the top of the tree; errors as in `integer_pieces`."""
     alone = np.arange(structure.tree.counts[0] + 1)
     above = Level(structure, how.finest, top.tables[0][how.finest], alone, alone)
     highest = roots(above, how.chains[0], how.exact[0], how.zeros)
     return _refine_piece(structure, how, top, top.ranges, highest)
 
 
-def whole_below(
+def integer_tables_of_subtree(
     placed: PlacedSubtree, how: Refinement, published: Sequence[Sequence[Table]]
-) -> WholePiece:
-    """Return both layers of a subtree, from its measurements and the results above it.
+) -> IntegerPiece:
+    """Return estimates and integer tables of a subtree, from its measurements and the tree above.
 
     Parameters
     ----------
     placed
-        With the integer tables of its highest areas.
-    how, published
-        As of `whole_pieces`, of the whole tree; the finest table is among the published.
+        The subtree, with the integer tables of its highest areas.
+    how
+        How integer tables are computed.
+    published
+        For each level of the whole tree, the tables with required estimates; the finest table is
+        one of them.
 
     Raises
     ------
     ValueError
-        As `whole_pieces`.
+        If exact tables contradict each other or the structural zeros.
     """
     part = placed.subtree
     if placed.whole is None:
         raise ValueError("whole tables are made below whole tables")
-    piece = below_of(placed, published)
+    piece = subtree_estimates(placed, published)
     return _refine_piece(part.variances.structure, how, piece, part.own, placed.whole)
 
 
 def _refine_piece(
     structure: Structure, how: Refinement, piece: Piece, own: Ranges, highest: Whole
-) -> WholePiece:
-    """Return a piece with the whole tables of all of its levels.
+) -> IntegerPiece:
+    """Return a piece with the integer tables of all of its levels.
 
-    `own`: its areas in the tree of the structure, which may be a part of the whole one.
+    `own`: for each level, the areas of the piece as numbered in the tree of `structure`, which may
+    be a part of the whole tree.
     """
     whole = [highest]
     for at in range(1, len(own)):
@@ -195,4 +203,4 @@ def _refine_piece(
         level = Level(structure, how.finest, estimates, whole[-1], families - families[0])
         composed = bool(how.composed and how.composed[here])
         whole.append(children(level, how.chains[here], how.exact[here], composed=composed))
-    return WholePiece(piece, whole)
+    return IntegerPiece(piece, whole)

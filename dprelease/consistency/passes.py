@@ -1,16 +1,17 @@
-"""Layer 1 on measured numbers: up the tree and down again, for each residual space separately.
+"""Compute estimates (layer 1) by a pass up the tree and a pass down, space by space.
 
 A piece is a set of consecutive areas with all areas below them (`Tree.below`), or the top of the
-tree above the pieces' roots. Sums are whole numbers and a node's share of its family's difference
+tree above the pieces' roots. Sums are whole numbers, and a node's share of its family's difference
 follows from running sums in the order of the children, so that cuts into pieces don't change a bit.
 
-**Additive to the last unit.** Of d = x_p - s_p, children get r_1, r_2 - r_1, ..., r_n - r_(n-1)
-with r_c the rounded d times (W_1 + ... + W_c) / W: r_n = d, as the last quotient is 1.
+**Additive to the last unit.** The difference d = x_p - s_p is divided among children as r_1, r_2 -
+r_1, ..., r_n - r_(n-1), with r_c the rounded d times (W_1 + ... + W_c) / W: r_n = d, as the last
+quotient is 1.
 
 **Error.** Each product is wrong by at most half a unit and by eta times its factor, which the
 declared largest number bounds (`variances.eta`: apart from this the gains are least-squares gains).
-Hence `rounding`, the bound of |published - exact least squares|, one number for each level, by the
-same recursion:
+Hence `rounding_bounds`, the bound of |published - exact least squares|, one number for each level,
+by the same recursion:
     up:    e_u = (1 - a) n e_u' + a e_m + e,        n the children
     down:  e_x' = e_u' + g (e_x + (n e_u')) + 2 e
 with e = 1/2 + eta * limit + 2**-52 * limit and e_m one e for each table beyond the first that
@@ -24,8 +25,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprelease.consistency.algebra import Contrasts, Table, cells, contrasts
-from dprelease.consistency.fixed_point import Whole, differences, sibling_sums, whole, within
+from dprelease.consistency.algebra import Contrasts, Table, cell_count, contrasts
+from dprelease.consistency.fixed_point import (
+    Whole,
+    require_below,
+    round_half_even,
+    sibling_differences,
+    sibling_sums,
+)
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import SpaceVariances, Variances
 
@@ -35,56 +42,68 @@ Read = Callable[
 
 
 @dataclass
-class Upward:
-    """Results of the upward pass of a piece: for each level, estimates u and children's sums s."""
+class UpwardPass:
+    """Results of the upward pass of a piece.
+
+    Parameters
+    ----------
+    best
+        For each level, the estimates u of its nodes from their own subtrees.
+    sums
+        For each level, the sums s of the children's estimates.
+    """
 
     best: list[Contrasts]
     sums: list[Contrasts]
 
 
 def own_contrasts(variances: Variances, read: Read, level: int, start: int, stop: int) -> Contrasts:
-    """Return m, the weighted contrasts of a level's own tables, for the spaces that these measure.
+    """Return m, the weighted contrasts of the tables of a level, for the spaces that they measure.
 
-    The first table of a space has weight 1, others enter as weighted differences from it: with one
-    table, or with exact ones, there is no rounding.
+    The first table of a space has weight 1, and other tables enter as weighted differences from the
+    first. So nothing is rounded if there is one table, or an exact one.
     """
     structure = variances.structure
     own: Contrasts = {}
     first: Contrasts = {}
-    for table, law in structure.laws[level].items():
+    for table, moments in structure.noise_moments[level].items():
         parts = contrasts(structure.sizes, table, read(level, table, start, stop))
         for space, part in parts.items():
             weights = variances.weights[level][space]
             if table not in weights:
                 continue
-            scaled = within(part, structure.limit(space) >> structure.bits) << structure.bits
-            if not space and law.mean:
-                scaled -= round(law.mean * cells(structure.sizes, table) * 2**structure.bits)
+            scaled = require_below(part, structure.limit(space) >> structure.bits) << structure.bits
+            if not space and moments.mean:
+                scaled -= round(
+                    moments.mean * cell_count(structure.sizes, table) * 2**structure.bits
+                )
             if space not in own:
                 own[space], first[space] = scaled, scaled
             else:
-                apart = within(scaled - first[space], structure.limit(space))
-                own[space] = own[space] + whole(weights[table] * apart.astype(np.float64))
+                difference = require_below(scaled - first[space], structure.limit(space))
+                own[space] = own[space] + round_half_even(
+                    weights[table] * difference.astype(np.float64)
+                )
     return own
 
 
-def upward(
+def upward_pass(
     variances: Variances, read: Read, level: int, ranges: Ranges, given: Contrasts | None = None
-) -> Upward:
+) -> UpwardPass:
     """Return the estimates of every node of a piece from its own subtree.
 
     Parameters
     ----------
     variances
-        Of the whole structure.
+        The variances of the whole structure.
     read
-        Returns the measured whole numbers of some areas of a level.
+        A function that returns the measured whole numbers of some areas of a level.
     level
-        Of the piece's highest areas.
+        The level of the piece's highest areas.
     ranges
-        The piece's areas, from `level` down.
+        For each level from `level` down, the piece's areas.
     given
-        u of the lowest areas of `ranges`, where these aren't the tree's lowest.
+        The estimates u of the lowest areas of `ranges`, if these aren't the lowest of the tree.
 
     Raises
     ------
@@ -101,18 +120,18 @@ def upward(
             sums.append({})
             continue
         own = own_contrasts(variances, read, at, start, stop)
-        here: Contrasts = {}
+        estimates: Contrasts = {}
         below: Contrasts = {}
         for space in structure.spaces:
             if at < tree.levels - 1:
                 family = tree.starts[at][start : stop + 1]
                 below[space] = sibling_sums(best[-1][space], family - family[0])
-            here[space] = _weighted_estimates(
+            estimates[space] = _weighted_estimates(
                 variances, space, at, (start, stop), own.get(space), below.get(space)
             )
-        best.append(here)
+        best.append(estimates)
         sums.append(below)
-    return Upward(best[::-1], sums[::-1])
+    return UpwardPass(best[::-1], sums[::-1])
 
 
 def _weighted_estimates(
@@ -131,100 +150,116 @@ def _weighted_estimates(
         for i in space:
             width *= structure.sizes[i] - 1
         nothing = np.zeros((nodes[1] - nodes[0], width), np.int64)
-        return within(nothing if below is None else below, limit)
+        return require_below(nothing if below is None else below, limit)
     if below is None:
         return own
-    mix = variances.of[space].mixes_of(level, *nodes)[:, None]
-    return within(below + whole(mix * within(own - below, limit).astype(np.float64)), limit)
+    weight = variances.of[space].measurement_weights_of(level, *nodes)[:, None]
+    return require_below(
+        below + round_half_even(weight * require_below(own - below, limit).astype(np.float64)),
+        limit,
+    )
 
 
-def downward(
-    variances: Variances, level: int, ranges: Ranges, up: Upward, top: Contrasts
+def downward_pass(
+    variances: Variances, level: int, ranges: Ranges, up: UpwardPass, top: Contrasts
 ) -> list[Contrasts]:
     """Return the final contrasts x of every node of a piece, by level.
 
     Parameters
     ----------
     up
-        The result of `upward` for the piece.
+        The result of `upward_pass` for the piece.
     top
-        x of the piece's highest areas; for roots it is their u.
+        The final contrasts x of the piece's highest areas; those of roots are their estimates u.
     """
     final = [top]
     for at in range(level + 1, level + len(ranges)):
         start, stop = ranges[at - level]
-        here: Contrasts = {}
-        for space, one in variances.of.items():
-            apart = final[-1][space] - up.sums[at - level - 1][space]
-            within(apart, variances.structure.limit(space))
-            shared = _child_differences(one, at, (start, stop), ranges[at - level - 1], apart)
-            here[space] = up.best[at - level][space] + shared
-        final.append(here)
+        estimates: Contrasts = {}
+        for space, space_variances in variances.of.items():
+            difference = final[-1][space] - up.sums[at - level - 1][space]
+            require_below(difference, variances.structure.limit(space))
+            shared = _child_differences(
+                space_variances, at, (start, stop), ranges[at - level - 1], difference
+            )
+            estimates[space] = up.best[at - level][space] + shared
+        final.append(estimates)
     return final
 
 
 def _child_differences(
-    one: SpaceVariances, level: int, nodes: tuple[int, int], above: tuple[int, int], apart: Whole
+    space_variances: SpaceVariances,
+    level: int,
+    nodes: tuple[int, int],
+    above: tuple[int, int],
+    difference: Whole,
 ) -> Whole:
-    """Return each child's part of its parent's difference: whole, and summing to it."""
+    """Return each child's part of its parent's difference, in integers that sum to it."""
     if nodes[0] == nodes[1]:
-        return np.zeros((0, apart.shape[1]), np.int64)
-    _weights, running, total = one.shares(level, *nodes)
-    parents = one.tree.parents[level - 1][nodes[0] : nodes[1]] - above[0]
-    if not total.all() and apart[parents[total == 0]].any():
+        return np.zeros((0, difference.shape[1]), np.int64)
+    _weights, running, total = space_variances.shares(level, *nodes)
+    parents = space_variances.tree.parents[level - 1][nodes[0] : nodes[1]] - above[0]
+    if not total.all() and difference[parents[total == 0]].any():
         raise ValueError("exact tables of two levels contradict each other")
     gain = np.divide(running, total, out=np.ones(len(total)), where=total > 0)
-    family = one.tree.starts[level - 1][above[0] : above[1] + 1] - nodes[0]
-    return differences(whole(gain[:, None] * apart.astype(np.float64)[parents]), family)
+    family = space_variances.tree.starts[level - 1][above[0] : above[1] + 1] - nodes[0]
+    return sibling_differences(
+        round_half_even(gain[:, None] * difference.astype(np.float64)[parents]), family
+    )
 
 
-def rounding(variances: Variances, space: Table) -> list[float]:
-    """Return, by level, a bound of |x - exact least squares| in units of values; no data is needed.
+def rounding_bounds(variances: Variances, space: Table) -> list[float]:
+    """Return, by level, a bound of |x - exact least squares| in units of values, without data.
 
     Parameters
     ----------
     space
         The residual space; the bound holds for each of its contrasts.
     """
-    if space not in variances.rounded:
-        variances.rounded[space] = _rounding(variances, space)
-    return variances.rounded[space]
+    if space not in variances.rounding_bounds:
+        variances.rounding_bounds[space] = _compute_rounding_bounds(variances, space)
+    return variances.rounding_bounds[space]
 
 
-def _rounding(variances: Variances, space: Table) -> list[float]:
-    structure, one = variances.structure, variances.of[space]
+def _compute_rounding_bounds(variances: Variances, space: Table) -> list[float]:
+    structure, space_variances = variances.structure, variances.of[space]
     tree = structure.tree
-    step = 0.5 + (one.eta + 2.0**-52) * structure.limit(space)
+    step = 0.5 + (space_variances.eta + 2.0**-52) * structure.limit(space)
     up = [0.0] * (tree.levels + 1)
     for level in reversed(range(tree.levels)):
         tables = variances.weights[level][space]
         own = step * max(0, len(tables) - 1) + _mean_error(variances, level, space)
-        mix = one.mixes[level]
-        above = (1.0 - mix) * tree.fan(level)[: len(mix)] * up[level + 1]
-        up[level] = float((above + mix * own).max()) + (step if level < tree.levels - 1 else 0.0)
+        weight = space_variances.measurement_weights[level]
+        above = (1.0 - weight) * tree.fan(level)[: len(weight)] * up[level + 1]
+        up[level] = float((above + weight * own).max()) + (step if level < tree.levels - 1 else 0.0)
     down = [up[0]]
     for level in range(1, tree.levels):
-        passed = max(
-            _inherited_error(one, level, nodes, down[-1], up[level]) for nodes in tree.some(level)
+        inherited = max(
+            _inherited_error(space_variances, level, nodes, down[-1], up[level])
+            for nodes in tree.some(level)
         )
-        down.append(up[level] + passed + 2 * step)
+        down.append(up[level] + inherited + 2 * step)
     return down
 
 
 def _inherited_error(
-    one: SpaceVariances, level: int, nodes: tuple[int, int], above: float, own: float
+    space_variances: SpaceVariances, level: int, nodes: tuple[int, int], above: float, own: float
 ) -> float:
-    """Return the largest error that nodes of whole families inherit from their parents."""
-    parents = one.tree.parents[level - 1][slice(*nodes)]
-    weights, _running, total = one.shares(level, *nodes)
+    """Return the largest error that the nodes of complete families inherit from their parents."""
+    parents = space_variances.tree.parents[level - 1][slice(*nodes)]
+    weights, _running, total = space_variances.shares(level, *nodes)
     gain = np.divide(weights, total, out=np.zeros(len(total)), where=total > 0)
-    passed = gain * (above + one.tree.fan(level - 1)[parents] * own)
-    return float(passed.max())
+    inherited = gain * (above + space_variances.tree.fan(level - 1)[parents] * own)
+    return float(inherited.max())
 
 
 def _mean_error(variances: Variances, level: int, space: Table) -> float:
     """Return 1/2 if a noise mean that is not whole in units of values is subtracted, else 0."""
     structure = variances.structure
     used = variances.weights[level][space]
-    means = [structure.laws[level][t].mean * cells(structure.sizes, t) for t in used if not space]
+    means = [
+        structure.noise_moments[level][t].mean * cell_count(structure.sizes, t)
+        for t in used
+        if not space
+    ]
     return 0.5 if any((mean * 2**structure.bits).denominator > 1 for mean in means) else 0.0

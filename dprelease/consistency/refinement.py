@@ -1,29 +1,35 @@
-"""Decide from the declaration which tables layer 2 fixes first at each level.
+"""Decide from the declaration the order in which integer tables (layer 2) are computed.
 
 Below a parent whose integer table is known, the children's tables are computed by steps along a
-chain of nested tables S_1 < S_2 < ... < F, F the finest: first the children's S_1, then each
-refined into the next. A table gets a separate step if layer 1 knows it better than the sum of its
-parts: if its variance is at most a quarter of the sum of its parts' variances. (The parts of a
-table known by them alone have the whole sum; with one step more their own estimates would be bent,
-by x >= 0, towards a worse number. Under the Bureau's allotment of 2020 the total of a block has
-0.31 of that sum, and taking it first made block totals 2.7 times worse: design sketch, section 3.
-Tables of block groups have 0.002.)
+chain of nested tables S_1 < S_2 < ... < F, F the finest: first the children's S_1, then each next
+table as a refinement of the previous one. A table gets a separate step if its estimate is more
+accurate than the sum of its parts: if its variance is at most a quarter of the sum of its parts'
+variances. (If a table is known only from its parts, its variance is the whole sum. A separate step
+would then bias its parts towards a less accurate number, because x >= 0. Under the Census Bureau's
+allocation of 2020 the variance of a block's total is 0.31 of that sum, and computing it first made
+block totals 2.7 times worse: design sketch, section 3. For tables of block groups the ratio is
+0.002.)
 
-Exact tables are always steps, because otherwise they would change.
+Exact tables always have a step, because otherwise they would change.
 """
 
 from __future__ import annotations
 
-from dprelease.consistency.algebra import Table, cells, spaces_of, subtables
-from dprelease.consistency.standard_errors import at, cell_coefficients, variance_above
+from dprelease.consistency.algebra import Table, cell_count, spaces_of, subtables
+from dprelease.consistency.standard_errors import (
+    cell_coefficients,
+    final_variances_at,
+    variance_upper_bound,
+)
 from dprelease.consistency.variances import Variances
 
-_WORTH = 4.0  # a separate step needs a variance smaller by this factor
-_AT_ONCE = 1 << 18
+_SEPARATE_STEP_FACTOR = 4.0  # a separate step needs a variance smaller by this factor
+_BATCH_SIZE = 1 << 18
 
 
 def exact_tables(variances: Variances, level: int) -> list[Table]:
-    """Return the largest tables known exactly at every area of a level, from itself and below.
+    """Return the largest tables known exactly at every area of a level, from measurements there and
+    below.
 
     Raises
     ------
@@ -48,12 +54,12 @@ def exact_tables(variances: Variances, level: int) -> list[Table]:
 
 
 def refinement_steps(variances: Variances, finest: Table) -> list[list[Table]]:
-    """Return for each level the chain of tables that layer 2 computes, the finest last.
+    """Return for each level the chain of integer tables that are computed, the finest last.
 
     Parameters
     ----------
     finest
-        The table of which every published one is a sum.
+        The table of which every published table is a sum.
 
     Raises
     ------
@@ -66,7 +72,7 @@ def refinement_steps(variances: Variances, finest: Table) -> list[list[Table]]:
         raise ValueError("the finest table can't be estimated at every level")
     chains = []
     for level in range(tree.levels):
-        worst = {t: _worst(variances, t, level) for t in subtables(finest)}
+        largest_variances = {t: _largest_variance(variances, t, level) for t in subtables(finest)}
         exact = sorted(
             {tuple(i for i in t if i in finest) for t in exact_tables(variances, level)}, key=len
         )
@@ -79,9 +85,11 @@ def refinement_steps(variances: Variances, finest: Table) -> list[list[Table]]:
                 t
                 for t in subtables(chain[0])[:-1]
                 if (fixed is None or set(fixed) <= set(t))
-                and _WORTH * worst[t]
-                <= cells(sizes, set(chain[0]) - set(t)) * worst[chain[0]] * (1 + 2.0**-20)
-                and cells(sizes, set(chain[0]) - set(t)) > 1
+                and _SEPARATE_STEP_FACTOR * largest_variances[t]
+                <= cell_count(sizes, set(chain[0]) - set(t))
+                * largest_variances[chain[0]]
+                * (1 + 2.0**-20)
+                and cell_count(sizes, set(chain[0]) - set(t)) > 1
             ]
             if fixed is not None and fixed != chain[0] and not coarser:
                 coarser = [fixed]
@@ -92,12 +100,16 @@ def refinement_steps(variances: Variances, finest: Table) -> list[list[Table]]:
     return chains
 
 
-def _worst(variances: Variances, table: Table, level: int) -> float:
+def _largest_variance(variances: Variances, table: Table, level: int) -> float:
     """Return the largest variance of a table's cell among the areas of a level."""
     stop = variances.structure.tree.counts[level]
     coefficients = cell_coefficients(variances.structure.sizes, table)
     return max(
-        float(variance_above(variances, coefficients, at(variances, level, a, b)).max())
-        for a in range(0, stop, _AT_ONCE)
-        for b in [min(a + _AT_ONCE, stop)]
+        float(
+            variance_upper_bound(
+                variances, coefficients, final_variances_at(variances, level, start, end)
+            ).max()
+        )
+        for start in range(0, stop, _BATCH_SIZE)
+        for end in [min(start + _BATCH_SIZE, stop)]
     )

@@ -1,4 +1,4 @@
-"""Exact standard errors of layer 1, and the contribution of fixed point to margins.
+"""Compute exact standard errors of estimates (layer 1), and fixed-point errors for margins.
 
 For a product of weights q = (x)_i a_i (a cell, any union of an attribute's values, a whole table's
 cell with ones for the attributes that it leaves out) at an area with variances F_T (see
@@ -6,8 +6,8 @@ cell with ones for the attributes that it leaves out) at an area with variances 
     Var = sum_T F_T prod_{i in T} (|a_i|^2 - (sum a_i)^2 / n_i) prod_{i not in T} ((sum a_i) /
     n_i)^2.
 Derived here from Cov(P_T x) = F_T / N_(not T) P_T and |P_T q|^2 as a product over attributes; the
-literature's last factor is (sum a_i)^2 / n_i, for F in the units of cells. For weights that are no
-product, `algebra.squared_lengths` gives |P_T q|^2 and `query_variance` adds up.
+literature's last factor is (sum a_i)^2 / n_i, for F in the units of cells. For weights that are
+not a product, `algebra.squared_lengths` returns |P_T q|^2 (see `query_coefficients`).
 
 Everything is rounded upwards: sums of non-negative floats of which each operation is wrong by a
 factor of 1 +- 2**-53 at most are multiplied by 1 + 2**-40, and F by 1 + `slack`.
@@ -23,19 +23,19 @@ from types import MappingProxyType
 
 import numpy as np
 
-from dprelease.consistency.algebra import Table, cells, spaces_of, squared_lengths
+from dprelease.consistency.algebra import Table, cell_count, spaces_of, squared_lengths
 from dprelease.consistency.fixed_point import Floats, Whole
-from dprelease.consistency.passes import rounding
+from dprelease.consistency.passes import rounding_bounds
 from dprelease.consistency.variances import Variances
 
-_ROUNDED = 1 + 2.0**-40  # of fewer than 2**12 operations, each within 1 +- 2**-53
-Final = Callable[[Table], Floats]  # of a residual space, F of some areas
+_ROUNDING_FACTOR = 1 + 2.0**-40  # of fewer than 2**12 operations, each within 1 +- 2**-53
+FinalVariances = Callable[[Table], Floats]  # a function from a residual space to F at some areas
 
 
 def product_coefficients(
     sizes: tuple[int, ...], weights: Sequence[Sequence[Fraction]]
 ) -> dict[Table, Fraction]:
-    """Return the coefficient of each F_T in the variance of a product of weights; without zeros.
+    """Return the coefficients, other than 0, of F_T in the variance of a product of weights.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def product_coefficients(
 
 @lru_cache(maxsize=256)  # called repeatedly, for one batch of areas after another
 def cell_coefficients(sizes: tuple[int, ...], table: Table) -> Mapping[Table, Fraction]:
-    """Return the coefficients for one cell of a table: the same for each of its cells."""
+    """Return the coefficients for a cell of a table; they are the same for each of its cells."""
     one, none = Fraction(1), Fraction(0)
     weights = [[one, *[none] * (n - 1)] if i in table else [one] * n for i, n in enumerate(sizes)]
     return MappingProxyType(product_coefficients(sizes, weights))
@@ -68,23 +68,24 @@ def query_coefficients(sizes: tuple[int, ...], query: Whole) -> dict[Table, Frac
     """Return the coefficients for any whole weights over all cells: |P_T q|^2 / N_(not T)."""
     whole_cells = math.prod(sizes)
     return {
-        space: length * cells(sizes, space) / whole_cells
+        space: length * cell_count(sizes, space) / whole_cells
         for space, length in squared_lengths(sizes, query).items()
         if length
     }
 
 
-def variance_above(
-    variances: Variances, coefficients: Mapping[Table, Fraction], final: Final
+def variance_upper_bound(
+    variances: Variances, coefficients: Mapping[Table, Fraction], final: FinalVariances
 ) -> Floats:
-    """Return a variance that is at least the exact one, or inf where not estimable.
+    """Return a variance that is at least the exact variance; infinite where it is not estimable.
 
     Parameters
     ----------
     coefficients
-        Of each residual space of the query.
+        The coefficient of each residual space of the query.
     final
-        F of a residual space at these areas, such as `at(variances, level, start, stop)`.
+        A function that returns F of a residual space at these areas, such as
+        `final_variances_at(variances, level, start, stop)`.
     """
     total: Floats | None = None
     for space, coefficient in coefficients.items():
@@ -92,10 +93,10 @@ def variance_above(
         factor = float(coefficient) * slack
         part = factor * final(space) if space in variances.of else np.array([math.inf])
         total = part if total is None else total + part
-    return np.zeros(1) if total is None else total * _ROUNDED
+    return np.zeros(1) if total is None else total * _ROUNDING_FACTOR
 
 
-def at(variances: Variances, level: int, start: int, stop: int) -> Final:
+def final_variances_at(variances: Variances, level: int, start: int, stop: int) -> FinalVariances:
     """Return a function from residual spaces to F at some areas of a level."""
     return lambda space: variances.of[space].variances(level, start, stop)
 
@@ -106,25 +107,30 @@ def standard_errors(
     """Return the standard error of a cell of a table at some areas, rounded upwards."""
     coefficients = cell_coefficients(variances.structure.sizes, table)
     return (
-        np.sqrt(variance_above(variances, coefficients, at(variances, level, start, stop)))
-        * _ROUNDED
+        np.sqrt(
+            variance_upper_bound(
+                variances, coefficients, final_variances_at(variances, level, start, stop)
+            )
+        )
+        * _ROUNDING_FACTOR
     )
 
 
 def rounding_error(variances: Variances, table: Table) -> list[int]:
     """Return, by level, how far a cell may be from exact least squares, in units of values.
 
-    Each contrast D_T within `passes.rounding`, and x_S is computed from them with row sums below 2
-    for each attribute of T and 1 / n_i for each other: sum_T 2**|T| e_T / N_(S - T), and 2**|S| for
-    `cells`.
+    Each contrast D_T is wrong by at most e_T (`passes.rounding_bounds`). The cell x_S is computed
+    from the contrasts with row sums below 2 for each attribute of T, and of 1 / n_i for each other
+    attribute. The bound is therefore sum_T 2**|T| e_T / N_(S - T), plus 2**|S| for the rounding in
+    the module `cells`.
     """
     sizes, levels = variances.structure.sizes, variances.structure.tree.levels
-    parts = {space: rounding(variances, space) for space in spaces_of(sizes, table)}
+    parts = {space: rounding_bounds(variances, space) for space in spaces_of(sizes, table)}
     return [
         math.ceil(
-            _ROUNDED
+            _ROUNDING_FACTOR
             * sum(
-                2.0 ** len(space) * part[level] / cells(sizes, set(table) - set(space))
+                2.0 ** len(space) * part[level] / cell_count(sizes, set(table) - set(space))
                 for space, part in parts.items()
             )
         )
@@ -136,12 +142,12 @@ def rounding_error(variances: Variances, table: Table) -> list[int]:
 def half_widths(
     variances: Variances, table: Table, level: int, start: int, stop: int, quantile: float
 ) -> Whole:
-    """Return margins of layer 1 in whole units of values, rounding errors added: (stop - start,).
+    """Return margins of estimates in whole units of values, with rounding errors: (stop - start,).
 
     Parameters
     ----------
     quantile
-        Number of standard errors of the margin. For normal or discrete Gaussian noise use the
+        The number of standard errors in the margin. For normal or discrete Gaussian noise use the
         normal quantile; sqrt(2 ln(2 / alpha)) is a guarantee for sub-Gaussian noise. The caller is
         responsible for it.
 
@@ -153,7 +159,7 @@ def half_widths(
     errors = standard_errors(variances, table, level, start, stop)
     if not np.isfinite(errors).all():
         raise ValueError("a table that is not estimable at a level has no margin there")
-    units = np.ceil(np.ldexp(quantile * errors * _ROUNDED, variances.structure.bits))
+    units = np.ceil(np.ldexp(quantile * errors * _ROUNDING_FACTOR, variances.structure.bits))
     exact = errors == 0
     added = np.where(exact, 0, rounding_error(variances, table)[level])
     return units.astype(np.int64) + added

@@ -1,4 +1,4 @@
-"""The declaration: attributes, a public tree, and the tables measured at each level."""
+"""The declared structure: attributes, a public tree, and the tables measured at each level."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from dprelease.consistency.tree import Ranges, Tree
 
 
 @dataclass(frozen=True)
-class Law:
-    """The first two moments of the noise of a measured table's cells, on their lattice.
+class NoiseMoments:
+    """The mean and variance of the noise in the cells of a measured table, in steps.
 
     Parameters
     ----------
     variance
-        Exact, or a bound from above: the margins hold for every smaller one. 0 means that true
-        values are published (an invariant).
+        The exact variance, or an upper bound; margins hold for every smaller variance too. 0 means
+        that true values are published (an invariant).
     mean
-        Of the noise; it is subtracted.
+        The mean of the noise, which is subtracted from measurements.
     """
 
     variance: Fraction
@@ -30,7 +30,7 @@ class Law:
 
 
 class Structure:
-    """A family of tables: everything known before data is read.
+    """Everything that is known of a family of tables before data is read.
 
     Parameters
     ----------
@@ -38,35 +38,38 @@ class Structure:
         The number of values of each attribute.
     tree
         The areas.
-    distributions
-        For each level of the tree, the measured tables (attributes in rising order) with their
-        noise.
+    noise_moments
+        For each level of the tree, the measured tables (attributes in ascending order), each with
+        the moments of its noise.
     largest
-        A public, conservative bound of every count or sum, noise included; it sets the lattice of
-        values.
+        A public, conservative bound of every count or sum, noise included; the unit of values
+        follows from it.
 
     Raises
     ------
     ValueError
-        If there is not one set of distributions for each level, a table is not a rising set of
-        attributes, or a variance is negative.
+        If there is not one set of measured tables for each level, a table is not an ascending set
+        of attributes, or a variance is negative.
     """
 
     def __init__(
         self,
         sizes: Sequence[int],
         tree: Tree,
-        laws: Sequence[Mapping[Table, Law]],
+        noise_moments: Sequence[Mapping[Table, NoiseMoments]],
         largest: int = 1 << 29,
     ) -> None:
         self.sizes = tuple(sizes)
         self.tree = tree
         self.largest = largest
-        self.laws = [dict(level) for level in laws]
-        if len(self.laws) != tree.levels:
+        self.noise_moments = [dict(level) for level in noise_moments]
+        if len(self.noise_moments) != tree.levels:
             raise ValueError("every level of the tree has its own set of measured tables")
-        for table, law in self._tables_and_mechanisms():
-            if list(table) != sorted(set(table) & set(range(len(self.sizes)))) or law.variance < 0:
+        for table, moments in self._tables_and_mechanisms():
+            if (
+                list(table) != sorted(set(table) & set(range(len(self.sizes))))
+                or moments.variance < 0
+            ):
                 raise ValueError("a table is a rising set of attributes, its variance at least 0")
         self.spaces = residual_spaces(
             self.sizes, (table for table, _law in self._tables_and_mechanisms())
@@ -80,12 +83,12 @@ class Structure:
         return self.largest << (self.bits + len(space))
 
     def part(self, level: int, ranges: Ranges) -> Structure:
-        """Return the declaration of some areas and all areas below them (`Tree.part`)."""
+        """Return the structure of some areas and all areas below them (`Tree.part`)."""
         found = copy(self)
         found.tree = self.tree.part(level, ranges)
-        found.laws = self.laws[level:]
+        found.noise_moments = self.noise_moments[level:]
         return found
 
-    def _tables_and_mechanisms(self) -> Iterator[tuple[Table, Law]]:
-        for level in self.laws:
+    def _tables_and_mechanisms(self) -> Iterator[tuple[Table, NoiseMoments]]:
+        for level in self.noise_moments:
             yield from level.items()

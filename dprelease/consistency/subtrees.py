@@ -1,11 +1,11 @@
 """Subtrees of areas as units of parallel work.
 
-Layer 1 needs little from the rest of the tree. The upward pass needs nothing, and passes on only
-the estimates of the highest areas. The downward pass needs the final contrasts of these areas, and
-the running sums before each of them (`cells`). Layer 2 needs their integer tables. So any task that
-has the measurements of a subtree can process it, in any order. A subtree includes the properties of
-the whole tree (units, weights, bounds of rounding) for its levels. Results don't depend on the
-cuts.
+The estimates of a subtree need little from the rest of the tree. The upward pass needs nothing, and
+returns only the estimates of the highest areas of the subtree. The downward pass needs the final
+contrasts of these areas, and the running sums before each of them (`cells`). Integer tables need
+the integer tables of the same areas. So any task that has the measurements of a subtree can process
+it, in any order. A subtree includes those properties of the whole tree that its levels need: units,
+weights and bounds of rounding errors. Results don't depend on the cuts between subtrees.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from dprelease.consistency.algebra import Contrasts, Table
 from dprelease.consistency.cells import CellsOfAreas
 from dprelease.consistency.fixed_point import FixedPointRangeError, Whole
-from dprelease.consistency.passes import Read, rounding, upward
+from dprelease.consistency.passes import Read, rounding_bounds, upward_pass
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
 
-_NARROW = (np.int8, np.int16, np.int32)
+_NARROW_TYPES = (np.int8, np.int16, np.int32)
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,12 @@ class Subtree:
     Parameters
     ----------
     level, ranges
-        In the whole tree: the level of the highest areas, and all areas from there down.
+        The level of the highest areas, and the areas of each level from there down, as numbered in
+        the whole tree.
     variances
-        Of these areas (`Variances.part`).
+        The variances of these areas (`Variances.part`).
     measured
-        (nodes, n_i ...) by level, from 0 on for the highest areas, and table.
+        Measured numbers (nodes, n_i ...) by level and table. Level 0 is that of the highest areas.
     """
 
     level: int
@@ -47,16 +48,16 @@ class Subtree:
     measured: Mapping[tuple[int, Table], Whole]
 
     def read(self, level: int, table: Table, start: int, stop: int) -> Whole:
-        """Return the measurements of some of its areas; see `passes.Read`."""
+        """Return the measurements of some areas of the subtree; see `passes.Read`."""
         return self.measured[level, table][start:stop].astype(np.int64, copy=False)
 
     @property
     def own(self) -> Ranges:
-        """Return the areas of each level, numbered within the subtree."""
+        """Return for each level the range of its areas, numbered within the subtree."""
         return [(0, count) for count in self.variances.structure.tree.counts]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the pickled state, with measurements in their narrowest type."""
+        """Return the state to pickle, with measurements in the narrowest type that fits them."""
         narrow = {key: _to_narrowest_type(values) for key, values in self.measured.items()}
         return {**self.__dict__, "measured": narrow}
 
@@ -68,11 +69,12 @@ class PlacedSubtree:
     Parameters
     ----------
     final
-        Their final contrasts.
+        The final contrasts of the highest areas.
     before
-        The running sums before each of them, by published table; see `cells.CellsOfAreas`.
+        The cells of the highest areas and the running sums before them, by published table; see
+        `cells.CellsOfAreas`.
     whole
-        (areas, n_i ...) their finest integer tables, if layer 2 is computed.
+        (areas, n_i ...) the finest integer tables of the highest areas, if they are computed.
     """
 
     subtree: Subtree
@@ -83,48 +85,51 @@ class PlacedSubtree:
 
 @dataclass(frozen=True)
 class SubtreeMessage:
-    """The result of a subtree that the tree above needs.
+    """The results of the upward pass of a subtree, which the tree above needs.
 
     Parameters
     ----------
     best
-        Estimates of its highest areas from all areas below them.
+        The estimates of the highest areas from their own subtrees.
     estimates, sums
-        For each of its levels, the largest size of an area's contrasts, and of its children's sums.
+        For each level of the subtree, the largest absolute contrast of an area, and the largest
+        absolute sum of the contrasts of its children.
     """
 
     best: Contrasts
     estimates: list[int]
     sums: list[int]
-    is_within: bool = True
-    """Whether all numbers fit the declared largest number; otherwise the other fields are empty."""
+    estimates_fit: bool = True
+    """Whether all numbers are within the declared largest number; else other fields are empty."""
 
 
 def subtree(variances: Variances, read: Read, level: int, span: tuple[int, int]) -> Subtree:
     """Return some consecutive areas of a level with all areas below them."""
     structure = variances.structure
     for space in structure.spaces:
-        rounding(variances, space)  # computed on the whole tree, because a part can't compute it
+        rounding_bounds(
+            variances, space
+        )  # computed on the whole tree, because a part can't compute it
     ranges = structure.tree.below(level, *span)
     measured = {
         (at, table): read(level + at, table, *here)
         for at, here in enumerate(ranges)
-        for table in structure.laws[level + at]
+        for table in structure.noise_moments[level + at]
     }
     return Subtree(level, ranges, variances.part(level, ranges), measured)
 
 
 def subtree_summary(subtree: Subtree) -> SubtreeMessage:
-    """Return the summary of a subtree; numbers out of range are reported in it, not raised."""
+    """Return the summary of a subtree, which reports numbers out of range without an error."""
     try:
-        up = upward(subtree.variances, subtree.read, 0, subtree.own)
+        up = upward_pass(subtree.variances, subtree.read, 0, subtree.own)
     except FixedPointRangeError:
-        return SubtreeMessage({}, [], [], is_within=False)
-    return SubtreeMessage(up.best[0], sizes(up.best), sizes(up.sums))
+        return SubtreeMessage({}, [], [], estimates_fit=False)
+    return SubtreeMessage(up.best[0], largest_sizes(up.best), largest_sizes(up.sums))
 
 
-def sizes(levels: Sequence[Contrasts]) -> list[int]:
-    """Return for each level the largest size of a number."""
+def largest_sizes(levels: Sequence[Contrasts]) -> list[int]:
+    """Return for each level the largest absolute value of a contrast."""
     return [
         max((max(int(x.max()), -int(x.min())) for x in parts.values() if x.size), default=0)
         for parts in levels
@@ -135,7 +140,7 @@ def _to_narrowest_type(values: Whole) -> NDArray[np.signedinteger[Any]]:
     """Return whole numbers in the narrowest integer type that fits them."""
     if values.size:
         low, high = int(values.min()), int(values.max())
-        for kind in _NARROW:
+        for kind in _NARROW_TYPES:
             if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
                 return values.astype(kind)
     return values

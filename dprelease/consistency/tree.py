@@ -1,4 +1,4 @@
-"""Trees of areas, level by level: ragged, with leaves at several levels and single children."""
+"""Trees of areas, level by level, which may have leaves at several levels and single children."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Ranges = list[tuple[int, int]]  # of each level from the first on, the nodes sta
 
 
 class Tree:
-    """Areas by level: level 0 holds the roots, and each other area lies in one of the level above.
+    """Areas by level: level 0 has the roots, and every other area has a parent in the level above.
 
     Parameters
     ----------
     roots
         The number of areas of level 0; usually one, the total.
     parents
-        For every level from 1 on, the parent of each of its areas: its index in the level above.
-        Rising, so that the children of an area are consecutive and in the order of their parents.
+        For every level from 1 on, the index of the parent of each area in the level above. Indices
+        ascend, so that the children of an area are consecutive, in the order of their parents.
 
     Raises
     ------
@@ -48,20 +48,20 @@ class Tree:
 
     @cached_property
     def starts(self) -> list[NDArray[np.int64]]:
-        """Return by level, the last left out, where the children of each area start."""
+        """Return for each level but the last the index of the first child of each area."""
         return [
             np.searchsorted(level, np.arange(above + 1), side="left")
             for above, level in zip(self.counts, self.parents, strict=False)
         ]
 
     def fan(self, level: int) -> NDArray[np.int64]:
-        """Return how many children each area of a level has; 0 for a leaf."""
+        """Return the number of children of each area of a level; 0 for a leaf."""
         if level == self.levels - 1:
             return np.zeros(self.counts[level], np.int64)
         return np.diff(self.starts[level])
 
     def most_children(self, level: int) -> int:
-        """Return the most children that an area of a level has; 1 for the level above the roots."""
+        """Return the largest number of children of an area of a level; 1 above the roots."""
         return 1 if level < 0 else max(1, int(self.fan(level).max()))
 
     def below(self, level: int, start: int, stop: int) -> Ranges:
@@ -73,9 +73,9 @@ class Tree:
         return ranges
 
     def part(self, level: int, ranges: Ranges) -> Tree:
-        """Return the areas of `below` as a separate tree, which may end before the last level.
+        """Return the areas of a result of `below` as a separate tree.
 
-        It has all levels from `level` on: those without an area of it are empty.
+        The tree has all levels from `level` on, and lower levels may be empty.
         """
         found = object.__new__(Tree)
         found.counts = [stop - start for start, stop in ranges]
@@ -86,7 +86,7 @@ class Tree:
         return found
 
     def some(self, level: int, at_once: int = AT_ONCE) -> Iterator[tuple[int, int]]:
-        """Yield the areas of a level below the roots in whole families, some at a time."""
+        """Yield the areas of a level below the roots in batches of complete families."""
         starts = self.starts[level - 1]
         first = 0
         while first < len(starts) - 1:
@@ -97,21 +97,21 @@ class Tree:
             first = last
 
     def subtrees(self, cells_at_most: int, cells: int) -> tuple[int, list[int]]:
-        """Return a level, and cuts between its areas, such that pieces fit a memory.
+        """Return a level, and cuts between its areas, such that pieces fit in memory.
 
         Parameters
         ----------
         cells_at_most
-            Of the cells that one piece may hold on its widest level.
+            The largest number of cells of one piece on its widest level.
         cells
-            Cells of one area.
+            The number of cells of one area.
 
         Returns
         -------
         tuple
-            A level whose areas are pieces, with all areas below: the level with the least memory
-            for the widest piece and the top of the tree together. Cuts c_0 = 0 < c_1 < ... < c_m: a
-            piece is the areas from c_i to c_(i+1).
+            The level of the highest areas of pieces: the level with which the widest piece and the
+            top of the tree need the least memory together. And cuts c_0 = 0 < c_1 < ... < c_m: a
+            piece has the areas from c_i to c_(i+1) and all areas below them.
         """
         limit = max(1, cells_at_most // cells)
         levels = range(max(1, self.levels - 1))
@@ -127,7 +127,7 @@ class Tree:
         return level, cuts
 
     def _widest(self, level: int) -> NDArray[np.int64]:
-        """Return for each area of a level the most areas that it has on any level."""
+        """Return for each area of a level the largest number of areas below it on any level."""
         edges = np.arange(self.counts[level] + 1)
         widest = np.ones(self.counts[level], np.int64)
         for starts in self.starts[level:]:

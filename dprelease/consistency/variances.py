@@ -1,4 +1,4 @@
-"""Layer 1 without data: variances, gains and estimability, computed from the declaration.
+"""Compute variances, gains and estimability of estimates (layer 1) from the declaration.
 
 For each residual space T (see `algebra`) the tree is one scalar problem: every contrast of T at
 node p is the sum of its children's, and is measured at p with variance v_p (infinite where no
@@ -13,12 +13,12 @@ generalised least squares on the whole tree with its exact variances. Hay et al.
 case of equal variances; the general one is Gaussian belief propagation on a tree, derived here and
 compared with dense solves in the tests.
 
-**Not measured below.** Where exactly one child has V = infinity it takes all of the difference (g
-= 1, its siblings 0): x_c = x_p - sum of the others' u, with F_c = F_p + the others' sum of V, the
-limit of the formulas; a single child is such a case, and equals its parent. Where several have,
-each of them is not estimable; they share the difference equally, so that sums still hold, and F is
-infinite. (The design sketch calls every node below an infinite V unestimable; that refuses single
-children.)
+**Not measured below.** If exactly one child has V = infinity, it takes all of the difference (g =
+1, and g = 0 for its siblings): x_c = x_p - sum of the others' u, with F_c = F_p + the others' sum
+of V, the limit of the formulas; a single child is such a case, and equals its parent. If several
+children have an infinite V, none of them is estimable: they share the difference equally, so that
+sums still hold, and their F is infinite. (The design sketch calls every node below an infinite V
+unestimable, which would exclude single children.)
 
 **Rounding of variances.** V is stored in whole multiples of 2**-h and U is their exact sum, so the
 order of summation has no effect. `slack` bounds the effect of rounding: the gains used are those of
@@ -39,23 +39,29 @@ from copy import copy
 import numpy as np
 
 from dprelease.consistency.algebra import Table, own_weights, spaces_of
-from dprelease.consistency.fixed_point import Floats, Whole, running_sums, variance_bits, whole
+from dprelease.consistency.fixed_point import (
+    Floats,
+    Whole,
+    round_half_even,
+    running_sums,
+    variance_bits,
+)
 from dprelease.consistency.structure import Structure
 from dprelease.consistency.tree import Ranges, Tree
 
-_AT_ONCE = 1 << 20
-UNKNOWN = -1  # a whole number in the place of an infinite variance
+_BATCH_SIZE = 1 << 20
+INFINITE = -1  # a number that stands for an infinite variance
 
 
 class SpaceVariances:
-    """One residual space T on the whole tree: V, U, gains and F.
+    """V, U, gains and F of one residual space T on the whole tree.
 
     Parameters
     ----------
     tree
         The areas.
     own
-        For each level, the variance v with which its tables measure T; None if they don't.
+        For each level, the variance v with which its tables measure T; None if none of them does.
     """
 
     def __init__(self, tree: Tree, own: list[float | None]) -> None:
@@ -67,11 +73,11 @@ class SpaceVariances:
         ] * tree.levels  # V; one number for the last level
         self.summed: list[Whole] = [
             np.empty(0, np.int64)
-        ] * tree.levels  # U; UNKNOWN for leaves too
-        self.mixes: list[Floats] = [np.empty(0)] * tree.levels  # a
+        ] * tree.levels  # U; INFINITE for leaves too
+        self.measurement_weights: list[Floats] = [np.empty(0)] * tree.levels  # a
         self.least = [0] * tree.levels  # positive V in units
         for level in reversed(range(tree.levels)):
-            self._up(level)
+            self._compute_upward(level)
         self.eta = sum(0.5 / max(least, 1) + 8 * 2.0**-53 for least in self.least)
         self.slack = 16 * (tree.levels + 1) * self.eta
         self.final: list[
@@ -80,46 +86,46 @@ class SpaceVariances:
         for level in range(max(1, tree.levels - 1)):
             self.final.append(self.variances(level, 0, tree.counts[level]))
 
-    def _up(self, level: int) -> None:
+    def _compute_upward(self, level: int) -> None:
         last = level == self.tree.levels - 1
         nodes = 1 if last else self.tree.counts[level]
-        self.summed[level] = np.full(nodes, UNKNOWN, np.int64) if last else self._sums(level)
-        summed = self._floats(self.summed[level], level + 1)
+        self.summed[level] = np.full(nodes, INFINITE, np.int64) if last else self._child_sums(level)
+        summed = self._in_floats(self.summed[level], level + 1)
         own = self.own[level]
-        mix, best = _combine_variances(summed, np.inf if own is None else own)
-        self.mixes[level] = mix
+        weight, best = _combine_variances(summed, np.inf if own is None else own)
+        self.measurement_weights[level] = weight
         finite = best[np.isfinite(best)]
         largest = float(finite.max()) if len(finite) else 0.0
         bits = variance_bits(largest, self.tree.most_children(level - 1))
-        units = whole(np.ldexp(np.where(np.isfinite(best), best, 0.0), bits))
+        units = round_half_even(np.ldexp(np.where(np.isfinite(best), best, 0.0), bits))
         units = np.where(best > 0, np.maximum(units, 1), units)
         self.bits[level] = bits
         self.least[level] = int(units[(best > 0) & np.isfinite(best)].min(initial=1 << 62))
-        self.upward[level] = np.where(np.isfinite(best), units, UNKNOWN)
+        self.upward[level] = np.where(np.isfinite(best), units, INFINITE)
 
-    def _sums(self, level: int) -> Whole:
-        """Return U of each node of a level: UNKNOWN where it has no child, or one of infinite V."""
+    def _child_sums(self, level: int) -> Whole:
+        """Return U of each node of a level; INFINITE without children or with an infinite V."""
         fan = self.tree.fan(level)
         below = self.upward[level + 1]
         if level + 1 == self.tree.levels - 1:
-            known = (fan > 0) & (below[0] != UNKNOWN)
-            return np.where(known, fan * below[0], UNKNOWN)
+            known = (fan > 0) & (below[0] != INFINITE)
+            return np.where(known, fan * below[0], INFINITE)
         starts = self.tree.starts[level]
         total = np.concatenate(([0], np.cumsum(np.maximum(below, 0))))
-        unknown = np.concatenate(([0], np.cumsum(below == UNKNOWN)))
+        unknown = np.concatenate(([0], np.cumsum(below == INFINITE)))
         sums: Whole = total[starts[1:]] - total[starts[:-1]]  # each below 2**62; wraps cancel
-        lost = (unknown[starts[1:]] > unknown[starts[:-1]]) | (fan == 0)
-        return np.where(lost, UNKNOWN, sums)
+        infinite = (unknown[starts[1:]] > unknown[starts[:-1]]) | (fan == 0)
+        return np.where(infinite, INFINITE, sums)
 
-    def _floats(self, units: Whole, level: int) -> Floats:
-        """Return variances in units of a level as floats, infinite where UNKNOWN."""
+    def _in_floats(self, units: Whole, level: int) -> Floats:
+        """Return variances in units of a level as floats; INFINITE becomes infinity."""
         bits = self.bits[level] if level < self.tree.levels else 0
-        return np.where(units == UNKNOWN, np.inf, np.ldexp(units.astype(np.float64), -bits))
+        return np.where(units == INFINITE, np.inf, np.ldexp(units.astype(np.float64), -bits))
 
     def part(self, tree: Tree, level: int, ranges: Ranges) -> SpaceVariances:
-        """Return the same variances for `tree`: some areas of a level and all areas below them.
+        """Return the variances of `tree`, which has some areas of a level and all areas below them.
 
-        F of the highest areas is that of the whole tree. `level` is not the last one.
+        F of its highest areas is that of the whole tree. `level` must not be the last level.
         """
         slices = [slice(*here) for here in ranges]
         slices[-1] = slice(None)  # one number for all areas
@@ -127,11 +133,13 @@ class SpaceVariances:
         found.tree = tree
         found.own, found.bits = self.own[level:], self.bits[level:]
         found.least = self.least[level:]
-        found.upward = [held[s] for held, s in zip(self.upward[level:], slices, strict=True)]
-        found.summed = [held[s] for held, s in zip(self.summed[level:], slices, strict=True)]
-        found.mixes = [held[s] for held, s in zip(self.mixes[level:], slices, strict=True)]
+        found.upward = [values[s] for values, s in zip(self.upward[level:], slices, strict=True)]
+        found.summed = [values[s] for values, s in zip(self.summed[level:], slices, strict=True)]
+        found.measurement_weights = [
+            values[s] for values, s in zip(self.measurement_weights[level:], slices, strict=True)
+        ]
         found.final = [
-            held[slice(*here)] for held, here in zip(self.final[level:], ranges, strict=False)
+            values[slice(*here)] for values, here in zip(self.final[level:], ranges, strict=False)
         ]
         return found
 
@@ -141,27 +149,28 @@ class SpaceVariances:
             return np.broadcast_to(self.upward[level], (stop - start,))
         return self.upward[level][start:stop]
 
-    def mixes_of(self, level: int, start: int, stop: int) -> Floats:
-        """Return the weight a of the own measurement for some nodes of a level."""
+    def measurement_weights_of(self, level: int, start: int, stop: int) -> Floats:
+        """Return the weight a of the measurements of some nodes of a level, not their children."""
         if level == self.tree.levels - 1:
-            return np.broadcast_to(self.mixes[level], (stop - start,))
-        return self.mixes[level][start:stop]
+            return np.broadcast_to(self.measurement_weights[level], (stop - start,))
+        return self.measurement_weights[level][start:stop]
 
     def shares(self, level: int, start: int, stop: int) -> tuple[Whole, Whole, Whole]:
-        """Return the weights that divide differences among the children start <= c < stop.
+        """Return the weights by which differences are divided among the children start <= c < stop.
 
         Returns
         -------
         tuple
-            Weights W (V, or 1 and 0 where siblings are UNKNOWN), the running sum of W over elder
-            siblings and itself, and the parent's sum of W: g = W / sum.
+            Weights W; for each child the running sum of W over its preceding siblings and itself;
+            the sum of W over all children of its parent, so that g = W / sum. W is V, or 1 and 0
+            for children with infinite and finite V if the V of a sibling is infinite.
         """
         parents = self.tree.parents[level - 1][start:stop]
         first = int(parents[0])
         starts = self.tree.starts[level - 1][first : int(parents[-1]) + 2] - start
         upward = self.upward_of(level, start, stop)
-        free = self.summed[level - 1][parents] == UNKNOWN
-        weights = np.where(free, (upward == UNKNOWN).astype(np.int64), np.maximum(upward, 0))
+        free = self.summed[level - 1][parents] == INFINITE
+        weights = np.where(free, (upward == INFINITE).astype(np.int64), np.maximum(upward, 0))
         running = running_sums(weights, starts)
         total = running[np.maximum(starts[1:], 1) - 1][parents - first]
         return weights, running, total
@@ -171,7 +180,7 @@ class SpaceVariances:
         if level < len(self.final):
             return self.final[level][start:stop]
         if level == 0:
-            return self._floats(self.upward_of(0, start, stop), 0)
+            return self._in_floats(self.upward_of(0, start, stop), 0)
         parents = self.tree.parents[level - 1][start:stop]
         if not len(parents):
             return np.empty(0)
@@ -182,24 +191,26 @@ class SpaceVariances:
         )
         upward = self.upward_of(level, start, stop)
         gain = np.divide(weights, total, out=np.zeros(len(total)), where=total > 0)
-        kept = self._conditional(level, parents, upward, total)
+        conditional = self._conditional_variances(level, parents, upward, total)
         above = self.final[level - 1][parents]
         passed = np.multiply(gain * gain, above, out=np.zeros(len(gain)), where=gain > 0)
-        final: Floats = kept + passed
+        final: Floats = conditional + passed
         return final
 
-    def _conditional(self, level: int, parents: Whole, upward: Whole, total: Whole) -> Floats:
-        """Return the variance of each child given its parent: V (U - V) / U, or its limits."""
-        free = self.summed[level - 1][parents] == UNKNOWN
-        own = self._floats(upward, level)
+    def _conditional_variances(
+        self, level: int, parents: Whole, upward: Whole, total: Whole
+    ) -> Floats:
+        """Return the variance of each child given its parent: V (U - V) / U, or its limit."""
+        free = self.summed[level - 1][parents] == INFINITE
+        own = self._in_floats(upward, level)
         others = (total - upward).astype(np.float64) / np.maximum(total, 1).astype(np.float64)
-        kept = np.where(free, own, own * others)
-        alone = free & (upward == UNKNOWN) & (total == 1)
+        conditional = np.where(free, own, own * others)
+        alone = free & (upward == INFINITE) & (total == 1)
         if alone.any():
-            kept = np.where(alone, self._siblings(level, parents), kept)
-        return np.asarray(kept)
+            conditional = np.where(alone, self._finite_sibling_sums(level, parents), conditional)
+        return np.asarray(conditional)
 
-    def _siblings(self, level: int, parents: Whole) -> Floats:
+    def _finite_sibling_sums(self, level: int, parents: Whole) -> Floats:
         """Return the sum of the finite V among the children of each of `parents`."""
         starts = self.tree.starts[level - 1]
         upward = self.upward_of(level, 0, self.tree.counts[level])
@@ -211,15 +222,18 @@ class SpaceVariances:
 
 
 def _combine_variances(summed: Floats, own: float) -> tuple[Floats, Floats]:
-    """Return a and V of nodes whose children's sum has variance `summed` and whose own is `own`."""
+    """Return a and V of nodes.
+
+    `summed`: the variances of their children's sums. `own`: the variance of their measurement.
+    """
     known = np.isfinite(summed)
     if np.isinf(own):
         return np.zeros(len(summed)), summed
     if own == 0:
         return np.ones(len(summed)), np.zeros(len(summed))
     finite = np.where(known, summed, 1.0)
-    mix = np.where(known, finite / (finite + own), 1.0)
-    return mix, mix * own
+    weight = np.where(known, finite / (finite + own), 1.0)
+    return weight, weight * own
 
 
 class Variances:
@@ -233,13 +247,13 @@ class Variances:
 
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
-        self.rounded: dict[Table, list[float]] = {}  # results of `passes.rounding`
+        self.rounding_bounds: dict[Table, list[float]] = {}  # results of `passes.rounding`
         self.weights: list[dict[Table, dict[Table, float]]] = []  # by level and space
         own: dict[Table, list[float | None]] = {space: [] for space in structure.spaces}
-        for laws in structure.laws:
+        for noise_moments in structure.noise_moments:
             level: dict[Table, dict[Table, float]] = {}
             for space in structure.spaces:
-                moments = {table: law.variance for table, law in laws.items()}
+                moments = {table: moments.variance for table, moments in noise_moments.items()}
                 variance, weights = own_weights(structure.sizes, space, moments)
                 own[space].append(None if variance is None else float(variance))
                 level[space] = {table: float(weight) for table, weight in weights.items()}
@@ -247,27 +261,29 @@ class Variances:
         self.of = {space: SpaceVariances(structure.tree, own[space]) for space in structure.spaces}
 
     def with_largest(self, largest: int) -> Variances:
-        """Return the same variances for values on the lattice of another declared largest number.
+        """Return the same variances, with the unit of values for another declared largest number.
 
         Raises
         ------
         ValueError
-            As `Structure`.
+            If the largest number leaves no room for 64-bit arithmetic.
         """
-        was = self.structure
+        old = self.structure
         found = copy(self)
-        found.rounded = {}
-        found.structure = Structure(was.sizes, was.tree, was.laws, largest)
+        found.rounding_bounds = {}
+        found.structure = Structure(old.sizes, old.tree, old.noise_moments, largest)
         return found
 
     def part(self, level: int, ranges: Ranges) -> Variances:
         """Return the variances of some areas of a level and all areas below them.
 
-        It includes `rounded`, because these bounds are those of the whole tree.
+        The result includes `rounding_bounds`, because these bounds belong to the whole tree.
         """
         found = copy(self)
         found.structure = self.structure.part(level, ranges)
-        found.rounded = {space: held[level:] for space, held in self.rounded.items()}
+        found.rounding_bounds = {
+            space: values[level:] for space, values in self.rounding_bounds.items()
+        }
         found.weights = self.weights[level:]
         tree = found.structure.tree
         found.of = {space: one.part(tree, level, ranges) for space, one in self.of.items()}
@@ -276,20 +292,22 @@ class Variances:
     def estimable(self, level: int) -> set[Table]:
         """Return the residual spaces that are estimable at every area of a level."""
         tree = self.structure.tree
-        pieces = range(0, tree.counts[level], _AT_ONCE)
+        pieces = range(0, tree.counts[level], _BATCH_SIZE)
         return {
             space
             for space, one in self.of.items()
             if all(
-                np.isfinite(one.variances(level, at, min(at + _AT_ONCE, tree.counts[level]))).all()
+                np.isfinite(
+                    one.variances(level, at, min(at + _BATCH_SIZE, tree.counts[level]))
+                ).all()
                 for at in pieces
             )
         }
 
     def publishable(self, tables: Iterable[Table]) -> list[list[Table]]:
-        """Return for each level which of `tables` can be estimated at all of its areas and above.
+        """Return for each level the `tables` that can be estimated at all of its areas and above.
 
-        This depends only on the declaration: `check` reports it before any data is read.
+        The result depends only on the declaration, and `check` reports it before data is read.
         """
         sizes = self.structure.sizes
         wanted = list(tables)

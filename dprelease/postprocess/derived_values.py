@@ -15,7 +15,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import LIMIT, Floats, Integers
 from dprelease.postprocess.margins import pivot_of, ratio_margins, sum_width
-from dprelease.postprocess.variance_margins import Spread
+from dprelease.postprocess.variance_margins import VarianceNoise
 from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.square_sum import SquareSum
 from dprelease.query.aggregates.sum import Sum
@@ -26,7 +26,7 @@ from dprelease.query.measurement import Form, OutputColumn
 Laws = Mapping[str, Randomizer]
 Vectors = Mapping[str, Integers]
 
-EVENLY = 1000
+EVENLY_SPREAD_ROWS = 1000
 """Number of rows of the cell for which a plan shows the margin of a fraction."""
 
 
@@ -81,7 +81,9 @@ def fractions_of(column: OutputColumn, vectors: Vectors) -> Floats:
 
 def margins_of(column: OutputColumn, vectors: Vectors, laws: Laws, confidence: float) -> Floats:
     """Return margins of error (n,) of fractions, in the column's unit; NaN where there is none."""
-    return FRACTIONS[column.form].margins(column, vectors, _noise(column, laws), confidence)
+    return FRACTIONS[column.form].margins(
+        column, vectors, _part_mechanisms(column, laws), confidence
+    )
 
 
 def typical_margin(column: OutputColumn, laws: Laws, confidence: float) -> float | None:
@@ -96,7 +98,7 @@ def typical_margin(column: OutputColumn, laws: Laws, confidence: float) -> float
 
 def sum_margin(column: OutputColumn, laws: Laws, confidence: float) -> int:
     """Return the margin of a sum that is computed from a centred one, lattice steps."""
-    total, parts = narrow_aggregate(column.parts[0].aggregate, Sum), _noise(column, laws)
+    total, parts = narrow_aggregate(column.parts[0].aggregate, Sum), _part_mechanisms(column, laws)
     return math.ceil(sum_width(parts[0], parts[1], total.center, confidence))
 
 
@@ -108,17 +110,17 @@ def evenly_spread(column: OutputColumn, laws: Laws, confidence: float) -> float 
     if not FRACTIONS[column.form].by_rows:
         return None
     vectors = {
-        part.name: np.array([part.aggregate.evenly_spread(EVENLY)], dtype=np.int64)
+        part.name: np.array([part.aggregate.evenly_spread(EVENLY_SPREAD_ROWS)], dtype=np.int64)
         for part in column.parts
     }
     margin = float(margins_of(column, vectors, laws, confidence)[0])
     return margin if math.isfinite(margin) else None
 
 
-def _noise(column: OutputColumn, laws: Laws) -> list[Mechanism]:
+def _part_mechanisms(column: OutputColumn, laws: Laws) -> list[Mechanism]:
     """Return the noise of every part of a column."""
     of_parts = [laws[part.name] for part in column.parts]
-    return [law for law in of_parts if isinstance(law, Mechanism)]
+    return [mechanism for mechanism in of_parts if isinstance(mechanism, Mechanism)]
 
 
 def _moments(column: OutputColumn, vectors: Vectors) -> tuple[Sum, Moments]:
@@ -186,7 +188,7 @@ def _spread_margins(
     if total.least == total.most:  # all values are the same, in any data
         return value
     ends = float(total.least), float(total.most)
-    spread = Spread(parts[0], parts[1], parts[2], squares.coarse, squares.offset, ends)
+    spread = VarianceNoise(parts[0], parts[1], parts[2], squares.coarse, squares.offset, ends)
     noised = [vectors[part.name].astype(np.float64) for part in column.parts]
     low, high = spread.ranges(noised[0], noised[1], noised[2], confidence)
     if column.form == STDDEV:
@@ -221,7 +223,7 @@ def _ratio_margins(
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class LatticeForm:
     """The arithmetic of a form on the lattice: values, and one margin for all cells, in steps."""
 
     values: Callable[[OutputColumn, Vectors], Integers]
@@ -229,7 +231,7 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Quotient:
+class FractionForm:
     """The arithmetic of a form off the lattice: values, and a margin for each cell.
 
     `by_rows`: whether the margin in a cell of evenly spread values follows from its rows alone.
@@ -240,10 +242,10 @@ class Quotient:
     by_rows: bool = True
 
 
-WHOLE: dict[Form, Whole] = {SUM: Whole(_sums, sum_margin)}
-FRACTIONS: dict[Form, Quotient] = {
-    MEAN: Quotient(_means, _mean_margins),
-    RATIO: Quotient(_ratios, _ratio_margins, by_rows=False),
-    VARIANCE: Quotient(_variances, _spread_margins),
-    STDDEV: Quotient(_deviations, _spread_margins),
+WHOLE: dict[Form, LatticeForm] = {SUM: LatticeForm(_sums, sum_margin)}
+FRACTIONS: dict[Form, FractionForm] = {
+    MEAN: FractionForm(_means, _mean_margins),
+    RATIO: FractionForm(_ratios, _ratio_margins, by_rows=False),
+    VARIANCE: FractionForm(_variances, _spread_margins),
+    STDDEV: FractionForm(_deviations, _spread_margins),
 }

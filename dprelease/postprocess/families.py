@@ -44,12 +44,12 @@ Placer = Callable[..., Place]
 class FamilyTable:
     """One table of a family, before any row is read.
 
-    `laws`: the noise of each measurement, by name, in lattice steps of the measurement. A mean of
-    the noise that is not 0 is the rest after subtraction of its nearest step.
+    `mechanisms`: the noise of each measurement by name, in lattice steps of the measurement. If the
+    mean of the noise is not 0, its nearest whole step is subtracted; the rest remains as its mean.
     """
 
     query: Query
-    laws: Mapping[str, Randomizer]
+    mechanisms: Mapping[str, Randomizer]
 
     @property
     def vectors(self) -> tuple[Measurement, ...]:
@@ -57,7 +57,7 @@ class FamilyTable:
         return tuple(
             measurement
             for measurement in self.query.measurements
-            if measurement.is_vector and isinstance(self.laws[measurement.name], Mechanism)
+            if measurement.is_vector and isinstance(self.mechanisms[measurement.name], Mechanism)
         )
 
     @property
@@ -109,9 +109,9 @@ RARE = 1e-9
 
 
 @lru_cache(maxsize=64)
-def reach_of(law: Mechanism) -> int:
+def reach_of(mechanism: Mechanism) -> int:
     """Return the number of lattice steps within which noise lies, but for one in 10^9."""
-    return law.half_width(1 - RARE)
+    return mechanism.half_width(1 - RARE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.release import QuerySpec
 
-Asked = Callable[[str, QuerySpec], FamilyStep | None]
+StepFactory = Callable[[str, QuerySpec], FamilyStep | None]
 
 
 def consistent(name: str, spec: QuerySpec) -> FamilyStep | None:
@@ -23,13 +23,20 @@ def consistent(name: str, spec: QuerySpec) -> FamilyStep | None:
     return make_step(name, spec)
 
 
-FAMILY_STEPS: list[Asked] = [consistent]
+FAMILY_STEPS: list[StepFactory] = [consistent]
 """For each kind of step, a function from name and declaration of a query to the step or None."""
 
 
 def step_of(name: str, spec: QuerySpec) -> FamilyStep | None:
     """Return the step that a query declares, the first of the list; None for most queries."""
-    return next((step for asked in FAMILY_STEPS if (step := asked(name, spec)) is not None), None)
+    return next(
+        (
+            step
+            for make_step_if_declared in FAMILY_STEPS
+            if (step := make_step_if_declared(name, spec)) is not None
+        ),
+        None,
+    )
 
 
 class NoisyColumn(Protocol):
@@ -51,7 +58,7 @@ def families_of(columns: Iterable[NoisyColumn]) -> tuple[Family, ...]:
     for column in columns:
         query = column.query
         tables = by_family.setdefault(query.family or query.name, {})
-        known = tables[query.name].laws if query.name in tables else {}
+        known = tables[query.name].mechanisms if query.name in tables else {}
         tables[query.name] = FamilyTable(
             query, {**known, column.measurement.name: column.mechanism}
         )
@@ -62,6 +69,6 @@ def _family(name: str, tables: tuple[FamilyTable, ...]) -> Family:
     declared = tables[0].query.declared_family
     if declared is None:  # records, and answers in memory
         return Family(name, tables)
-    agreed = declared.consistent
-    partition = None if agreed is None else agreed.publish.partition
+    consistent_spec = declared.consistent
+    partition = None if consistent_spec is None else consistent_spec.publish.partition
     return Family(name, tables, step_of(name, declared), partition)

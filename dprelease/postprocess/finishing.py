@@ -17,7 +17,7 @@ def post_process(
     """Return the values to publish, lattice steps, and a mask of empty cells."""
     empty = None
     if post.suppress_below is not None:
-        empty = steps < _within(math.ceil(post.suppress_below / step))
+        empty = steps < _clip_to_limit(math.ceil(post.suppress_below / step))
     published = np.maximum(steps, 0) if post.non_negative else steps
     if post.round_to is not None and post.round_to > step:
         base = int(post.round_to / step)
@@ -25,13 +25,13 @@ def post_process(
         sizes = (np.abs(published) + base // 2) // base * base
         published = np.sign(published) * sizes
     if post.bottom_code is not None:
-        published = np.maximum(published, _within(int(post.bottom_code / step)))
+        published = np.maximum(published, _clip_to_limit(int(post.bottom_code / step)))
     if post.top_code is not None:
-        published = np.minimum(published, _within(int(post.top_code / step)))
+        published = np.minimum(published, _clip_to_limit(int(post.top_code / step)))
     return published, empty
 
 
-def _within(steps: int) -> int:
+def _clip_to_limit(steps: int) -> int:
     return max(-LIMIT, min(LIMIT, steps))
 
 

@@ -32,8 +32,8 @@ class Pivot:
     @property
     def slope(self) -> float:
         """Return the largest slope of widths above the last place."""
-        reach = float(self.places[-1])
-        return float(self.widths.max()) / reach if reach else 0.0
+        distance = float(self.places[-1])
+        return float(self.widths.max()) / distance if distance else 0.0
 
     def width(self, t: Floats) -> Floats:
         """Return the quantile at t; above the last place it is extrapolated with `slope`."""
@@ -47,21 +47,21 @@ def pivot_of(over: Mechanism, under: Mechanism, confidence: float, largest: floa
     """Return the quantiles of |K - t M| for |t| up to `largest`, steps of K over steps of M."""
     grid = np.linspace(-1.0, 1.0, GRID)
     places = largest * grid * np.abs(grid)
-    widths = [_width(over, under, t, confidence) for t in places.tolist()]
+    widths = [_noise_quantile(over, under, t, confidence) for t in places.tolist()]
     return Pivot(places, np.array(widths))
 
 
-def _width(over: Mechanism, under: Mechanism, t: float, confidence: float) -> float:
+def _noise_quantile(over: Mechanism, under: Mechanism, t: float, confidence: float) -> float:
     """Return the least w with P(|K - t M| > w) <= 1 - confidence."""
     k, m = table_of(over), table_of(under)
-    moved, miss = t * m.nodes, 1.0 - confidence
+    shift, miss = t * m.nodes, 1.0 - confidence
     if t == 0.0:
-        moved, weights = np.zeros(1), np.ones(1)
+        shift, weights = np.zeros(1), np.ones(1)
     else:
         weights = m.weights
 
     def too_narrow(w: float) -> bool:
-        outside = k.beyond(w + moved) + 1.0 - k.beyond(moved - w)
+        outside = k.beyond(w + shift) + 1.0 - k.beyond(shift - w)
         return bool(outside @ weights > miss)
 
     low, high = 0.0, max(1.0, float(k.places[-1]))
@@ -77,7 +77,7 @@ def _width(over: Mechanism, under: Mechanism, t: float, confidence: float) -> fl
 
 def sum_width(total: Mechanism, count: Mechanism, center: int, confidence: float) -> float:
     """Return the margin of total + center count, lattice steps, rounded up to whole ones."""
-    return math.ceil(_width(total, count, -float(center), confidence))
+    return math.ceil(_noise_quantile(total, count, -float(center), confidence))
 
 
 def ratio_margins(
@@ -88,8 +88,10 @@ def ratio_margins(
     `ends`: the range that the true ratio can't leave.
     """
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        reach = [_reach(ratio, np.abs(under), pivot, sign, ends) for sign in (1.0, -1.0)]
-    return np.maximum(reach[0], reach[1])
+        distance = [
+            _one_sided_margins(ratio, np.abs(under), pivot, sign, ends) for sign in (1.0, -1.0)
+        ]
+    return np.maximum(distance[0], distance[1])
 
 
 def mean_range(
@@ -97,11 +99,13 @@ def mean_range(
 ) -> tuple[Floats, Floats]:
     """Return the ends (n,) of the means that are compatible with sums over the noisy `under`."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        below, above = (_reach(mean, np.abs(under), pivot, sign, ends) for sign in (-1.0, 1.0))
+        below, above = (
+            _one_sided_margins(mean, np.abs(under), pivot, sign, ends) for sign in (-1.0, 1.0)
+        )
     return np.maximum(mean - below, ends[0]), np.minimum(mean + above, ends[1])
 
 
-def _reach(
+def _one_sided_margins(
     ratio: Floats, under: Floats, pivot: Pivot, sign: float, ends: tuple[float, float] | None
 ) -> Floats:
     """Return the distance on one side to the farthest ratio that is compatible with the answer.
@@ -109,19 +113,21 @@ def _reach(
     Widths are linear between places, and so is their excess over `under` times the distance: its
     zero is computed for each cell separately. Infinity if there is no zero.
     """
-    reach, here = np.zeros_like(ratio), np.zeros_like(ratio)
-    spare = pivot.width(ratio)
+    distance, nearer = np.zeros_like(ratio), np.zeros_like(ratio)
+    excess = pivot.width(ratio)
     for place in (sign * pivot.places[:: int(sign)]).tolist():
-        there = np.maximum(place - sign * ratio, 0.0)
-        left = pivot.width(ratio + sign * there) - under * there
-        crossing = here + (there - here) * spare / (spare - left)
-        farther = np.where(left >= 0.0, there, np.where(spare >= 0.0, crossing, reach))
-        reach = np.where(there > here, farther, reach)
-        here, spare = there, left
-    beyond = np.where(under > pivot.slope, spare / (under - pivot.slope), math.inf)
-    reach = np.where(spare >= 0.0, here + beyond, reach)
+        farther_end = np.maximum(place - sign * ratio, 0.0)
+        next_excess = pivot.width(ratio + sign * farther_end) - under * farther_end
+        crossing = nearer + (farther_end - nearer) * excess / (excess - next_excess)
+        farther = np.where(
+            next_excess >= 0.0, farther_end, np.where(excess >= 0.0, crossing, distance)
+        )
+        distance = np.where(farther_end > nearer, farther, distance)
+        nearer, excess = farther_end, next_excess
+    beyond = np.where(under > pivot.slope, excess / (under - pivot.slope), math.inf)
+    distance = np.where(excess >= 0.0, nearer + beyond, distance)
     if ends is not None:  # the end itself may be compatible although something before it is not
         limit = np.abs((ends[1] if sign > 0 else ends[0]) - ratio)
-        reach = np.minimum(reach, limit)
-        reach = np.where(limit <= pivot.width(ratio + sign * limit) / under, limit, reach)
-    return np.where(np.isnan(ratio), math.nan, reach)
+        distance = np.minimum(distance, limit)
+        distance = np.where(limit <= pivot.width(ratio + sign * limit) / under, limit, distance)
+    return np.where(np.isnan(ratio), math.nan, distance)

@@ -12,7 +12,7 @@ from dprelease.query.measurement import OutputColumn, read_at
 from dprelease.query.resolve import Query
 
 Vectors = Mapping[str, Integers]
-Named = tuple[Fraction, str]
+NamedQuantile = tuple[Fraction, str]
 """A quantile: the part of the values below it, and the name of its noisy vector."""
 
 
@@ -24,20 +24,22 @@ def ascending(query: Query, column: OutputColumn, vectors: Vectors) -> Integers:
     largest value. The largest error doesn't grow.
     """
     source = column.parts[0].aggregate.column
-    same = {
+    quantiles = {
         _quantile_and_name(other)
         for other in query.columns
         if is_quantile(other) and other.parts[0].aggregate.column == source
     }
-    ends = sorted(one for one in same if one[0] in (0, 1))
-    inner = sorted(same.difference(ends))
-    wanted, lows = _quantile_and_name(column), sum(at == 0 for at, _ in ends)
+    ends = sorted(
+        quantile_and_name for quantile_and_name in quantiles if quantile_and_name[0] in (0, 1)
+    )
+    inner = sorted(quantiles.difference(ends))
+    quantile, lows = _quantile_and_name(column), sum(at == 0 for at, _ in ends)
     bounds = _sort_vectors(ends, vectors)
-    if wanted in ends:
-        return bounds[ends.index(wanted)]
-    found = _sort_vectors(inner, vectors)[inner.index(wanted)]
-    found = np.maximum(found, bounds[lows - 1]) if lows else found
-    return np.minimum(found, bounds[lows]) if lows < len(ends) else found
+    if quantile in ends:
+        return bounds[ends.index(quantile)]
+    values = _sort_vectors(inner, vectors)[inner.index(quantile)]
+    values = np.maximum(values, bounds[lows - 1]) if lows else values
+    return np.minimum(values, bounds[lows]) if lows < len(ends) else values
 
 
 def is_quantile(column: OutputColumn) -> bool:
@@ -45,14 +47,14 @@ def is_quantile(column: OutputColumn) -> bool:
     return column.at is not None or column.parts[0].aggregate.part is not None
 
 
-def _quantile_and_name(column: OutputColumn) -> Named:
+def _quantile_and_name(column: OutputColumn) -> NamedQuantile:
     first = column.parts[0]
     if column.at is not None:
         return column.at, read_at(first.name, column.at)
     return first.aggregate.part or Fraction(0), first.name
 
 
-def _sort_vectors(named: Sequence[Named], vectors: Vectors) -> list[Integers]:
+def _sort_vectors(named: Sequence[NamedQuantile], vectors: Vectors) -> list[Integers]:
     """Return the vectors with each cell's values in ascending order."""
-    found = [vectors[name] for _, name in named]
-    return found if len(found) < 2 else list(np.sort(np.stack(found), axis=0))
+    values = [vectors[name] for _, name in named]
+    return values if len(values) < 2 else list(np.sort(np.stack(values), axis=0))

@@ -52,13 +52,13 @@ class Parts:
         if len(cells):
             first, last = self._part_range(int(cells[0]), int(cells[-1]))
             edges = np.searchsorted(cells, self.edges[first : last + 2])
-            yield from _between(edges, first, len(cells))
+            yield from _slices_by_part(edges, first, len(cells))
 
     def between(self, start: int, stop: int) -> Iterator[tuple[int, slice]]:
         """Yield the parts of the cells from start to stop, all of them, as `cut` does."""
         if start < stop:
             first, last = self._part_range(start, stop - 1)
-            yield from _between(self.edges[first : last + 2] - start, first, stop - start)
+            yield from _slices_by_part(self.edges[first : last + 2] - start, first, stop - start)
 
     def _part_range(self, low: int, high: int) -> tuple[int, int]:
         """Return the parts of two cells."""
@@ -66,7 +66,7 @@ class Parts:
         return first - 1, last - 1
 
 
-def _between(edges: Integers, first: int, size: int) -> Iterator[tuple[int, slice]]:
+def _slices_by_part(edges: Integers, first: int, size: int) -> Iterator[tuple[int, slice]]:
     inside = np.clip(edges, 0, size).tolist()
     for part, (start, stop) in enumerate(pairwise(inside), first):
         if start < stop:

@@ -20,23 +20,23 @@ from dprelease.numerics import stable
 from dprelease.numerics.normal_tail import normal_quantile
 from dprelease.numerics.rounding import finite
 
-FEW = 30
+FEW_RECORDS = 30
 """Number of records up to which a margin uses Chebyshev's inequality, not a normal distribution."""
 
-UP = 1.0 + 1e-6
+QUANTILE_ERROR_FACTOR = 1.0 + 1e-6
 """Bound on the error of the quantiles here."""
 
-STABLE_WORDS = (
+STABLE_TEXT = (
     "Noise before rounding is stable: that of the sum of n records has the scale n^(1/alpha) times "
     "that of one, that of the mean n^(1/alpha - 1). Rounding to the lattice moves each record by "
     "at most half a step, so it moves the mean by at most half a step; margins include that."
 )
-FINITE_WORDS = (
+FINITE_TEXT = (
     "The mean of n records, less the bias, has the expected value of the true mean and the "
     "standard deviation of one record's noise over sqrt(n). The margin is that of a normal law; "
     "below 30 records that of Chebyshev's inequality."
 )
-RESPONSE_WORDS = (
+RESPONSE_TEXT = (
     "With c of n records answering a value, (c / n - q) / (p - q) has the expected value of its "
     "true frequency; p: the chance that a record's value is kept, q: that of each other value."
 )
@@ -67,10 +67,10 @@ class MeanNoise:
         miss = (1.0 - confidence) / 2
         if isinstance(self.mechanism, SymmetricAlphaStable) and self.scale is not None:
             width = float(stable.quantile(self.mechanism.alpha, np.array([miss]))[0])
-            return (width * self.scale + float(self.step) / 2) * UP
-        if self.records < FEW:
+            return (width * self.scale + float(self.step) / 2) * QUANTILE_ERROR_FACTOR
+        if self.records < FEW_RECORDS:
             return self.standard_deviation / math.sqrt(1.0 - confidence)
-        return _normal_quantile(miss) * self.standard_deviation * UP
+        return _normal_quantile(miss) * self.standard_deviation * QUANTILE_ERROR_FACTOR
 
     def to_json(self) -> dict[str, Any]:
         """Return its size and margins as JSON values, for the sum too."""
@@ -82,7 +82,7 @@ class MeanNoise:
             "sum_standard_deviation": finite(self.standard_deviation * n),
             "sum_scale": None if self.scale is None else self.scale * n,
             "sum_margin_95": self.margin(0.95) * n,
-            "words": FINITE_WORDS if self.scale is None else STABLE_WORDS,
+            "words": FINITE_TEXT if self.scale is None else STABLE_TEXT,
         }
 
 
@@ -117,12 +117,12 @@ class FrequencyNoise:
         inside = min(1.0, max(0.0, estimate))
         half = abs(slope) * factor
         root = math.sqrt(half * half + 4 * factor * (start + slope * inside))
-        return (half + root) / 2 * UP + abs(estimate - inside)
+        return (half + root) / 2 * QUANTILE_ERROR_FACTOR + abs(estimate - inside)
 
     def to_json(self) -> dict[str, Any]:
         """Return its largest standard error as JSON values."""
         worst = max(self.standard_error(0.0), self.standard_error(1.0))
-        return {"standard_error_at_most": worst, "words": RESPONSE_WORDS}
+        return {"standard_error_at_most": worst, "words": RESPONSE_TEXT}
 
 
 def estimates_json(mechanism: Mechanism, step: Fraction, records: int) -> dict[str, Any] | None:

@@ -25,23 +25,23 @@ from dprelease.numerics.lattice import Floats
 from dprelease.postprocess.margins import mean_range, pivot_of
 from dprelease.postprocess.noise_table import spread_draws
 
-FOR_THE_MEAN = 1 / 50
+MEAN_MISS_SHARE = 1 / 50
 """Part of the miss probability for the mean, which matters only in small cells."""
 
 DRAWS = 2**16
-IN_THE_TAIL = 64
+LEAST_TAIL_DRAWS = 64
 """Least number of draws above a quantile; with fewer, bounds are added up instead."""
 
 TABLED_MEANS, TABLED_FACTORS = 9, 33
 MEANS, VARIANCES = 9, 33
 """Numbers of means tried for each cell, and of variances between which widths are interpolated."""
 
-BLOCK = 256
+BATCH_CELLS = 256
 """Number of cells per batch, to bound memory."""
 
 
 @dataclass(frozen=True)
-class Spread:
+class VarianceNoise:
     """The noise of squares, sums and counts, in steps of the column (squares: their square)."""
 
     squares: Mechanism
@@ -62,14 +62,14 @@ class Spread:
     ) -> tuple[Floats, Floats]:
         """Return least and largest (n,) compatible variances; NaN where the count is below 2."""
         low, high = (np.full(counts.shape, math.nan) for _ in range(2))
-        known = np.flatnonzero(counts >= 2)
+        two_rows = np.flatnonzero(counts >= 2)
         miss = 1.0 - confidence
         pivot = pivot_of(
-            self.total, self.count, 1.0 - miss * FOR_THE_MEAN, max(map(abs, self.ends))
+            self.total, self.count, 1.0 - miss * MEAN_MISS_SHARE, max(map(abs, self.ends))
         )
-        widths = widths_of(self, 1.0 - miss * (1.0 - FOR_THE_MEAN))
-        for start in range(0, len(known), BLOCK):
-            cells = known[start : start + BLOCK]
+        widths = width_table(self, 1.0 - miss * (1.0 - MEAN_MISS_SHARE))
+        for start in range(0, len(two_rows), BATCH_CELLS):
+            cells = two_rows[start : start + BATCH_CELLS]
             n, s = counts[cells], sums[cells]
             q = (squares[cells] + self.offset * n) * self.coarse
             mean = np.clip(s / n, *self.ends)
@@ -81,7 +81,7 @@ class Spread:
         return low, high
 
     def _compatible(
-        self, t: Floats, point: Floats, n: Floats, widths: Widths
+        self, t: Floats, point: Floats, n: Floats, widths: WidthTable
     ) -> tuple[Floats, Floats]:
         """Return least and largest v with |point - v (n - 1)| <= width(t, v), for any of the t.
 
@@ -110,7 +110,7 @@ def _last_below_zero(v: Floats, values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Widths:
+class WidthTable:
     """Quantiles of |coarse K - 2 t L + f M|.
 
     `table[i, j]`: those at t = `means[i]`, f = `factors[j]`, over the root of the sum of squares of
@@ -122,54 +122,58 @@ class Widths:
     factors: Floats
     table: Floats
 
-    def at(self, t: Floats, v: Floats, moved: float) -> Floats:
-        """Return (..., v) quantiles for means (...) and variances; K of squares less `moved`."""
+    def at(self, t: Floats, v: Floats, offset: float) -> Floats:
+        """Return (..., v) quantiles for means (...) and variances; K of squares less `offset`."""
         t = t[..., None]
-        factor = t * t + moved - v
-        i, x = _between(t, self.means)
-        j, y = _between(factor, self.factors)
+        factor = t * t + offset - v
+        i, x = _node_and_fraction(t, self.means)
+        j, y = _node_and_fraction(factor, self.factors)
         below = self.table[i, j] * (1.0 - y) + self.table[i, j + 1] * y
         above = self.table[i + 1, j] * (1.0 - y) + self.table[i + 1, j + 1] * y
-        quantiles: Floats = (below * (1.0 - x) + above * x) * _size(self.sizes, t, factor)
+        quantiles: Floats = (below * (1.0 - x) + above * x) * _noise_size(self.sizes, t, factor)
         return quantiles
 
 
-def _size(sizes: tuple[float, float, float], t: Floats, factor: Floats) -> Floats:
+def _noise_size(sizes: tuple[float, float, float], t: Floats, factor: Floats) -> Floats:
     size: Floats = np.sqrt(sizes[0] ** 2 + (sizes[1] * t) ** 2 + (sizes[2] * factor) ** 2)
     return size
 
 
-def _between(x: Floats, nodes: Floats) -> tuple[np.ndarray, Floats]:
+def _node_and_fraction(x: Floats, nodes: Floats) -> tuple[np.ndarray, Floats]:
     """Return the node before x, and how far x lies on the way to the next one."""
-    place = np.clip((x - nodes[0]) / (nodes[1] - nodes[0]), 0.0, len(nodes) - 1.0)
-    node = np.minimum(place.astype(np.int64), len(nodes) - 2)
-    return node, place - node
+    position = np.clip((x - nodes[0]) / (nodes[1] - nodes[0]), 0.0, len(nodes) - 1.0)
+    node = np.minimum(position.astype(np.int64), len(nodes) - 2)
+    return node, position - node
 
 
 @lru_cache(maxsize=64)
-def widths_of(spread: Spread, confidence: float) -> Widths:
+def width_table(noise: VarianceNoise, confidence: float) -> WidthTable:
     """Return the quantiles for all means and variances that the bounds allow."""
-    moved = float(spread.coarse * spread.offset)
-    largest = max(map(abs, spread.ends)) ** 2
-    means = np.linspace(*spread.ends, TABLED_MEANS)
-    factors = np.linspace(moved - spread.widest, moved + largest, TABLED_FACTORS)
+    offset = float(noise.coarse * noise.offset)
+    largest = max(map(abs, noise.ends)) ** 2
+    means = np.linspace(*noise.ends, TABLED_MEANS)
+    factors = np.linspace(offset - noise.widest, offset + largest, TABLED_FACTORS)
     miss = 1.0 - confidence
-    laws = (spread.squares, spread.total, spread.count)
-    each = [max(1.0, float(law.half_width(1.0 - miss / 3))) for law in laws]
-    sizes = (spread.coarse * each[0], 2 * each[1], each[2])
-    if miss * DRAWS < IN_THE_TAIL:  # each separately, with a third of the miss probability
+    mechanisms = (noise.squares, noise.total, noise.count)
+    half_widths = [
+        max(1.0, float(mechanism.half_width(1.0 - miss / 3))) for mechanism in mechanisms
+    ]
+    sizes = (noise.coarse * half_widths[0], 2 * half_widths[1], half_widths[2])
+    if miss * DRAWS < LEAST_TAIL_DRAWS:  # each separately, with a third of the miss probability
         table = sizes[0] + sizes[1] * np.abs(means)[:, None] + sizes[2] * np.abs(factors)
     else:
-        table = _by_draws(spread, means, factors, confidence)
-    return Widths(sizes, means, factors, table / _size(sizes, means[:, None], factors))
+        table = _quantiles_from_draws(noise, means, factors, confidence)
+    return WidthTable(sizes, means, factors, table / _noise_size(sizes, means[:, None], factors))
 
 
-def _by_draws(spread: Spread, means: Floats, factors: Floats, confidence: float) -> Floats:
+def _quantiles_from_draws(
+    noise: VarianceNoise, means: Floats, factors: Floats, confidence: float
+) -> Floats:
     """Return the quantiles (means, factors), of evenly spread draws."""
-    squares, sums, counts = spread_draws((spread.squares, spread.total, spread.count), DRAWS)
-    place = math.ceil(confidence * DRAWS) - 1
+    squares, sums, counts = spread_draws((noise.squares, noise.total, noise.count), DRAWS)
+    position = math.ceil(confidence * DRAWS) - 1
     table = np.empty((len(means), len(factors)))
     for i, t in enumerate(means.tolist()):
-        error = np.abs(spread.coarse * squares - 2 * t * sums + factors[:, None] * counts)
-        table[i] = np.partition(error, place, axis=1)[:, place]
+        error = np.abs(noise.coarse * squares - 2 * t * sums + factors[:, None] * counts)
+        table[i] = np.partition(error, position, axis=1)[:, position]
     return table

@@ -106,7 +106,7 @@ def _counts(family: Family, table: FamilyTable) -> Iterator[CountedTable]:
         for one in filter(_is_count, query.measurements):
             if one in table.vectors and not one.exact:
                 measured = formats.file_of(table.measurements_name)
-                yield CountedTable(query, measured, one.name, table.laws[one.name])
+                yield CountedTable(query, measured, one.name, table.mechanisms[one.name])
             elif one.exact:
                 yield from _invariants(family, query, one)
         return
@@ -114,7 +114,7 @@ def _counts(family: Family, table: FamilyTable) -> Iterator[CountedTable]:
         first, post = column.parts[0], column.post
         coded = post.bottom_code is not None or post.top_code is not None
         if len(column.parts) == 1 and _is_count(first) and not coded:
-            noise = None if first.exact else table.laws[first.name]
+            noise = None if first.exact else table.mechanisms[first.name]
             yield CountedTable(query, formats.file_of(query.name), column.name, noise, post)
 
 

@@ -25,8 +25,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dprelease.consistency.algebra import Table, cells
-from dprelease.consistency.family import refinement, whole_pieces
+from dprelease.consistency.algebra import Table, cell_count
+from dprelease.consistency.family import integer_pieces, refinement
 from dprelease.consistency.structure import Law, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
@@ -107,15 +107,15 @@ def layers(size: Size) -> Timed:
         return noised[level, table][start:stop].astype(np.int64)
 
     total = 0
-    for piece in whole_pieces(variances, read, how):
+    for piece in integer_pieces(variances, read, how):
         total += sum(len(level) for level in piece.whole[0 if piece.estimates.top else 1 :])
     assert total == sum(tree.counts)
-    return _timed("layers 1 and 2", tree.counts[-1], cells(SIZES, TABLES[-1]), begun, used)
+    return _timed("layers 1 and 2", tree.counts[-1], cell_count(SIZES, TABLES[-1]), begun, used)
 
 
 def _truth(rng: np.random.Generator, tree: Tree) -> list[np.ndarray]:
     """Return counts of every level, those above sums of those below."""
-    shares = rng.dirichlet(np.full(cells(SIZES, TABLES[-1]), 0.2))
+    shares = rng.dirichlet(np.full(cell_count(SIZES, TABLES[-1]), 0.2))
     people = np.where(rng.random(tree.counts[-1]) < 0.28, 0, rng.poisson(30, tree.counts[-1]))
     leaves = np.empty((len(people), len(shares)), np.int32)
     for some in _slices(len(people)):

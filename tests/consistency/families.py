@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.consistency.algebra import subtables
-from dprelease.consistency.structure import Law, Structure
+from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 
 
@@ -67,10 +67,10 @@ def random_case(rng, *, levels=None, sizes=None, exact=True, full=0.7, share=0.4
                 if exact and rng.random() < 0.12:
                     variance = Fraction(0)
                 mean = Fraction(int(rng.integers(0, 3)), 3) if variance else Fraction(0)
-                here[table] = Law(variance, mean)
+                here[table] = NoiseMoments(variance, mean)
         laws.append(here)
     if rng.random() < full:
-        laws[-1].setdefault(everything, Law(Fraction(3)))
+        laws[-1].setdefault(everything, NoiseMoments(Fraction(3)))
     structure = Structure(sizes, tree, laws)
     return Case(structure, noised(structure, rng, random_truth(structure, rng)))
 
@@ -86,7 +86,7 @@ def random_truth(structure, rng, mean=4.0):
 def noised(structure, rng, truth):
     """Return measured numbers: rounded normal noise with the laws' means and (nearly) their variances."""
     found = {}
-    for level, laws in enumerate(structure.laws):
+    for level, laws in enumerate(structure.noise_moments):
         for table, law in laws.items():
             exact = marginal(truth[level], table)
             noise = np.rint(rng.normal(float(law.mean), float(law.variance) ** 0.5, exact.shape))
@@ -114,7 +114,7 @@ class Dense:
                     self.members[level][v] = self.members[level + 1][start:stop].sum(axis=0)
         self.rows, self.values, self.variances = [], [], []
         for (level, table), measured in case.measured.items():
-            law = structure.laws[level][table]
+            law = structure.noise_moments[level][table]
             self.rows.append(np.kron(self.members[level], self.summing(table)))
             flat = [Fraction(int(y)) - law.mean for y in measured.ravel()]
             self.values.extend(flat)

@@ -13,11 +13,11 @@ import pytest
 from scipy.stats import binom, norm
 
 from dprelease.consistency import passes, standard_errors, variances
-from dprelease.consistency.algebra import cells as number_of_cells
-from dprelease.consistency.family import refinement, whole_pieces
+from dprelease.consistency.algebra import cell_count as number_of_cells
+from dprelease.consistency.family import integer_pieces, refinement
 from dprelease.consistency.intervals import intervals
 from dprelease.consistency.standard_errors import half_widths
-from dprelease.consistency.structure import Law, Structure
+from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
 from tests.consistency.families import marginal, noised, true_tables
@@ -44,8 +44,8 @@ def forest(rng):
         {(): 300, (0,): 250, (0, 1): 300},  # a leaf of this level is known far less than the others
         {(): 90, (0, 1): 50},
     ]
-    laws = [{t: Law(Fraction(sd**2)) for t, sd in level.items()} for level in spreads]
-    laws[2][()] = Law(Fraction(90**2), Fraction(7))
+    laws = [{t: NoiseMoments(Fraction(sd**2)) for t, sd in level.items()} for level in spreads]
+    laws[2][()] = NoiseMoments(Fraction(90**2), Fraction(7))
     structure = Structure(SIZES, Tree(RELEASES, parents), laws)
     leaves = [
         np.tile(rng.poisson(np.resize(SCALES, (count, *SIZES))), (RELEASES, 1, 1)).astype(np.int64)
@@ -66,7 +66,7 @@ def coverages(seed=0):
 
     estimated = [[] for _ in counts]
     whole = [[] for _ in counts]
-    for piece in whole_pieces(known, read, refinement(known, (0, 1)), cells_at_most=1 << 14):
+    for piece in integer_pieces(known, read, refinement(known, (0, 1)), cells_at_most=1 << 14):
         for at in range(0 if piece.estimates.top else 1, len(piece.whole)):
             estimated[piece.estimates.level + at].append(piece.estimates.tables[at][0, 1])
             whole[piece.estimates.level + at].append(piece.whole[at])
@@ -125,7 +125,7 @@ FAULTS = {
     "a forgotten 1/n": (standard_errors, "cell_coefficients", without_means),
     "variances of the own table alone": (
         standard_errors,
-        "at",
+        "final_variances_at",
         lambda known, level, start, stop: (
             lambda space: np.full(stop - start, known.of[space].own[level] or 0.0)
         ),

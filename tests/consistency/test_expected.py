@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dprelease.consistency import expected
-from dprelease.consistency.algebra import cells, subtables
+from dprelease.consistency.algebra import cell_count, subtables
 from dprelease.consistency.expected import expected_errors
 from dprelease.consistency.shares.targets import least_greatest, least_mean
 from dprelease.consistency.standard_errors import half_widths, standard_errors
-from dprelease.consistency.structure import Law, Structure
+from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
 from tests.consistency.families import random_case
@@ -32,8 +32,8 @@ def agrees_with_each_area(seed):
         (level, table) for level, tables in enumerate(published) for table in tables
     ]
     for row in rows:
-        areas, laws = structure.tree.counts[row.level], structure.laws[row.level]
-        assert (row.areas, row.cells) == (areas, areas * cells(structure.sizes, row.table))
+        areas, laws = structure.tree.counts[row.level], structure.noise_moments[row.level]
+        assert (row.areas, row.cells) == (areas, areas * cell_count(structure.sizes, row.table))
         each = np.sort(standard_errors(known, row.table, row.level, 0, areas))
         middle = each[(areas + 1) // 2 - 1]
         np.testing.assert_allclose(
@@ -49,7 +49,7 @@ def agrees_with_each_area(seed):
         finer = [t for t in laws if set(row.table) <= set(t)]
         if row.summed is not None:
             assert row.summed == min(
-                float(laws[t].variance) * cells(structure.sizes, set(t) - set(row.table))
+                float(laws[t].variance) * cell_count(structure.sizes, set(t) - set(row.table))
                 for t in finer
             )
             assert row.variance.greatest <= row.summed * (1 + 1e-9)  # least squares are never worse
@@ -63,15 +63,15 @@ def test_rows_are_those_of_every_area(seed):
 
 PLANTED = {
     "each leaf's family counted once": (
-        "_spread",
+        "_error_range",
         lambda kept: lambda each, areas: kept(each, np.ones_like(areas)),
     ),
     "the best table alone, not summed": (
-        "_without",
+        "_measured_variances",
         lambda kept: lambda *a: (kept(*a)[0], kept(*a)[0]),
     ),
     "areas of the piece before": (
-        "_variances_of_areas",
+        "_variances_of_some_areas",
         lambda kept: lambda one, level, picked: kept(one, level, np.maximum(picked - 1, 0)),
     ),
 }
@@ -97,18 +97,22 @@ def test_pieces_change_nothing(monkeypatch):
     known = Variances(structure)
     published = known.publishable(subtables(tuple(range(len(structure.sizes)))))
     rows = expected_errors(known, published, QUANTILE)
-    monkeypatch.setattr(expected, "_AT_ONCE", 3)
+    monkeypatch.setattr(expected, "_BATCH_SIZE", 3)
     assert expected_errors(known, published, QUANTILE) == rows
 
 
 def test_what_is_not_estimable_has_no_finite_error():
     tree = Tree(1, [np.zeros(3, np.int64)])
-    structure = Structure((2, 2), tree, [{(0,): Law(Fraction(2))}, {(): Law(Fraction(3))}])
+    structure = Structure(
+        (2, 2), tree, [{(0,): NoiseMoments(Fraction(2))}, {(): NoiseMoments(Fraction(3))}]
+    )
     rows = expected_errors(Variances(structure), [[(0,), (1,)], [(), (0,)]], QUANTILE)
     finite = [math.isfinite(row.margin.greatest) for row in rows]
     assert finite == [True, False, True, False]
     assert rows[3].measured is rows[3].summed is None
-    exact = Structure((2,), tree, [{(0,): Law(Fraction(0))}, {(0,): Law(Fraction(3))}])
+    exact = Structure(
+        (2,), tree, [{(0,): NoiseMoments(Fraction(0))}, {(0,): NoiseMoments(Fraction(3))}]
+    )
     assert expected_errors(Variances(exact), [[(0,)], []], QUANTILE)[0].margin.all() == (0, 0, 0)
 
 
@@ -121,7 +125,10 @@ def test_the_errors_of_a_plan_are_those_that_its_shares_were_chosen_for(seed):
     limits = {at: float(rng.uniform(0.5, 3)) for at in every}
     for found in (least_mean(design, dict.fromkeys(every, 1.0)), least_greatest(design, limits)):
         laws = [
-            {t: Law(Fraction(design.prices[level][t]) / share) for t, share in shares.items()}
+            {
+                t: NoiseMoments(Fraction(design.prices[level][t]) / share)
+                for t, share in shares.items()
+            }
             for level, shares in enumerate(found.shares)
         ]
         known = Variances(Structure(design.sizes, design.areas, laws))

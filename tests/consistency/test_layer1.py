@@ -18,19 +18,19 @@ from dprelease.consistency.algebra import (
     table_from_contrasts,
 )
 from dprelease.consistency.areas import Area, area_variances
-from dprelease.consistency.estimates import first_pass, is_within, pieces, whole_tree
+from dprelease.consistency.estimates import estimates_fit, first_pass, pieces, whole_tree
 from dprelease.consistency.fixed_point import FixedPointRangeError, value_bits
 from dprelease.consistency.standard_errors import (
-    at,
     cell_coefficients,
+    final_variances_at,
     half_widths,
     product_coefficients,
     query_coefficients,
     rounding_error,
     standard_errors,
-    variance_above,
+    variance_upper_bound,
 )
-from dprelease.consistency.structure import Law, Structure
+from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
 from tests.consistency.families import Case, Dense, marginal, noised, random_case, random_truth
@@ -97,7 +97,7 @@ def areas_agree(known: Variances, dense: Dense, covariance, projection, rng) -> 
     assert coefficients == query_coefficients(
         structure.sizes, flat.astype(np.int64).reshape(structure.sizes)
     )
-    claimed = variance_above(known, coefficients, lambda space: np.array([final[space]]))[0]
+    claimed = variance_upper_bound(known, coefficients, lambda space: np.array([final[space]]))[0]
     if np.abs(query @ projection - query).max() > 1e-6:
         assert claimed == np.inf
     else:
@@ -135,7 +135,7 @@ def test_what_a_first_pass_says_to_fit_does(start):
             case = Case(case.structure, large)
             try:
                 first = first_pass(known, case.read, int(rng.integers(1, 200)))
-                said = is_within(known, first)
+                said = estimates_fit(known, first)
             except FixedPointRangeError:
                 said = False
             try:
@@ -161,8 +161,10 @@ def test_exact_fractions_differ_by_less_than_the_stated_bound(seed):
     case = random_case(rng, levels=3, sizes=sizes, exact=False, full=1.0)
     structure = case.structure
     for level in range(structure.tree.levels):  # full rank: leaves of every level
-        structure.laws[level].setdefault(tuple(range(len(sizes))), Law(Fraction(7, 3)))
-    structure = Structure(sizes, structure.tree, structure.laws)
+        structure.noise_moments[level].setdefault(
+            tuple(range(len(sizes))), NoiseMoments(Fraction(7, 3))
+        )
+    structure = Structure(sizes, structure.tree, structure.noise_moments)
     case = Case(structure, noised(structure, rng, random_truth(structure, rng)))
     known, dense = Variances(structure), Dense(case)
     x = np.array(dense.exact(), object)
@@ -191,7 +193,7 @@ def test_pieces_and_order_do_not_change_a_bit(seed, monkeypatch):
     case = random_case(rng, levels=4, full=1.0)
     digests = {digest(estimates(case, cells_at_most=size)) for size in (1, 7, 40, 400, 1 << 21)}
     for together in (1, 5, 16):  # families whose cells are made at once
-        monkeypatch.setattr(cells, "_AT_ONCE", together)
+        monkeypatch.setattr(cells, "_BATCH_SIZE", together)
         digests |= {digest(estimates(case, cells_at_most=size)) for size in (40, 1 << 21)}
     assert len(digests) == 1
 
@@ -201,7 +203,10 @@ def test_siblings_in_another_order_move_by_roundings_only(seed):
     """Carried roundings go by the children's order, which is declared; least squares do not."""
     rng = np.random.default_rng(seed)
     count, sizes = 30, (2, 3)
-    laws = [{(): Law(Fraction(2))}, {(0, 1): Law(Fraction(9)), (0,): Law(Fraction(5))}]
+    laws = [
+        {(): NoiseMoments(Fraction(2))},
+        {(0, 1): NoiseMoments(Fraction(9)), (0,): NoiseMoments(Fraction(5))},
+    ]
     structure = Structure(sizes, Tree(1, [np.zeros(count, np.int64)]), laws)
     case = Case(structure, noised(structure, rng, random_truth(structure, rng)))
     order = rng.permutation(count)
@@ -237,20 +242,20 @@ def test_exact_tables_are_published_as_they_are(seed):
     found = estimates(case)
     known = Variances(case.structure)
     for (level, table), measured in case.measured.items():
-        if case.structure.laws[level][table].variance == 0 and table in found[level]:
+        if case.structure.noise_moments[level][table].variance == 0 and table in found[level]:
             assert (found[level][table] == measured << case.structure.bits).all()
             widths = half_widths(known, table, level, 0, len(measured), 1.96)
             assert not widths.any()
 
 
 def test_a_single_child_of_no_measurement_equals_its_parent():
-    laws = [{(): Law(Fraction(4))}, {}]
+    laws = [{(): NoiseMoments(Fraction(4))}, {}]
     structure = Structure((2,), Tree(1, [np.zeros(1, np.int64)]), laws)
     known = Variances(structure)
     assert known.estimable(1) == {()}
     found = whole_tree(known, lambda *_: np.array([17]), [[()], [()]])
     assert found[1][()] == 17 << 20
-    two = Structure((2,), Tree(1, [np.zeros(2, np.int64)]), [{(): Law(Fraction(4))}, {}])
+    two = Structure((2,), Tree(1, [np.zeros(2, np.int64)]), [{(): NoiseMoments(Fraction(4))}, {}])
     assert Variances(two).estimable(1) == set()
 
 
@@ -272,7 +277,7 @@ def test_one_node_has_the_variances_of_the_marginals_mechanism():
     """
     sizes = (6, 2, 18)
     tables = subtables((0, 1, 2))
-    structure = Structure(sizes, Tree(1), [{t: Law(Fraction(8)) for t in tables}])
+    structure = Structure(sizes, Tree(1), [{t: NoiseMoments(Fraction(8)) for t in tables}])
     known = Variances(structure)
     total, among = 0.0, 0
     for table in tables:
@@ -284,7 +289,10 @@ def test_one_node_has_the_variances_of_the_marginals_mechanism():
 
 def test_numbers_beyond_the_declared_largest_are_refused():
     structure = Structure(
-        (2,), Tree(1, [np.zeros(2, np.int64)]), [{}, {(0,): Law(Fraction(1))}], largest=1000
+        (2,),
+        Tree(1, [np.zeros(2, np.int64)]),
+        [{}, {(0,): NoiseMoments(Fraction(1))}],
+        largest=1000,
     )
     known = Variances(structure)
     small = np.full((2, 2), 200)
@@ -295,7 +303,9 @@ def test_numbers_beyond_the_declared_largest_are_refused():
 
 def test_contradicting_exact_tables_are_refused():
     structure = Structure(
-        (2,), Tree(1, [np.zeros(2, np.int64)]), [{(): Law(Fraction(0))}, {(): Law(Fraction(0))}]
+        (2,),
+        Tree(1, [np.zeros(2, np.int64)]),
+        [{(): NoiseMoments(Fraction(0))}, {(): NoiseMoments(Fraction(0))}],
     )
     known = Variances(structure)
     with pytest.raises(ValueError, match="contradict"):
@@ -307,7 +317,7 @@ def test_sums_on_a_lattice_are_the_same_numbers(bits):
     """Amounts up to 2**52 steps take a coarser lattice; estimates are the same to its unit."""
     rng = np.random.default_rng(5)
     tree = Tree(1, [np.zeros(4, np.int64)])
-    laws = [{(): Law(Fraction(10**6))}, {(0,): Law(Fraction(10**8))}]
+    laws = [{(): NoiseMoments(Fraction(10**6))}, {(0,): NoiseMoments(Fraction(10**8))}]
     largest = 1 << (29 if bits else 52)
     structure = Structure((3,), tree, laws, largest=largest)
     assert structure.bits == bits
@@ -324,7 +334,7 @@ PLANTED = {
     ),
     "own weight forgotten": (
         variances.SpaceVariances,
-        "mixes_of",
+        "measurement_weights_of",
         lambda kept: lambda self, *a: 0 * kept(self, *a) + 0.5,
     ),
     "cells rounded each by itself": (
@@ -358,14 +368,14 @@ def test_planted_faults_are_found(fault, monkeypatch):
 
 
 def test_margins_are_rounded_upwards():
-    structure = Structure((2,), Tree(1), [{(0,): Law(Fraction(1, 3))}])
+    structure = Structure((2,), Tree(1), [{(0,): NoiseMoments(Fraction(1, 3))}])
     known = Variances(structure)
     se = standard_errors(known, (0,), 0, 0, 1)[0]
     assert Fraction(float(se)) ** 2 >= Fraction(1, 3)
     width = half_widths(known, (0,), 0, 0, 1, 1.96)[0]
     assert width >= 1.96 * se * 2**20
     assert sum(cell_coefficients((2, 3), (0,)).values()) == Fraction(3, 4)
-    assert at(known, 0, 0, 1)(())[0] > 0
+    assert final_variances_at(known, 0, 0, 1)(())[0] > 0
 
 
 def test_the_lattice_of_values_is_fine_for_a_nation():

@@ -14,10 +14,10 @@ from scipy.optimize import LinearConstraint, milp
 from dprelease.consistency import allotment, transport
 from dprelease.consistency.algebra import subtables
 from dprelease.consistency.allotment import nearest_integers
-from dprelease.consistency.family import refinement, whole_pieces
+from dprelease.consistency.family import integer_pieces, refinement
 from dprelease.consistency.intervals import intervals
 from dprelease.consistency.refinement import refinement_steps
-from dprelease.consistency.structure import Law, Structure
+from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.transport import fit_to_margins, repair_margins, round_table
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
@@ -38,7 +38,7 @@ def gathered(case, how, **kwargs):
     known = Variances(case.structure)
     levels = case.structure.tree.levels
     layers = [[[] for _ in range(levels)] for _ in range(2)]
-    for piece in whole_pieces(known, case.read, how(known), **kwargs):
+    for piece in integer_pieces(known, case.read, how(known), **kwargs):
         first = 0 if piece.estimates.top else 1
         for at in range(first, len(piece.whole)):
             finest = max(piece.estimates.tables[at], key=len)
@@ -55,15 +55,15 @@ def random_whole_case(rng, *, most=5):
     zeros = rng.random(sizes) < (0.2 if rng.random() < 0.5 else 0)
     laws = []
     for _ in range(tree.levels):
-        here = {everything: Law(Fraction(int(rng.integers(1, 30))))}
+        here = {everything: NoiseMoments(Fraction(int(rng.integers(1, 30))))}
         for table in ((), everything[:1], everything[1:]):
             if rng.random() < 0.5:
-                here[table] = Law(Fraction(int(rng.integers(1, 60))))
+                here[table] = NoiseMoments(Fraction(int(rng.integers(1, 60))))
         laws.append(here)
     exact = int(rng.integers(0, tree.levels + 1))
     if all((tree.fan(above) > 0).all() for above in range(min(exact, tree.levels - 1))):
         for level in range(exact):
-            laws[level][() if rng.random() < 0.7 else everything[:1]] = Law(Fraction(0))
+            laws[level][() if rng.random() < 0.7 else everything[:1]] = NoiseMoments(Fraction(0))
     structure = Structure(sizes, tree, laws)
     truth = random_truth(structure, rng, float(rng.choice([0.3, 4, 100])))
     leaves = [np.where(zeros, 0, part) for part in truth]
@@ -78,7 +78,7 @@ def holds(case, zeros, truth, whole):
         assert here.dtype == np.int64
         assert (here >= 0).all()
         assert not here[:, zeros].any()
-        for table, law in case.structure.laws[level].items():
+        for table, law in case.structure.noise_moments[level].items():
             if law.variance == 0:
                 assert (marginal(here, table) == marginal(truth[level], table)).all()
         if level:
@@ -94,7 +94,7 @@ def check_random(seed):
     finest = tuple(range(len(case.structure.sizes)))
     chains = None
     if rng.random() < 0.5 and not any(
-        law.variance == 0 for laws in case.structure.laws for law in laws.values()
+        law.variance == 0 for laws in case.structure.noise_moments for law in laws.values()
     ):
         chains = []
         for _ in range(case.structure.tree.levels):
@@ -148,7 +148,7 @@ def test_pieces_with_no_areas_below_some_level(sizes, chain, composition):
     """Areas without parts, where each is a piece by itself: as all of them at once."""
     parents = [np.zeros(4, int), np.array([0, 0, 1, 2, 3, 3]), np.array([0, 0, 0, 0, 4, 5, 5, 5])]
     rng = np.random.default_rng(8)
-    structure = Structure(sizes, Tree(1, parents), [{(0, 1): Law(Fraction(9))}] * 4)
+    structure = Structure(sizes, Tree(1, parents), [{(0, 1): NoiseMoments(Fraction(9))}] * 4)
     truth = random_truth(structure, rng, 20.0)
     case = Case(structure, noised(structure, rng, true_tables(structure, truth)))
 
@@ -251,8 +251,10 @@ def test_a_transport_is_within_its_bound_of_highs(seed):
     for c, j in itertools.product(range(n), range(k)):
         here = slice((c * k + j) * top, (c * k + j + 1) * top)
         sums[c, here] = sums[n + j, here] = 1
-    aim = np.concatenate((rows[0], columns[0]))
-    solved = milp(cost, constraints=LinearConstraint(sums, aim, aim), integrality=1, bounds=(0, 1))
+    target = np.concatenate((rows[0], columns[0]))
+    solved = milp(
+        cost, constraints=LinearConstraint(sums, target, target), integrality=1, bounds=(0, 1)
+    )
     best = solved.fun + (near**2).sum()
     mine = ((x - near) ** 2).sum()
     fractional = n * k
@@ -278,7 +280,9 @@ def test_no_exchange_between_siblings_improves_the_cells():
     """Where cells go by themselves the result is the optimum: no unit moved between two children helps."""
     rng = np.random.default_rng(3)
     tree = Tree(1, [np.zeros(20, np.int64)])
-    structure = Structure((4,), tree, [{(0,): Law(Fraction(2))}, {(0,): Law(Fraction(9))}])
+    structure = Structure(
+        (4,), tree, [{(0,): NoiseMoments(Fraction(2))}, {(0,): NoiseMoments(Fraction(9))}]
+    )
     case = Case(structure, noised(structure, rng, random_truth(structure, rng, 20)))
     estimates, whole = gathered(
         case, lambda known: refinement(known, (0,), chains=[[(0,)], [(0,)]])
@@ -292,11 +296,13 @@ def test_no_exchange_between_siblings_improves_the_cells():
 def test_steps_follow_from_variances():
     """Under many cells measured as one, a total that is no better than its cells has no step of its own."""
     tree = Tree(1, [np.zeros(50, np.int64)])
-    good = {(): Law(Fraction(2)), (0, 1): Law(Fraction(8))}
-    bad = {(): Law(Fraction(2500)), (0, 1): Law(Fraction(10))}
+    good = {(): NoiseMoments(Fraction(2)), (0, 1): NoiseMoments(Fraction(8))}
+    bad = {(): NoiseMoments(Fraction(2500)), (0, 1): NoiseMoments(Fraction(10))}
     steps = refinement_steps(Variances(Structure((4, 63), tree, [good, bad])), (0, 1))
     assert steps == [[(), (0, 1)], [(0, 1)]]
-    exact = Structure((4, 3), tree, [{(0,): Law(Fraction(0)), (0, 1): Law(Fraction(3))}] * 2)
+    exact = Structure(
+        (4, 3), tree, [{(0,): NoiseMoments(Fraction(0)), (0, 1): NoiseMoments(Fraction(3))}] * 2
+    )
     assert refinement_steps(Variances(exact), (0, 1)) == [[(0,), (0, 1)]] * 2
 
 
@@ -312,7 +318,7 @@ def test_what_layer_two_cannot_serve_is_refused_by_the_declaration(what):
     structure = Structure(
         (2, 3),
         Tree(1, [np.zeros(3, np.int64)]),
-        [{t: Law(Fraction(v)) for t, v in level.items()} for level in laws],
+        [{t: NoiseMoments(Fraction(v)) for t, v in level.items()} for level in laws],
     )
     with pytest.raises(ValueError, match=words):
         refinement(Variances(structure), (0, 1))
@@ -323,9 +329,9 @@ def test_exact_tables_above_some_leaves_alone_are_refused():
         1, [np.zeros(2, np.int64), np.zeros(2, np.int64)]
     )  # the second area has no children
     laws = [
-        {(0,): Law(Fraction(1))},
-        {(0,): Law(Fraction(1))},
-        {(0,): Law(Fraction(1)), (): Law(Fraction(0))},
+        {(0,): NoiseMoments(Fraction(1))},
+        {(0,): NoiseMoments(Fraction(1))},
+        {(0,): NoiseMoments(Fraction(1)), (): NoiseMoments(Fraction(0))},
     ]
     with pytest.raises(ValueError, match="above its leaves"):
         refinement(Variances(Structure((2,), tree, laws)), (0,))
@@ -398,13 +404,13 @@ PLANTED = {
     "entries rounded each by itself": (transport, "round_table", lambda kept: nearest_each),
     "missing units to the smallest remainders": (
         allotment,
-        "_largest",
-        lambda kept: lambda gain, room, number: kept(-gain, room, number),
+        "_mark_largest",
+        lambda kept: lambda gain, has_room, number: kept(-gain, has_room, number),
     ),
     "a total that is not met": (
         allotment,
         "_simplex_level",
-        lambda kept: lambda z, valid, aim: (kept(z, valid, aim)[0] - (1 << 21), z),
+        lambda kept: lambda z, valid, target: (kept(z, valid, target)[0] - (1 << 21), z),
     ),
     "a two-way table of unconverged margins": (
         transport,
@@ -449,7 +455,7 @@ def test_caps_that_do_not_reach_the_total_are_refused():
 def composed_case(rng, *, alike):
     """Return 300 areas of one parent, 40 cells each, whose totals are measured by cells alone."""
     tree = Tree(1, [np.zeros(300, np.int64)])
-    law = Law(Fraction(10))
+    law = NoiseMoments(Fraction(10))
     structure = Structure((40,), tree, [{(0,): law}, {(0,): law}])
     shares = np.append(0.6, np.full(39, 0.4 / 39))
     own = shares if alike else rng.permuted(np.tile(shares, (300, 1)), axis=1)
@@ -498,10 +504,12 @@ def invariant_case(rng):
     zeros &= ~zeros.all(axis=others, keepdims=True)
     tree = random_tree(rng, int(rng.integers(1, 5)), 5)
     lowest = int(rng.integers(0, tree.levels))
-    laws = [{everything: Law(Fraction(int(rng.integers(1, 99))))} for _ in range(tree.levels)]
+    laws = [
+        {everything: NoiseMoments(Fraction(int(rng.integers(1, 99))))} for _ in range(tree.levels)
+    ]
     for level in range(lowest + 1):
         for table in subtables(exact):
-            laws[level][table] = Law(Fraction(0))
+            laws[level][table] = NoiseMoments(Fraction(0))
     structure = Structure(sizes, tree, laws)
     cells = random_truth(structure, rng, float(rng.choice([0.3, 9, 400])))
     for level in range(tree.levels - 1):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dprelease.consistency.expected import expected_errors
-from dprelease.consistency.structure import Law, Structure
+from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
 from dprelease.errors import OutputError
@@ -31,7 +31,7 @@ CASES = {  # variances of measured tables, by level
 
 
 def rows_of(case):
-    laws = [{t: Law(Fraction(v)) for t, v in level.items()} for level in CASES[case]]
+    laws = [{t: NoiseMoments(Fraction(v)) for t, v in level.items()} for level in CASES[case]]
     tree = Tree(1, [np.zeros(3, np.int64)])
     known = Variances(Structure((2, 3), tree, laws))
     return expected_errors(known, [list(TABLES)] * 2, 1.96)

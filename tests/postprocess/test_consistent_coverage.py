@@ -25,7 +25,7 @@ from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
 from dprelease.mechanisms.gaussian import Gaussian
 from dprelease.numerics.lattice import Integers, sample
 from dprelease.planning.prepare import prepare
-from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
+from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.families import FamilyTable
 from tests.release.families_of_areas import declared
@@ -52,7 +52,7 @@ def column_of(folder: Path, mechanism: str, epsilon: str, confidence: str) -> Fa
     budget = f"epsilon: {epsilon}, delta: 1e-6"
     declaration = declared(folder, mechanism=mechanism, columns=columns, budget=budget)
     (family,) = prepare(declaration)[1].families
-    return agreed_columns(Shape.of(family.tables))[0]
+    return consistent_columns(Shape.of(family.tables))[0]
 
 
 def errors(
@@ -66,7 +66,9 @@ def errors(
         for level, above in zip(base.parents, base.counts, strict=False)
     ]
     tree = Tree(roots, parents)
-    variances = Variances(Structure(shape.sizes, tree, [dict(level) for level in column.laws]))
+    variances = Variances(
+        Structure(shape.sizes, tree, [dict(level) for level in column.noise_moments])
+    )
     bits, held = Keyed("coverage"), {}
     for placed in shape.placed:
         law: Mechanism = column.law_of(placed.table)
@@ -131,8 +133,8 @@ def test_small_noise_has_the_margin_of_its_law(
     """Whole steps alone count there: the normal margin of one measurement would be too narrow."""
     asked = column_of(tmp_path, "discrete_gaussian", "1", confidence)
     tables = [FamilyTable(one.table.query, {"n": law}) for one in asked.shape.placed]
-    (column,) = agreed_columns(Shape.of(tables))
-    error = math.sqrt(float(column.laws[0][0][1].variance))
+    (column,) = consistent_columns(Shape.of(tables))
+    error = math.sqrt(float(column.noise_moments[0][0][1].variance))
     normal = float(stats.norm.ppf((1 + float(confidence)) / 2))
     needed = law.half_width(float(confidence))
     assert math.floor(normal * error) < needed <= math.floor(column.quantile * error)

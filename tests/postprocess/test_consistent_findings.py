@@ -10,9 +10,9 @@ from dprelease.errors import DpReleaseError, Findings, Place
 from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.aims import aim_of
-from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
+from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
-from dprelease.postprocess.consistent.outputs import lowest
+from dprelease.postprocess.consistent.outputs import lowest_estimated_level
 from dprelease.postprocess.consistent.step import all_findings
 from dprelease.postprocess.families import FamilyTable
 from dprelease.schema.load import declaration_from_texts
@@ -157,24 +157,24 @@ def test_a_table_that_is_not_determined(tmp_path: Path, monkeypatch: pytest.Monk
     """If towns had their totals alone measured, nothing told their sexes."""
     shape = Shape.of(_tables(tmp_path))
     spec = ConsistentSpec.model_validate({})
-    assert list(all_findings(shape, agreed_columns(shape), spec, _place)) == []
-    (column,) = agreed_columns(shape)
-    *upper, (total, *_) = column.laws
-    monkeypatch.setattr(FamilyColumn, "laws", (*upper, (total,)))
-    found = list(all_findings(shape, agreed_columns(shape), spec, _place))
+    assert list(all_findings(shape, consistent_columns(shape), spec, _place)) == []
+    (column,) = consistent_columns(shape)
+    *upper, (total, *_) = column.noise_moments
+    monkeypatch.setattr(FamilyColumn, "noise_moments", (*upper, (total,)))
+    found = list(all_findings(shape, consistent_columns(shape), spec, _place))
     assert {(one.code, one.place.key) for one in found} == {("DP-CONSIST-015", "consistent")}
     told = [one.cause for one in found]
     assert len(told) == 2
     assert all("level 'town'" in words for words in told)
     assert "[sex, band]" in told[1]
-    monkeypatch.setattr(FamilyColumn, "laws", ((), *upper[1:], column.laws[2]))
-    assert list(all_findings(shape, agreed_columns(shape), spec, _place)) == []
+    monkeypatch.setattr(FamilyColumn, "noise_moments", ((), *upper[1:], column.noise_moments[2]))
+    assert list(all_findings(shape, consistent_columns(shape), spec, _place)) == []
 
 
 def test_laws_without_a_variance_are_found_table_by_table(tmp_path: Path) -> None:
     tables = _tables(tmp_path)
     shape = Shape.of(tables)
-    assert all(isinstance(table.laws["n"], DiscreteGaussian) for table in tables)
+    assert all(isinstance(table.mechanisms["n"], DiscreteGaussian) for table in tables)
     assert shape.levels == ("whole", "state", "town")
     assert [one.order.axes for one in shape.placed[:3]] == [(), (0,), (1, 0)]
 
@@ -198,5 +198,7 @@ def test_areas_that_are_called_as_the_whole_is() -> None:
         (family,) = prepare(declaration)[1].families
         shape = Shape.of(family.tables)
         aims = [aim_of(shape, TargetSpec(level=name, weight="2")) for name in ("whole", None)]
-        found.append((aims, lowest(shape, ConsistentSpec(publish={"down_to": "whole"}))))
+        found.append(
+            (aims, lowest_estimated_level(shape, ConsistentSpec(publish={"down_to": "whole"})))
+        )
     assert found == [([(2, ()), (0, ())], 2), ([(0, ()), (0, ())], 1)]

@@ -13,7 +13,7 @@ from dprelease.consistency.fixed_point import value_bits
 from dprelease.numerics.lattice import LIMIT, Integers
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent import reading
-from dprelease.postprocess.consistent.family_columns import agreed_columns
+from dprelease.postprocess.consistent.family_columns import consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.reading import MeasuredColumn, Slices, on_lattice
 from dprelease.postprocess.consistent.values import wanted_tables
@@ -84,7 +84,7 @@ def test_the_lattice_follows_from_the_measurements(draw: str, tmp_path: Path) ->
     """The finest on which nothing can wrap; nothing is cut as long as one is left."""
     family = family_of(tmp_path)
     shape = Shape.of(family.tables)
-    (column,) = agreed_columns(shape)
+    (column,) = consistent_columns(shape)
     measured = MeasuredColumn(column, noised(family, DRAWS[draw]))
     assert family.step is not None
     found = on_lattice(measured, wanted_tables(shape, family.step.spec))  # type: ignore[attr-defined]
@@ -102,20 +102,20 @@ def test_coarser_lattices_are_tried_out(tmp_path: Path, monkeypatch: pytest.Monk
     before = published(family, largest)
     monkeypatch.setattr(reading, "FINEST", 11)
     tried: list[int] = []
-    fits = reading._fits
+    fits = reading._can_compute_estimates
 
     def seen(measured: MeasuredColumn, found: Any, wanted: Any, first: Any) -> bool:
         tried.append(found.structure.bits)
         return fits(measured, found, wanted, first) and found.structure.bits <= 4
 
-    monkeypatch.setattr(reading, "_fits", seen)
+    monkeypatch.setattr(reading, "_can_compute_estimates", seen)
     monkeypatch.setattr(reading, "is_within", lambda *_: False)
     coarse = published(family, tables)
     assert tried == [12, 8, 4]
     assert len(totals(coarse, "estimates")) == 1
     for name, table in whole.items():
         assert table["n"] == pytest.approx(coarse[name]["n"], abs=1.0)
-    monkeypatch.setattr(reading, "_fits", lambda *_: False)
+    monkeypatch.setattr(reading, "_can_compute_estimates", lambda *_: False)
     cut = published(family, largest)
     assert len(totals(cut, "estimates")) == 1
     assert cut["estimates/pop_total"]["n"][0] < 0.9 * before["estimates/pop_total"]["n"][0]
@@ -130,7 +130,9 @@ def test_one_pass_is_enough_where_its_bounds_tell(
     family = family_of(tmp_path, consistent=WHOLE)
     tables = noised(family, DRAWS[draw])
     with monkeypatch.context() as changed:
-        changed.setattr(reading, "_fits", lambda *_: pytest.fail("all of them were tried out"))
+        changed.setattr(
+            reading, "_can_compute_estimates", lambda *_: pytest.fail("all of them were tried out")
+        )
         one = published(family, tables)
     monkeypatch.setattr(reading, "is_within", lambda *_: False)
     assert published(family, tables) == one
@@ -158,7 +160,7 @@ def test_nothing_is_claimed_of_what_was_cut(tmp_path: Path) -> None:
 def test_lattices_leave_the_bits_that_are_asked() -> None:
     for sizes in ((), (2,), (2, 63), (8, 2, 2, 63)):
         for bits in range(value_bits(sizes, 2) + 1):
-            largest = reading._largest(sizes, bits)
+            largest = reading._largest_number(sizes, bits)
             assert value_bits(sizes, largest) >= bits
             assert bits == 20 or value_bits(sizes, 2 * largest) < max(bits, 1) or largest == 2**53
 
@@ -182,4 +184,4 @@ def test_slices_of_a_stream(size: int) -> None:
 
 def test_sums_of_sizes_are_beyond_64_bits() -> None:
     piece = np.array([LIMIT, -LIMIT, LIMIT, -LIMIT, 3])
-    assert reading._size(piece) == 4 * LIMIT + 3
+    assert reading._absolute_sum(piece) == 4 * LIMIT + 3

@@ -82,7 +82,7 @@ class AddingUp:
     ) -> Iterator[Batch]:
         (measured,) = held.table.vectors
         kept = np.flatnonzero(found) if finest else np.arange(len(found))
-        error = held.table.laws[measured.name].standard_deviation
+        error = held.table.mechanisms[measured.name].standard_deviation
         for cells in np.split(kept, range(2, len(kept), 2)):  # batches of two cells
             values = {
                 measured.name: found[cells],

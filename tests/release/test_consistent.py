@@ -11,7 +11,7 @@ import pytest
 
 import dprelease
 from dprelease.consistency.estimates import pieces
-from dprelease.consistency.family import whole_pieces
+from dprelease.consistency.family import integer_pieces
 from tests.covering import spread
 from tests.release.families_of_areas import BY_ID, DEFAULTS, TOWNS, TREE, people, published
 
@@ -112,7 +112,7 @@ def test_the_same_measurements_give_the_same_bytes(what: str, tmp_path: Path) ->
 def test_pieces_do_not_matter(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither those of the tree nor those of files."""
     whole = published(tmp_path / "whole", **CASES[what])
-    for held in (pieces, whole_pieces):  # the last default is how many cells a piece may have
+    for held in (pieces, integer_pieces):  # the last default is how many cells a piece may have
         monkeypatch.setattr(held, "__defaults__", (*(held.__defaults__ or ())[:-1], 1))
     monkeypatch.setattr("dprelease.tables.formats.BATCH", 3)
     monkeypatch.setattr("dprelease.postprocess.consistent.published.AT_ONCE", 5)

@@ -253,13 +253,13 @@ def test_cells_of_rows_are_found_in_windows(
     """Batch after batch, with gaps; and all values of a key are not looked through for each."""
     monkeypatch.setattr(published_module, "AT_ONCE_KNOWN", 64)
     looked = []
-    among = published_module._among
+    among = published_module._positions_among
 
     def counted(known: pa.Array, values: pa.Array) -> np.ndarray:
         looked.append(len(known))
         return among(known, values)
 
-    monkeypatch.setattr(published_module, "_among", counted)
+    monkeypatch.setattr(published_module, "_positions_among", counted)
     rng = np.random.default_rng(size)
     texts = tuple(f"area {i:05}" for i in range(size))
     keys = KeySpace((Key("area", "text", texts), Key("old", "boolean", (False, True)),

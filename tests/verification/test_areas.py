@@ -17,7 +17,7 @@ import dprelease
 from dprelease.cli import app
 from dprelease.errors import DpReleaseError, QueryError, VerificationError
 from dprelease.planning.prepare import prepare
-from dprelease.postprocess.consistent.family_columns import agreed_columns
+from dprelease.postprocess.consistent.family_columns import consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from tests.release.families_of_areas import TOWNS, declared, published
 
@@ -54,7 +54,7 @@ def variance(folder: Path, shares: dict[str, float], keys: tuple[int, ...]) -> f
 
     size = 6 * math.prod(shape.sizes)
     information = np.zeros((size, size))
-    for level, laws in enumerate(agreed_columns(shape)[0].laws):
+    for level, laws in enumerate(consistent_columns(shape)[0].noise_moments):
         for table, law in laws:
             together = areas[level][:, None] == areas[level]
             information += np.kron(together, same(table)) / float(law.variance)

@@ -181,7 +181,7 @@ def test_many_combinations_are_looked_at_in_part(
     what: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Equations hold in every finest cell, of which a family may have far more than its tables."""
-    some = normal_equations._some_values((500, 2, 1000, 1))
+    some = normal_equations._evenly_spaced_indexes((500, 2, 1000, 1))
     assert [values[-1] for values in some] == [499, 1, 999, 0]
     assert 2**18 < math.prod(map(len, some)) <= 2**20
     monkeypatch.setattr(normal_equations, "MOST_CELLS", 4)
@@ -195,8 +195,8 @@ def test_giant_numbers_are_not_compared_by_wrapped_costs(folder: Path) -> None:
     import numpy as np
 
     x = np.array([[2**45], [0]])
-    assert not second_check._gains(x, x << 4, 20)
-    assert second_check._gains(np.array([[3], [0]]), np.array([[0], [3 << 20]]), 20)
+    assert not second_check._improves_by_exchange(x, x << 4, 20)
+    assert second_check._improves_by_exchange(np.array([[3], [0]]), np.array([[0], [3 << 20]]), 20)
 
 
 @pytest.mark.share(0.3)

@@ -1,10 +1,11 @@
-"""Optimal shares of a budget for declared aims, with a certificate.
+"""Find optimal shares of a budget for declared aims, with a certificate of optimality.
 
     design            tables that may be measured at each level, and their cost
-    shape_variances   the areas as classes of equivalent ones; variances of estimates on them
+    shape_variances   classes of equivalent areas, and variances of estimates in each class
     share_functions   variances as functions of shares, with their slopes
     optimum           the search, and a lower bound for all shares
-    targets           entry points for plans: least mean, least greatest, least budget
+    targets           entry points for plans: least mean variance, least greatest variance, least
+                      budget
 
 The search uses floats. Its result is rounded shares, which a plan records. The privacy guarantee
 does not depend on them.

@@ -1,14 +1,13 @@
-"""The design of a share search: measurable tables at each level, their cost, and the targets.
+"""The input of a share search: measurable tables at each level, their cost, and the targets.
 
 Each table that may be measured at a level gets a share of the budget. Its cells then have the
-variance kappa / share, kappa their variance if the whole budget were spent on it: this holds for
-Gaussian noise under zero-concentrated privacy, variance Delta^2 / (2 rho), and of any accountant in
-which only the sum of Delta^2 / variance counts. Every residual space T within the table S is
-measured with the precision share / (kappa N_(S - T)) (see `algebra`), so that precisions are linear
-in the shares and variances of estimates are convex in them (a matrix-fractional function: Boyd and
-Vandenberghe, "Convex Optimization", 2004, section 3.1.7), and twice the shares are half the
-variances.
-"""
+variance kappa / share, where kappa is their variance if the whole budget were spent on the table.
+This holds for Gaussian noise under zero-concentrated privacy, with variance Delta^2 / (2 rho), and
+for every accountant in which only the sum of Delta^2 / variance counts. Every residual space T
+within the table S is measured with the precision share / (kappa N_(S - T)) (see `algebra`), so that
+precisions are linear in the shares and variances of estimates are convex in them (a
+matrix-fractional function: Boyd and Vandenberghe, "Convex Optimization", 2004, section 3.1.7), and
+twice the shares are half the variances."""
 
 from __future__ import annotations
 
@@ -18,25 +17,25 @@ from functools import cached_property
 
 import numpy as np
 
-from dprelease.consistency.algebra import Table, cells, residual_spaces, spaces_of
+from dprelease.consistency.algebra import Table, cell_count, residual_spaces, spaces_of
 from dprelease.consistency.fixed_point import Floats
 from dprelease.consistency.shares.shape_variances import Shape, Sources, Unknown, unknown
 from dprelease.consistency.standard_errors import cell_coefficients
 from dprelease.consistency.tree import Tree
 
-Placed = tuple[int, Table]  # a level, and a table at each of its areas
+Placed = tuple[int, Table]  # a level, and a table that every area of the level has
 
 
 class NotEstimableError(ValueError):
-    """Required tables are not determined at some area of their level.
+    """Required tables can't be estimated at some area of their level.
 
     Attributes
     ----------
     tables
         The tables and their levels.
     missing
-        Of each, residual spaces that are not determined: a table that has all of their attributes,
-        measured at that level, would do.
+        For each table, the residual spaces that no measurement determines. To determine them,
+        measure a table with all of their attributes at that level.
     """
 
     def __init__(self, missing: Mapping[Placed, Sequence[Table]]) -> None:
@@ -47,7 +46,7 @@ class NotEstimableError(ValueError):
 
 @dataclass(frozen=True)
 class Design:
-    """Everything that shares depend on; known before data is read.
+    """Everything that shares depend on, known before data is read.
 
     Parameters
     ----------
@@ -59,12 +58,12 @@ class Design:
         For each level, the tables that may be measured there, each with kappa: the variance of one
         of its cells if the whole budget were spent on this table at this level. Positive.
     exact
-        For each level, tables whose true values are published; none by default.
+        For each level, the tables whose true values are published; none by default.
 
     Raises
     ------
     ValueError
-        If there is not one set of prices for each level, or one is not positive and finite.
+        If there is not one set of prices for each level, or a price is not positive and finite.
     """
 
     sizes: tuple[int, ...]
@@ -82,12 +81,12 @@ class Design:
 
     @cached_property
     def shape(self) -> Shape:
-        """Return the areas as classes."""
+        """Return the classes of equivalent areas."""
         return self.areas if isinstance(self.areas, Shape) else Shape.of_tree(self.areas)
 
     @cached_property
     def items(self) -> list[Placed]:
-        """Return the measurable tables in order: the index of shares."""
+        """Return the measurable tables in the order of the elements of share vectors."""
         return [(level, table) for level, tables in enumerate(self.prices) for table in tables]
 
     @cached_property
@@ -103,12 +102,12 @@ class Design:
         for at, (level, table) in enumerate(self.items):
             for j, space in enumerate(self.spaces):
                 if set(space) <= set(table):
-                    summed = cells(self.sizes, set(table) - set(space))
+                    summed = cell_count(self.sizes, set(table) - set(space))
                     found[level, j, at] = 1 / (float(self.prices[level][table]) * summed)
         return found
 
     def sources(self, shares: Floats) -> Sources:
-        """Return the source of each space if items with a positive share are measured."""
+        """Return the source of each space if the tables with a positive share are measured."""
         exact = np.zeros((self.shape.levels, len(self.spaces)), bool)
         for level, tables in enumerate(self.exact):
             for table in tables:
@@ -129,11 +128,11 @@ class Design:
         return {}
 
     def unknown(self, shares: Floats) -> Unknown:
-        """Return which spaces are unknown at which areas, if positive shares are measured."""
+        """Return at which areas each space is unknown, if only positive shares are measured."""
         return unknown(self.shape, self.sources(shares))
 
-    def refuse_unknown(self, wanted: Collection[Placed], lost: Unknown) -> None:
-        """Raise NotEstimableError for tables that some area of their level leaves open."""
+    def require_estimable(self, wanted: Collection[Placed], lost: Unknown) -> None:
+        """Raise NotEstimableError if tables can't be estimated at some area of their level."""
         missing: dict[Placed, list[Table]] = {}
         places = {space: at for at, space in enumerate(self.spaces)}
         for level, table in wanted:
@@ -151,6 +150,6 @@ class Design:
     def numbers(self, wanted: Collection[Placed]) -> dict[Placed, float]:
         """Return the number of cells of each table over all areas of its level."""
         return {
-            (level, table): float(self.shape.weights[level].sum()) * cells(self.sizes, table)
+            (level, table): float(self.shape.weights[level].sum()) * cell_count(self.sizes, table)
             for level, table in wanted
         }

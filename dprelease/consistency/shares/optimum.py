@@ -10,8 +10,8 @@ all x with q' x = 1: linear in M for each of them; and so is 1 / (sum of r), a c
 function of the 1 / r. A limit holds at every area; each round adds the areas where the last shares
 have the greatest variance.
 
-**Certificate.** Let h = sum_j y_j r_j, y the weights of the means plus multipliers of the limits,
-any that are not negative. h is convex, and h(2 w) = h(w) / 2, so that for all shares w' of sum 1
+**Certificate.** Let h = sum_j y_j r_j, with y the weights of the means plus any non-negative
+multipliers of the limits. h is convex, and h(2 w) = h(w) / 2, so that for all shares w' of sum 1
 and all s > 0
     h(w') = s h(s w') >= s (h(w) + grad h(w) (s w' - w)) >= s (2 h(w) - s M),
 M = max_i (-dh/dw_i), as grad h(w) w = -h(w). At s = h / M this is h(w)^2 / M: no shares have less.
@@ -43,28 +43,34 @@ from dprelease.consistency.shares.share_functions import (
 
 _minimize: Any = minimize  # its stubs have no constraints whose functions are lambdas
 ROUNDS = 12
-NEAR = 2e-5  # of the bound, where the search ends; rounding the shares may cost as much again
-_STEPS = 40  # of one round
-_ACCURACY = 1e-8  # of the first round's objective; a tenth in each further one
-_ROOM = 2e-7  # margin by which limits are over-fulfilled, so that rounded shares still satisfy them
+NEAR = 2e-5  # distance from the bound at which the search ends; rounding may double it
+_STEPS = 40  # largest number of steps of one round
+_ACCURACY = 1e-8  # of the objective in the first round; a tenth of it in each further round
+_LIMIT_MARGIN = (
+    2e-7  # margin by which limits are over-fulfilled, so that rounded shares still satisfy them
+)
 _PENALTY = 1e3  # of a violated limit, in parts of the objective
-_LARGE = 250  # classes of areas, from which the search starts on an averaged tree
-_TINY = 1e-8  # the least share: tables that it alone determines have variances up to 1 / _TINY, of
+_LARGE_TREE = 250  # classes of areas, from which the search starts on an averaged tree
+_LEAST_SHARE = (
+    1e-8  # the least share: tables that it alone determines have variances up to 1 / _TINY, of
+)
 # which floats still leave eight digits
-_SMALL = 1e-6  # shares below it count as much as this when steps are scaled
+_LEAST_SCALED_SHARE = 1e-6  # shares below it count as much as this when steps are scaled
 
 
 @dataclass(frozen=True)
 class Aim:
-    """The objective of the shares.
+    """The objective that shares minimise, and its constraints.
 
     Parameters
     ----------
     weights
-        Of the mean variance of a table's cells over the areas of a level; their sum is minimised.
+        For a level and a table, the weight of the mean variance of the table's cells over the areas
+        of the level. The weighted sum of these is minimised.
     limits
-        Of a table's variance at every area of a level. Without weights the greatest ratio of a
-        variance to its limit is minimised; with weights all limits are constraints.
+        For a level and a table, the limit of the variance of a cell at every area of the level.
+        Without weights the greatest ratio of a variance to its limit is minimised; with weights all
+        limits are constraints.
     """
 
     weights: Mapping[Placed, float] = field(default_factory=dict)
@@ -78,13 +84,13 @@ class EvaluatedShares:
     Parameters
     ----------
     shares
-        Of sum 1.
+        The shares, which sum to 1.
     total
         The weighted sum of mean variances; 0 without weights.
     parts
-        Of each limit, the greatest part of it that a variance has.
+        For each limit, the greatest ratio of a variance to it.
     worst
-        Of each limit, the class of areas that has the greatest variance.
+        For each limit, the class of areas with the greatest variance.
     """
 
     shares: Floats
@@ -94,7 +100,7 @@ class EvaluatedShares:
 
     @property
     def greatest(self) -> float:
-        """Return the greatest of the parts; 0 without limits."""
+        """Return the greatest ratio of a variance to its limit; 0 without limits."""
         return max(self.parts.values(), default=0.0)
 
     @property
@@ -106,7 +112,7 @@ class EvaluatedShares:
 
 
 def evaluate_shares(design: Design, aim: Aim, shares: Floats) -> EvaluatedShares:
-    """Return the variances of shares, infinite if a table becomes unknown; shares may be 0."""
+    """Return the variances that shares achieve; infinite if a share of 0 makes a table unknown."""
     tables = [*aim.weights, *aim.limits]
     variances = cell_variances(design, shares, tables)
     means, limited = variances[: len(aim.weights)], variances[len(aim.weights) :]
@@ -124,11 +130,11 @@ def evaluate_shares(design: Design, aim: Aim, shares: Floats) -> EvaluatedShares
 def best_shares(design: Design, aim: Aim) -> tuple[EvaluatedShares, float]:
     """Return the best shares found, and a lower bound of the objective for all shares.
 
-    All tables of the aim have to be estimable, and none of them exact. On a large tree the search
+    All tables of the aim must be estimable, and none may be exact. On a large tree the search
     starts with the best shares of a tree whose areas all have the average number of children.
     """
     start = np.full(len(design.items), 1 / len(design.items))
-    if design.shape.size > _LARGE:
+    if design.shape.size > _LARGE_TREE:
         averaged = replace(design, areas=design.shape.averaged())
         if np.isfinite(evaluate_shares(averaged, aim, start).merit):
             start = best_shares(averaged, aim)[0].shares
@@ -148,7 +154,7 @@ def best_shares(design: Design, aim: Aim) -> tuple[EvaluatedShares, float]:
 
 
 class RelativeRows:
-    """The functions r_j of an aim: the sum of means, if it has weights, and the limited rows."""
+    """The functions r_j of an aim: the sum of means if there are weights, and the limited rows."""
 
     def __init__(self, design: Design, aim: Aim, rows: Sequence[Row]) -> None:
         self.design, self.rows = design, rows
@@ -160,7 +166,7 @@ class RelativeRows:
                 (self.factors[:number].sum(axis=0, keepdims=True), self.factors[number:])
             )
         self.raised = np.array([not aim.weights or j == 0 for j in range(len(self.factors))])
-        """Whether p_j >= t; otherwise p_j >= 1."""
+        """For each function, whether its constraint is p_j >= t; otherwise it is p_j >= 1."""
 
     def at(self, shares: Floats) -> tuple[Floats, Floats]:
         """Return the values (functions,) and their derivatives by shares (functions, items)."""
@@ -192,8 +198,10 @@ class RelativeRows:
         """Return shares of sum 1 with a smaller objective under these rows' limits."""
         largest = float(self.at(shares)[0][self.raised].max())
         unit = np.where(self.raised, largest, 1.0)
-        least = np.where(self.raised, 0.0, 1 + _ROOM)
-        scale = np.sqrt(np.maximum(shares, _SMALL))  # second derivatives are about 1 / share
+        least = np.where(self.raised, 0.0, 1 + _LIMIT_MARGIN)
+        scale = np.sqrt(
+            np.maximum(shares, _LEAST_SCALED_SHARE)
+        )  # second derivatives are about 1 / share
 
         @lru_cache(maxsize=1)
         def precisions(point: bytes) -> tuple[Floats, Floats]:
@@ -202,7 +210,7 @@ class RelativeRows:
             by_share = -slopes * scale * (p / values)[:, None]
             return p, np.column_stack((by_share, -self.raised.astype(float)))
 
-        def room(x: Floats) -> Floats:
+        def constraint_slack(x: Floats) -> Floats:
             found: Floats = precisions(x.tobytes())[0] - least - self.raised * x[-1]
             return found
 
@@ -210,16 +218,16 @@ class RelativeRows:
         budget, objective = np.append(scale, 0.0), np.append(np.zeros(len(scale)), -1.0)
         constraints: Any = [
             {"type": "eq", "fun": lambda x: budget @ x - 1, "jac": lambda _: budget[None, :]},
-            {"type": "ineq", "fun": room, "jac": lambda x: precisions(x.tobytes())[1]},
+            {"type": "ineq", "fun": constraint_slack, "jac": lambda x: precisions(x.tobytes())[1]},
         ]
         problem: dict[str, Any] = {
             "jac": lambda _: objective,
-            "bounds": [*((_TINY / one, None) for one in scale), (0.0, None)],
+            "bounds": [*((_LEAST_SHARE / one, None) for one in scale), (0.0, None)],
             "constraints": constraints,
             "options": {"maxiter": _STEPS, "ftol": accuracy},
         }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of steps outside the bounds
             found = _minimize(lambda x: float(objective @ x), start, method="SLSQP", **problem)
-        better: Floats = np.maximum(found.x[:-1] * scale, _TINY)
+        better: Floats = np.maximum(found.x[:-1] * scale, _LEAST_SHARE)
         return better / better.sum() if np.isfinite(better).all() else shares

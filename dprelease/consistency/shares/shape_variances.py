@@ -1,11 +1,11 @@
-"""F of every residual space by class of equivalent areas, in floats, for any precisions.
+"""Compute F of every residual space by class of equivalent areas, in floats, for any precisions.
 
 The recursion is that of `variances`, written with lambda = 1 / v:
     U_p = sum V_c,    V = 1 / (lambda + 1 / U),    g = V_c / U_p,    F_c = g (U_p - V_c + g F_p),
-and its limits if nothing below a child measures it. Which V are infinite, and which are 0, follows
-from the measured and the exact tables, not from their variances. `variances` computes the published
-errors and bounds their rounding; this module is only for finding shares, and no guarantee depends
-on it.
+and the limits of these formulas if neither a child nor anything below it is measured. Which V are
+infinite, and which are 0, follows from the measured and the exact tables, not from their variances.
+`variances` computes the published errors and bounds their rounding; this module is only for finding
+shares, and no guarantee depends on it.
 
 A variance depends only on the position of an area in the tree. Leaves of the last level under one
 parent are therefore one class: 7.7 million blocks are 236 thousand numbers.
@@ -82,13 +82,13 @@ class Shape:
         return sum(self.counts)
 
     def fractions(self, level: int) -> Floats:
-        """Return the part of a level's areas that each class has."""
+        """Return for each class its fraction of the areas of a level."""
         found: Floats = self.weights[level] / self.weights[level].sum()
         return found
 
     @cached_property
     def _starts(self) -> list[Whole]:
-        """Return by level, the last left out, where the child classes of each class start."""
+        """Return for each level but the last the index of the first child class of each class."""
         return [
             np.searchsorted(level, np.arange(above + 1), side="left")
             for above, level in zip(self.counts, self.parents, strict=False)
@@ -96,7 +96,7 @@ class Shape:
 
     @cached_property
     def inner(self) -> list[Whole]:
-        """Return by level the classes that have children."""
+        """Return for each level the classes that have children."""
         found = [np.flatnonzero(np.diff(starts)) for starts in self._starts]
         return [*found, np.empty(0, np.int64)]
 
@@ -118,33 +118,33 @@ class Sources:
     measured
         Whether a table with noise measures the space.
     exact
-        Whether an exact table determines it.
+        Whether an exact table determines the space.
     """
 
     measured: Mask
     exact: Mask
 
     def of(self, spaces: slice) -> Sources:
-        """Return the same for some of the spaces."""
+        """Return the sources of some of the spaces."""
         return Sources(self.measured[:, spaces], self.exact[:, spaces])
 
     def repeated(self, times: int) -> Sources:
-        """Return all spaces, then all of them again, so many times."""
+        """Return the sources with all spaces repeated `times` times, one copy after another."""
         return Sources(np.tile(self.measured, times), np.tile(self.exact, times))
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """Which areas have no information on a space, by level: each (classes, spaces).
+    """By level, which areas have no information on a space: arrays of shape (classes, spaces).
 
     Parameters
     ----------
     below
         V is infinite: neither the tables of the area nor those below it determine the space.
     children
-        Sum of copies of such children.
+        The number of children with an infinite V.
     final
-        F is infinite: no table determines it.
+        F is infinite: no table determines the space.
     """
 
     below: list[Mask]
@@ -178,7 +178,7 @@ def unknown(shape: Shape, sources: Sources) -> Unknown:
 def final_variances(
     shape: Shape, sources: Sources, lost: Unknown, precisions: Numbers
 ) -> list[Numbers]:
-    """Return F of every class by level: (classes, spaces); any number where `lost.final` holds.
+    """Return F of every class by level: (classes, spaces); arbitrary where `lost.final` is true.
 
     Parameters
     ----------
@@ -187,14 +187,16 @@ def final_variances(
     precisions
         lambda by level and space: (levels, spaces).
     """
-    best, sums = _upward(shape, sources, lost, precisions)
+    best, sums = _upward_variances(shape, sources, lost, precisions)
     final = [best[0]]
     for level in range(1, shape.levels):
-        final.append(_below(shape, lost, level, best[level], sums[level - 1], final[-1]))
+        final.append(
+            _final_of_children(shape, lost, level, best[level], sums[level - 1], final[-1])
+        )
     return final
 
 
-def _upward(
+def _upward_variances(
     shape: Shape, sources: Sources, lost: Unknown, precisions: Numbers
 ) -> tuple[list[Numbers], list[Numbers]]:
     """Return V of every class, and U of those above the last level; 0 in the place of infinity."""
@@ -209,13 +211,13 @@ def _upward(
             zero = total.real <= 0  # exact below, or without children
             both = 1 / (own + 1 / np.where(zero, 1.0, total))
             informed = lost.children[level] == 0
-            informed &= _column(shape.inner[level], shape.counts[level])
+            informed &= _column_mask(shape.inner[level], shape.counts[level])
             mine = np.where(informed, np.where(zero, 0.0, both), mine)
         best.append(np.where(sources.exact[level] | lost.below[level], 0.0, mine))
     return best[::-1], sums[::-1]
 
 
-def _below(
+def _final_of_children(
     shape: Shape, lost: Unknown, level: int, best: Numbers, sums: Numbers, above: Numbers
 ) -> Numbers:
     """Return F of a level's classes from V, from U of the level above, and from its F."""
@@ -228,7 +230,7 @@ def _below(
     return found
 
 
-def _column(places: Whole, nodes: int) -> Mask:
+def _column_mask(places: Whole, nodes: int) -> Mask:
     found = np.zeros((nodes, 1), bool)
     found[places] = True
     return found

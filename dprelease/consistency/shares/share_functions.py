@@ -3,7 +3,7 @@
 Slopes come from the complex step: f(x + ih) = f(x) + ih f'(x) up to h^2, so that with h far below
 float accuracy the imaginary part is the derivative, without cancellation. Source: Squire and Trapp,
 "Using complex variables to estimate derivatives of real functions", SIAM Review 40 (1998). Residual
-spaces are independent of each other: one step a level serves all of them.
+spaces are independent of each other, so one complex step for each level serves all of them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dprelease.consistency.fixed_point import Floats
 from dprelease.consistency.shares.design import Design, Placed
 from dprelease.consistency.shares.shape_variances import Numbers, final_variances, unknown
 
-MEAN = -1  # in the place of a class: the mean over all areas of the level
-_AT_ONCE = 1 << 18  # numbers of one array
+MEAN = -1  # used instead of a class, for the mean over all areas of the level
+_BATCH_SIZE = 1 << 18  # numbers of one array
 _STEP = 1e-30  # of a complex step, relative to the precision
 
 
@@ -29,9 +29,9 @@ class Row:
     Parameters
     ----------
     placed
-        Level and table.
+        The level and the table.
     node
-        The class of that level, or MEAN.
+        The class of areas of that level, or MEAN.
     """
 
     placed: Placed
@@ -41,7 +41,7 @@ class Row:
 def values_and_slopes(design: Design, rows: Sequence[Row], shares: Floats) -> tuple[Floats, Floats]:
     """Return the rows' values (rows,) and their derivatives by shares (rows, items).
 
-    No share may be 0, and all rows have to be finite.
+    No share may be 0, and all variances must be finite.
     """
     shape, levels = design.shape, design.shape.levels
     coefficients = np.array([design.coefficients(row.placed[1]) for row in rows])
@@ -75,7 +75,7 @@ def _select(design: Design, rows: Sequence[Row], final: Sequence[Numbers]) -> Nu
 
 
 def cell_variances(design: Design, shares: Floats, tables: Sequence[Placed]) -> list[Floats]:
-    """Return for each table the variance of its cells by class; infinite if it is unknown there."""
+    """Return for each table the variance of its cells by class; infinite where it is unknown."""
     found = [np.zeros(design.shape.counts[level]) for level, _table in tables]
     precisions = design.precision @ shares
     for some in _slices(design, 1):
@@ -91,5 +91,5 @@ def cell_variances(design: Design, shares: Floats, tables: Sequence[Placed]) -> 
 
 def _slices(design: Design, copies: int) -> Iterator[slice]:
     """Yield the spaces in parts small enough for memory."""
-    step = max(1, _AT_ONCE // (design.shape.size * copies))
+    step = max(1, _BATCH_SIZE // (design.shape.size * copies))
     return (slice(start, start + step) for start in range(0, len(design.spaces), step))

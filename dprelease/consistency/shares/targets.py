@@ -1,12 +1,12 @@
 """Entry points of the share search: optimal shares for declared aims, with a certificate.
 
     least_mean      the least weighted sum of mean variances, perhaps under limits
-    least_greatest  the least greatest variance, in parts of what each table is limited to
-    least_budget    the least budget that keeps all limits, a little more for the other tables
+    least_greatest  the least greatest ratio of a variance to its limit
+    least_budget    the least budget that satisfies all limits, and a little more for other tables
 
 Weights: `cell_weights` counts each published cell once (under a hierarchy nearly all of them are
 those of the lowest level); a weight of 1 for each table at each level counts each table once. A
-limit is kept at every area of a level, not on average.
+limit holds at every area of a level, not on average.
 
 **Reproducible.** Shares are found in floats, by a search whose last bits may differ from one
 version of NumPy or processor to the next. They are then rounded to few binary digits, as coarsely
@@ -37,10 +37,10 @@ from dprelease.consistency.shares.optimum import (
 from dprelease.consistency.shares.share_functions import cell_variances
 
 CLOSE = 1e-4
-"""The gap of a certificate that rounding may lead to."""
+"""Largest gap of a certificate after rounding."""
 
-_DIGITS = (6, 8, 10, 12, 14, 16, 18, 20, 24, 30, 36)  # binary, of shares
-_ABOVE = 1 + 2.0**-30  # covers float errors
+_BINARY_DIGITS = (6, 8, 10, 12, 14, 16, 18, 20, 24, 30, 36)  # binary, of shares
+_FLOAT_ERROR_FACTOR = 1 + 2.0**-30  # covers float errors
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Allocation:
         The minimised value: the weighted sum of mean variances, or the greatest ratio of a variance
         to its limit (`least_greatest`).
     bound
-        No shares have a smaller value.
+        A lower bound of the value for all shares.
     parts
-        Of each limit, the greatest part of it that a variance has at any area.
+        For each limit, the greatest ratio of a variance at any area to it.
     """
 
     shares: list[dict[Table, Fraction]]
@@ -79,7 +79,7 @@ class Allocation:
 
         Rounded upwards to 20 binary digits; 0 without limits.
         """
-        greatest = max(self.parts.values(), default=0.0) * _ABOVE
+        greatest = max(self.parts.values(), default=0.0) * _FLOAT_ERROR_FACTOR
         if greatest <= 0:
             return Fraction(0)
         digits = 20 - math.frexp(greatest)[1]
@@ -87,7 +87,7 @@ class Allocation:
 
 
 class UnreachableTargetsError(ValueError):
-    """No shares of the budget keep all limits.
+    """No shares of the budget satisfy all limits.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ def margin_limit(margin: float, quantile: float) -> float:
     margin
         Half the width of the interval.
     quantile
-        Number of standard errors of the margin, as `standard_errors.half_widths` has it.
+        The number of standard errors in the margin, as in `standard_errors.half_widths`.
     """
     return (margin / quantile) ** 2
 
@@ -144,7 +144,8 @@ def least_mean(
     NotEstimableError
         If a table with a weight or a limit can't be estimated whatever the shares are.
     UnreachableTargetsError
-        If the budget does not keep all limits, or only by less than the certificate's gap.
+        If no shares of the budget satisfy all limits, or if they do by less than the certificate's
+        gap.
     ValueError
         If there is no weight, or a weight or a limit is not positive and finite.
     """
@@ -159,12 +160,12 @@ def least_mean(
     found = _best_allocation(design, aim)
     if max(found.parts.values()) <= 1:
         return found
-    shares = _floats(design, nearest.shares)  # hardly feasible: no other shares to try
+    shares = _share_vector(design, nearest.shares)  # hardly feasible: no other shares to try
     return replace(nearest, value=evaluate_shares(design, aim, shares).total, bound=found.bound)
 
 
 def least_greatest(design: Design, limits: Mapping[Placed, float]) -> Allocation:
-    """Return the shares that make the greatest part of its limit that any variance has the least.
+    """Return the shares with the least greatest ratio of a variance to its limit.
 
     The same shares are best for every budget. Equal limits make the greatest variance the least.
 
@@ -193,7 +194,7 @@ def least_budget(
     limits: Mapping[Placed, float],
     more: Fraction = Fraction(1, 100),
 ) -> tuple[Fraction, Allocation]:
-    """Return the least budget that keeps all limits and a little more, and how to share it.
+    """Return the least budget that satisfies all limits and a little more, and its shares.
 
     The rest is spent where it reduces the weighted sum of mean variances most, so that tables
     without a limit can be published too.
@@ -201,20 +202,20 @@ def least_budget(
     Parameters
     ----------
     design, weights, limits
-        As `least_mean` has them; prices for any budget.
+        As for `least_mean`; the prices of the design may be for any budget.
     more
-        In parts of the least budget; above 0.
+        The addition to the least budget, as a fraction of it; above 0.
 
     Returns
     -------
     tuple
-        The budget in parts of that of the design, and shares of it; values and bounds are those
-        under this budget.
+        The budget as a multiple of the budget of the design, and its shares. Values and bounds
+        are those under the returned budget.
 
     Raises
     ------
     NotEstimableError, ValueError
-        As `least_mean`.
+        For the reasons of `least_mean`.
     """
     factor = least_greatest(design, limits).needs * (1 + more)
     if not factor:
@@ -224,21 +225,21 @@ def least_budget(
 
 
 def _best_allocation(design: Design, aim: Aim) -> Allocation:
-    """Return the rounded shares of an aim."""
+    """Return the allocation with the best shares for an aim, rounded."""
     numbers = [*aim.weights.values(), *aim.limits.values()]
     if not all(0 < number < math.inf for number in numbers):
         raise ValueError("weights and limits are positive and finite")
     equal = np.full(len(design.items), 1 / len(design.items))
-    design.refuse_unknown([*aim.weights, *aim.limits], design.unknown(equal))
-    doubtful = _doubtful(design, aim, equal)
+    design.require_estimable([*aim.weights, *aim.limits], design.unknown(equal))
+    doubtful = _without_exact_tables(design, aim, equal)
     if not doubtful.weights and not doubtful.limits:  # all of it is exact
-        return _allocation(design, aim, _binary(equal, _DIGITS[-1]), 0.0)
+        return _allocation(design, aim, _round_to_binary_digits(equal, _BINARY_DIGITS[-1]), 0.0)
     best, bound = best_shares(design, doubtful)
     return _allocation(design, aim, _round_shares(design, doubtful, best, bound), bound)
 
 
-def _doubtful(design: Design, aim: Aim, shares: Floats) -> Aim:
-    """Return an aim without tables that are known exactly, whatever is measured."""
+def _without_exact_tables(design: Design, aim: Aim, shares: Floats) -> Aim:
+    """Return an aim without the tables that are known exactly, whatever is measured."""
     tables = [*aim.weights, *aim.limits]
     variances = cell_variances(design, shares, tables)
     doubtful = {placed for placed, each in zip(tables, variances, strict=True) if each.any()}
@@ -251,8 +252,8 @@ def _doubtful(design: Design, aim: Aim, shares: Floats) -> Aim:
 def _round_shares(design: Design, aim: Aim, best: EvaluatedShares, bound: float) -> Floats:
     """Return shares of as few binary digits as the certificate and the limits allow."""
     shares = best.shares
-    for digits in _DIGITS:
-        shares = _binary(best.shares, digits)
+    for digits in _BINARY_DIGITS:
+        shares = _round_to_binary_digits(best.shares, digits)
         here = evaluate_shares(design, aim, shares)
         kept = here.greatest <= 1 or not aim.weights
         if kept and here.merit <= bound * (1 + CLOSE):
@@ -260,8 +261,8 @@ def _round_shares(design: Design, aim: Aim, best: EvaluatedShares, bound: float)
     return shares
 
 
-def _binary(shares: Floats, digits: int) -> Floats:
-    """Return whole multiples of 2**-digits that sum to 1: each rounded, by largest remainders."""
+def _round_to_binary_digits(shares: Floats, digits: int) -> Floats:
+    """Return shares rounded to multiples of 2**-digits that sum to 1, by largest remainders."""
     scaled = np.ldexp(shares / shares.sum(), digits)
     units = np.floor(scaled)
     left = int(2.0**digits - units.sum())
@@ -271,7 +272,7 @@ def _binary(shares: Floats, digits: int) -> Floats:
 
 
 def _allocation(design: Design, aim: Aim, shares: Floats, bound: float) -> Allocation:
-    """Return rounded shares as fractions, with what they reach on the tree."""
+    """Return rounded shares as fractions, with the variances that they achieve on the tree."""
     here = evaluate_shares(design, aim, shares)
     by_level: list[dict[Table, Fraction]] = [{} for _ in design.prices]
     for (level, table), share in zip(design.items, shares.tolist(), strict=True):
@@ -281,5 +282,5 @@ def _allocation(design: Design, aim: Aim, shares: Floats, bound: float) -> Alloc
     return Allocation(by_level, value, bound, here.parts)
 
 
-def _floats(design: Design, shares: list[dict[Table, Fraction]]) -> Floats:
+def _share_vector(design: Design, shares: list[dict[Table, Fraction]]) -> Floats:
     return np.array([float(shares[level].get(table, 0)) for level, table in design.items])

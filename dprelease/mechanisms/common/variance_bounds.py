@@ -1,7 +1,7 @@
 """Certified upper bounds of variances of integer noise, from balls around its tails.
 
 Least squares weights measurements by these bounds, and standard errors are computed from them
-(`consistency.structure.Law`). Balls make the bounds equal on all machines.
+(`consistency.structure.NoiseMoments`). Balls make the bounds equal on all machines.
 
 For symmetric K with probabilities that fall from 0 on, T(k) = P(K >= k) is convex in k >= 1, and
     E K^2 = 2 sum over k >= 1 of (2k - 1) T(k).

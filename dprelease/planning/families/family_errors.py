@@ -14,7 +14,7 @@ from dprelease.consistency.expected import ErrorRange, ExpectedError, expected_e
 from dprelease.numerics.rounding import finite
 from dprelease.planning.charts import finish_log_axis, is_drawn, save, write_row_label
 from dprelease.planning.plan import Plan
-from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
+from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.outputs import tables_with_estimates
 from dprelease.postprocess.consistent.step import Consistent
@@ -208,7 +208,7 @@ def agreed_errors(plan: Plan) -> Iterator[AgreedErrors]:
             (table.level, table.attributes)
             for table in tables_with_estimates(shape, family.step.spec)
         }
-        for agreed in agreed_columns(shape):
+        for agreed in consistent_columns(shape):
             published = [
                 [
                     table.attributes

@@ -63,5 +63,5 @@ def _problem_texts(spec: ReleaseSpec, family: Family) -> Iterator[str]:
         for measurement in query.measurements:
             if query.private is None and measurement not in table.vectors:
                 yield f"'{measurement.name}' is selected, not a number with noise"
-        for name in {key.column for key in query.key_columns} & {*table.laws}:
+        for name in {key.column for key in query.key_columns} & {*table.mechanisms}:
             yield f"'{name}' is the name of a key and of a measurement"

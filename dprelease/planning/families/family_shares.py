@@ -197,7 +197,7 @@ def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[SharedColum
         if not isinstance(family.step, Consistent) or len(family.tables) < 2:
             continue
         spec = declaration.spec.queries[first_query(declaration.spec, family.name)]
-        for agreed in agreed_columns(Shape.of(family.tables)):
+        for agreed in consistent_columns(Shape.of(family.tables)):
             settled = is_settled(spec.columns[agreed.measurement.asked_by])
             if not settled and len(_noisy_tables(agreed)) > 1:
                 yield SharedColumn(family.name, agreed, family.step.spec)

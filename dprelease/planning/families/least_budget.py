@@ -27,7 +27,7 @@ from dprelease.planning.families.family_shares import (
 )
 from dprelease.planning.kinds import Weights
 from dprelease.planning.plan import Plan
-from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
+from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.schema.load import Declaration
@@ -199,7 +199,7 @@ def _tried_targets(amount: Fraction, plan: Plan) -> Iterator[_TriedAmount]:
 def _consistent_columns(plan: Plan) -> Iterator[tuple[FamilyColumn, ConsistentSpec]]:
     for family in plan.families:
         if isinstance(family.step, Consistent):
-            for agreed in agreed_columns(Shape.of(family.tables)):
+            for agreed in consistent_columns(Shape.of(family.tables)):
                 yield agreed, family.step.spec
 
 

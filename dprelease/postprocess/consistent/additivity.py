@@ -28,20 +28,20 @@ def unequal_sums(shape: Shape, tables: Sequence[PlacedTable], read: Read) -> Ite
     """
     for level in range(len(shape.levels)):
         here = [one for one in tables if one.level == level]
-        for fine, coarse in _tables_by_finer(here, _finer(here)):
-            for wrong in _no_margins(shape, fine, coarse, read):
+        for fine, coarse in _tables_by_finer(here, _smallest_finer(here)):
+            for wrong in _unequal_margins(shape, fine, coarse, read):
                 yield f"'{wrong.name}' is not the sum of '{fine.name}'"
         above = [one for one in tables if one.level == level - 1]
-        for parts, wholes in _tables_by_finer(above, _having(here)):
-            for wrong in _no_sums(shape, parts, wholes, read):
+        for parts, wholes in _tables_by_finer(above, _smallest_with_attributes(here)):
+            for wrong in _unequal_level_sums(shape, parts, wholes, read):
                 yield f"'{wrong.name}' is not the sum of '{parts.name}'"
 
 
-Of = Callable[[PlacedTable], PlacedTable | None]
+FinerTable = Callable[[PlacedTable], PlacedTable | None]
 
 
 def _tables_by_finer(
-    tables: Sequence[PlacedTable], of: Of
+    tables: Sequence[PlacedTable], of: FinerTable
 ) -> list[tuple[PlacedTable, list[PlacedTable]]]:
     """Return tables by the one that they are sums of, which is read once for all of them."""
     found: dict[str, tuple[PlacedTable, list[PlacedTable]]] = {}
@@ -52,12 +52,12 @@ def _tables_by_finer(
     return list(found.values())
 
 
-def _finer(tables: Sequence[PlacedTable]) -> Of:
+def _smallest_finer(tables: Sequence[PlacedTable]) -> FinerTable:
     """Return a function from a table to the smallest table with additional attributes."""
     return lambda one: _smallest(t for t in tables if {*t.attributes} > {*one.attributes})
 
 
-def _having(tables: Sequence[PlacedTable]) -> Of:
+def _smallest_with_attributes(tables: Sequence[PlacedTable]) -> FinerTable:
     """Return a function from a table to the smallest table with all of its attributes."""
     return lambda one: _smallest(t for t in tables if {*t.attributes} >= {*one.attributes})
 
@@ -68,9 +68,9 @@ def _smallest(tables: Iterable[PlacedTable]) -> PlacedTable | None:
 
 def spans(shape: Shape, placed: PlacedTable) -> Iterator[tuple[int, int]]:
     """Yield ranges of areas of the level of a table that fit in memory."""
-    per, stop = max(1, AT_ONCE // shape.cells(placed)), shape.tree.counts[placed.level]
-    for start in range(0, stop, per):
-        yield start, min(start + per, stop)
+    batch_areas, stop = max(1, AT_ONCE // shape.cells(placed)), shape.tree.counts[placed.level]
+    for start in range(0, stop, batch_areas):
+        yield start, min(start + batch_areas, stop)
 
 
 def _axes_to_sum(fine: PlacedTable, coarse: PlacedTable) -> tuple[int, ...]:
@@ -78,32 +78,32 @@ def _axes_to_sum(fine: PlacedTable, coarse: PlacedTable) -> tuple[int, ...]:
     return tuple(1 + i for i, a in enumerate(fine.attributes) if a not in coarse.attributes)
 
 
-def _no_margins(
+def _unequal_margins(
     shape: Shape, fine: PlacedTable, tables: Sequence[PlacedTable], read: Read
 ) -> Iterator[PlacedTable]:
     """Yield those of some tables that are not the sums of a finer one."""
     wrong: set[str] = set()
     for span in spans(shape, fine):
-        held = read(fine, *span)
+        finer_cells = read(fine, *span)
         for one in tables:
-            if not np.array_equal(held.sum(axis=_axes_to_sum(fine, one)), read(one, *span)):
+            if not np.array_equal(finer_cells.sum(axis=_axes_to_sum(fine, one)), read(one, *span)):
                 wrong.add(one.name)
     yield from (one for one in tables if one.name in wrong)
 
 
-def _no_sums(
+def _unequal_level_sums(
     shape: Shape, parts: PlacedTable, tables: Sequence[PlacedTable], read: Read
 ) -> Iterator[PlacedTable]:
     """Yield tables whose areas don't have the sums of their parts: some areas at a time."""
     level = parts.level - 1
     starts = shape.tree.starts[level]
-    per = max(1, AT_ONCE // shape.cells(parts))
+    batch_areas = max(1, AT_ONCE // shape.cells(parts))
     first, areas = 0, shape.tree.counts[level]
     wrong: set[str] = set()
     while first < areas:
-        last = int(np.searchsorted(starts, starts[first] + per, side="right")) - 1
-        last = min(max(last, first + 1), first + per, areas)
-        summed = _sums_of_parts(shape, parts, read, first, last, per)
+        last = int(np.searchsorted(starts, starts[first] + batch_areas, side="right")) - 1
+        last = min(max(last, first + 1), first + batch_areas, areas)
+        summed = _sums_of_parts(shape, parts, read, first, last, batch_areas)
         for one in tables:
             if not np.array_equal(
                 summed.sum(axis=_axes_to_sum(parts, one)), read(one, first, last)
@@ -114,14 +114,14 @@ def _no_sums(
 
 
 def _sums_of_parts(
-    shape: Shape, parts: PlacedTable, read: Read, first: int, last: int, per: int
+    shape: Shape, parts: PlacedTable, read: Read, first: int, last: int, batch_areas: int
 ) -> Integers:
-    """Return the sums of the parts of some areas, `per` of the parts at a time."""
+    """Return the sums of the parts of some areas, `batch_areas` of the parts at a time."""
     starts, parents = shape.tree.starts[parts.level - 1], shape.tree.parents[parts.level - 1]
     low, high = int(starts[first]), int(starts[last])
     summed = np.zeros((last - first, *(shape.sizes[i] for i in parts.attributes)), np.int64)
-    for start in range(low, high, per):
-        stop = min(start + per, high)
+    for start in range(low, high, batch_areas):
+        stop = min(start + batch_areas, high)
         above = parents[start:stop] - first
         cuts = np.flatnonzero(np.diff(above, prepend=-1))
         summed[above[cuts]] += np.add.reduceat(read(parts, start, stop), cuts, axis=0)

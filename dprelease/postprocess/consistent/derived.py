@@ -25,7 +25,7 @@ from dprelease.postprocess.consistent.family_columns import (
     DERIVED,
     FamilyColumn,
     Vector,
-    agreed_columns,
+    consistent_columns,
 )
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.query.aggregates.aggregate import narrow_aggregate
@@ -36,7 +36,7 @@ from dprelease.query.measurement import OutputColumn
 Estimates = Mapping[str, tuple[Floats, Floats]]
 """Estimates and their standard errors by measurement, in its unit."""
 
-_ROUNDED = 1 + 2.0**-40
+_ROUNDING_FACTOR = 1 + 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class DerivedColumn:
         return self.column.name
 
     @property
-    def words(self) -> dict[str, str]:
+    def descriptions(self) -> dict[str, str]:
         """Return its published columns, each with a text on how it is computed."""
         name = self.name
-        told = {
+        descriptions = {
             name: f"{self.column.formula}, of estimates",
             f"{name}_se": "its standard error"
             if self.column.form == SUM
@@ -66,19 +66,19 @@ class DerivedColumn:
         if self.column.margin is not None:
             by = "standard errors" if self.column.form == SUM else "Fieller's interval"
             words = f"its margin of error at {float(self.column.margin):g}, {by}"
-            told[f"{name}_moe"] = f"{words} with {self.quantile:.4f}"
-        return told
+            descriptions[f"{name}_moe"] = f"{words} with {self.quantile:.4f}"
+        return descriptions
 
     def values(self, estimates: Estimates) -> dict[str, Floats]:
         """Return the published values of some cells."""
         found = self.with_margin(estimates)
-        return {name: found[name] for name in self.words}
+        return {name: found[name] for name in self.descriptions}
 
     def with_margin(self, estimates: Estimates) -> dict[str, Floats]:
         """Return value, standard error and margin of some cells, published or not."""
-        over, under = (estimates[part.measurement.name] for part in self.parts)
-        made = self._sum if self.column.form == SUM else self._quotient
-        value, error, margin = made(over, under)
+        dividend, divisor_part = (estimates[part.measurement.name] for part in self.parts)
+        compute = self._sum if self.column.form == SUM else self._quotient
+        value, error, margin = compute(dividend, divisor_part)
         return {self.name: value, f"{self.name}_se": error, f"{self.name}_moe": margin}
 
     def within(self, estimates: Estimates, rounding: Mapping[str, float]) -> dict[str, Floats]:
@@ -91,44 +91,52 @@ class DerivedColumn:
         """
         found = self.with_margin(estimates)
         names = [part.measurement.name for part in self.parts]
-        moved = {name: rounding[name] / self.quantile for name in names}
-        if not any(moved.values()):
+        added_errors = {name: rounding[name] / self.quantile for name in names}
+        if not any(added_errors.values()):
             return found
         least = {name: float(np.nanmin(estimates[name][1], initial=math.inf)) for name in names}
-        some = [moved[name] / least[name] for name in names if 0 < least[name] < math.inf]
+        some = [added_errors[name] / least[name] for name in names if 0 < least[name] < math.inf]
         t = max(math.sqrt(2.0) * max(some, default=1.0), 2.0**-20)
-        wide = {
-            name: (value, np.sqrt((1 + t) * error * error + 2 * (1 + 1 / t) * moved[name] ** 2))
+        wider_estimates = {
+            name: (
+                value,
+                np.sqrt((1 + t) * error * error + 2 * (1 + 1 / t) * added_errors[name] ** 2),
+            )
             for name, (value, error) in ((name, estimates[name]) for name in names)
         }
-        wider = self.with_margin(wide)[f"{self.name}_moe"]
+        wider = self.with_margin(wider_estimates)[f"{self.name}_moe"]
         unknown = np.isnan(wider)  # the divisor may be 0
-        told = {name: np.where(unknown, np.nan, values) for name, values in found.items()}
-        kept = found if self.column.form == SUM else told
-        return {**kept, f"{self.name}_moe": wider}
+        descriptions = {name: np.where(unknown, np.nan, values) for name, values in found.items()}
+        published = found if self.column.form == SUM else descriptions
+        return {**published, f"{self.name}_moe": wider}
 
     def _sum(
-        self, over: tuple[Floats, Floats], under: tuple[Floats, Floats]
+        self, dividend: tuple[Floats, Floats], divisor_part: tuple[Floats, Floats]
     ) -> tuple[Floats, Floats, Floats]:
         total = narrow_aggregate(self.parts[0].measurement.aggregate, Sum)
         center = float(total.center * total.step)
-        value = over[0] + center * under[0]
-        error = np.sqrt(over[1] * over[1] + (center * under[1]) * (center * under[1])) * _ROUNDED
+        value = dividend[0] + center * divisor_part[0]
+        error = (
+            np.sqrt(
+                dividend[1] * dividend[1] + (center * divisor_part[1]) * (center * divisor_part[1])
+            )
+            * _ROUNDING_FACTOR
+        )
         return value, error, error * self.quantile
 
     def _quotient(
-        self, over: tuple[Floats, Floats], under: tuple[Floats, Floats]
+        self, dividend: tuple[Floats, Floats], divisor_part: tuple[Floats, Floats]
     ) -> tuple[Floats, Floats, Floats]:
         quantile = self.quantile
-        reach = quantile * under[1]
-        known = np.abs(under[0]) > reach
-        divisor = np.where(known, under[0], np.nan)
-        ratio = over[0] / divisor
-        passed = ratio * under[1]
-        error = np.sqrt(over[1] * over[1] + passed * passed) / np.abs(divisor)
-        part = (reach / divisor) * (reach / divisor)  # g < 1
+        divisor_width = quantile * divisor_part[1]
+        known = np.abs(divisor_part[0]) > divisor_width
+        divisor = np.where(known, divisor_part[0], np.nan)
+        ratio = dividend[0] / divisor
+        ratio_error = ratio * divisor_part[1]
+        error = np.sqrt(dividend[1] * dividend[1] + ratio_error * ratio_error) / np.abs(divisor)
+        part = (divisor_width / divisor) * (divisor_width / divisor)  # g < 1
         left = 1.0 - part
-        root = np.sqrt(over[1] * over[1] * left + passed * passed)
+        root = np.sqrt(dividend[1] * dividend[1] * left + ratio_error * ratio_error)
         width = (quantile * root / np.abs(divisor) + np.abs(ratio) * part) / left
         return self._clip_to_bounds(ratio), error, width
 
@@ -138,13 +146,13 @@ class DerivedColumn:
             return ratio
         total = narrow_aggregate(self.parts[0].measurement.aggregate, Sum)
         ends = float(total.lower * total.step), float(total.upper * total.step)
-        placed: Floats = np.clip(ratio + float(total.center * total.step), *ends)
-        return placed
+        clipped: Floats = np.clip(ratio + float(total.center * total.step), *ends)
+        return clipped
 
 
 def derived_columns(shape: Shape) -> tuple[DerivedColumn, ...]:
     """Return the columns of a family that are computed from others, in declared order."""
-    of = {one.measurement.name: one for one in agreed_columns(shape)}
+    of = {one.measurement.name: one for one in consistent_columns(shape)}
     return tuple(
         _make_quotient(column, of[column.parts[0].name], of[column.parts[1].name])
         for column in shape.placed[0].table.query.columns
@@ -152,6 +160,8 @@ def derived_columns(shape: Shape) -> tuple[DerivedColumn, ...]:
     )
 
 
-def _make_quotient(column: OutputColumn, over: FamilyColumn, under: FamilyColumn) -> DerivedColumn:
-    quantile = max(part.at(column.margin).quantile for part in (over, under))
-    return DerivedColumn(column, (over.vector, under.vector), quantile)
+def _make_quotient(
+    column: OutputColumn, dividend: FamilyColumn, divisor_part: FamilyColumn
+) -> DerivedColumn:
+    quantile = max(part.at(column.margin).quantile for part in (dividend, divisor_part))
+    return DerivedColumn(column, (dividend.vector, divisor_part.vector), quantile)

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from statistics import NormalDist
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.structure import Law, Structure
+from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.variances import Variances
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.common.invariant import Invariant
@@ -29,7 +29,7 @@ SMALL = 8.0
 DERIVED: tuple[Form, ...] = (SUM, MEAN, RATIO)
 """Forms of columns computed from two counts or sums."""
 
-Laws = tuple[tuple[tuple[Table, Law], ...], ...]  # by level, in declared order
+MomentsByLevel = tuple[tuple[tuple[Table, NoiseMoments], ...], ...]  # by level, in declared order
 
 
 @dataclass(frozen=True)
@@ -91,19 +91,19 @@ class FamilyColumn:
         """Return it with margins at another confidence."""
         return replace(self, column=replace(self.column, margin=confidence))
 
-    def law_of(self, table: FamilyTable) -> Mechanism:
+    def mechanism_of(self, table: FamilyTable) -> Mechanism:
         """Return the noise of one table's cells."""
-        law = table.laws[self.measurement.name]
-        if not isinstance(law, Mechanism):
+        mechanism = table.mechanisms[self.measurement.name]
+        if not isinstance(mechanism, Mechanism):
             raise TypeError("a vector has noise")
-        return law
+        return mechanism
 
     def is_exact(self, placed: PlacedTable) -> bool:
         """Return whether a table's true values are published: no noise, no variance."""
-        return isinstance(self.law_of(placed.table), Invariant)
+        return isinstance(self.mechanism_of(placed.table), Invariant)
 
     @cached_property
-    def laws(self) -> Laws:
+    def noise_moments(self) -> MomentsByLevel:
         """Return the moments of all tables' noise by level.
 
         Raises
@@ -112,20 +112,20 @@ class FamilyColumn:
             If noise has no certified variance, which `step.all_findings` rejects.
         """
         return tuple(
-            tuple((one.attributes, self._law(one)) for one in self.shape.at(level))
+            tuple((one.attributes, self._moments(one)) for one in self.shape.at(level))
             for level in range(len(self.shape.levels))
         )
 
-    def _law(self, placed: PlacedTable) -> Law:
-        moments = self.law_of(placed.table).moments_above
+    def _moments(self, placed: PlacedTable) -> NoiseMoments:
+        moments = self.mechanism_of(placed.table).moments_above
         if moments is None:
             raise TypeError("a law without a variance has no weight")
-        return Law(*moments)
+        return NoiseMoments(*moments)
 
     @cached_property
     def variances(self) -> Variances:
         """Return the variances of layer 1, before any data is read."""
-        return variances_of(self.shape.sizes, self.shape.parents, self.laws)
+        return variances_of(self.shape.sizes, self.shape.parents, self.noise_moments)
 
     @cached_property
     def quantile(self) -> float:
@@ -138,17 +138,17 @@ class FamilyColumn:
         """
         confidence = float(self.confidence)
         wide = [NormalDist().inv_cdf((1 + confidence) / 2)]
-        for law in dict.fromkeys(self.law_of(one.table) for one in self.shape.placed):
-            moments = law.moments_above
+        for mechanism in dict.fromkeys(self.mechanism_of(one.table) for one in self.shape.placed):
+            moments = mechanism.moments_above
             if moments is not None and moments[0]:
                 error = math.sqrt(moments[0])
                 in_steps = error < SMALL or len(self.shape.placed) == 1
-                width = law.half_width if in_steps else law.smooth_width
+                width = mechanism.half_width if in_steps else mechanism.smooth_width
                 wide.append(width(confidence) / error)
         return math.ceil(max(wide) * 2**20) / 2**20  # without machine-dependent last digits
 
 
-def agreed_columns(shape: Shape) -> tuple[FamilyColumn, ...]:
+def consistent_columns(shape: Shape) -> tuple[FamilyColumn, ...]:
     """Return the counts and sums of a family in declared order.
 
     A column used only to compute others has the position of the first of these.
@@ -169,7 +169,9 @@ def agreed_columns(shape: Shape) -> tuple[FamilyColumn, ...]:
 
 
 @lru_cache(maxsize=8)
-def variances_of(sizes: tuple[int, ...], parents: tuple[Places, ...], laws: Laws) -> Variances:
+def variances_of(
+    sizes: tuple[int, ...], parents: tuple[Places, ...], noise_moments: MomentsByLevel
+) -> Variances:
     """Return the variances of a family; the same ones for the same declaration."""
-    levels: list[Mapping[Table, Law]] = [dict(level) for level in laws]
+    levels: list[Mapping[Table, NoiseMoments]] = [dict(level) for level in noise_moments]
     return Variances(Structure(sizes, tree_of(parents), levels, largest=1))

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dprelease.consistency.algebra import Table, cells
+from dprelease.consistency.algebra import Table, cell_count
 from dprelease.consistency.tree import Tree
 from dprelease.postprocess.families import FamilyTable
 from dprelease.query.grouping.group_keys import Key, KeySpace
@@ -34,13 +34,13 @@ class Order:
 
     def rising(self, values: NDArray[Kind], sizes: Sequence[int]) -> NDArray[Kind]:
         """Return cells as they stand in a file as (areas, n_i for the rising attributes)."""
-        order = [self.attributes[place] for place in self.axes]
+        order = [self.attributes[position] for position in self.axes]
         shaped = values.reshape(-1, *(sizes[i] for i in order))
         return shaped.transpose(0, *(1 + self.axes.index(i) for i in range(len(self.axes))))
 
     def flatten_for_file(self, values: NDArray[Kind]) -> NDArray[Kind]:
         """Return (areas, n_i for the rising attributes) as they stand in a file, one dimension."""
-        return values.transpose(0, *(1 + place for place in self.axes)).reshape(-1)
+        return values.transpose(0, *(1 + position for position in self.axes)).reshape(-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Shape:
 
     def cells(self, placed: PlacedTable) -> int:
         """Return the number of cells that one area has in a table."""
-        return cells(self.sizes, placed.attributes)
+        return cell_count(self.sizes, placed.attributes)
 
 
 @lru_cache(maxsize=8)

@@ -27,7 +27,7 @@ Reason = tuple[tuple[str | int, ...], str]
 ReadTable = Callable[[PlacedTable, int, int], Integers]
 
 
-def exact_places(agreed: FamilyColumn) -> list[PlacedTable]:
+def invariant_tables(agreed: FamilyColumn) -> list[PlacedTable]:
     """Return the exactly published tables of a column, in declared order."""
     return [one for one in agreed.shape.placed if agreed.is_exact(one)]
 
@@ -43,7 +43,7 @@ def wrong_invariants(
         Which finest cells are 0 everywhere.
     """
     for agreed in columns:
-        exact = exact_places(agreed)
+        exact = invariant_tables(agreed)
         if exact and agreed.measurement.aggregate.lattice is not None:
             reason = "an exact sum reveals the one value that is not yet known; use counts"
             yield (
@@ -51,7 +51,7 @@ def wrong_invariants(
                 f"'{agreed.name}' is a sum: {reason}",
             )
         for table in dict.fromkeys(one.attributes for one in exact):
-            if never.all(axis=_others(shape, table)).any():
+            if never.all(axis=_other_attributes(shape, table)).any():
                 keys = ", ".join(shape.attributes[i].column for i in table)
                 yield ("zeros",), f"the table [{keys}] is an invariant, with cells that can't be"
 
@@ -79,13 +79,13 @@ def _invariant_index(column: str, spec: ConsistentSpec) -> int:
     return next(named, 0)
 
 
-def _others(shape: Shape, table: Table) -> tuple[int, ...]:
+def _other_attributes(shape: Shape, table: Table) -> tuple[int, ...]:
     return tuple(i for i in range(len(shape.sizes)) if i not in table)
 
 
 def contradictions(measured: MeasuredColumn, *, non_negative: bool) -> Iterator[str]:
     """Yield contradictions between published true counts: unequal sums, or numbers below 0."""
-    shape, exact = measured.agreed.shape, exact_places(measured.agreed)
+    shape, exact = measured.agreed.shape, invariant_tables(measured.agreed)
 
     def read(placed: PlacedTable, start: int, stop: int) -> Integers:
         return measured.read(placed.level, placed.attributes, start, stop)
@@ -94,14 +94,16 @@ def contradictions(measured: MeasuredColumn, *, non_negative: bool) -> Iterator[
     for level in range(len(shape.levels)):
         here = [one for one in exact if one.level == level]
         for one, other in combinations(here, 2):
-            if not _meet(shape, one, other, read):
+            if not _have_equal_common_sums(shape, one, other, read):
                 yield f"'{one.name}' and '{other.name}' have other sums"
         for one in here:
             if non_negative and any((read(one, *span) < 0).any() for span in spans(shape, one)):
                 yield f"'{one.name}' has numbers below 0"
 
 
-def _meet(shape: Shape, one: PlacedTable, other: PlacedTable, read: ReadTable) -> bool:
+def _have_equal_common_sums(
+    shape: Shape, one: PlacedTable, other: PlacedTable, read: ReadTable
+) -> bool:
     """Return whether two tables of a level have the same sums over their common keys."""
     common = {*one.attributes} & {*other.attributes}
     if common in ({*one.attributes}, {*other.attributes}):

@@ -26,7 +26,7 @@ from dprelease.consistency.standard_errors import rounding_error
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.postprocess.consistent.family_shape import Shape
-from dprelease.postprocess.consistent.invariants import exact_places
+from dprelease.postprocess.consistent.invariants import invariant_tables
 from dprelease.postprocess.consistent.published import PublishedColumn
 from dprelease.postprocess.consistent.reading import MeasuredColumn
 
@@ -43,25 +43,27 @@ def wrong_equations(
     """Yield leaves at which the equations don't hold; estimates of all levels are published."""
     shape = published.shape
     leaves = shape.tree.counts[-1]
-    sums = _Sums(variances, measured, published)
-    exact = exact_places(published.column)
+    sums = _LeafEquations(variances, measured, published)
+    exact = invariant_tables(published.column)
     everywhere = {one.attributes for one in exact}
     below = {one.attributes for one in exact if one.level == len(shape.levels) - 1}
     scale = 2.0 ** (len(shape.sizes) + 1) if exact else 1.0
     for leaf in np.unique(np.linspace(0, leaves - 1, min(SAMPLED, leaves)).astype(int)).tolist():
-        left, most = sums.at(leaf)
-        wrong = float(np.abs(_remaining_effects(left, everywhere)).max()) > scale * most
-        if exact and leaf + 1 < leaves and _siblings(shape, leaf):
-            other, more = sums.at(leaf + 1)
-            apart = float(np.abs(_remaining_effects(other - left, below)).max())
-            wrong |= apart > scale * (most + more)
+        residual_sums, tolerance = sums.at(leaf)
+        wrong = (
+            float(np.abs(_remaining_effects(residual_sums, everywhere)).max()) > scale * tolerance
+        )
+        if exact and leaf + 1 < leaves and _next_is_sibling(shape, leaf):
+            other, other_tolerance = sums.at(leaf + 1)
+            difference = float(np.abs(_remaining_effects(other - residual_sums, below)).max())
+            wrong |= difference > scale * (tolerance + other_tolerance)
         if wrong:
             name = published.column.name
             yield f"the estimates of '{name}' above leaf {leaf} are not least squares"
 
 
 @dataclass(frozen=True)
-class _Sums:
+class _LeafEquations:
     """The equations of leaves."""
 
     variances: Variances
@@ -74,60 +76,65 @@ class _Sums:
         return {table: rounding_error(self.variances, table) for table in tables}
 
     @cached_property
-    def _some(self) -> list[Integers]:
-        return _some_values(self.published.shape.sizes)
+    def _indexes(self) -> list[Integers]:
+        return _evenly_spaced_indexes(self.published.shape.sizes)
 
     def at(self, leaf: int) -> tuple[Floats, float]:
         """Return the weighted sums of residuals at the cells of a leaf, and their tolerance."""
         published, shape = self.published, self.published.shape
-        left = np.zeros([len(values) for values in self._some])
-        most, area = 0.0, leaf
+        residual_sums = np.zeros([len(values) for values in self._indexes])
+        tolerance, area = 0.0, leaf
         for level in reversed(range(len(shape.levels))):
-            laws = dict(published.column.laws[level])
+            moments_of_tables = dict(published.column.noise_moments[level])
             for placed in shape.at(level):
                 table = placed.attributes
-                if not laws[table].variance:
+                if not moments_of_tables[table].variance:
                     continue
                 y = self.measured.read(level, table, area, area + 1)[0].astype(np.float64)
                 x = np.ldexp(
                     published.estimates(placed, area, area + 1)[0].astype(float), -published.bits
                 )
-                weight = 1.0 / float(laws[table].variance)
-                left += weight * _spread(y - float(laws[table].mean) - x, table, self._some)
+                weight = 1.0 / float(moments_of_tables[table].variance)
+                residual_sums += weight * _at_finest_cells(
+                    y - float(moments_of_tables[table].mean) - x, table, self._indexes
+                )
                 bound = (self._bounds[table][level] + 1) / 2.0**published.bits
-                most += weight * (bound + 2.0**-40 * float(np.abs(y).max() + np.abs(x).max()))
+                tolerance += weight * (bound + 2.0**-40 * float(np.abs(y).max() + np.abs(x).max()))
             area = int(shape.tree.parents[level - 1][area]) if level else 0
-        return left, most
+        return residual_sums, tolerance
 
 
-def _siblings(shape: Shape, leaf: int) -> bool:
+def _next_is_sibling(shape: Shape, leaf: int) -> bool:
     """Return whether a leaf and the next one lie in the same area."""
     parents = shape.tree.parents[-1] if shape.tree.parents else np.zeros(2, np.int64)
     return bool(parents[leaf] == parents[leaf + 1])
 
 
-def _remaining_effects(left: Floats, tables: Collection[Table]) -> Floats:
+def _remaining_effects(residual_sums: Floats, tables: Collection[Table]) -> Floats:
     """Return the remainder of cells after projecting out functions of the keys of some tables."""
-    rest = left
+    rest = residual_sums
     for space in {space for table in tables for space in subtables(table)}:
-        part = left
-        for i in range(left.ndim):
+        part = residual_sums
+        for i in range(residual_sums.ndim):
             mean = part.mean(axis=i, keepdims=True)
             part = part - mean if i in space else mean + np.zeros_like(part)
         rest = rest - part
     return rest
 
 
-def _some_values(sizes: tuple[int, ...]) -> list[Integers]:
+def _evenly_spaced_indexes(sizes: tuple[int, ...]) -> list[Integers]:
     """Return values of each attribute, all of them if their combinations are not too many."""
-    most = max(sizes, default=0)
-    while math.prod(min(n, most) for n in sizes) > MOST_CELLS:
-        most = max(1, most * 3 // 4)
-    return [np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64)) for n in sizes]
+    values_per_attribute = max(sizes, default=0)
+    while math.prod(min(n, values_per_attribute) for n in sizes) > MOST_CELLS:
+        values_per_attribute = max(1, values_per_attribute * 3 // 4)
+    return [
+        np.unique(np.linspace(0, n - 1, min(n, values_per_attribute)).astype(np.int64))
+        for n in sizes
+    ]
 
 
-def _spread(cells: Floats, table: tuple[int, ...], some: Sequence[Integers]) -> Floats:
+def _at_finest_cells(cells: Floats, table: tuple[int, ...], indexes: Sequence[Integers]) -> Floats:
     """Return a table's cells for the finest cells of some values of each attribute."""
-    held = cells[np.ix_(*(some[i] for i in table))] if table else cells
-    shaped: Floats = held.reshape([len(v) if i in table else 1 for i, v in enumerate(some)])
-    return np.broadcast_to(shaped, [len(values) for values in some])
+    selected = cells[np.ix_(*(indexes[i] for i in table))] if table else cells
+    shaped: Floats = selected.reshape([len(v) if i in table else 1 for i, v in enumerate(indexes)])
+    return np.broadcast_to(shaped, [len(values) for values in indexes])

@@ -30,22 +30,22 @@ INVENTED = (
 Columns = dict[str, Lattice | Real | Flag]
 
 
-def estimates_of(name: str) -> str:
+def estimates_name(name: str) -> str:
     """Return the name of a table of estimates."""
     return f"{ESTIMATES}/{name}"
 
 
-def whole_of(name: str) -> str:
+def integer_table_name(name: str) -> str:
     """Return the name of an integer table."""
     return f"{TABLES}/{name}"
 
 
-def records_of(family: str) -> str:
+def records_name(family: str) -> str:
     """Return the name of the synthetic persons of a family."""
     return f"{RECORDS}/{family}_invented"
 
 
-def lowest(shape: Shape, spec: ConsistentSpec) -> int:
+def lowest_estimated_level(shape: Shape, spec: ConsistentSpec) -> int:
     """Return the lowest level with published estimates."""
     down_to = spec.publish.down_to
     levels = shape.levels
@@ -54,7 +54,7 @@ def lowest(shape: Shape, spec: ConsistentSpec) -> int:
 
 def tables_with_estimates(shape: Shape, spec: ConsistentSpec) -> list[PlacedTable]:
     """Return the tables with published estimates."""
-    return [one for one in shape.placed if one.level <= lowest(shape, spec)]
+    return [one for one in shape.placed if one.level <= lowest_estimated_level(shape, spec)]
 
 
 def all_outputs(
@@ -73,19 +73,21 @@ def all_outputs(
         keys = placed.table.query.keys
         named: list[FamilyColumn | DerivedColumn] = [*columns, *derived_columns(shape)]
         yield Output(
-            estimates_of(placed.name), keys, types, words, roles=companion_roles(named, types)
+            estimates_name(placed.name), keys, types, words, roles=companion_roles(named, types)
         )
     if spec.non_negative:
         for placed in shape.placed:
-            types, words = _merge_columns([whole_columns(one) for one in columns if one.is_shown])
+            types, words = _merge_columns(
+                [integer_table_columns(one) for one in columns if one.is_shown]
+            )
             keys = placed.table.query.keys
             listed: Rows = "cells" if is_dense(placed) else "some cells"
             roles = companion_roles(columns, types)
-            near = {name: one for column in columns for name, one in _near(column, placed)}
-            name = whole_of(placed.name)
+            near = {name: one for column in columns for name, one in _near_counts(column, placed)}
+            name = integer_table_name(placed.name)
             yield Output(name, keys, types, words, roles=roles, rows=listed, near=near)
     if spec.publish.records:
-        yield Output(records_of(family), shape.leaves, {}, {}, INVENTED, rows="people")
+        yield Output(records_name(family), shape.leaves, {}, {}, INVENTED, rows="people")
 
 
 BESIDE = {
@@ -111,34 +113,34 @@ def companion_roles(
     return {name: role for name, role in named.items() if name in types and name not in own}
 
 
-Told = dict[str, tuple[Lattice | Real | Flag, str]]
+DescribedColumns = dict[str, tuple[Lattice | Real | Flag, str]]
 
 
-def all_estimates(shape: Shape, columns: Sequence[FamilyColumn]) -> Iterator[Told]:
+def all_estimates(shape: Shape, columns: Sequence[FamilyColumn]) -> Iterator[DescribedColumns]:
     """Yield the columns of layer 1, in the declared order of columns."""
     shown = {one.name: estimate_columns(one) for one in columns if one.is_shown}
     shown |= {
-        one.name: {name: (Real(), words) for name, words in one.words.items()}
+        one.name: {name: (Real(), words) for name, words in one.descriptions.items()}
         for one in derived_columns(shape)
     }
     for column in shape.placed[0].table.query.columns:
         yield shown[column.name]
 
 
-def estimate_columns(column: FamilyColumn) -> Told:
+def estimate_columns(column: FamilyColumn) -> DescribedColumns:
     """Return the columns of layer 1 for one column, each with a text on how it is computed."""
     name, margin = column.name, column.column.margin
-    told: Told = {
+    described: DescribedColumns = {
         name: (Real(), "unbiased least squares of all measurements of the family"),
         f"{name}_se": (Real(), "its standard error, rounded up"),
     }
     if margin is not None:
         words = f"its margin of error at {float(margin):g}, {column.quantile:.4f} standard errors"
-        told[f"{name}_moe"] = (Real(), words)
-    return told
+        described[f"{name}_moe"] = (Real(), words)
+    return described
 
 
-def whole_columns(column: FamilyColumn) -> Told:
+def integer_table_columns(column: FamilyColumn) -> DescribedColumns:
     """Return the columns of layer 2 for one column, each with a text on how it is computed."""
     name, steps = column.name, Lattice(column.step)
     at = f"{float(column.confidence):g}"
@@ -151,7 +153,7 @@ def whole_columns(column: FamilyColumn) -> Told:
     }
 
 
-def _near(column: FamilyColumn, placed: PlacedTable) -> Iterator[tuple[str, NearCounts]]:
+def _near_counts(column: FamilyColumn, placed: PlacedTable) -> Iterator[tuple[str, NearCounts]]:
     """Yield the integers of a column in one table that are near counts of people.
 
     Estimates are no farther off than the measurement of the table, ends of intervals one margin
@@ -161,21 +163,21 @@ def _near(column: FamilyColumn, placed: PlacedTable) -> Iterator[tuple[str, Near
     """
     if not column.is_shown:
         return
-    reach = reach_of(column.law_of(placed.table))
-    variance = dict(column.laws[placed.level])[placed.attributes].variance
+    reach = reach_of(column.mechanism_of(placed.table))
+    variance = dict(column.noise_moments[placed.level])[placed.attributes].variance
     margin = math.ceil(column.quantile * math.sqrt(variance))
     more = min(
-        reach_of(column.law_of(one.table)) * one.table.query.keys.size
+        reach_of(column.mechanism_of(one.table)) * one.table.query.keys.size
         for one in column.shape.placed
     )
     near = NearCounts(column.measurement, 2 * (reach + margin) + 2, more)
-    for name, (kind, _) in whole_columns(column).items():
+    for name, (kind, _) in integer_table_columns(column).items():
         if isinstance(kind, Lattice):
             yield name, near
 
 
-def _merge_columns(told: Sequence[Told]) -> tuple[Columns, Mapping[str, str]]:
-    together = {name: kind for one in told for name, kind in one.items()}
+def _merge_columns(described: Sequence[DescribedColumns]) -> tuple[Columns, Mapping[str, str]]:
+    together = {name: kind for one in described for name, kind in one.items()}
     return (
         {name: kind for name, (kind, _) in together.items()},
         {name: words for name, (_, words) in together.items()},

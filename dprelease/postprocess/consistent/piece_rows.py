@@ -13,9 +13,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.consistency.algebra import Table, cells
-from dprelease.consistency.estimates import Piece, below_of
-from dprelease.consistency.family import Refinement, WholePiece, whole_below
+from dprelease.consistency.algebra import Table, cell_count
+from dprelease.consistency.estimates import Piece, subtree_estimates
+from dprelease.consistency.family import IntegerPiece, Refinement, integer_tables_of_subtree
 from dprelease.consistency.fixed_point import Whole
 from dprelease.consistency.intervals import intervals
 from dprelease.consistency.standard_errors import half_widths, standard_errors
@@ -30,7 +30,7 @@ from dprelease.postprocess.families import Batch
 AT_ONCE = 1 << 20
 """Number of record rows, and of cells of some areas, per batch."""
 
-Numbered = tuple[str, Batch]
+NamedBatch = tuple[str, Batch]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ColumnAreas:
     """One column at some areas of a level: its estimates, and its integer tables if any."""
 
     column: Column
@@ -77,12 +77,12 @@ class _Part:
     tables: dict[Table, Whole]
     whole: Whole
 
-    def of(self, start: int, stop: int) -> _Part:
+    def of(self, start: int, stop: int) -> _ColumnAreas:
         """Return the part for some of the areas, because the top of a tree may have very many."""
         tables = {table: values[start:stop] for table, values in self.tables.items()}
         whole = self.whole[start:stop]
         first = self.start + start
-        return _Part(self.column, self.variances, self.level, first, tables, whole)
+        return _ColumnAreas(self.column, self.variances, self.level, first, tables, whole)
 
     def errors(self, table: Table, areas: int) -> Floats:
         """Return the standard error of a cell of a table in each area; NaN if unknown."""
@@ -126,87 +126,92 @@ class RowMaker:
     never: Flags
     records: str | None
 
-    def below(self, placed: Sequence[PlacedSubtree]) -> list[Numbered]:
+    def below(self, placed: Sequence[PlacedSubtree]) -> list[NamedBatch]:
         """Return the rows of a subtree, given for each column."""
-        made = [
-            _layers(column, one, self.wanted)
+        tables = [
+            _tables_of_subtree(column, one, self.wanted)
             for column, one in zip(self.columns, placed, strict=True)
         ]
-        return list(self.rows(made, [one.subtree.variances for one in placed]))
+        return list(self.rows(tables, [one.subtree.variances for one in placed]))
 
     def rows(
-        self, made: Sequence[WholePiece], variances: Sequence[Variances]
-    ) -> Iterator[Numbered]:
+        self, tables: Sequence[IntegerPiece], variances: Sequence[Variances]
+    ) -> Iterator[NamedBatch]:
         """Yield the rows of the same areas of every column.
 
         `variances`: of the whole tree for its top, otherwise of the subtree.
         """
-        piece = made[0].estimates
+        piece = tables[0].estimates
         for at in range(0 if piece.top else 1, len(piece.ranges)):
             start, stop = piece.ranges[at]
             parts = [
-                _Part(column, known, at, 0, one.estimates.tables[at], one.whole[at])
-                for column, known, one in zip(self.columns, variances, made, strict=True)
+                _ColumnAreas(column, known, at, 0, one.estimates.tables[at], one.whole[at])
+                for column, known, one in zip(self.columns, variances, tables, strict=True)
             ]
             level, last = piece.level + at, len(self.tables) - 1
-            per = max(1, AT_ONCE // max(1, math.prod(self.sizes)))
-            for first in range(start, stop, per):
-                end = min(first + per, stop)
+            batch_areas = max(1, AT_ONCE // max(1, math.prod(self.sizes)))
+            for first in range(start, stop, batch_areas):
+                end = min(first + batch_areas, stop)
                 some = [part.of(first - start, end - start) for part in parts]
-                for filed in self.tables[level]:
-                    yield from self._rows(filed, some, first, end)
+                for output in self.tables[level]:
+                    yield from self._rows(output, some, first, end)
             if self.records is not None and level == last and start < stop:
-                yield from _persons(self.records, parts[0].whole, start)
+                yield from _synthetic_persons(self.records, parts[0].whole, start)
 
     def _rows(
-        self, filed: OutputTable, parts: Sequence[_Part], start: int, stop: int
-    ) -> Iterator[Numbered]:
+        self, output: OutputTable, parts: Sequence[_ColumnAreas], start: int, stop: int
+    ) -> Iterator[NamedBatch]:
         """Yield the rows of one table for some areas of its level."""
-        each = cells(self.sizes, filed.attributes)
-        numbers = np.arange(start * each, stop * each)
+        cells_per_area = cell_count(self.sizes, output.attributes)
+        numbers = np.arange(start * cells_per_area, stop * cells_per_area)
         areas = stop - start
-        if filed.estimates is not None:
+        if output.estimates is not None:
             values: dict[str, Integers | Floats | Flags] = {}
             known: dict[str, tuple[Floats, Floats]] = {}
             for part in parts:
                 vector = part.column.vector
-                made = _estimate_columns(filed, part, areas, each)
-                known[vector.measurement.name] = made[vector.name], made[f"{vector.name}_se"]
-                values |= made if vector.is_shown else {}
+                tables = _estimate_columns(output, part, areas, cells_per_area)
+                known[vector.measurement.name] = tables[vector.name], tables[f"{vector.name}_se"]
+                values |= tables if vector.is_shown else {}
             for derived in self.derived:
                 values |= derived.values(known)
-            yield filed.estimates, Batch(numbers, values)
-        if filed.whole is None:
+            yield output.estimates, Batch(numbers, values)
+        if output.whole is None:
             return
-        shown = [(part, self._whole(filed, part)) for part in parts if part.column.how is not None]
+        shown = [(part, self._whole(output, part)) for part in parts if part.column.how is not None]
         rows: slice | Integers = slice(None)
-        if not filed.is_dense:  # cells that are not listed need no values
+        if not output.is_dense:  # cells that are not listed need no values
             rows = np.flatnonzero(np.logical_or.reduce([whole != 0 for _, whole in shown]))
         values = {}
         for part, whole in shown:
-            values |= self._with_interval(filed, part, whole, rows, areas)
-        yield filed.whole, Batch(numbers[rows], values)
+            values |= self._with_interval(output, part, whole, rows, areas)
+        yield output.whole, Batch(numbers[rows], values)
 
-    def _whole(self, filed: OutputTable, part: _Part) -> Integers:
+    def _whole(self, output: OutputTable, part: _ColumnAreas) -> Integers:
         """Return the cells of an integer table in the order of its file."""
-        left = tuple(1 + i for i in range(len(self.sizes)) if i not in filed.attributes)
-        whole: Integers = filed.order.flatten_for_file(
+        left = tuple(1 + i for i in range(len(self.sizes)) if i not in output.attributes)
+        whole: Integers = output.order.flatten_for_file(
             part.whole.sum(axis=left) if left else part.whole
         )
         return whole
 
     def _with_interval(
-        self, filed: OutputTable, part: _Part, whole: Integers, rows: slice | Integers, areas: int
+        self,
+        output: OutputTable,
+        part: _ColumnAreas,
+        whole: Integers,
+        rows: slice | Integers,
+        areas: int,
     ) -> dict[str, Integers | Floats | Flags]:
         """Return some rows of an integer table, each with its interval."""
-        name, each = part.column.vector.name, cells(self.sizes, filed.attributes)
-        widths = np.repeat(part.widths(filed.attributes, areas), each)[rows]
-        estimates = filed.order.flatten_for_file(part.tables[filed.attributes])[rows]
+        name, cells_per_area = part.column.vector.name, cell_count(self.sizes, output.attributes)
+        widths = np.repeat(part.widths(output.attributes, areas), cells_per_area)[rows]
+        estimates = output.order.flatten_for_file(part.tables[output.attributes])[rows]
         found = intervals(estimates, widths, whole[rows], part.variances.structure.bits)
         if part.column.is_cut:
             found.lower[:], found.upper[:], found.moe[:], found.adjusted[:] = 0, LIMIT, LIMIT, False
-        left = tuple(i for i in range(len(self.sizes)) if i not in filed.attributes)
-        possible = filed.order.flatten_for_file((~self.never).sum(axis=left)[np.newaxis] > 0)
+        left = tuple(i for i in range(len(self.sizes)) if i not in output.attributes)
+        possible = output.order.flatten_for_file((~self.never).sum(axis=left)[np.newaxis] > 0)
         never = ~np.tile(possible, areas)[rows]
         found.lower[never] = found.upper[never] = found.moe[never] = 0
         found.adjusted[never] = False
@@ -219,16 +224,18 @@ class RowMaker:
         }
 
 
-def _layers(column: Column, placed: PlacedSubtree, wanted: list[list[Table]]) -> WholePiece:
+def _tables_of_subtree(
+    column: Column, placed: PlacedSubtree, wanted: list[list[Table]]
+) -> IntegerPiece:
     """Return both layers of a subtree, or only its estimates."""
     if column.how is not None:
-        return whole_below(placed, column.how, wanted)
-    return without_whole(below_of(placed, wanted))
+        return integer_tables_of_subtree(placed, column.how, wanted)
+    return without_whole(subtree_estimates(placed, wanted))
 
 
-def without_whole(piece: Piece) -> WholePiece:
+def without_whole(piece: Piece) -> IntegerPiece:
     """Return estimates without integer tables."""
-    return WholePiece(piece, [np.empty(0, np.int64)] * len(piece.ranges))
+    return IntegerPiece(piece, [np.empty(0, np.int64)] * len(piece.ranges))
 
 
 def in_unit(units: Integers, bits: int, step: Fraction) -> Floats:
@@ -237,21 +244,25 @@ def in_unit(units: Integers, bits: int, step: Fraction) -> Floats:
     return found
 
 
-def _estimate_columns(filed: OutputTable, part: _Part, areas: int, each: int) -> dict[str, Floats]:
+def _estimate_columns(
+    output: OutputTable, part: _ColumnAreas, areas: int, cells_per_area: int
+) -> dict[str, Floats]:
     vector, name = part.column.vector, part.column.vector.name
     bits, step = part.variances.structure.bits, vector.step
-    errors = part.errors(filed.attributes, areas)
+    errors = part.errors(output.attributes, areas)
     values = {
-        name: in_unit(filed.order.flatten_for_file(part.tables[filed.attributes]), bits, step),
-        f"{name}_se": np.repeat(errors * float(step), each),
+        name: in_unit(output.order.flatten_for_file(part.tables[output.attributes]), bits, step),
+        f"{name}_se": np.repeat(errors * float(step), cells_per_area),
     }
     if vector.has_margin:
-        widths = in_unit(part.widths(filed.attributes, areas), bits, step)
-        values[f"{name}_moe"] = np.repeat(np.where(np.isnan(errors), math.nan, widths), each)
+        widths = in_unit(part.widths(output.attributes, areas), bits, step)
+        values[f"{name}_moe"] = np.repeat(
+            np.where(np.isnan(errors), math.nan, widths), cells_per_area
+        )
     return values
 
 
-def _persons(name: str, whole: Whole, start: int) -> Iterator[Numbered]:
+def _synthetic_persons(name: str, whole: Whole, start: int) -> Iterator[NamedBatch]:
     """Yield the finest cells of some leaves as synthetic persons, a row each, sorted by cell."""
     counts = whole.reshape(-1)
     first = start * (len(counts) // len(whole))

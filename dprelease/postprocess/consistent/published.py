@@ -14,7 +14,7 @@ from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.rounding import decimal_digits
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
-from dprelease.postprocess.consistent.outputs import estimates_of, whole_of
+from dprelease.postprocess.consistent.outputs import estimates_name, integer_table_name
 from dprelease.postprocess.consistent.reading import Slices
 from dprelease.postprocess.consistent.values import is_dense
 from dprelease.query.grouping.group_keys import Key, KeySpace
@@ -52,7 +52,7 @@ class PublishedColumn:
     def estimates(self, placed: PlacedTable, start: int, stop: int) -> Integers:
         """Return (areas, n_i ...) estimates, in units of the lattice."""
         unit = float(self.column.step) / 2.0**self.bits
-        read = partial(self._units, placed, unit)  # opened at first use
+        read = partial(self._estimate_units, placed, unit)  # opened at first use
         found: Integers = self._read("estimates", placed, start, stop, read)
         return found
 
@@ -65,7 +65,7 @@ class PublishedColumn:
 
     def whole(self, placed: PlacedTable, start: int, stop: int) -> Integers:
         """Return (areas, n_i ...) integers of layer 2, in steps."""
-        read = partial(self._steps, placed)
+        read = partial(self._integers, placed)
         found: Integers = self._read("whole", placed, start, stop, read)
         return found
 
@@ -82,24 +82,24 @@ class PublishedColumn:
         each = self.shape.cells(placed)
         return placed.order.rising(slices.between(start * each, stop * each), self.shape.sizes)
 
-    def _units(self, placed: PlacedTable, unit: float) -> Iterator[Integers]:
-        for batch in self._files[estimates_of(placed.name)]():
+    def _estimate_units(self, placed: PlacedTable, unit: float) -> Iterator[Integers]:
+        for batch in self._files[estimates_name(placed.name)]():
             values = batch.column(self.column.name).to_numpy(zero_copy_only=False)
             yield np.rint(values / unit).astype(np.int64)
 
     def _errors(self, placed: PlacedTable, step: float) -> Iterator[Floats]:
-        for batch in self._files[estimates_of(placed.name)]():
+        for batch in self._files[estimates_name(placed.name)]():
             yield batch.column(f"{self.column.name}_se").to_numpy(zero_copy_only=False) / step
 
-    def _steps(self, placed: PlacedTable) -> Iterator[Integers]:
-        batches = self._files[whole_of(placed.name)]()
+    def _integers(self, placed: PlacedTable) -> Iterator[Integers]:
+        batches = self._files[integer_table_name(placed.name)]()
         if is_dense(placed):
             yield from (
                 steps_of(batch.column(self.column.name), self.column.step) for batch in batches
             )
             return
         keys = placed.table.query.keys
-        cells_of = Cells(keys).of
+        cells_of = CellNumbers(keys).of
         held = (
             (cells_of(b), steps_of(b.column(self.column.name), self.column.step)) for b in batches
         )
@@ -141,24 +141,24 @@ def steps_of(column: pa.Array, step: Fraction) -> Integers:
     return found
 
 
-class Cells:
+class CellNumbers:
     """The numbers of the cells of rows, batch after batch of a file whose cells rise."""
 
     def __init__(self, keys: KeySpace) -> None:
         self._keys = [
-            (key.column, stride, _Places(key))
+            (key.column, stride, _KeyPositions(key))
             for key, stride in zip(keys.keys, keys.strides, strict=True)
         ]
 
     def of(self, batch: pa.RecordBatch) -> Integers:
         """Return those of the rows that follow."""
         found = np.zeros(batch.num_rows, np.int64)
-        for name, stride, places in self._keys:
-            found += places.of(batch.column(name)) * stride
+        for name, stride, positions in self._keys:
+            found += positions.of(batch.column(name)) * stride
         return found
 
 
-class _Places:
+class _KeyPositions:
     """Positions of values of a key among the declared ones, of which there may be many.
 
     Few of these occur in a batch, and areas of ascending cells ascend: the search starts where the
@@ -166,7 +166,7 @@ class _Places:
     """
 
     def __init__(self, key: Key) -> None:
-        self._key, self._from = key, 0
+        self._key, self._search_start = key, 0
         self._known: pa.Array | None = None
 
     def of(self, column: pa.Array) -> Integers:
@@ -176,28 +176,28 @@ class _Places:
         if self._known is None:
             self._known = pa.array(self._key.values, type=column.type)
         if len(self._known) <= AT_ONCE_KNOWN or not len(column):
-            return _among(self._known, column)
+            return _positions_among(self._known, column)
         coded = column.dictionary_encode()
-        listed = self._find_places(self._known, coded.dictionary)
-        self._from = int(listed[-1])
-        places: Integers = listed[coded.indices.to_numpy(zero_copy_only=False)]
-        return places
+        listed = self._find_positions(self._known, coded.dictionary)
+        self._search_start = int(listed[-1])
+        positions: Integers = listed[coded.indices.to_numpy(zero_copy_only=False)]
+        return positions
 
-    def _find_places(self, known: pa.Array, values: pa.Array) -> Integers:
+    def _find_positions(self, known: pa.Array, values: pa.Array) -> Integers:
         """Return the places of different values: in the first window that has all of them."""
         size = max(AT_ONCE_KNOWN, 2 * len(values))
-        while self._from + size < len(known):
-            found = _among(known.slice(self._from, size), values)
+        while self._search_start + size < len(known):
+            found = _positions_among(known.slice(self._search_start, size), values)
             if (found >= 0).all():
-                return found + self._from
+                return found + self._search_start
             size *= 4
-        return _among(known, values)
+        return _positions_among(known, values)
 
 
-def _among(known: pa.Array, values: pa.Array) -> Integers:
+def _positions_among(known: pa.Array, values: pa.Array) -> Integers:
     """Return the place of each value among some that are known, -1 for others."""
     import pyarrow.compute as pc
 
     found = pc.fill_null(pc.index_in(values, value_set=known), -1)
-    places: Integers = found.to_numpy(zero_copy_only=False).astype(np.int64)
-    return places
+    positions: Integers = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return positions

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.estimates import FirstPass, first_pass, is_within, pieces
+from dprelease.consistency.estimates import FirstPass, estimates_fit, first_pass, pieces
 from dprelease.consistency.fixed_point import FixedPointRangeError, value_bits
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import LIMIT, Integers
@@ -49,7 +49,7 @@ class MeasuredColumn:
         self.agreed, self.cap = agreed, LIMIT
         self._sizes = agreed.shape.sizes
         self._slices = {
-            (placed.level, placed.attributes): (placed, Slices(_pieces(held, agreed)))
+            (placed.level, placed.attributes): (placed, Slices(_piece_reader(held, agreed)))
             for placed, held in zip(agreed.shape.placed, noised, strict=True)
         }
 
@@ -79,19 +79,19 @@ class MeasuredColumn:
         """Return the sum over levels of a table's largest absolute sum, including means."""
         found = [0] * len(self.agreed.shape.levels)
         for placed, slices in self._slices.values():
-            mean = abs(dict(self.agreed.laws[placed.level])[placed.attributes].mean)
+            mean = abs(dict(self.agreed.noise_moments[placed.level])[placed.attributes].mean)
             total = math.ceil(mean * placed.table.query.keys.size)
             spread = in_threads if placed.table.query.keys.size >= MANY else map
-            total += sum(spread(_size, slices.all()))
+            total += sum(spread(_absolute_sum, slices.all()))
             found[placed.level] = max(found[placed.level], total)
         return sum(found)
 
 
-def _pieces(held: NoisedTable, agreed: FamilyColumn) -> Callable[[], Iterator[Integers]]:
+def _piece_reader(held: NoisedTable, agreed: FamilyColumn) -> Callable[[], Iterator[Integers]]:
     return lambda: held.pieces(agreed.measurement.name)
 
 
-def _size(piece: Integers) -> int:
+def _absolute_sum(piece: Integers) -> int:
     """Return the sum of absolute values, which may be beyond 64 bits."""
     sizes = np.abs(piece)
     high, low = sizes >> 32, sizes & 0xFFFFFFFF
@@ -102,19 +102,19 @@ class Slices:
     """Slices of a vector that is read in pieces: one ascending pass, which may be repeated."""
 
     def __init__(self, pieces: Callable[[], Iterator[Any]]) -> None:
-        self._pieces = pieces
+        self._piece_reader = pieces
         self._coming: Iterator[Any] = iter(())
         self._held: NDArray[Any] = np.empty(0, np.int64)
         self._first: int | None = None  # the place of the first one that is held
 
     def all(self) -> Iterator[Any]:
         """Yield all pieces, from the first on."""
-        return self._pieces()
+        return self._piece_reader()
 
     def between(self, start: int, stop: int) -> NDArray[Any]:
         """Return the values from start to stop; earlier values are dropped."""
         if self._first is None or start < self._first:
-            self._coming, self._held, self._first = self._pieces(), np.empty(0, np.int64), 0
+            self._coming, self._held, self._first = self._piece_reader(), np.empty(0, np.int64), 0
         parts, have = [], self._first + len(self._held)
         if start < have:
             parts.append(self._held[start - self._first :])
@@ -138,10 +138,10 @@ def on_lattice(
     If no lattice fits, numbers are cut when read from then on. All numbers are read as 0 if this
     would cut exact ones, or if exact ones contradict each other (not `sound`).
     """
-    return begun_on_lattice(measured, wanted, sound=sound)[0]
+    return start_on_lattice(measured, wanted, sound=sound)[0]
 
 
-def begun_on_lattice(
+def start_on_lattice(
     measured: MeasuredColumn,
     wanted: Sequence[Sequence[Table]],
     *,
@@ -156,42 +156,44 @@ def begun_on_lattice(
     sizes, levels = agreed.shape.sizes, len(agreed.shape.levels)
     if not sound:
         measured.cap = 0
-        return agreed.variances.with_largest(_largest(sizes, 0)), None
+        return agreed.variances.with_largest(_largest_number(sizes, 0)), None
     factor = 3 ** len(sizes) * (2 * levels + 2)
     needed = factor * max(1, measured.largest_sum())
     for bits in range(FINEST, FINE - 1, -1):
-        if bits in _possible(sizes) and needed <= _largest(sizes, bits):
-            return agreed.variances.with_largest(_largest(sizes, bits)), None
+        if bits in _possible_bits(sizes) and needed <= _largest_number(sizes, bits):
+            return agreed.variances.with_largest(_largest_number(sizes, bits)), None
     for bits in range(FINE, -1, -4):
-        if bits in _possible(sizes):
-            found = agreed.variances.with_largest(_largest(sizes, bits))
+        if bits in _possible_bits(sizes):
+            found = agreed.variances.with_largest(_largest_number(sizes, bits))
             try:
                 first = first_pass(found, measured.read, spread=spread)
             except FixedPointRangeError:
                 continue
-            if is_within(found, first) or _fits(measured, found, wanted, first):
+            if estimates_fit(found, first) or _can_compute_estimates(
+                measured, found, wanted, first
+            ):
                 return found, first
     tree = agreed.shape.tree
     fan = max(tree.most_children(level) for level in range(levels))
-    most = min(_largest(sizes, 0), (1 << 60) // (fan * math.prod(sizes)))
+    most = min(_largest_number(sizes, 0), (1 << 60) // (fan * math.prod(sizes)))
     cells = sum(one.table.query.keys.size for one in agreed.shape.placed)
     cap = max(1, most // (factor * cells))
     measured.cap = cap if measured.exact_within(cap) else 0
-    return agreed.variances.with_largest(_largest(sizes, 0)), None
+    return agreed.variances.with_largest(_largest_number(sizes, 0)), None
 
 
-def _possible(sizes: tuple[int, ...]) -> range:
+def _possible_bits(sizes: tuple[int, ...]) -> range:
     """Return the possible numbers of bits after the point."""
     return range(value_bits(sizes, 2) + 1)
 
 
-def _largest(sizes: tuple[int, ...], bits: int) -> int:
+def _largest_number(sizes: tuple[int, ...], bits: int) -> int:
     """Return the largest number for which values have so many bits after the point."""
     lengths = range(1, 54)
     return max(1 << n for n in lengths if value_bits(sizes, 1 << n) >= bits)
 
 
-def _fits(
+def _can_compute_estimates(
     measured: MeasuredColumn, found: Variances, wanted: Sequence[Sequence[Table]], first: FirstPass
 ) -> bool:
     """Return whether all estimates can be computed on a lattice, by computing them."""

@@ -25,12 +25,12 @@ from dprelease.postprocess.consistent.consistency_record import (
 from dprelease.postprocess.consistent.derived import DerivedColumn, derived_columns
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
-from dprelease.postprocess.consistent.outputs import records_of, tables_with_estimates
+from dprelease.postprocess.consistent.outputs import records_name, tables_with_estimates
 from dprelease.postprocess.consistent.reading import FINEST
 from dprelease.postprocess.consistent.values import MOST_RECORDS, is_dense, refinement_of
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
-_AT_ONCE = 1 << 18
+_BATCH_SIZE = 1 << 18
 
 
 def family_record(
@@ -38,23 +38,23 @@ def family_record(
 ) -> ConsistencyRecord:
     """Return the record of a family, which follows from the declaration."""
     levels = zip(shape.levels, shape.tree.counts, strict=True)
-    wholes = [_whole(one) for one in shape.placed] if spec.non_negative else []
-    records = InventedRecord(name=records_of(family), most=MOST_RECORDS)
+    wholes = [_integer_table_record(one) for one in shape.placed] if spec.non_negative else []
+    records = InventedRecord(name=records_name(family), most=MOST_RECORDS)
     return ConsistencyRecord(
         algorithm="dprelease-consistency/1",
-        words=_words(family, columns, spec),
+        words=_texts(family, columns, spec),
         levels=[LevelRecord(name=name, areas=count) for name, count in levels],
         attributes=[AttributeRecord(name=k.column, values=k.size) for k in shape.attributes],
-        columns=[_column(agreed, spec) for agreed in columns],
+        columns=[_column_record(agreed, spec) for agreed in columns],
         estimates=[one.name for one in tables_with_estimates(shape, spec)],
         whole_tables=wholes,
         zeros=[{name: list(values) for name, values in entry.items()} for entry in spec.zeros],
         records=records if spec.publish.records else None,
-        computed=[_computed(one) for one in derived_columns(shape)],
+        computed=[_computed_record(one) for one in derived_columns(shape)],
     )
 
 
-def _words(family: str, columns: Sequence[FamilyColumn], spec: ConsistentSpec) -> list[str]:
+def _texts(family: str, columns: Sequence[FamilyColumn], spec: ConsistentSpec) -> list[str]:
     """Return texts on the properties of the published values."""
     words = [
         "Estimates are unbiased: least squares of all measurements of the family. They add up "
@@ -90,65 +90,67 @@ def _words(family: str, columns: Sequence[FamilyColumn], spec: ConsistentSpec) -
         )
     if spec.publish.records:
         words.append(
-            f"The rows of {records_of(family)} are invented: no row is a real person. Their "
+            f"The rows of {records_name(family)} are invented: no row is a real person. Their "
             f"counts are those of all integer tables; above {MOST_RECORDS} rows none are written."
         )
     return words
 
 
-def _whole(table: PlacedTable) -> WholeTableRecord:
+def _integer_table_record(table: PlacedTable) -> WholeTableRecord:
     return WholeTableRecord(
         name=table.name, cells="all" if is_dense(table) else "those that are not 0"
     )
 
 
-def _computed(derived: DerivedColumn) -> ComputedRecord:
+def _computed_record(derived: DerivedColumn) -> ComputedRecord:
     column = derived.column
     return ComputedRecord(name=derived.name, formula=column.formula, parts=list(column.part_names))
 
 
-def _column(agreed: FamilyColumn, spec: ConsistentSpec) -> AgreedColumnRecord:
+def _column_record(agreed: FamilyColumn, spec: ConsistentSpec) -> AgreedColumnRecord:
     shape = agreed.shape
     return AgreedColumnRecord(
         name=agreed.name,
         step=plain_text(agreed.step),
         confidence=plain_text(agreed.confidence),
         standard_errors_in_a_margin=agreed.quantile,
-        measured=[_law(agreed, one) for one in shape.placed],
-        standard_errors=[_errors(agreed, one) for one in tables_with_estimates(shape, spec)],
-        refinement=_refinement(agreed, spec) if spec.non_negative and agreed.is_shown else [],
+        measured=[_measured_record(agreed, one) for one in shape.placed],
+        standard_errors=[_errors_record(agreed, one) for one in tables_with_estimates(shape, spec)],
+        refinement=_refinement_records(agreed, spec)
+        if spec.non_negative and agreed.is_shown
+        else [],
     )
 
 
-def _refinement(agreed: FamilyColumn, spec: ConsistentSpec) -> list[RefinementRecord]:
+def _refinement_records(agreed: FamilyColumn, spec: ConsistentSpec) -> list[RefinementRecord]:
     shape, how = agreed.shape, refinement_of(agreed, spec)
     return [
         RefinementRecord(
             level=name,
-            steps=[_keys(shape, table) for table in chain],
+            steps=[_key_names(shape, table) for table in chain],
             composed=how.composed[level],
         )
         for level, (name, chain) in enumerate(zip(shape.levels, how.chains, strict=True))
     ]
 
 
-def _keys(shape: Shape, table: Table) -> list[str]:
+def _key_names(shape: Shape, table: Table) -> list[str]:
     return [shape.attributes[i].column for i in table]
 
 
-def _law(agreed: FamilyColumn, placed: PlacedTable) -> LawRecord:
-    law = dict(agreed.laws[placed.level])[placed.attributes]
+def _measured_record(agreed: FamilyColumn, placed: PlacedTable) -> LawRecord:
+    moments = dict(agreed.noise_moments[placed.level])[placed.attributes]
     return LawRecord(
         table=placed.name,
         level=agreed.shape.levels[placed.level],
-        keys=_keys(agreed.shape, placed.attributes),
-        mechanism=agreed.law_of(placed.table).name,
-        variance=float(law.variance),
-        mean=float(law.mean),
+        keys=_key_names(agreed.shape, placed.attributes),
+        mechanism=agreed.mechanism_of(placed.table).name,
+        variance=float(moments.variance),
+        mean=float(moments.mean),
     )
 
 
-def _errors(agreed: FamilyColumn, placed: PlacedTable) -> ErrorsRecord:
+def _errors_record(agreed: FamilyColumn, placed: PlacedTable) -> ErrorsRecord:
     """Return the least, the middle and the largest standard error of a table's areas."""
     every = np.sort(_all_errors(agreed, placed))
     return ErrorsRecord(
@@ -161,8 +163,8 @@ def _errors(agreed: FamilyColumn, placed: PlacedTable) -> ErrorsRecord:
 
 def _all_errors(agreed: FamilyColumn, placed: PlacedTable) -> Floats:
     errors = np.empty(agreed.shape.tree.counts[placed.level])
-    for start in range(0, len(errors), _AT_ONCE):
-        end = min(start + _AT_ONCE, len(errors))
+    for start in range(0, len(errors), _BATCH_SIZE):
+        end = min(start + _BATCH_SIZE, len(errors))
         found = standard_errors(agreed.variances, placed.attributes, placed.level, start, end)
         errors[start:end] = found * float(agreed.step)
     return errors

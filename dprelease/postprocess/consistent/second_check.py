@@ -26,10 +26,14 @@ from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.postprocess.consistent.additivity import spans, unequal_sums
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
-from dprelease.postprocess.consistent.invariants import contradictions, exact_places
+from dprelease.postprocess.consistent.invariants import contradictions, invariant_tables
 from dprelease.postprocess.consistent.normal_equations import wrong_equations
-from dprelease.postprocess.consistent.outputs import lowest, records_of, tables_with_estimates
-from dprelease.postprocess.consistent.published import Cells, Files, PublishedColumn
+from dprelease.postprocess.consistent.outputs import (
+    lowest_estimated_level,
+    records_name,
+    tables_with_estimates,
+)
+from dprelease.postprocess.consistent.published import CellNumbers, Files, PublishedColumn
 from dprelease.postprocess.consistent.reading import MeasuredColumn, on_lattice
 from dprelease.postprocess.consistent.values import (
     DENSE,
@@ -53,8 +57,8 @@ def impossible_cells(
         axes = tuple(i for i in range(len(shape.sizes)) if i not in placed.attributes)
         zero = never.all(axis=axes)
         for span in spans(shape, placed):
-            held = published.whole(placed, *span)
-            if (held < 0).any() or held[:, zero].any():
+            published_values = published.whole(placed, *span)
+            if (published_values < 0).any() or published_values[:, zero].any():
                 yield f"'{placed.name}' has cells that can't be"
                 break
 
@@ -69,7 +73,7 @@ def gainful_exchanges(
     estimates.
     """
     shape = published.shape
-    for level in range(1, lowest(shape, spec) + 1):
+    for level in range(1, lowest_estimated_level(shape, spec) + 1):
         if how.composed and how.composed[level]:
             continue  # its totals are not those next to the estimates'
         made = how.chains[level][0]
@@ -86,11 +90,11 @@ def gainful_exchanges(
                 continue
             x = published.whole(finest, start, stop).sum(axis=left)
             z = published.estimates(finest, start, stop).sum(axis=left)
-            if _gains(x, z, published.bits):
+            if _improves_by_exchange(x, z, published.bits):
                 yield f"parts of area {area} of level '{shape.levels[level - 1]}' gain by exchange"
 
 
-def _gains(x: Integers, z: Integers, bits: int) -> bool:
+def _improves_by_exchange(x: Integers, z: Integers, bits: int) -> bool:
     """Return whether moving a unit from one part to another brings any cell nearer to z."""
     length = int(x.sum(axis=0).max()).bit_length() + len(x).bit_length()
     if length + bits > 61:
@@ -101,13 +105,13 @@ def _gains(x: Integers, z: Integers, bits: int) -> bool:
 
 
 MOST_UNKNOWNS = 2000
-LEAST, MOST = 1 - 1e-7, 1 + 1e-5
+LEAST_RATIO, MOST_RATIO = 1 - 1e-7, 1 + 1e-5
 """Range of a published error relative to the dense one: rounded up, and a solve is inexact."""
 
-NOTHING = 1e-5
+ZERO_TOLERANCE = 1e-5
 """Of the largest noise: what a solve may make of an error of 0, of what exact tables tell."""
 
-SINGULAR = 1e-11
+EIGENVALUE_TOLERANCE = 1e-11
 """Of the largest eigenvalue: smaller ones are none, where exact tables leave fewer unknowns."""
 
 
@@ -117,14 +121,17 @@ def wrong_errors(
     """Yield tables whose published standard errors are not those of a dense solve."""
     shape, name = published.shape, published.column.name
     small = shape.tree.counts[-1] * math.prod(shape.sizes) <= MOST_UNKNOWNS
-    found = _whole(published, spec) if small else _sample_errors(variances, published, spec)
-    laws = [law for level in published.column.laws for _, law in level]
-    widest = math.sqrt(max(law.variance for law in laws))
+    found = _dense_errors(published, spec) if small else _sample_errors(variances, published, spec)
+    noise_moments = [moments for level in published.column.noise_moments for _, moments in level]
+    widest = math.sqrt(max(moments.variance for moments in noise_moments))
     for placed, start, errors in found:
-        held = published.errors(placed, start, start + len(errors))
-        wanted = errors.reshape(len(errors), *(1,) * (held.ndim - 1))
-        nothing = (held == 0) & (wanted < NOTHING * widest)
-        if not ((held >= wanted * LEAST) & (held <= wanted * MOST) | nothing).all():
+        published_values = published.errors(placed, start, start + len(errors))
+        wanted = errors.reshape(len(errors), *(1,) * (published_values.ndim - 1))
+        nearly_zero = (published_values == 0) & (wanted < ZERO_TOLERANCE * widest)
+        if not (
+            (published_values >= wanted * LEAST_RATIO) & (published_values <= wanted * MOST_RATIO)
+            | nearly_zero
+        ).all():
             yield f"the standard errors of '{name}' in '{placed.name}' are not those of a solve"
 
 
@@ -140,18 +147,18 @@ def _ancestors(shape: Shape, level: int) -> Integers:
     return found
 
 
-def _whole(published: PublishedColumn, spec: ConsistentSpec) -> Expected:
+def _dense_errors(published: PublishedColumn, spec: ConsistentSpec) -> Expected:
     """Yield all errors of a small family."""
     shape = published.shape
     ancestors = [_ancestors(shape, level) for level in range(len(shape.levels))]
-    same = {one.attributes: _same(one.attributes, shape.sizes) for one in shape.placed}
+    same = {one.attributes: _in_same_cell(one.attributes, shape.sizes) for one in shape.placed}
     size = len(ancestors[0]) * math.prod(shape.sizes)
     information, known = np.zeros((size, size)), np.zeros((size, size))
-    for level, tables in enumerate(published.column.laws):
+    for level, tables in enumerate(published.column.noise_moments):
         together = ancestors[level][:, None] == ancestors[level]
-        for table, law in tables:
-            if law.variance:
-                information += np.kron(together / float(law.variance), same[table])
+        for table, moments in tables:
+            if moments.variance:
+                information += np.kron(together / float(moments.variance), same[table])
             else:
                 known += np.kron(together, same[table])
     covariance = _covariance(information, known)
@@ -174,11 +181,11 @@ def _covariance(information: Floats, known: Floats) -> Floats:
         return np.asarray(np.linalg.pinv(information, hermitian=True))
     values, vectors = np.linalg.eigh(known)
     free = vectors[:, values < 0.5]
-    inner = np.linalg.pinv(free.T @ information @ free, rcond=SINGULAR, hermitian=True)
+    inner = np.linalg.pinv(free.T @ information @ free, rcond=EIGENVALUE_TOLERANCE, hermitian=True)
     return np.asarray(free @ inner @ free.T)
 
 
-def _same(table: Table, sizes: tuple[int, ...]) -> Floats:
+def _in_same_cell(table: Table, sizes: tuple[int, ...]) -> Floats:
     """Return (cells, cells) whether two finest cells lie in one cell of a table."""
     found: Floats = np.ones((1, 1))
     for i, n in enumerate(sizes):
@@ -197,19 +204,21 @@ def _sample_errors(
     if not of:
         return
     cut = max(level for level, count in enumerate(tree.counts) if count <= MOST_UNKNOWNS)
-    upper = {space: _upper(one, cut) for space, one in of.items()}
+    upper = {space: _upper_level_variances(one, cut) for space, one in of.items()}
     parent = _parent_of_few(tree)
-    lower = {} if parent is None else {space: _lower(one, parent) for space, one in of.items()}
+    lower = (
+        {} if parent is None else {space: _leaf_variances(one, parent) for space, one in of.items()}
+    )
     for placed in tables_with_estimates(shape, spec):
         if placed.level <= cut:
             by_space = {space: one[placed.level] for space, one in upper.items()}
-            yield placed, 0, _errors(shape.sizes, placed.attributes, by_space)
+            yield placed, 0, _cell_errors(shape.sizes, placed.attributes, by_space)
         elif placed.level == tree.levels - 1 and parent is not None:
             start = int(tree.starts[-1][parent])
-            yield placed, start, _errors(shape.sizes, placed.attributes, lower)
+            yield placed, start, _cell_errors(shape.sizes, placed.attributes, lower)
 
 
-def _errors(sizes: tuple[int, ...], table: Table, of: Mapping[Table, Floats]) -> Floats:
+def _cell_errors(sizes: tuple[int, ...], table: Table, of: Mapping[Table, Floats]) -> Floats:
     """Return the error of one cell at each area, from the variances of the residual spaces."""
     total: Floats = np.zeros(1)
     for space in subtables(table):
@@ -220,11 +229,11 @@ def _errors(sizes: tuple[int, ...], table: Table, of: Mapping[Table, Floats]) ->
     return np.sqrt(total)
 
 
-def _upper(one: SpaceVariances, cut: int) -> list[Floats]:
+def _upper_level_variances(one: SpaceVariances, cut: int) -> list[Floats]:
     """Return F of the levels down to `cut`, whose areas are known as V says, or exactly."""
     tree = one.tree
     level = np.arange(tree.counts[cut])
-    from_below = _floats(one, cut, 0, tree.counts[cut])
+    from_below = _upward_variances(one, cut, 0, tree.counts[cut])
     if not from_below.all():  # exact there, and so is all that lies above
         return [np.zeros(count) for count in tree.counts[: cut + 1]]
     information, known = np.diag(1.0 / from_below), np.zeros((len(level), len(level)))
@@ -255,11 +264,11 @@ def _parent_of_few(tree: Tree) -> int | None:
     return int(possible[len(possible) // 2]) if len(possible) else None
 
 
-def _lower(one: SpaceVariances, parent: int) -> Floats:
+def _leaf_variances(one: SpaceVariances, parent: int) -> Floats:
     """Return F of the leaves of one area, given what is known of that area from elsewhere."""
     tree, level = one.tree, one.tree.levels - 1
     start, stop = (int(place) for place in tree.starts[level - 1][parent : parent + 2])
-    own = _floats(one, level, start, stop)
+    own = _upward_variances(one, level, start, stop)
     if not own.all():
         return np.zeros(stop - start)
     final = float(one.variances(level - 1, parent, parent + 1)[0])
@@ -270,7 +279,7 @@ def _lower(one: SpaceVariances, parent: int) -> Floats:
     return np.diag(np.linalg.inv(information)).copy()
 
 
-def _floats(one: SpaceVariances, level: int, start: int, stop: int) -> Floats:
+def _upward_variances(one: SpaceVariances, level: int, start: int, stop: int) -> Floats:
     """Return V of some areas: of a level that is measured, or whose parts are."""
     return np.ldexp(one.upward_of(level, start, stop).astype(np.float64), -one.bits[level])
 
@@ -292,8 +301,8 @@ def second_check(
         variances = on_lattice(measured, wanted, sound=not wrong)
         published = PublishedColumn(column, variances.structure.bits, files)
         yield from unequal_sums(shape, tables_with_estimates(shape, spec), published.estimates)
-        yield from _other_invariants(published, measured, spec)
-        if not measured.is_cut and lowest(shape, spec) == len(shape.levels) - 1:
+        yield from _changed_invariants(published, measured, spec)
+        if not measured.is_cut and lowest_estimated_level(shape, spec) == len(shape.levels) - 1:
             yield from wrong_equations(variances, measured, published)
         if not measured.is_cut:
             yield from wrong_errors(variances, published, spec)
@@ -306,13 +315,13 @@ def second_check(
                 yield from _wrong_records(family, published, files)
 
 
-def _other_invariants(
+def _changed_invariants(
     published: PublishedColumn, measured: MeasuredColumn, spec: ConsistentSpec
 ) -> Iterator[str]:
     """Yield tables that are not the invariants that they have to be."""
     shape, bits = published.shape, published.bits
-    for placed in exact_places(published.column):
-        estimated_too = placed.level <= lowest(shape, spec)
+    for placed in invariant_tables(published.column):
+        estimated_too = placed.level <= lowest_estimated_level(shape, spec)
         for span in spans(shape, placed):
             exact = measured.read(placed.level, placed.attributes, *span)
             same = not estimated_too or np.array_equal(
@@ -332,8 +341,8 @@ def _wrong_records(family: str, published: PublishedColumn, files: Files) -> Ite
     total = int(published.whole(shape.at(0)[0], 0, 1).sum())
     if total > MOST_RECORDS or keys.size > DENSE:
         return
-    counts, last, cells_of = np.zeros(keys.size, np.int64), 0, Cells(keys).of
-    for batch in files[records_of(family)]():
+    counts, last, cells_of = np.zeros(keys.size, np.int64), 0, CellNumbers(keys).of
+    for batch in files[records_name(family)]():
         cells = cells_of(batch)
         if len(cells):
             if cells[0] < last or (np.diff(cells) < 0).any():
@@ -343,6 +352,6 @@ def _wrong_records(family: str, published: PublishedColumn, files: Files) -> Ite
     finest = next(
         one for one in shape.at(len(shape.levels) - 1) if one.attributes == shape.everything
     )
-    held = published.whole(finest, 0, shape.tree.counts[-1])
-    if not np.array_equal(counts.reshape(held.shape), held):
+    published_values = published.whole(finest, 0, shape.tree.counts[-1])
+    if not np.array_equal(counts.reshape(published_values.shape), published_values):
         yield "invented persons are not as many as the whole tables say"

@@ -14,10 +14,18 @@ from dprelease.consistency.fixed_point import value_bits
 from dprelease.errors import DpReleaseError, QueryError
 from dprelease.postprocess.consistent.aims import wrong_targets
 from dprelease.postprocess.consistent.derived import derived_columns
-from dprelease.postprocess.consistent.family_columns import DERIVED, FamilyColumn, agreed_columns
+from dprelease.postprocess.consistent.family_columns import (
+    DERIVED,
+    FamilyColumn,
+    consistent_columns,
+)
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.invariants import crossing_invariants, wrong_invariants
-from dprelease.postprocess.consistent.outputs import all_outputs, estimate_columns, whole_columns
+from dprelease.postprocess.consistent.outputs import (
+    all_outputs,
+    estimate_columns,
+    integer_table_columns,
+)
 from dprelease.postprocess.consistent.second_check import second_check
 from dprelease.postprocess.consistent.values import family_values, is_dense, wanted_tables
 from dprelease.postprocess.consistent.zeros import wrong_zeros, zeros_of
@@ -45,31 +53,34 @@ LEAST_LARGEST = 1 << 29
 
 FINE = 4
 
-CHANGED = "rounded, coded or suppressed values do not add up; remove this key"
+NOT_ADDITIVE = "rounded, coded or suppressed values do not add up; remove this key"
 
 
 def all_findings(
     shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     """Yield findings on the declaration; findings that follow from others are not reported."""
-    found = [*_of_columns(columns, spec, place), *_requested_columns(shape, columns, spec, place)]
+    found = [
+        *_column_findings(columns, spec, place),
+        *_request_findings(shape, columns, spec, place),
+    ]
     if shape.sizes and value_bits(shape.sizes, LEAST_LARGEST) < FINE:
         combinations = math.prod(shape.sizes)
         found.append(QueryError("DP-CONSIST-014", place=place("consistent"), cells=combinations))
-    found += _of_names(shape, columns, spec, place) if not found else ()
-    found += _of_tables(shape, columns, spec, place) if not found else ()
+    found += _name_collisions(shape, columns, spec, place) if not found else ()
+    found += _table_findings(shape, columns, spec, place) if not found else ()
     yield from found
 
 
-def _of_columns(
+def _column_findings(
     columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     for column in columns[0].shape.placed[0].table.query.columns:
         if column.form in DERIVED and column.post != NOTHING:
             where = place("columns", column.name)
-            yield QueryError("DP-CONSIST-011", place=where, column=column.name, reason=CHANGED)
+            yield QueryError("DP-CONSIST-011", place=where, column=column.name, reason=NOT_ADDITIVE)
     for agreed in columns:
-        reason = _why_not(agreed, spec)
+        reason = _inconsistency_reason(agreed, spec)
         if reason is not None:
             yield QueryError(
                 "DP-CONSIST-011",
@@ -78,12 +89,12 @@ def _of_columns(
                 reason=reason,
             )
             continue
-        without = {
+        uncertified = {
             law.name: one.name
             for one in agreed.shape.placed
-            if (law := agreed.law_of(one.table)).moments_above is None
+            if (law := agreed.mechanism_of(one.table)).moments_above is None
         }
-        for mechanism, table in without.items():
+        for mechanism, table in uncertified.items():
             yield QueryError(
                 "DP-CONSIST-012",
                 place=place("columns", agreed.measurement.asked_by),
@@ -93,39 +104,39 @@ def _of_columns(
             )
 
 
-def _why_not(agreed: FamilyColumn, spec: ConsistentSpec) -> str | None:
+def _inconsistency_reason(agreed: FamilyColumn, spec: ConsistentSpec) -> str | None:
     column, aggregate = agreed.column, agreed.measurement.aggregate
     sums_rows = aggregate.is_vector and aggregate.adds_up and not aggregate.is_distinct
     if column.form != MEASURED or not sums_rows:
         return "it is not a count or sum, or a mean or ratio of these"
     if column.post != NOTHING:
-        return CHANGED
+        return NOT_ADDITIVE
     if spec.non_negative and agreed.is_shown and aggregate.least < 0:
         return "values below 0 have sums below 0, but `non_negative` is declared"
     return None
 
 
-def _requested_columns(
+def _request_findings(
     shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
-    for keys, reason in _unreachable_requests(shape, columns, spec):
-        yield _in_vain(keys, reason, place)
+    for keys, reason in _request_reasons(shape, columns, spec):
+        yield _useless_key_error(keys, reason, place)
 
 
-def _in_vain(keys: tuple[str | int, ...], reason: str, place: Placer) -> QueryError:
+def _useless_key_error(keys: tuple[str | int, ...], reason: str, place: Placer) -> QueryError:
     name = ".".join(key for key in keys if isinstance(key, str))
     return QueryError("DP-CONSIST-013", place=place("consistent", *keys), key=name, reason=reason)
 
 
-def _unreachable_requests(
+def _request_reasons(
     shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     down_to, areas = spec.publish.down_to, shape.levels[1:]
     if down_to is not None and down_to not in areas:
         known = f"levels are {', '.join(areas)}" if areas else "there is no hierarchy"
         yield ("publish", "down_to"), f"'{down_to}' is not a level of areas; {known}"
-    yield from _of_partition(shape, spec)
-    yield from _of_targets(shape, columns, spec)
+    yield from _partition_reasons(shape, spec)
+    yield from _target_reasons(shape, columns, spec)
     wrong = list(wrong_zeros(shape, spec.zeros))
     for i, name, reason in wrong:
         yield ("zeros", i, name), reason
@@ -149,10 +160,10 @@ def _unreachable_requests(
     if not wrong:
         yield from wrong_invariants(shape, columns, spec, zeros_of(shape, spec.zeros))
     if spec.publish.records:
-        yield from _of_records(shape, columns, spec)
+        yield from _record_reasons(shape, columns, spec)
 
 
-def _of_partition(
+def _partition_reasons(
     shape: Shape, spec: ConsistentSpec
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     name, where = spec.publish.partition, ("publish", "partition")
@@ -167,19 +178,19 @@ def _of_partition(
         yield where, reason
 
 
-def _of_targets(
+def _target_reasons(
     shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     for i, reason in wrong_targets(shape, spec.targets, [one.name for one in columns]):
         yield ("targets", i), reason
-    settled = "columns declare their own epsilon or rho, and share nothing"
+    reason = "columns declare their own epsilon or rho, and share nothing"
     for i, target in enumerate(spec.targets):
         meant = [one for one in columns if target.column in (None, one.name)]
         if target.weight is not None and all(one.measurement.own for one in meant):
-            yield ("targets", i, "weight"), settled
+            yield ("targets", i, "weight"), reason
 
 
-def _of_records(
+def _record_reasons(
     shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     aggregates = [one.measurement.aggregate for one in columns]
@@ -194,16 +205,18 @@ def _of_records(
         yield where, "`persons` needs a table by all keys at the last level"
 
 
-def _of_names(
+def _name_collisions(
     shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     """Yield published names that collide; names that differ only in case collide."""
     keys = {key.column.casefold() for key in (*shape.areas, *shape.attributes)}
-    for told in (estimate_columns, whole_columns) if spec.non_negative else (estimate_columns,):
+    for columns_of in (
+        (estimate_columns, integer_table_columns) if spec.non_negative else (estimate_columns,)
+    ):
         taken = set(keys)
-        published = {one.name: list(told(one)) for one in columns if one.is_shown}
-        if told is estimate_columns:
-            published |= {one.name: list(one.words) for one in derived_columns(shape)}
+        published = {one.name: list(columns_of(one)) for one in columns if one.is_shown}
+        if columns_of is estimate_columns:
+            published |= {one.name: list(one.descriptions) for one in derived_columns(shape)}
         for column, names in published.items():
             for name in names:
                 if name.casefold() in taken:
@@ -216,19 +229,19 @@ def _of_names(
                 taken.add(name.casefold())
 
 
-def _of_tables(
+def _table_findings(
     shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     """Yield tables that the measurements don't determine at a level, and invariants that cross."""
     for where, reason in crossing_invariants(columns, spec):
-        yield _in_vain(where, reason, place)
+        yield _useless_key_error(where, reason, place)
     wanted = wanted_tables(shape, spec)
     for agreed in columns:
         every = sorted({table for tables in wanted for table in tables})
-        had = agreed.variances.publishable(every)
+        publishable = agreed.variances.publishable(every)
         for level, name in enumerate(shape.levels):
             for table in wanted[level]:
-                if table not in had[level]:
+                if table not in publishable[level]:
                     keys = ", ".join(shape.attributes[i].column for i in table)
                     yield QueryError(
                         "DP-CONSIST-015",
@@ -254,33 +267,33 @@ class Consistent:
     def findings(self, tables: Sequence[FamilyTable], place: Placer) -> Iterator[DpReleaseError]:
         """See `FamilyStep.findings`."""
         shape = Shape.of(tables)
-        yield from all_findings(shape, agreed_columns(shape), self.spec, place)
+        yield from all_findings(shape, consistent_columns(shape), self.spec, place)
 
     def outputs(self, tables: Sequence[FamilyTable]) -> tuple[Output, ...]:
         """See `FamilyStep.outputs`."""
         shape = Shape.of(tables)
-        return tuple(all_outputs(self.query, shape, agreed_columns(shape), self.spec, is_dense))
+        return tuple(all_outputs(self.query, shape, consistent_columns(shape), self.spec, is_dense))
 
     def record(self, tables: Sequence[FamilyTable]) -> ConsistencyRecord:
         """See `FamilyStep.record`."""
         from dprelease.postprocess.consistent.record import family_record
 
         shape = Shape.of(tables)
-        return family_record(self.query, shape, agreed_columns(shape), self.spec)
+        return family_record(self.query, shape, consistent_columns(shape), self.spec)
 
     def values(
         self, noised: Sequence[NoisedTable], spread: Spread = in_threads
     ) -> Iterator[tuple[str, Batch]]:
         """See `FamilyStep.values`."""
         shape = Shape.of([held.table for held in noised])
-        yield from family_values(self.query, agreed_columns(shape), self.spec, noised, spread)
+        yield from family_values(self.query, consistent_columns(shape), self.spec, noised, spread)
 
     def problems(
         self, noised: Sequence[NoisedTable], published: Mapping[str, Callable[[], Iterator[Any]]]
     ) -> Iterator[str]:
         """See `FamilyStep.problems`."""
         shape = Shape.of([held.table for held in noised])
-        yield from second_check(self.query, agreed_columns(shape), self.spec, noised, published)
+        yield from second_check(self.query, consistent_columns(shape), self.spec, noised, published)
 
 
 def make_step(name: str, spec: QuerySpec) -> FamilyStep | None:

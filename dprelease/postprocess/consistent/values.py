@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.estimates import FirstPass, Top, first_pass, top_of
-from dprelease.consistency.family import Refinement, WholePiece, refinement, whole_top
+from dprelease.consistency.estimates import FirstPass, Top, first_pass, top_estimates
+from dprelease.consistency.family import IntegerPiece, Refinement, integer_tables_of_top, refinement
 from dprelease.consistency.subtrees import PlacedSubtree
 from dprelease.consistency.variances import Variances
 from dprelease.postprocess.consistent.derived import derived_columns
@@ -16,19 +16,19 @@ from dprelease.postprocess.consistent.family_columns import FamilyColumn
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 from dprelease.postprocess.consistent.invariants import contradictions
 from dprelease.postprocess.consistent.outputs import (
-    estimates_of,
-    lowest,
-    records_of,
-    whole_of,
+    estimates_name,
+    integer_table_name,
+    lowest_estimated_level,
+    records_name,
 )
 from dprelease.postprocess.consistent.piece_rows import (
     Column,
-    Numbered,
+    NamedBatch,
     OutputTable,
     RowMaker,
     without_whole,
 )
-from dprelease.postprocess.consistent.reading import MeasuredColumn, begun_on_lattice
+from dprelease.postprocess.consistent.reading import MeasuredColumn, start_on_lattice
 from dprelease.postprocess.consistent.zeros import zeros_of
 from dprelease.postprocess.families import NoisedTable
 from dprelease.schema.release_parts.consistent import ConsistentSpec
@@ -51,11 +51,11 @@ def is_dense(placed: PlacedTable) -> bool:
 
 def wanted_tables(shape: Shape, spec: ConsistentSpec) -> list[list[Table]]:
     """Return for each level the tables with required estimates."""
-    last = len(shape.levels) - 1 if spec.non_negative else lowest(shape, spec)
-    made: set[Table] = {shape.everything} if spec.non_negative else set()  # what these sum up
+    last = len(shape.levels) - 1 if spec.non_negative else lowest_estimated_level(shape, spec)
+    required: set[Table] = {shape.everything} if spec.non_negative else set()  # what these sum up
     found: list[list[Table]] = []
     for level in reversed(range(len(shape.levels))):
-        here = made | {one.attributes for one in shape.at(level)} if level <= last else set()
+        here = required | {one.attributes for one in shape.at(level)} if level <= last else set()
         found.append(sorted(here | set(found[-1] if found else ()), key=lambda t: (len(t), t)))
     return found[::-1]
 
@@ -73,7 +73,7 @@ def family_values(
     spec: ConsistentSpec,
     noised: Sequence[NoisedTable],
     spread: Spread,
-) -> Iterator[Numbered]:
+) -> Iterator[NamedBatch]:
     """Yield rows of all outputs of a family.
 
     `spread`: the map function for subtrees, unless there are few cells.
@@ -82,31 +82,33 @@ def family_values(
     if sum(one.table.query.keys.size for one in shape.placed) < FEW:
         spread = map
     wanted = wanted_tables(shape, spec)
-    begun = [_ColumnProgress.of(column, spec, noised, wanted, spread) for column in columns]
+    started = [_ColumnProgress.of(column, spec, noised, wanted, spread) for column in columns]
     maker = RowMaker(
         shape.sizes,
         tuple(
             tuple(_table_layout(placed, shape, spec) for placed in shape.at(level))
             for level in range(len(shape.levels))
         ),
-        tuple(one.column for one in begun),
+        tuple(one.column for one in started),
         derived_columns(shape),
         wanted,
         zeros_of(shape, spec.zeros),
-        records_of(family) if spec.publish.records else None,
+        records_name(family) if spec.publish.records else None,
     )
-    tops = [one.highest for one in begun]
+    tops = [one.highest for one in started]
     if maker.records is not None and int(tops[0].whole[0].sum()) > MOST_RECORDS:
         maker = replace(maker, records=None)
-    yield from maker.rows(tops, [one.variances for one in begun])
-    tasks = zip(*(one.subtrees() for one in begun), strict=True)  # the same areas of every column
+    yield from maker.rows(tops, [one.variances for one in started])
+    tasks = zip(*(one.subtrees() for one in started), strict=True)  # the same areas of every column
     for rows in spread(maker.below, tasks):
         yield from rows
 
 
 def _table_layout(placed: PlacedTable, shape: Shape, spec: ConsistentSpec) -> OutputTable:
-    estimates = estimates_of(placed.name) if placed.level <= lowest(shape, spec) else None
-    whole = whole_of(placed.name) if spec.non_negative else None
+    estimates = (
+        estimates_name(placed.name) if placed.level <= lowest_estimated_level(shape, spec) else None
+    )
+    whole = integer_table_name(placed.name) if spec.non_negative else None
     return OutputTable(placed.level, placed.order, estimates, whole, is_dense(placed))
 
 
@@ -132,18 +134,18 @@ class _ColumnProgress:
         """Return a column after its first pass."""
         measured = MeasuredColumn(agreed, noised)
         sound = not any(contradictions(measured, non_negative=spec.non_negative))
-        variances, first = begun_on_lattice(measured, wanted, sound=sound, spread=spread)
+        variances, first = start_on_lattice(measured, wanted, sound=sound, spread=spread)
         first = first or first_pass(variances, measured.read, spread=spread)
         how = refinement_of(agreed, spec) if spec.non_negative and agreed.is_shown else None
         column = Column(agreed.vector, how, measured.is_cut)
-        return cls(column, measured, variances, first, top_of(variances, first, wanted))
+        return cls(column, measured, variances, first, top_estimates(variances, first, wanted))
 
     @cached_property
-    def highest(self) -> WholePiece:
+    def highest(self) -> IntegerPiece:
         """Return both layers of the top of the tree, or only its estimates."""
         if self.column.how is None:
             return without_whole(self.top.piece)
-        return whole_top(self.variances.structure, self.column.how, self.top.piece)
+        return integer_tables_of_top(self.variances.structure, self.column.how, self.top.piece)
 
     def subtrees(self) -> Iterator[PlacedSubtree]:
         """Yield the subtrees below the top, in order."""

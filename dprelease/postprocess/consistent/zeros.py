@@ -42,10 +42,12 @@ def zeros_of(shape: Shape, zeros: Zeros) -> Flags:
     """Return (n_i of all attributes) which finest cells are 0 everywhere."""
     found = np.zeros(shape.sizes, bool)
     for entry in zeros:
-        meets = np.ones(shape.sizes, bool)
+        is_impossible = np.ones(shape.sizes, bool)
         for i, key in enumerate(shape.attributes):
             if key.column in entry:
-                named = np.isin(key_texts(key), list(entry[key.column]))
-                meets &= named.reshape([-1 if j == i else 1 for j in range(len(shape.sizes))])
-        found |= meets
+                is_listed = np.isin(key_texts(key), list(entry[key.column]))
+                is_impossible &= is_listed.reshape(
+                    [-1 if j == i else 1 for j in range(len(shape.sizes))]
+                )
+        found |= is_impossible
     return found

@@ -24,7 +24,7 @@ from dprelease.consistency.estimates import FirstPass, pieces
 from dprelease.consistency.standard_errors import (
     cell_coefficients,
     rounding_error,
-    variance_above,
+    variance_upper_bound,
 )
 from dprelease.consistency.variances import Variances
 from dprelease.documents.encoding import NAME, sha256_of
@@ -36,13 +36,13 @@ from dprelease.numerics.rounding import round_up
 from dprelease.planning.kinds import CENTRAL
 from dprelease.postprocess.consistent.additivity import spans
 from dprelease.postprocess.consistent.derived import derived_columns
-from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
+from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 from dprelease.postprocess.consistent.invariants import contradictions
-from dprelease.postprocess.consistent.outputs import lowest, tables_with_estimates
+from dprelease.postprocess.consistent.outputs import lowest_estimated_level, tables_with_estimates
 from dprelease.postprocess.consistent.piece_rows import in_unit
 from dprelease.postprocess.consistent.published import PublishedColumn
-from dprelease.postprocess.consistent.reading import MeasuredColumn, begun_on_lattice
+from dprelease.postprocess.consistent.reading import MeasuredColumn, start_on_lattice
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.consistent.values import wanted_tables
 from dprelease.postprocess.consistent.zeros import key_texts
@@ -93,7 +93,7 @@ class Column:
         for agreed in agreed_columns(shape):
             measured = MeasuredColumn(agreed, noised)
             sound = not any(contradictions(measured, non_negative=step.spec.non_negative))
-            variances, first = begun_on_lattice(measured, wanted, sound=sound)
+            variances, first = start_on_lattice(measured, wanted, sound=sound)
             published = PublishedColumn(agreed, variances.structure.bits, files)
             yield cls(agreed, measured, variances, wanted, first, published)
 
@@ -137,7 +137,7 @@ class Column:
         area_sums = []
         for errors, cells in zip(found, sums, strict=True):
             final = {space: np.array([f]) for space, f in errors.variances.items()}
-            variance = variance_above(self.variances, coefficients, final.__getitem__)
+            variance = variance_upper_bound(self.variances, coefficients, final.__getitem__)
             error = math.sqrt(float(variance[0])) * (1 + 2.0**-40)
             error = math.nan if self.measured.is_cut else error
             moved = errors.rounding(bounds) / 2.0**bits * float(step)
@@ -242,7 +242,7 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
     folder = Path(path)
     family, step = _area_family(folder, query)
     shape = Shape.of(family.tables)
-    if not shape.areas or lowest(shape, step.spec) < len(shape.levels) - 1:
+    if not shape.areas or lowest_estimated_level(shape, step.spec) < len(shape.levels) - 1:
         reason = "it has no hierarchy" if not shape.areas else "its leaves have no estimates"
         _raise_area_error(f"'{family.name}' can't be cut: {reason}")
     drawn = drawn_areas(districts, shape.areas[-1])
@@ -285,7 +285,7 @@ def _area_rows(
 def _column_values(shape: Shape, summed: Mapping[str, AreaSum]) -> dict[str, Floats]:
     """Return the cells of every column in declared order, and their companion columns."""
     shown: dict[str, dict[str, Floats]] = {}
-    for one in (one for one in agreed_columns(shape) if one.is_shown):
+    for one in (one for one in consistent_columns(shape) if one.is_shown):
         held, name = summed[one.measurement.name], one.name
         margin = one.quantile * held.errors + held.rounding
         shown[name] = {name: held.values, f"{name}_se": held.errors, f"{name}_moe": margin}

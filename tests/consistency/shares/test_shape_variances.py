@@ -73,7 +73,7 @@ def compare_with_differences(seeds):
             mean = design.shape.fractions(row.placed[0]) @ variances
             assert value == pytest.approx(mean if row.node < 0 else variances[row.node], rel=1e-12)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(share_functions, "_AT_ONCE", 1)  # one space after another
+            patch.setattr(share_functions, "_BATCH_SIZE", 1)  # one space after another
             alone = values_and_slopes(design, rows, shares)
         np.testing.assert_allclose(alone[0], values, rtol=1e-12)
         np.testing.assert_allclose(alone[1], slopes, rtol=1e-9, atol=1e-12 * np.abs(slopes).max())
@@ -113,7 +113,7 @@ PLANTED = {
     ),
     "half of what comes from above": (
         shape_variances,
-        "_below",
+        "_final_of_children",
         lambda kept: lambda *a: kept(*a[:-1], a[-1] * 0.5),
     ),
     "an only unknown child taken for one of several": (
@@ -123,7 +123,7 @@ PLANTED = {
     ),
     "exact tables taken for unknown ones": (
         shape_variances,
-        "_upward",
+        "_upward_variances",
         lambda kept: lambda shape, s, *a: kept(shape, Sources(s.measured, s.exact & False), *a),
     ),
 }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dprelease.consistency.algebra import cells, subtables
+from dprelease.consistency.algebra import cell_count, subtables
 from dprelease.consistency.shares import optimum, shape_variances, targets
 from dprelease.consistency.shares.design import Design, NotEstimableError
 from dprelease.consistency.shares.targets import (
@@ -177,7 +177,7 @@ def test_the_mean_cell_of_a_cube():
     weights = cell_weights(design, design.items)
     aim = optimum.Aim(weights)
     equal = np.full(8, 1 / 8)
-    roots = np.sqrt([cells(design.sizes, table) for _level, table in design.items])
+    roots = np.sqrt([cell_count(design.sizes, table) for _level, table in design.items])
     assert optimum.evaluate_shares(design, aim, equal).total == pytest.approx(4.33, abs=0.005)
     assert optimum.evaluate_shares(design, aim, roots / roots.sum()).total == pytest.approx(
         2.42, abs=0.005
@@ -327,7 +327,7 @@ PLANTED = {
         lambda kept: lambda self, shares: float(self.at(shares)[0][self.raised].max()),
     ),
     "half of what comes from above": replaced(
-        shape_variances, "_below", lambda kept: lambda *a: kept(*a[:-1], a[-1] * 0.5)
+        shape_variances, "_final_of_children", lambda kept: lambda *a: kept(*a[:-1], a[-1] * 0.5)
     ),
     "other slopes": replaced(
         optimum,
@@ -336,7 +336,7 @@ PLANTED = {
     ),
     "shares cut, not rounded": replaced(
         targets,
-        "_binary",
+        "_round_to_binary_digits",
         lambda kept: lambda shares, digits: np.floor(np.ldexp(shares, 8)) / 2.0**8,
     ),
     "limits on the average": replaced(
