@@ -253,8 +253,10 @@ class Variances:
         for noise_moments in structure.noise_moments:
             level: dict[Table, dict[Table, float]] = {}
             for space in structure.spaces:
-                moments = {table: moments.variance for table, moments in noise_moments.items()}
-                variance, weights = own_weights(structure.sizes, space, moments)
+                cell_variances = {
+                    table: moments.variance for table, moments in noise_moments.items()
+                }
+                variance, weights = own_weights(structure.sizes, space, cell_variances)
                 own[space].append(None if variance is None else float(variance))
                 level[space] = {table: float(weight) for table, weight in weights.items()}
             self.weights.append(level)

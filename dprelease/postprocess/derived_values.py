@@ -37,7 +37,7 @@ class Moments:
     total: Sum
     count: Floats
     mean: Floats
-    """Of x - center, within the bounds."""
+    """The mean of x - center, within the bounds."""
 
     @classmethod
     def of(cls, total: Sum, sums: Integers, counts: Integers) -> Moments:
@@ -65,12 +65,12 @@ def is_computed(column: OutputColumn) -> bool:
 
 
 def whole_of(column: OutputColumn, vectors: Vectors) -> Integers:
-    """Return sums (n,) computed from other vectors, lattice steps."""
+    """Return sums (n,) that are computed from other vectors, in steps."""
     return WHOLE[column.form].values(column, vectors)
 
 
 def whole_margin(column: OutputColumn, laws: Laws, confidence: float) -> int:
-    """Return the margin of such a sum, of any cell, lattice steps."""
+    """Return the margin of error of a computed sum in steps; it is the same for all cells."""
     return WHOLE[column.form].margin(column, laws, confidence)
 
 
@@ -87,9 +87,9 @@ def margins_of(column: OutputColumn, vectors: Vectors, laws: Laws, confidence: f
 
 
 def typical_margin(column: OutputColumn, laws: Laws, confidence: float) -> float | None:
-    """Return the margin of any cell, or that of a cell with evenly spread values.
+    """Return the margin that all cells have, or that of a cell with evenly spread values.
 
-    None if the margin depends on more than the number of rows.
+    The result is None if the margin depends on more than the number of rows.
     """
     if column.form in WHOLE:
         return whole_margin(column, laws, confidence) * float(column.step or 1)
@@ -105,7 +105,7 @@ def sum_margin(column: OutputColumn, laws: Laws, confidence: float) -> int:
 def evenly_spread(column: OutputColumn, laws: Laws, confidence: float) -> float | None:
     """Return the margin in a cell of 1,000 rows spread evenly between the bounds.
 
-    None for a ratio of sums: its margin depends on more than the number of rows.
+    The result is None for a ratio of sums, whose margin depends on more than the number of rows.
     """
     if not FRACTIONS[column.form].by_rows:
         return None
@@ -179,7 +179,7 @@ def _widest(total: Sum) -> float:
 def _spread_margins(
     column: OutputColumn, vectors: Vectors, parts: list[Mechanism], confidence: float
 ) -> Floats:
-    """Return margins (n,) of variances or their roots: to the farther compatible value."""
+    """Return margins (n,) of variances or standard deviations: the distance to the farther end."""
     squares, total = (
         narrow_aggregate(column.parts[0].aggregate, SquareSum),
         narrow_aggregate(column.parts[1].aggregate, Sum),
@@ -211,8 +211,8 @@ def _ratio_margins(
     over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
     ratio = _ratio(over, under)
     margins = np.full(ratio.shape, math.nan)
-    # A pivot covers ratios of a similar size: by size, so that the margin of a cell doesn't depend
-    # on other cells.
+    # One pivot is computed for each size of ratios, so that the margin of a cell doesn't depend on
+    # other cells.
     size = np.ceil(np.log2(np.maximum(np.abs(ratio), 1.0)) / 2)
     for power in np.unique(size[np.isfinite(size)]).tolist():
         cells = size == power
@@ -224,7 +224,7 @@ def _ratio_margins(
 
 @dataclass(frozen=True, slots=True)
 class LatticeForm:
-    """The arithmetic of a form on the lattice: values, and one margin for all cells, in steps."""
+    """The arithmetic of sums: their values, and one margin for all cells, in steps."""
 
     values: Callable[[OutputColumn, Vectors], Integers]
     margin: Callable[[OutputColumn, Laws, float], int]
@@ -232,7 +232,7 @@ class LatticeForm:
 
 @dataclass(frozen=True, slots=True)
 class FractionForm:
-    """The arithmetic of a form off the lattice: values, and a margin for each cell.
+    """The arithmetic of fractions: their values, and a margin for each cell.
 
     `by_rows`: whether the margin in a cell of evenly spread values follows from its rows alone.
     """

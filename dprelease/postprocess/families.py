@@ -6,8 +6,8 @@ noisy integers are published unchanged, as measurements; the step computes furth
 these, and they are published in addition. So anybody who has the release can run the step again, as
 `verify` does.
 
-A step gets a family in two stages: first everything known before any row is read (keys, noise),
-from which it returns the list of outputs; then the noisy integers.
+A step gets a family in two stages: first everything that is known before any row is read (keys and
+noise), from which the step returns the list of outputs; then the noisy integers.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class FamilyTable:
 
     @property
     def measurements_name(self) -> str:
-        """Return the published name of its measurements."""
+        """Return the published name of the table's measurements."""
         return f"{MEASURED}/{self.query.name}"
 
 
@@ -110,7 +110,7 @@ RARE = 1e-9
 
 @lru_cache(maxsize=64)
 def reach_of(mechanism: Mechanism) -> int:
-    """Return the number of lattice steps within which noise lies, but for one in 10^9."""
+    """Return the largest absolute noise in steps, which is exceeded with probability 10^-9."""
     return mechanism.half_width(1 - RARE)
 
 
@@ -118,8 +118,8 @@ def reach_of(mechanism: Mechanism) -> int:
 class NearCounts:
     """Published integers near the true ones of a measurement, for estimating file sizes.
 
-    But for one in 10^9 they lie within `steps` of 0, or exceed this by no more than the people that
-    they and the true values count; they count at most `more` people in total than there are.
+    With probability 1 - 10^-9 the integers lie within `steps` of 0, or exceed this by no more than
+    the number of people counted. In total they count at most `more` people more than there are.
     """
 
     measurement: Measurement
@@ -169,19 +169,19 @@ class FamilyStep(Protocol):
 
     @property
     def name(self) -> str:
-        """Return its name in the manifest."""
+        """Return the name of the step in the manifest."""
         ...
 
     def findings(self, tables: Sequence[FamilyTable], place: Placer) -> Iterator[DpReleaseError]:
-        """Yield why it is impossible for these tables; `place` returns places inside the query."""
+        """Yield errors that make the step impossible; `place` returns locations in the query."""
         ...
 
     def outputs(self, tables: Sequence[FamilyTable]) -> tuple[Output, ...]:
-        """Return the tables that it publishes in addition to the measurements."""
+        """Return the tables that the step publishes in addition to the measurements."""
         ...
 
     def record(self, tables: Sequence[FamilyTable]) -> Part | dict[str, Any]:
-        """Return its manifest record, JSON values that follow from the declaration."""
+        """Return the step's entry in the manifest, which follows from the declaration."""
         ...
 
     def values(

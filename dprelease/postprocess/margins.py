@@ -24,7 +24,7 @@ GRID = 33
 
 @dataclass(frozen=True, eq=False)
 class Pivot:
-    """`widths[i]`: the quantile of |K - t M| at t = `places[i]`, ascending."""
+    """Quantiles of |K - t M|: `widths[i]` at the ratio t = `places[i]`; places ascend."""
 
     places: Floats
     widths: Floats
@@ -36,7 +36,7 @@ class Pivot:
         return float(self.widths.max()) / distance if distance else 0.0
 
     def width(self, t: Floats) -> Floats:
-        """Return the quantile at t; above the last place it is extrapolated with `slope`."""
+        """Return the quantiles at t, extrapolated with `slope` above the last place."""
         widths: Floats = np.interp(t, self.places, self.widths)
         widths += np.maximum(np.abs(t) - float(self.places[-1]), 0.0) * self.slope
         return widths

@@ -19,7 +19,9 @@ STRATA = 24
 
 @dataclass(frozen=True, eq=False)
 class NoiseTable:
-    """`places` ascending, `above[i]` = P(K > places[i]); `nodes` and `weights` approximate K.
+    """The distribution of noise K: `above[i]` is P(K > places[i]), and `places` ascend.
+
+    `nodes` and `weights` are a discrete approximation of the distribution.
 
     `above` is interpolated linearly between places, and the probability is placed in the middle.
     """
@@ -52,7 +54,7 @@ def table_of(mechanism: Mechanism) -> NoiseTable:
 
 
 def _quantiles(mechanism: Mechanism, tails: Floats, upper: bool) -> Floats:
-    """Return k with P(K > k) about `tails`, or P(K < k)."""
+    """Return k such that P(K > k), or P(K < k) if not `upper`, is about `tails`."""
     quantiles, _ = mechanism.invert(tails.copy(), upper)
     return quantiles
 

@@ -55,13 +55,13 @@ class Parts:
             yield from _slices_by_part(edges, first, len(cells))
 
     def between(self, start: int, stop: int) -> Iterator[tuple[int, slice]]:
-        """Yield the parts of the cells from start to stop, all of them, as `cut` does."""
+        """Yield the parts of the cells from start to stop, and the slice of each part's cells."""
         if start < stop:
             first, last = self._part_range(start, stop - 1)
             yield from _slices_by_part(self.edges[first : last + 2] - start, first, stop - start)
 
     def _part_range(self, low: int, high: int) -> tuple[int, int]:
-        """Return the parts of two cells."""
+        """Return the indices of the parts with the cells `low` and `high`."""
         first, last = np.searchsorted(self.edges, [low, high], side="right").tolist()
         return first - 1, last - 1
 

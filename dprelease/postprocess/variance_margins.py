@@ -26,7 +26,7 @@ from dprelease.postprocess.margins import mean_range, pivot_of
 from dprelease.postprocess.noise_table import spread_draws
 
 MEAN_MISS_SHARE = 1 / 50
-"""Part of the miss probability for the mean, which matters only in small cells."""
+"""Fraction of the miss probability that is spent on the mean; it matters only in small cells."""
 
 DRAWS = 2**16
 LEAST_TAIL_DRAWS = 64
@@ -50,7 +50,7 @@ class VarianceNoise:
     coarse: int
     offset: int
     ends: tuple[float, float]
-    """Of x - center, lattice steps."""
+    """The bounds of x - center, in steps."""
 
     @property
     def widest(self) -> float:
@@ -113,8 +113,9 @@ def _last_below_zero(v: Floats, values: Floats) -> Floats:
 class WidthTable:
     """Quantiles of |coarse K - 2 t L + f M|.
 
-    `table[i, j]`: those at t = `means[i]`, f = `factors[j]`, over the root of the sum of squares of
-    `sizes` times 1, t and f: nearly the same everywhere, and the same for normal noise.
+    `table[i, j]`: the quantile at t = `means[i]` and f = `factors[j]`, divided by the root of the
+    sum of squares of `sizes` times 1, t and f. This quotient is nearly the same everywhere, and
+    constant for normal noise.
     """
 
     sizes: tuple[float, float, float]
@@ -169,7 +170,7 @@ def width_table(noise: VarianceNoise, confidence: float) -> WidthTable:
 def _quantiles_from_draws(
     noise: VarianceNoise, means: Floats, factors: Floats, confidence: float
 ) -> Floats:
-    """Return the quantiles (means, factors), of evenly spread draws."""
+    """Return the quantiles (means, factors) of evenly spread draws."""
     squares, sums, counts = spread_draws((noise.squares, noise.total, noise.count), DRAWS)
     position = math.ceil(confidence * DRAWS) - 1
     table = np.empty((len(means), len(factors)))

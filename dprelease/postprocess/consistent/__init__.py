@@ -9,10 +9,10 @@
     outputs           published tables and columns, and their names
     reading           measured numbers, on a lattice that fits 64 bits
     piece_rows        rows of some areas
-    values            both layers, written area after area
+    values            estimates and integer tables, written area after area
     consistency_record  the model of the manifest record
-    record            its values
-    step              all of it as a `FamilyStep`, and findings on the declaration
+    record            the values of the manifest record
+    step              the whole step as a `FamilyStep`, and findings on the declaration
 
 The second check uses other methods: `second_check`, `additivity` and `normal_equations`, on the
 tables read by `published`.

@@ -17,14 +17,14 @@ Read = Callable[[PlacedTable, int, int], Integers]
 
 
 def unequal_sums(shape: Shape, tables: Sequence[PlacedTable], read: Read) -> Iterator[str]:
-    """Yield which tables are not the sums of finer ones, or of those of the level below.
+    """Yield the tables that are not the sums of finer tables, or of tables of the level below.
 
     Parameters
     ----------
     tables
         The published tables.
     read
-        Returns (areas, n_i ...) of some areas of a table.
+        A function that returns the cells (areas, n_i ...) of some areas of a table.
     """
     for level in range(len(shape.levels)):
         here = [one for one in tables if one.level == level]
@@ -43,7 +43,7 @@ FinerTable = Callable[[PlacedTable], PlacedTable | None]
 def _tables_by_finer(
     tables: Sequence[PlacedTable], of: FinerTable
 ) -> list[tuple[PlacedTable, list[PlacedTable]]]:
-    """Return tables by the one that they are sums of, which is read once for all of them."""
+    """Return each finer table with all tables that are its sums, so that it is read only once."""
     found: dict[str, tuple[PlacedTable, list[PlacedTable]]] = {}
     for one in tables:
         finer = of(one)
@@ -74,14 +74,14 @@ def spans(shape: Shape, placed: PlacedTable) -> Iterator[tuple[int, int]]:
 
 
 def _axes_to_sum(fine: PlacedTable, coarse: PlacedTable) -> tuple[int, ...]:
-    """Return the axes of a table that are summed over for another one."""
+    """Return the axes of the finer table over which the coarser table is the sum."""
     return tuple(1 + i for i, a in enumerate(fine.attributes) if a not in coarse.attributes)
 
 
 def _unequal_margins(
     shape: Shape, fine: PlacedTable, tables: Sequence[PlacedTable], read: Read
 ) -> Iterator[PlacedTable]:
-    """Yield those of some tables that are not the sums of a finer one."""
+    """Yield the tables that are not the sums of the finer table `fine`."""
     wrong: set[str] = set()
     for span in spans(shape, fine):
         finer_cells = read(fine, *span)

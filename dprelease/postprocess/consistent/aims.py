@@ -27,7 +27,7 @@ def aim_of(shape: Shape, target: TargetSpec) -> Aim | None:
 def wrong_targets(
     shape: Shape, targets: tuple[TargetSpec, ...], columns: Sequence[str]
 ) -> Iterator[tuple[int, str]]:
-    """Yield the place of invalid targets, and the reason.
+    """Yield the index of each invalid target, and the reason.
 
     `columns`: the names of all columns; a target without a column is for each of them.
     """

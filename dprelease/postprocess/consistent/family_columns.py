@@ -68,7 +68,7 @@ class FamilyColumn:
 
     @property
     def measurement(self) -> Measurement:
-        """Return its measurement, which is the same in every table."""
+        """Return the measurement of the column, which is the same in every table."""
         return self.column.parts[0]
 
     @property
@@ -83,12 +83,12 @@ class FamilyColumn:
 
     @cached_property
     def vector(self) -> Vector:
-        """Return its properties for making rows."""
+        """Return the properties of the column that rows are made from."""
         has_margin = self.column.margin is not None
         return Vector(self.name, self.measurement, self.quantile, has_margin, self.is_shown)
 
     def at(self, confidence: Fraction | None) -> FamilyColumn:
-        """Return it with margins at another confidence."""
+        """Return the column with margins at another confidence."""
         return replace(self, column=replace(self.column, margin=confidence))
 
     def mechanism_of(self, table: FamilyTable) -> Mechanism:

@@ -74,7 +74,7 @@ def crossing_invariants(columns: Sequence[FamilyColumn], spec: ConsistentSpec) -
 
 
 def _invariant_index(column: str, spec: ConsistentSpec) -> int:
-    """Return the place of the first invariant of a column."""
+    """Return the index of the first invariant of a column."""
     named = (i for i, one in enumerate(spec.invariants) if one.column in (None, column))
     return next(named, 0)
 

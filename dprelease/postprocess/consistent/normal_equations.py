@@ -40,7 +40,7 @@ MOST_CELLS = 1 << 20
 def wrong_equations(
     variances: Variances, measured: MeasuredColumn, published: PublishedColumn
 ) -> Iterator[str]:
-    """Yield leaves at which the equations don't hold; estimates of all levels are published."""
+    """Yield leaves at which the equations don't hold. Estimates of all levels must be published."""
     shape = published.shape
     leaves = shape.tree.counts[-1]
     sums = _LeafEquations(variances, measured, published)
@@ -64,7 +64,7 @@ def wrong_equations(
 
 @dataclass(frozen=True)
 class _LeafEquations:
-    """The equations of leaves."""
+    """The normal equations at the finest cells of a leaf."""
 
     variances: Variances
     measured: MeasuredColumn
@@ -123,7 +123,7 @@ def _remaining_effects(residual_sums: Floats, tables: Collection[Table]) -> Floa
 
 
 def _evenly_spaced_indexes(sizes: tuple[int, ...]) -> list[Integers]:
-    """Return values of each attribute, all of them if their combinations are not too many."""
+    """Return indexes of values of each attribute: all values if there are not too many cells."""
     values_per_attribute = max(sizes, default=0)
     while math.prod(min(n, values_per_attribute) for n in sizes) > MOST_CELLS:
         values_per_attribute = max(1, values_per_attribute * 3 // 4)
@@ -134,7 +134,7 @@ def _evenly_spaced_indexes(sizes: tuple[int, ...]) -> list[Integers]:
 
 
 def _at_finest_cells(cells: Floats, table: tuple[int, ...], indexes: Sequence[Integers]) -> Floats:
-    """Return a table's cells for the finest cells of some values of each attribute."""
+    """Return the cell of a table that contains each finest cell with the values `indexes`."""
     selected = cells[np.ix_(*(indexes[i] for i in table))] if table else cells
     shaped: Floats = selected.reshape([len(v) if i in table else 1 for i, v in enumerate(indexes)])
     return np.broadcast_to(shaped, [len(values) for values in indexes])

@@ -64,7 +64,7 @@ def all_outputs(
     spec: ConsistentSpec,
     is_dense: Callable[[PlacedTable], bool],
 ) -> Iterator[Output]:
-    """Yield the published tables of a family in addition to its measurements.
+    """Yield the tables that are published in addition to the measurements of a family.
 
     `is_dense`: whether an integer table has a row for every cell.
     """
@@ -117,7 +117,7 @@ DescribedColumns = dict[str, tuple[Lattice | Real | Flag, str]]
 
 
 def all_estimates(shape: Shape, columns: Sequence[FamilyColumn]) -> Iterator[DescribedColumns]:
-    """Yield the columns of layer 1, in the declared order of columns."""
+    """Yield the columns of estimates, in the declared order of columns."""
     shown = {one.name: estimate_columns(one) for one in columns if one.is_shown}
     shown |= {
         one.name: {name: (Real(), words) for name, words in one.descriptions.items()}
@@ -128,7 +128,7 @@ def all_estimates(shape: Shape, columns: Sequence[FamilyColumn]) -> Iterator[Des
 
 
 def estimate_columns(column: FamilyColumn) -> DescribedColumns:
-    """Return the columns of layer 1 for one column, each with a text on how it is computed."""
+    """Return the columns of estimates of one column, each with a text on how it is computed."""
     name, margin = column.name, column.column.margin
     described: DescribedColumns = {
         name: (Real(), "unbiased least squares of all measurements of the family"),
@@ -141,7 +141,7 @@ def estimate_columns(column: FamilyColumn) -> DescribedColumns:
 
 
 def integer_table_columns(column: FamilyColumn) -> DescribedColumns:
-    """Return the columns of layer 2 for one column, each with a text on how it is computed."""
+    """Return the columns of integers of one column, each with a text on how it is computed."""
     name, steps = column.name, Lattice(column.step)
     at = f"{float(column.confidence):g}"
     return {

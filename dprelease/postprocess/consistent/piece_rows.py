@@ -111,7 +111,7 @@ class RowMaker:
     derived
         Columns computed from the estimates of two columns.
     wanted
-        For each level, the tables of layer 1 that are needed there.
+        For each level, the tables with required estimates.
     never
         (n_i of all attributes) which finest cells are 0 everywhere, and so are their values.
     records
@@ -227,7 +227,7 @@ class RowMaker:
 def _tables_of_subtree(
     column: Column, placed: PlacedSubtree, wanted: list[list[Table]]
 ) -> IntegerPiece:
-    """Return both layers of a subtree, or only its estimates."""
+    """Return the estimates of a subtree, and its integer tables if they are computed."""
     if column.how is not None:
         return integer_tables_of_subtree(placed, column.how, wanted)
     return without_whole(subtree_estimates(placed, wanted))

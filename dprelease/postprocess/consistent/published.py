@@ -107,7 +107,7 @@ class PublishedColumn:
 
 
 def _dense_cells(held: Iterator[tuple[Integers, Integers]], size: int) -> Iterator[Integers]:
-    """Yield all cells of a table that lists those that are not 0."""
+    """Yield all cells of a table whose file lists only the cells that are not 0."""
     cells, values = np.empty(0, np.int64), np.empty(0, np.int64)
     for start in range(0, size, AT_ONCE):
         stop = min(start + AT_ONCE, size)
@@ -151,7 +151,7 @@ class CellNumbers:
         ]
 
     def of(self, batch: pa.RecordBatch) -> Integers:
-        """Return those of the rows that follow."""
+        """Return the numbers of the cells of the rows of the next batch."""
         found = np.zeros(batch.num_rows, np.int64)
         for name, stride, positions in self._keys:
             found += positions.of(batch.column(name)) * stride

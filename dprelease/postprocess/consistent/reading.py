@@ -31,7 +31,7 @@ MANY = 1 << 20
 """Number of cells from which on absolute values of a table are summed while reading."""
 
 FINEST, FINE = 20, 12
-"""Bits after the point of the finest lattice, and of one fine enough to take without a trial."""
+"""Bits after the point of the finest lattice, and of the coarsest one used without a trial."""
 
 
 class MeasuredColumn:
@@ -40,9 +40,9 @@ class MeasuredColumn:
     Parameters
     ----------
     agreed
-        The column.
+        The column of the family.
     noised
-        All tables of the family, in its order.
+        All tables of the family, in declared order.
     """
 
     def __init__(self, agreed: FamilyColumn, noised: Sequence[NoisedTable]) -> None:
@@ -54,7 +54,7 @@ class MeasuredColumn:
         }
 
     def exact_within(self, limit: int) -> bool:
-        """Return whether no exactly published number is larger than a limit."""
+        """Return whether all exactly published numbers are within +-`limit`."""
         return all(
             bool((np.abs(piece) <= limit).all())
             for placed, slices in self._slices.values()
@@ -68,7 +68,7 @@ class MeasuredColumn:
         return self.cap < LIMIT
 
     def read(self, level: int, table: Table, start: int, stop: int) -> Integers:
-        """Return (areas, n_i ...) of a table for some areas of a level."""
+        """Return the measured cells (areas, n_i ...) of a table for some areas of a level."""
         placed, slices = self._slices[level, table]
         each = self.agreed.shape.cells(placed)
         held = slices.between(start * each, stop * each)
@@ -105,7 +105,7 @@ class Slices:
         self._piece_reader = pieces
         self._coming: Iterator[Any] = iter(())
         self._held: NDArray[Any] = np.empty(0, np.int64)
-        self._first: int | None = None  # the place of the first one that is held
+        self._first: int | None = None  # the position of the first value that is held
 
     def all(self) -> Iterator[Any]:
         """Yield all pieces, from the first on."""
@@ -148,7 +148,7 @@ def start_on_lattice(
     sound: bool = True,
     spread: Spread = map,
 ) -> tuple[Variances, FirstPass | None]:
-    """Return the variances of `on_lattice`, and the first pass if one was made.
+    """Return the result of `on_lattice`, and the results of the first pass if it was run.
 
     `spread`: the map function for subtrees.
     """

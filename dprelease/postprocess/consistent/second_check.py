@@ -2,10 +2,10 @@
 
 **Standard errors.** Published standard errors are those of a dense solve.
 
-Small families whole: the covariance of the leaves' cells is the inverse of A' W A, by LAPACK, and a
-cell's variance a sum of its entries. For larger families the check uses residual spaces, each a
-scalar problem on the tree: the upper levels, with what lies below as measurements, and one family
-of leaves, given its parent.
+For small families all errors are checked: the covariance of the leaves' cells is the inverse of A'
+W A, by LAPACK, and a cell's variance a sum of its entries. For larger families the check uses
+residual spaces, each a scalar problem on the tree: the upper levels, with what lies below as
+measurements, and one family of leaves, given its parent.
 
 **Integer tables.** Cells are at least 0, structural zeros are 0, and no exchange of a unit between
 two parts is an improvement.
@@ -109,10 +109,10 @@ LEAST_RATIO, MOST_RATIO = 1 - 1e-7, 1 + 1e-5
 """Range of a published error relative to the dense one: rounded up, and a solve is inexact."""
 
 ZERO_TOLERANCE = 1e-5
-"""Of the largest noise: what a solve may make of an error of 0, of what exact tables tell."""
+"""Largest result of a solve that counts as an error of 0, relative to the largest noise."""
 
 EIGENVALUE_TOLERANCE = 1e-11
-"""Of the largest eigenvalue: smaller ones are none, where exact tables leave fewer unknowns."""
+"""Largest eigenvalue that counts as 0 beside exact tables, relative to the largest one."""
 
 
 def wrong_errors(
@@ -148,7 +148,7 @@ def _ancestors(shape: Shape, level: int) -> Integers:
 
 
 def _dense_errors(published: PublishedColumn, spec: ConsistentSpec) -> Expected:
-    """Yield all errors of a small family."""
+    """Yield the standard errors of all tables of a small family, from a dense solve."""
     shape = published.shape
     ancestors = [_ancestors(shape, level) for level in range(len(shape.levels))]
     same = {one.attributes: _in_same_cell(one.attributes, shape.sizes) for one in shape.placed}
@@ -230,7 +230,7 @@ def _cell_errors(sizes: tuple[int, ...], table: Table, of: Mapping[Table, Floats
 
 
 def _upper_level_variances(one: SpaceVariances, cut: int) -> list[Floats]:
-    """Return F of the levels down to `cut`, whose areas are known as V says, or exactly."""
+    """Return F of the levels down to `cut`, with its areas as measurements of variance V."""
     tree = one.tree
     level = np.arange(tree.counts[cut])
     from_below = _upward_variances(one, cut, 0, tree.counts[cut])
@@ -280,7 +280,7 @@ def _leaf_variances(one: SpaceVariances, parent: int) -> Floats:
 
 
 def _upward_variances(one: SpaceVariances, level: int, start: int, stop: int) -> Floats:
-    """Return V of some areas: of a level that is measured, or whose parts are."""
+    """Return V of some areas of a level that is measured itself or through its parts."""
     return np.ldexp(one.upward_of(level, start, stop).astype(np.float64), -one.bits[level])
 
 
@@ -291,7 +291,7 @@ def second_check(
     noised: Sequence[NoisedTable],
     files: Files,
 ) -> Iterator[str]:
-    """Yield what is wrong with the published tables of a family; nothing for sound ones."""
+    """Yield the errors found in the published tables of a family; none for correct tables."""
     shape = columns[0].shape
     for column in (one for one in columns if one.is_shown):
         measured = MeasuredColumn(column, noised)
@@ -318,7 +318,7 @@ def second_check(
 def _changed_invariants(
     published: PublishedColumn, measured: MeasuredColumn, spec: ConsistentSpec
 ) -> Iterator[str]:
-    """Yield tables that are not the invariants that they have to be."""
+    """Yield published tables that differ from the measured invariants."""
     shape, bits = published.shape, published.bits
     for placed in invariant_tables(published.column):
         estimated_too = placed.level <= lowest_estimated_level(shape, spec)

@@ -1,4 +1,4 @@
-"""Both layers of a family, written area after area in bounded memory."""
+"""Estimates and integer tables of a family, written area after area in bounded memory."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def wanted_tables(shape: Shape, spec: ConsistentSpec) -> list[list[Table]]:
 
 
 def refinement_of(column: FamilyColumn, spec: ConsistentSpec) -> Refinement:
-    """Return how layer 2 of a column is computed."""
+    """Return how the integer tables of a column are computed."""
     zeros = zeros_of(column.shape, spec.zeros)
     composition = spec.composition is not None
     return refinement(column.variances, column.shape.everything, zeros, composition=composition)
@@ -142,7 +142,7 @@ class _ColumnProgress:
 
     @cached_property
     def highest(self) -> IntegerPiece:
-        """Return both layers of the top of the tree, or only its estimates."""
+        """Return the estimates of the top of the tree, and its integer tables if computed."""
         if self.column.how is None:
             return without_whole(self.top.piece)
         return integer_tables_of_top(self.variances.structure, self.column.how, self.top.piece)
