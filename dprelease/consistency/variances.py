@@ -247,7 +247,7 @@ class Variances:
 
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
-        self.rounding_bounds: dict[Table, list[float]] = {}  # results of `passes.rounding`
+        self.rounding_bounds: dict[Table, list[float]] = {}  # results of `passes.rounding_bounds`
         self.weights: list[dict[Table, dict[Table, float]]] = []  # by level and space
         own: dict[Table, list[float | None]] = {space: [] for space in structure.spaces}
         for noise_moments in structure.noise_moments:

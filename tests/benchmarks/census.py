@@ -27,7 +27,7 @@ import numpy as np
 
 from dprelease.consistency.algebra import Table, cell_count
 from dprelease.consistency.family import integer_pieces, refinement
-from dprelease.consistency.structure import Law, Structure
+from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
 from examples.census.nation.generate import Size, codes, generate
@@ -87,8 +87,8 @@ def layers(size: Size) -> Timed:
     parents = [level[1] for level in codes(rng, size)[1:]]
     tree = Tree(1, parents)
     last = tree.levels - 1
-    laws: list[dict[Table, Law]] = [
-        {table: Law(Fraction(10)) for table in (TABLES if level < last else TABLES[-1:])}
+    laws: list[dict[Table, NoiseMoments]] = [
+        {table: NoiseMoments(Fraction(10)) for table in (TABLES if level < last else TABLES[-1:])}
         for level in range(tree.levels)
     ]
     structure = Structure(SIZES, tree, laws)

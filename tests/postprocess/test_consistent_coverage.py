@@ -71,7 +71,7 @@ def errors(
     )
     bits, held = Keyed("coverage"), {}
     for placed in shape.placed:
-        law: Mechanism = column.law_of(placed.table)
+        law: Mechanism = column.mechanism_of(placed.table)
         size = tree.counts[placed.level] * shape.cells(placed)
         held[placed.level, placed.attributes] = sample(law, size, bits).reshape(
             tree.counts[placed.level], *(shape.sizes[i] for i in placed.attributes)

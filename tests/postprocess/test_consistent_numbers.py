@@ -109,7 +109,7 @@ def test_coarser_lattices_are_tried_out(tmp_path: Path, monkeypatch: pytest.Monk
         return fits(measured, found, wanted, first) and found.structure.bits <= 4
 
     monkeypatch.setattr(reading, "_can_compute_estimates", seen)
-    monkeypatch.setattr(reading, "is_within", lambda *_: False)
+    monkeypatch.setattr(reading, "estimates_fit", lambda *_: False)
     coarse = published(family, tables)
     assert tried == [12, 8, 4]
     assert len(totals(coarse, "estimates")) == 1
@@ -134,7 +134,7 @@ def test_one_pass_is_enough_where_its_bounds_tell(
             reading, "_can_compute_estimates", lambda *_: pytest.fail("all of them were tried out")
         )
         one = published(family, tables)
-    monkeypatch.setattr(reading, "is_within", lambda *_: False)
+    monkeypatch.setattr(reading, "estimates_fit", lambda *_: False)
     assert published(family, tables) == one
 
 

@@ -22,7 +22,7 @@ from dprelease.documents.encoding import canonical, sha256_of
 from dprelease.errors import DpReleaseError, Findings
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent import published as published_module
-from dprelease.postprocess.consistent.published import Cells
+from dprelease.postprocess.consistent.published import CellNumbers
 from dprelease.postprocess.partition import Parts
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.tables import formats
@@ -266,7 +266,7 @@ def test_cells_of_rows_are_found_in_windows(
                      Key("age", "integer", range(3))))  # fmt: skip
     cells = np.sort(rng.choice(keys.size, keys.size // 3, replace=False))
     cells = cells[(cells < size) | (cells > 4 * size)]  # nothing in between
-    found = Cells(keys)
+    found = CellNumbers(keys)
     shuffled = cells if rising else rng.permutation(cells)
     for at in range(0, len(cells), 100):
         some = shuffled[at : at + 100]

@@ -124,7 +124,7 @@ class FamilyColumn:
 
     @cached_property
     def variances(self) -> Variances:
-        """Return the variances of layer 1, before any data is read."""
+        """Return the variances of estimates, before any data is read."""
         return variances_of(self.shape.sizes, self.shape.parents, self.noise_moments)
 
     @cached_property

@@ -21,7 +21,7 @@ from dprelease.query.roles import Role
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 ESTIMATES, TABLES, RECORDS = "estimates", "tables", "records"
-"""The folders of layer 1, layer 2 and synthetic persons inside the folder of a release."""
+"""The folders of estimates, integer tables and synthetic persons in the folder of a release."""
 
 INVENTED = (
     "Invented persons: no row is a real person. Their counts are those of the integer tables."

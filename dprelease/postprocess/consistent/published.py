@@ -64,7 +64,7 @@ class PublishedColumn:
         return found
 
     def whole(self, placed: PlacedTable, start: int, stop: int) -> Integers:
-        """Return (areas, n_i ...) integers of layer 2, in steps."""
+        """Return the integers (areas, n_i ...) of an integer table, in steps."""
         read = partial(self._integers, placed)
         found: Integers = self._read("whole", placed, start, stop, read)
         return found

@@ -369,7 +369,7 @@ def large(counts):
 
 def test_the_search_of_a_large_tree_starts_on_an_average():
     design = large([1, 10, 90, 360, 6000])
-    assert design.shape.size > optimum._LARGE
+    assert design.shape.size > optimum._LARGE_TREE
     limits = {at: (1 + at[0]) * 2.0 ** len(at[1]) for at in design.items}
     for found in (
         least_mean(design, cell_weights(design, design.items)),
