@@ -199,7 +199,7 @@ def _columns_near_counts(table: FamilyTable) -> Iterator[tuple[str, NearCounts]]
     """Yield the noised integer columns of a table that are close to counts or sums over people."""
     for measurement in table.vectors:
         people = _most_people(table.query, measurement)
-        law = table.laws[measurement.name]
+        law = table.mechanisms[measurement.name]
         if people is not None and isinstance(law, Mechanism):
             yield measurement.name, NearCounts(reach_of(law), people)
 

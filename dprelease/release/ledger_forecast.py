@@ -149,11 +149,11 @@ def outlooks_for(ledger: Ledger, state: State, charges: Sequence[Charge]) -> lis
 
     Raises the same LedgerErrors as `outlooks`.
     """
-    from dprelease.ledger.functions import refuse_renamed
+    from dprelease.ledger.functions import refuse_changed_functions
 
     priced = [ledger.with_cost(state.accounts, charge) for charge in charges]
     for charge in charges:
-        refuse_renamed(state, charge, ledger.path.name)
+        refuse_changed_functions(state, charge, ledger.path.name)
     return [_table_outlook(state, charge, cost) for charge, cost in priced]
 
 

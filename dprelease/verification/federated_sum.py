@@ -150,7 +150,7 @@ def _sum_table(
     margins = margin_names(query)
     for name, held in columns.items():
         if not are_exact_sums(totals[name]):
-            _refuse(f"the sums of {name} do not fit 64 bits")
+            _raise_sum_error(f"the sums of {name} do not fit 64 bits")
         shown[name] = sums_in_unit(totals[name], exact(held.step) / held.refined)
         shown[margins[name]] = float(exact(held.sum_margin_95))
     shown.attrs["dprelease"] = {

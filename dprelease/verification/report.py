@@ -17,7 +17,7 @@ from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.load import Declaration, declaration_from_texts
 from dprelease.tables import formats
 from dprelease.tables.field_notes import has_exactly_notes
-from dprelease.verification.signed.named_audits import audit_of
+from dprelease.verification.signed.named_audits import audit_bytes
 
 if TYPE_CHECKING:
     from dprelease.verification.certificate.verdicts import Certificate
@@ -163,7 +163,7 @@ def _is_table_file(
         return (
             written == [(column.name, column.kind) for column in table_metadata.columns]
             and there == rows
-            and has_exactly_notes(schema, field_notes(told))
+            and has_exactly_notes(schema, field_notes(table_metadata))
             and formats.PUBLISHED.notes(path) == notes
         )
     except (OSError, pa.ArrowException):

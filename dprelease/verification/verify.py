@@ -61,12 +61,12 @@ def verify_audit(path: Path, signers: str | Path | None = None) -> Report:
     if problem:
         report.add_finding("DP-AUDIT-009", name=path.name, problem=problem)
     else:
-        told = count_text(len(audit.sensitivities), "measurement", "measurements")
+        measured = count_text(len(audit.sensitivities), "measurement", "measurements")
         held = "all held" if audit.holds else "not all held"
         whole = "" if audit.complete else ", and not everything was tested"
         report.checked.append(
             f"the outcome of an audit by dprelease {audit.version} is the canonical encoding with "
-            f"its own digest: of {count_text} {held}{whole}"
+            f"its own digest: of {measured} {held}{whole}"
         )
     check_signed(
         report, SignedFile(path.name + ENDING, AUDITS, "outcome of an audit", raw), trusted

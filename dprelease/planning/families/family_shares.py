@@ -35,7 +35,7 @@ from dprelease.planning.families.family_plan import first_query
 from dprelease.planning.kinds import Weights
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.consistent.aims import aim_of
-from dprelease.postprocess.consistent.family_columns import FamilyColumn, agreed_columns
+from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.families import Placer
@@ -179,7 +179,7 @@ def check_targets(declaration: Declaration, plan: Plan) -> list[DpReleaseError]:
         if plan.budget.needs_pure_noise:
             findings.append(QueryError("DP-CONSIST-021", place=place("consistent", "targets")))
             continue
-        for agreed in agreed_columns(shape):
+        for agreed in consistent_columns(shape):
             findings += _missed_target_errors(agreed, spec, place)
     return findings
 
@@ -236,7 +236,7 @@ def share_problem_of(
         if agreed.is_exact(table):
             exact[table.level].append(table.attributes)
             continue
-        mechanism = dict(agreed.laws[table.level])[table.attributes]
+        mechanism = dict(agreed.noise_moments[table.level])[table.attributes]
         share = squares[table.name] / math.fsum(squares.values())
         costs[table.level][table.attributes] = float(mechanism.variance) * share
     weights = {(table.level, table.attributes): 1.0 for table in shape.placed}

@@ -90,7 +90,7 @@ class Column:
         files = {
             output.name: partial(_read_batches, folder, output.name) for output in family.outputs
         }
-        for agreed in agreed_columns(shape):
+        for agreed in consistent_columns(shape):
             measured = MeasuredColumn(agreed, noised)
             sound = not any(contradictions(measured, non_negative=step.spec.non_negative))
             variances, first = start_on_lattice(measured, wanted, sound=sound)

@@ -76,7 +76,7 @@ def export(
     with claim_target(target, False, state) as claim:
         release = PublishedRelease(folder, record.without_exports(), metadata)
         written = write_formats(ordered, release, claim.folder)
-        _refuse_change(folder, record)
+        _refuse_changed_files(folder, record)
         claim.sync_files()
         claim.publish(state)
     return target, [file.name for part in written for file in part.files]
