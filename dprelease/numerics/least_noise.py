@@ -1,10 +1,10 @@
 """Find the symmetric unimodal distribution of least error under (epsilon, delta).
 
 A small linear program finds the probabilities p_0 >= p_1 >= ... of a symmetric distribution on the
-integers. The distribution is private for a shift D if the sum over k of
-max(0, p_k - e^epsilon p_{k+D}) is at most delta. For unimodal distributions this sum grows with the
-shift s at every epsilon >= 0: a term differs from 0 only if |k| < |k + s|, which means k > -s/2;
-then 0 < k + s <= k + D, so p_{k+D} <= p_{k+s}. So only the shift D needs constraints.
+integers. The distribution is private for a shift D if the sum over k of max(0, p_k - e^epsilon
+p_{k+D}) is at most delta. For unimodal distributions this sum grows with the shift s at every
+epsilon >= 0: a term differs from 0 only if |k| < |k + s|, which means k > -s/2; then 0 < k + s <= k
++ D, so p_{k+D} <= p_{k+s}. So only the shift D needs constraints.
 
 Delta is best spent far out: reducing p_k also reduces p_{k+D}, p_{k+2D}, ..., each by e^-epsilon
 times as much as the one before, and later steps cause larger errors. So p_{k+D} = e^-epsilon p_k up

@@ -134,9 +134,9 @@ def _euler_maclaurin(h: arb, r: arb, k: int) -> arb:
 def _hermite_bound(n: int, a: arb) -> arb:
     """Return a bound of the integral of |He_n| phi from a > 0 on, divided by phi(a).
 
-    With x = a + t, He_n(x) is the sum of C(n, i) a^(n-i) He_i(t), and
-    phi(x) <= phi(a) exp(-t^2 / 2). The integral of |He_i(t)| exp(-t^2 / 2) over t > 0 is at most
-    sqrt(2 pi i!) / 2 (Cauchy-Schwarz). With i! <= n^i, the sum is at most (a + sqrt n)^n.
+    With x = a + t, He_n(x) is the sum of C(n, i) a^(n-i) He_i(t), and phi(x) <= phi(a) exp(-t^2 /
+    2). The integral of |He_i(t)| exp(-t^2 / 2) over t > 0 is at most sqrt(2 pi i!) / 2
+    (Cauchy-Schwarz). With i! <= n^i, the sum is at most (a + sqrt n)^n.
     """
     return (a + arb(n).sqrt()) ** n * (arb.pi() / 2).sqrt()
 

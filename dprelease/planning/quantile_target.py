@@ -32,10 +32,9 @@ def rows_inside(aggregate: Aggregate, mechanism: Randomizer) -> int:
     then have the score n - k, and all candidates above the largest value have the score -k.
 
     The published minimum and maximum are put in order. With e^(-k / scale) <= 1 / (20 N) for N
-    candidates, the selected maximum lies above all values with a probability of at most
-    (N - 1) / (20 N), and the selected minimum with a probability of at most
-    N e^(-(n - k + 1) / scale). For n >= 3 k - 1 the second probability is at most 1 / (400 N), and
-    the sum of both is below 1 / 20.
+    candidates, the selected maximum lies above all values with a probability of at most (N - 1) /
+    (20 N), and the selected minimum with a probability of at most N e^(-(n - k + 1) / scale). For n
+    >= 3 k - 1 the second probability is at most 1 / (400 N), and the sum of both is below 1 / 20.
     """
     return (
         max(1, mechanism.half_width(1.0 - OUTSIDE_PROBABILITY)) if aggregate.part in (0, 1) else 0

@@ -76,8 +76,8 @@ class Grid:
         """Return a distribution on twice the width that covers the same pairs.
 
         The P probability of an odd point is divided between its two neighbours, so that the Q
-        probability stays the same: the part t of the upper neighbour has
-        exp(-width) = 1 - t (1 - exp(-2 width)).
+        probability stays the same: the part t of the upper neighbour has exp(-width) = 1 - t (1 -
+        exp(-2 width)).
         """
         start = self.first // 2
         padded = self.padded(2 * start, self.last + self.last % 2)

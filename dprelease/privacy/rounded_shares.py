@@ -1,9 +1,9 @@
 """Privacy cost of a sum of stable noise shares, where every party rounds its share.
 
 n parties draw Y_i, independently, with density f, and send q_i + K_i, where K_i is Y_i rounded to
-whole steps. An attacker who sees only the sum of these messages sees q + V, with
-V = K_1 + ... + K_n. V is not the rounded sum of the Y_i, so the guarantee of the rounded sum does
-not carry over by post-processing. But V is close to the rounded sum:
+whole steps. An attacker who sees only the sum of these messages sees q + V, with V = K_1 + ... +
+K_n. V is not the rounded sum of the Y_i, so the guarantee of the rounded sum does not carry over by
+post-processing. But V is close to the rounded sum:
 
     exp(-a) F'(v) <= P(V = v) <= exp(a) F'(v)    for every v,    a = (3 n + 1) / 2 * slope,
 
@@ -45,8 +45,8 @@ FLOAT_MARGIN = 1.0 + 2.0**-40
 def steepest(alpha: float) -> float:
     """Return an upper bound of |(ln p)'| of the standard stable distribution.
 
-    With s the steepest slope, the largest loss for a short shift h is at least
-    h (s - THIRD_DERIVATIVE h^2 / 24).
+    With s the steepest slope, the largest loss for a short shift h is at least h (s -
+    THIRD_DERIVATIVE h^2 / 24).
     """
     h = LEAST_SHIFT
     return (largest_loss(alpha, h) / h + THIRD_DERIVATIVE * h * h / 24) * FLOAT_MARGIN

@@ -5,8 +5,7 @@ at blocks and eight tables above; noise stands in from NumPy, so that only the l
 releases are of invented people (`examples/census/nation`): a small state with all of its tables,
 then verified; and eight tables of up to 252 cells at each level of several states, at blocks the
 finest alone, in files by state, with `--nation` of 51, by which it is told what each block costs.
-Each runs in a process of its own, whose peak memory is its
-own.
+Each runs in a process of its own, whose peak memory is its own.
 """
 
 from __future__ import annotations

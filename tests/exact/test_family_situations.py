@@ -76,7 +76,9 @@ def small_ranges(*, bounds: bool = True) -> Iterator[None]:
         ranges = (sorted_cells, "GRAIN", 4), (sorted_cells, "RANGE", 16)
         for module, name, value in (*patched, *ranges):
             stack.enter_context(mock.patch.object(module, name, value))
-        none_grouped = mock.patch.object(FinestTables, "compile", side_effect=AssertionError)
+        none_grouped = mock.patch.object(
+            FinestTables, "prepare_statements", side_effect=AssertionError
+        )
         stack.enter_context(none_grouped)
         if not bounds:
             stack.enter_context(mock.patch.object(Engine, "_bound", return_value=False))

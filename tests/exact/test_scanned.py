@@ -236,14 +236,14 @@ def test_tables_are_compared_with_those_that_they_could_share_alone(
     """A release may have thousands of tables: their number is not squared."""
     declared, compared = declare(COLUMNS), 0
     queries = [asked(declared, f"q{i}", (), ("n", "middle"), f"age <> {i}") for i in range(100)]
-    grown = scan_planning.Joint.grown
+    grown = scan_planning.Joint.with_part
 
     def counting(self: scan_planning.Joint, part: scan_planning.Part) -> int:
         nonlocal compared
         compared += 1
         return grown(self, part)
 
-    monkeypatch.setattr(scan_planning.Joint, "grown", counting)
+    monkeypatch.setattr(scan_planning.Joint, "with_part", counting)
     twins = [replace(query, name=f"{query.name} again") for query in queries]
     found, _ = scan_planning.scans([*queries, *twins])
     assert [len(scan.joints) for scan in found] == [200]

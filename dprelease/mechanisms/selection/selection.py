@@ -36,9 +36,9 @@ class Selection(Randomizer):
     with a probability of about 2**-40 for each candidate, if a word is close to a boundary.
 
     The error is the shortfall, which is the best score minus the selected score, in points. The
-    reported errors are bounds for any scores: with n candidates,
-    P(shortfall >= scale (ln n + t)) <= exp(-t) (McSherry and Talwar 2007, Theorem 6, for the
-    exponential mechanism; McKenna and Sheldon 2020, Theorem 2, for permute-and-flip).
+    reported errors are bounds for any scores: with n candidates, P(shortfall >= scale (ln n + t))
+    <= exp(-t) (McSherry and Talwar 2007, Theorem 6, for the exponential mechanism; McKenna and
+    Sheldon 2020, Theorem 2, for permute-and-flip).
     """
 
     pure: ClassVar[bool] = True

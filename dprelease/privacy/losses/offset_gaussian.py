@@ -2,9 +2,9 @@
 
 The density is exp(-z^2 / 2 - r |z|) / N, with N = sqrt(2 pi) exp(r^2 / 2) 2 Q(r). |Z| has the
 distribution of a normal variable minus r, under the condition that the variable exceeds r. Compared
-with the same noise moved up by d, the loss is d (d / 2 + r) + d |z| below zero,
-(d - 2 z)(d + 2 r) / 2 between 0 and d, and the negative of its mirror image above d, so it falls
-everywhere. The distribution is log-concave, so the divergence grows with d.
+with the same noise moved up by d, the loss is d (d / 2 + r) + d |z| below zero, (d - 2 z)(d + 2 r)
+/ 2 between 0 and d, and the negative of its mirror image above d, so it falls everywhere. The
+distribution is log-concave, so the divergence grows with d.
 
 Source: Sadeghi and Korki, "Offset-symmetric Gaussians for differential privacy", eqs. (2), (9),
 (56) and Theorem 1; this module derives them independently.

@@ -104,8 +104,8 @@ class OffsetIntegerLoss(MonotoneLoss):
 
         The tilted weights below zero are at most exp(m^2 / 2), with m = (a - 1) d - ratio, times
         the weights of ratio 0 around m, whose sum is at most scale sqrt(2 pi) + 1. The other tilted
-        weights are at most the untilted weights. So
-        C = ratio^2 / 2 + ln(2 (scale sqrt(2 pi) + 1) / total + 1).
+        weights are at most the untilted weights. So C = ratio^2 / 2 + ln(2 (scale sqrt(2 pi) + 1) /
+        total + 1).
         """
         d, r = float(self.continuous.d), self.ratio
         weights = theta.size(self.scale, self.ratio)
