@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from dprelease.documents.encoding import NAME as MANIFEST
 from dprelease.errors import OutputError, State
 from dprelease.ledger.ledger import Ledger
 from dprelease.release import folder
-from dprelease.release.replaceable import MANIFEST
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.system import renaming
