@@ -51,6 +51,9 @@ ROWS: dict[str, Callable[[_Size], int]] = {
 }
 """A function that returns the bytes of one row of a table, by format with rows."""
 
+WITHOUT_ROWS = frozenset({"report", "datapackage", "dcat", "registry", "dp-event"})
+"""Formats whose size does not grow with rows. Formats in neither list count as workbooks."""
+
 
 def most_bytes(names: Iterable[str], metadata: Metadata) -> int:
     """Return the maximum bytes of the formats; tables of unknown size are left out."""
@@ -58,9 +61,9 @@ def most_bytes(names: Iterable[str], metadata: Metadata) -> int:
     described = ONCE + len(metadata.languages) * sum(map(_metadata_bytes, metadata.tables))
     total = 0
     for name in names:
-        bytes_of = ROWS.get(name)
         total += described + PAGE * (name == "report")
-        if bytes_of is not None:
+        if name not in WITHOUT_ROWS:
+            bytes_of = ROWS.get(name, ROWS["excel"])
             total += sum(one.rows * bytes_of(one) for one in tables)
     return total
 
