@@ -27,7 +27,7 @@ MOST_BYTES = 1 << 16
 PATIENCE = 120.0
 """Seconds to wait for an agent, which may ask a person for permission."""
 
-PRIVATE_KEY_HEADER, PUBLIC_KEY_PREFIX = b"-----BEGIN OPENSSH PRIVATE_KEY_HEADER KEY-----", b"ssh-"
+PRIVATE_KEY_HEADER, PUBLIC_KEY_PREFIX = b"-----BEGIN OPENSSH PRIVATE KEY-----", b"ssh-"
 TRIAL_NAMESPACE = "dprelease-trial"
 """The namespace of an agent's trial signature, which has no other meaning."""
 

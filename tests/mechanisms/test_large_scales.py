@@ -123,7 +123,7 @@ def test_what_is_accepted_without_a_look_is_below_every_share_of_masses(law: Mec
             continue
         cells = {h * size, h * size + size // 3, (h + 1) * size - 1}
         for cell in cells:
-            own, most = blocks._masses(cell, h)
+            own, most = blocks._probabilities(cell, h)
             assert own >= most * (1 - arb(bound)) - most * arb(2) ** -120
             assert own <= most * (1 + arb(2) ** -120)
 
@@ -137,7 +137,7 @@ def test_the_largest_mass_of_every_block_is_found(name: str, shape: int, scale: 
         blocks = LawBlocks(law, width, law.mode)
         for h in range(-4, 4):
             masses = [mass(law, (h << width) + i) for i in range(1 << width)]
-            found = blocks._masses(h << width, h)[1]
+            found = blocks._probabilities(h << width, h)[1]
             assert all(own <= found + arb(2) ** -150 for own in masses)
             assert any(own >= found - arb(2) ** -150 for own in masses)
             whole = blocks.tail(h, True) - blocks.tail(h + 1, True)
@@ -153,7 +153,7 @@ def test_cells_stay_with_the_share_that_is_theirs(name: str, shape: int) -> None
     law = law_of(name, 2.0, shape)
     blocks = LawBlocks(law, 2, law.mode)
     for h, offset in itertools.product((-2, 0, 1), range(4)):
-        own, most = blocks._masses((h << 2) + offset, h)
+        own, most = blocks._probabilities((h << 2) + offset, h)
         kept = 0
         for i in range(32):
             word = offset << 62 | i << 57 | 1 << 56
