@@ -108,7 +108,7 @@ class LocalMeasurementRecord(NoiseRecord):
     """One noised column: its event, the noise of one record, and the distribution of estimates."""
 
     weight: str
-    record_noise_json: NumberRecord | ResponseRecord
+    one_record: NumberRecord | ResponseRecord
     all_records: MeanRecord | FrequencyRecord | None
 
 

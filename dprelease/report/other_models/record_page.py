@@ -183,7 +183,7 @@ def _single_record_table(context: Context, facts: RecordFacts) -> PageTable:
     """Return the table of the noise's effect on one record, column by column."""
     words, names, rows = context.words, context.names, []
     for held in facts.record.measurements[: context.most]:
-        one = held.record_noise_json
+        one = held.one_record
         if isinstance(one, ResponseRecord):
             says = words.say(
                 "records.kept", keep=words.percent(one.keep), values=words.number(one.values)
@@ -211,7 +211,7 @@ def _provenance(context: Context, facts: RecordFacts, checks: Checks | None) -> 
             f"{key} {parameter_text(text, context)}" for key, text in held.parameters.items()
         )
         noise.append(context.cells(shown, names.name(held.mechanism), names.name(shape, LONGEST)))
-        one = held.record_noise_json
+        one = held.one_record
         if isinstance(one, NumberRecord):
             low, high = (words.exactly(exact_of(end)) for end in (one.lower, one.upper))
             says = words.say("made.range", low=low, high=high, unit=names.name(held.unit))
