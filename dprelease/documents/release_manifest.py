@@ -71,7 +71,7 @@ class DeclarationRecord(Part):
     audit: NamedAudit | None = None
 
     @property
-    def kept(self) -> dict[str, KeptFile]:
+    def kept_files(self) -> dict[str, KeptFile]:
         """Return the files of the declaration that are not texts, by name."""
         return {
             name: KeptFile(file.sha256, file.size, file.form) for name, file in self.files.items()

@@ -171,7 +171,7 @@ class _WithoutFamilies(PlannedRelease):
         written: dict[str, FileDigest] = {}
         for table in self.metadata.tables:
             progress(table.name)
-            noised = self.noised(table.name, engines, bits)
+            noised = self.noised_table(table.name, engines, bits)
             path = into.folder / table.file
             rows = write_table(with_field_notes(noised, field_notes(table)), path)
             written[table.name] = FileDigest(sha256_of(path), rows)
@@ -186,7 +186,7 @@ class _WithoutFamilies(PlannedRelease):
         """Return the sealed manifest of the written tables."""
         raise NotImplementedError
 
-    def noised(self, name: str, engines: Engines, bits: BitSource) -> pa.Table:
+    def noised_table(self, name: str, engines: Engines, bits: BitSource) -> pa.Table:
         """Read the rows of a table, and return it with noise."""
         raise NotImplementedError
 
@@ -200,7 +200,7 @@ class PlannedMessages(_WithoutFamilies):
     def metadata(self) -> Metadata:
         return metadata_of_messages(self.declaration, self.plan.queries)
 
-    def noised(self, name: str, engines: Engines, bits: BitSource) -> pa.Table:
+    def noised_table(self, name: str, engines: Engines, bits: BitSource) -> pa.Table:
         from dprelease.noise.noise_shares import messages
         from dprelease.tables.summed_messages import messages_to_arrow
 
@@ -251,7 +251,7 @@ class PlannedRecords(_WithoutFamilies):
                 opened[name].compile_records(part)
             yield opened
 
-    def noised(self, name: str, engines: Engines, bits: BitSource) -> pa.Table:
+    def noised_table(self, name: str, engines: Engines, bits: BitSource) -> pa.Table:
         from dprelease.noise.noised_records import perturb_records
         from dprelease.tables.record_table import records_to_arrow
 

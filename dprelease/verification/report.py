@@ -118,7 +118,9 @@ def rebuild_declaration(record: ReleaseManifest, folder: Path) -> Declaration:
         If the declaration is invalid.
     """
     held = record.declaration
-    declared = declaration_from_texts(held.texts, held.release, held.variables, held.kept, folder)
+    declared = declaration_from_texts(
+        held.texts, held.release, held.variables, held.kept_files, folder
+    )
     return replace(declared, audit=audit_bytes(record, folder))
 
 
