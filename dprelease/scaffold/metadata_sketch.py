@@ -30,7 +30,7 @@ from dprelease.schema.localized_text import LONGEST_LABEL, problem_of
 HEAD = """\
 # A sketch from a description of the table for {form}; no row was looked at. Lines with the mark
 # "CONFIRM" hold bounds and keys of that description. A release keeps its guarantee only if they are
-# what everybody may know (a code list, a tariff, the law), and were not taken from the data: find
+# public knowledge (a code list, a tariff, the law), and were not taken from the data: find
 # each of them there, or replace it; then remove the mark with its words. A schema with a mark is
 # refused.
 """

@@ -20,7 +20,7 @@ from dprelease.schema.load import PEEKED
 WARNING = """\
 WARNING: --peek READ THE VALUES. What it proposes is taken from the data and is not public.
   - Bounds and key lists from the data VOID THE GUARANTEE of every release that uses them.
-  - Confirm each one from what everybody may know (a code list, a tariff, the law), or replace it.
+  - Confirm each one from public knowledge (a code list, a tariff, the law), or replace it.
   - The schema is as confidential as the data until then; do not publish or commit it.
   - A schema that still has a PEEKED mark is refused by every command.
 """
@@ -30,7 +30,7 @@ HEAD = """\
 # income is some person's income, and a rare value is there because some person has it. A release
 # with them does NOT keep its guarantee, whatever its manifest says.
 #
-# For every marked line: find the bound or the list in what everybody may know (a code list, a
+# For every marked line: find the bound or the list in public knowledge (a code list, a
 # tariff, the law). Write that down, or confirm that it says the same; then remove the mark
 # with its words. A schema with a mark is refused.
 """

@@ -88,18 +88,18 @@ def path_of(asked: Path, folder: Path | None) -> str:
 
 
 HEAD = """\
-# A sketch from names and types alone: no row was looked at. Whatever is marked FILL IN has to come
-# from what everybody may know (a code list, a tariff, the law), never from the data.
+# A sketch from the names and types of the columns; no row was read. Take what you FILL IN from
+# public knowledge (a code list, a tariff, the law), never from the data.
 """
 CSV_HEAD = """\
-# A sketch from the names, and from how the first rows are written: no value of theirs is in it.
-# What stands in `source`, and the types, are proposals: check them, for what is not written as it
-# is declared counts as missing, or is left out. Whatever is marked FILL IN has to come from what
-# everybody may know (a code list, a tariff, the law), never from the data.
+# A sketch from the names of the columns and the form of the first rows; it contains none of their
+# values. Check `source` and the types: a cell that does not have the declared form counts as
+# missing, and a line that does not is left out. Take what you FILL IN from public knowledge (a code
+# list, a tariff, the law), never from the data.
 """
 NULLS = (
-    f"  {CONFIRM}: common words for what is missing, which some of the first rows have. Are they "
-    "missing in every column, and a value of none? Then remove this"
+    f"  {CONFIRM}: some of the first rows have these common signs for missing values. If they mean "
+    "a missing value in every column, remove this comment"
 )
 INTEGER = "{type: integer}  # FILL IN lower and upper, to sum it or to group by it"
 NUMBER = "{type: number}  # FILL IN lower, upper and step, to sum it"
