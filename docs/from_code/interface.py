@@ -8,18 +8,18 @@ import dprelease
 
 ACCESSOR = "dprelease.accessor.frame.DpAccessor"
 BESIDE = {
-    "What rows in groups answer": "dprelease.accessor.groups.GroupBy",
-    "What columns of groups answer": "dprelease.accessor.grouped_columns.SelectedColumns",
-    "What several tables are": "dprelease.accessor.tables.Tables",
-    "What a plan is": "dprelease.planning.plan.Plan",
-    "What `verify` finds": "dprelease.verification.report.Report",
-    "What an estimate is": "dprelease.verification.after_publication.record_estimates.Estimate",
+    "Methods of groups: the result of `df.dp.groupby`": "dprelease.accessor.groups.GroupBy",
+    "Methods of columns of groups": "dprelease.accessor.grouped_columns.SelectedColumns",
+    "Results of `df.dp.tables`": "dprelease.accessor.tables.Tables",
+    "Plans": "dprelease.planning.plan.Plan",
+    "Results of `verify`": "dprelease.verification.report.Report",
+    "Estimates": "dprelease.verification.after_publication.record_estimates.Estimate",
 }
 """Classes that public functions return, by the title of their sections."""
 
 
 def pages() -> str:
-    """Return directives for all public names, and for what they return."""
+    """Return Sphinx directives for all public names, and for the classes that they return."""
     things = {name: getattr(dprelease, name) for name in dprelease.__all__}
     functions = [_directive("autofunction", one) for one in things.values() if _is_function(one)]
     classes = [_class(_path(one)) for one in things.values() if inspect.isclass(one)]

@@ -1,4 +1,4 @@
-"""The table of mechanisms, and what the file of each says of its law and its guarantee."""
+"""The table of mechanisms, and the docstrings of their modules."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from dprelease.mechanisms.randomizer import Randomizer
 
 
 def pages() -> str:
-    """Return the table, then a section for every mechanism and every choice."""
+    """Return the table, then a section for every mechanism, for noise and for selection."""
     kinds = [registry.get(name) for name in registry.names()]
     sections = [_section(kind) for kind in kinds]
     chosen = [_section(registry.get_selection(name)) for name in registry.selection_names()]
-    heads = [mechanisms(), "## Noise", *sections, "## Choices among candidates", *chosen]
+    heads = [mechanisms(), "## Noise", *sections, "## Selections among candidates", *chosen]
     return "\n\n".join(heads)
 
 
 def mechanisms() -> str:
-    """Return a row for every mechanism: its summary as far as its guarantee, which is a column."""
+    """Return the table of mechanisms; `noise` is the part of a summary before the guarantee."""
     heads = ("name", "noise", "guarantee", "when to use", "parameters")
     return table(heads, [_row(registry.get(name)) for name in registry.names()])
 

@@ -13,11 +13,11 @@ LONGEST_DEFAULT = 40
 
 
 def document(name: str) -> str:
-    """Return a section for every form of a document: what it is, and a table of its keys."""
+    """Return a section for every form of a document, with a description and a table of its keys."""
     if name not in FORMS:
         raise ValueError(f"there is no document '{name}'")
     whole = json.loads(render_schema(name))
-    parts = [_section(name, f"The whole of a {name.replace('_', ' ')}", whole)]
+    parts = [_section(name, f"All keys of a {name.replace('_', ' ')}", whole)]
     for form, schema in sorted(whole.get("$defs", {}).items()):
         if "properties" in schema:
             parts.append(_section(f"{name}-{form}".lower(), form, schema, name))
@@ -40,7 +40,7 @@ def _section(label: str, title: str, schema: Schema, document: str | None = None
         )
         for key, value in schema["properties"].items()
     ]
-    keys = table(("key", "what it is", "without it", "limits"), rows)
+    keys = table(("key", "value", "if the key is omitted", "limits of the value"), rows)
     return f"{anchor(f'form-{label}')}\n### {title}\n\n{words}\n\n{keys}"
 
 
@@ -51,7 +51,7 @@ def _values(label: str, title: str, schema: Schema) -> str:
 
 
 def _kind(schema: Schema, document: str) -> str:
-    """Return in words what may stand there, with links to the forms."""
+    """Return a text that says which values are allowed, with links to the forms."""
     if "$ref" in schema:
         form = schema["$ref"].rsplit("/", 1)[-1]
         return f"[{form}](#form-{document}-{form.lower()})"
@@ -69,7 +69,7 @@ def _kind(schema: Schema, document: str) -> str:
         inner = schema.get("additionalProperties")
         if not isinstance(inner, dict):
             inner = next(iter(schema.get("patternProperties", {}).values()), {})
-        return f"names, each with: {_kind(inner, document)}" if inner else "a mapping"
+        return f"a mapping from names to: {_kind(inner, document)}" if inner else "a mapping"
     kinds = kind if isinstance(kind, list) else [kind]
     if set(kinds) == {"string", "integer"}:  # a number that stands for its text
         kinds = ["string"]
@@ -89,9 +89,9 @@ def _default(schema: Schema) -> str:
 LIMITS = {
     "minimum": "at least {}",
     "maximum": "at most {}",
-    "minItems": "at least {} of them",
-    "maxItems": "at most {} of them",
-    "minProperties": "at least {} of them",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "minProperties": "at least {} keys",
     "maxLength": "at most {} characters",
     "pattern": "as `{}`",
 }
