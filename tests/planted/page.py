@@ -13,14 +13,16 @@ START = """\
 
 <!-- written by `python -m tests.planted.page` from tests/planted/faults; don't edit it -->
 
-A test that can't fail proves nothing. So the tests run on a package with faults in it: each of the {number}
-faults below changes one function, such that a promise is broken and no error shows it. `make audit` plants
-one fault after the other into a copy of the package, and runs there the tests that the table names. Each of
-these must fail by an assertion; without a fault, all of them pass. `make test` checks that every change can
-still be made, and that this page agrees with the list (`tests/planted/test_faults.py`).
+A test that can't fail proves nothing. A planted fault is a mistake that is added to a copy of the package, to
+check that a test finds it. Each of the {number} faults below changes one function, such that a promise of
+dprelease is broken and no error message shows it. `make audit` plants one fault after the other, and runs the
+tests that the table names. Each of these tests must fail by an assertion. Without a fault, all these tests
+pass. `make test` checks that every fault can still be planted, and that this page agrees with the list of
+faults (`tests/planted/test_faults.py`).
 
 The last column names the small releases (`tests/planted/releases`) in which the command `dprelease audit`
-finds the fault. It looks at the answers of one release; where these don't show a fault, the column says why.
+finds the fault. An audit tests the results and files of one release. If these don't show a fault, the column
+says why.
 """
 
 
