@@ -45,12 +45,12 @@ ROOT = Path(__file__).parents[1]
 
 QUIET = """
 from dprelease.mechanisms.laplace import Laplace
-from dprelease.mechanisms.randomizer import PlaceInAuto
+from dprelease.mechanisms.randomizer import AutoRule
 
 
 class QuietLaplace(Laplace):
     name = "quiet_laplace"
-    auto = PlaceInAuto()
+    auto_rule = AutoRule()
 
 
 MECHANISM = QuietLaplace
@@ -59,7 +59,7 @@ MECHANISM = QuietLaplace
 
 def forget() -> None:
     registry.names.cache_clear()
-    registry.kind_of.cache_clear()
+    registry.mechanism_class.cache_clear()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ def pages() -> str:
     """Return the table, then a section for every mechanism, for noise and for selection."""
     kinds = [registry.get(name) for name in registry.names()]
     sections = [_section(kind) for kind in kinds]
-    chosen = [_section(registry.get_selection(name)) for name in registry.selection_names()]
+    chosen = [_section(registry.selection_class(name)) for name in registry.selection_names()]
     heads = [mechanisms(), "## Noise", *sections, "## Selections among candidates", *chosen]
     return "\n\n".join(heads)
 
@@ -29,10 +29,10 @@ def mechanisms() -> str:
 def _row(kind: type[Mechanism]) -> tuple[str, ...]:
     noise, _, _ = kind.summary.partition(";")
     guarantee = "pure" if kind.pure else "approximate"
-    bounded = ", bounded" if kind.bounded else ""
-    shapes = ", ".join(f"`{shape.name}`" for shape in kind.shapes)
+    bounded = ", bounded" if kind.has_bounded_noise else ""
+    shapes = ", ".join(f"`{shape.name}`" for shape in kind.shape_parameters)
     name = f"[`{kind.name}`](#mechanism-{kind.name})"
-    return name, plain(noise), guarantee + bounded, plain(kind.use), shapes
+    return name, plain(noise), guarantee + bounded, plain(kind.use_case), shapes
 
 
 def _section(kind: type[Randomizer]) -> str:

@@ -46,26 +46,27 @@ def _mechanism_records() -> list[dict[str, Any]]:
     for name in registry.names():
         kind = registry.get(name)
         shapes = [
-            {"name": s.name, "meaning": s.meaning, "admissible": s.admissible} for s in kind.shapes
+            {"name": s.name, "meaning": s.meaning, "admissible": s.admissible}
+            for s in kind.shape_parameters
         ]
         listed.append(
             {
                 "name": name,
                 "kind": "noise",
                 "summary": kind.summary,
-                "use": kind.use,
+                "use": kind.use_case,
                 "pure": kind.pure,
                 "shapes": shapes,
             }
         )
     for name in registry.selection_names():
-        selection = registry.get_selection(name)
+        selection = registry.selection_class(name)
         listed.append(
             {
                 "name": name,
                 "kind": "selection",
                 "summary": selection.summary,
-                "use": selection.use,
+                "use": selection.use_case,
                 "pure": True,
                 "shapes": [],
             }

@@ -150,9 +150,14 @@ def fits_unused_budget(account: Account, events: Sequence[Event]) -> bool:
 
 def vectors_of(events: Sequence[Event]) -> list[PricedVector]:
     """Return the vectors of recorded events, which are the input of the accountant."""
-    mechanisms = ((registry.law_of(event), event.sensitivity) for event in events)
+    mechanisms = ((registry.mechanism_of_event(event), event.sensitivity) for event in events)
     return [
-        priced_vector(mechanism, mechanism.losses, sensitivity, by_squares=mechanism.by_squares)
+        priced_vector(
+            mechanism,
+            mechanism.losses,
+            sensitivity,
+            renyi_from_l2_norm=mechanism.renyi_from_l2_norm,
+        )
         for mechanism, sensitivity in mechanisms
     ]
 

@@ -1,4 +1,4 @@
-"""Noise mechanisms, one per file; a class is loaded at first use of its name."""
+"""Noise mechanisms, one in each file; the first use of a class name imports its file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def __getattr__(name: str) -> object:
         registry = importlib.import_module("dprelease.mechanisms.registry")
         for module in (*registry.names(), *registry.RECORD_NAMES):
             if name == "".join(part.title() for part in module.split("_")):
-                kind: object = registry.kind_of(module)
+                kind: object = registry.mechanism_class(module)
                 return kind
     raise AttributeError(f"no mechanism class {name!r}")

@@ -1,13 +1,14 @@
-"""Asymmetric Laplace mechanism, rounded to the lattice.
+"""Asymmetric Laplace mechanism, rounded to whole steps.
 
-Release    q + round(Y) - center, Y with density lambda / (k + 1/k) times exp(lambda x / k) below
-           zero and exp(-lambda k x) above, drawn independently for every cell.
+Release    q + round(Y) - center, where Y is drawn independently for every cell. The density of Y at
+           x is lambda / (k + 1/k) times exp(lambda x / k) below zero, and times exp(-lambda k x)
+           above zero.
 Guarantee  With lambda = 1 / (scale max(k, 1/k)), one cell that moves by at most D steps has a
            privacy loss of at most D / scale; rounding and centring are post-processing.
 Source     Mugunthan, Xiao and Kagal, "Utility-preserving privacy mechanisms for counting queries"
            (asymmetric Laplace). Its noise has the mean (1 - k^2) / (lambda k), which is not zero:
-           `design` subtracts the nearest lattice point unless `debias` is "false".
-Units      q, Y, scale and center in lattice steps.
+           `design` subtracts the integer nearest to the mean unless `debias` is "false".
+Units      q, Y, scale and center in steps.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ import numpy as np
 from flint import arb, ctx
 
 from dprelease.errors import Place
-from dprelease.mechanisms.base import LARGEST_CENTER, QUANTILE_ERROR, RealQuantile
-from dprelease.mechanisms.common.shape import DEBIAS, Shape
-from dprelease.mechanisms.common.variance_bounds import PRECISION, geometric_moments, rounded_up
-from dprelease.mechanisms.randomizer import ONE_STEP, PlaceInAuto
+from dprelease.mechanisms.base import LARGEST_CENTER, QUANTILE_ERROR, RealQuantileMechanism
+from dprelease.mechanisms.common.shape import DEBIAS, ShapeParameter
+from dprelease.mechanisms.common.variance_bounds import PRECISION, geometric_moments, upper_fraction
+from dprelease.mechanisms.randomizer import ONE_STEP, AutoRule
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.privacy.losses.two_sided_exponential import ExponentialLoss
@@ -33,29 +34,29 @@ from dprelease.privacy.unit import Sensitivity
 
 
 @dataclass(frozen=True)
-class AsymmetricLaplace(RealQuantile):
-    """Two-sided exponential noise whose long side is k^2 (or 1/k^2) times as wide as the other."""
+class AsymmetricLaplace(RealQuantileMechanism):
+    """Two-sided exponential noise; the scale below zero is k^2 times the scale above zero."""
 
     name: ClassVar[str] = "asymmetric_laplace"
     summary: ClassVar[str] = "Laplace noise with one longer side; pure, exponential tails"
-    use: ClassVar[str] = "errors on one side cost more than on the other"
-    auto = PlaceInAuto(last_resort=True)  # the k of least error is 1
+    use_case: ClassVar[str] = "errors on one side cost more than on the other"
+    auto_rule = AutoRule(last_resort=True)  # the k of least error is 1
     pure: ClassVar[bool] = True
-    norm: ClassVar[int] = 1
-    shapes = (
-        Shape("k", "above 1 widens the lower side, below 1 the upper one", "1/64 to 64"),
+    sensitivity_norm: ClassVar[int] = 1
+    shape_parameters = (
+        ShapeParameter("k", "above 1 widens the lower side, below 1 the upper one", "1/64 to 64"),
         DEBIAS,
     )
-    needed = frozenset({"k"})
-    examples = ({"k": 1.2}, {"k": 0.5, "debias": "false"}, {"k": 3.0})
-    domains = {"k": (1 / 64, 64.0), "center": (-LARGEST_CENTER, LARGEST_CENTER)}  # noqa: RUF012
+    required_shapes = frozenset({"k"})
+    example_shapes = ({"k": 1.2}, {"k": 0.5, "debias": "false"}, {"k": 3.0})
+    parameter_ranges = {"k": (1 / 64, 64.0), "center": (-LARGEST_CENTER, LARGEST_CENTER)}  # noqa: RUF012
 
     k: float
     center: float = 0.0
 
     @classmethod
-    def _certify(cls, values: Mapping[str, float], place: Place | None = None) -> None:
-        super()._certify(values, place)
+    def _require_admissible(cls, values: Mapping[str, float], place: Place | None = None) -> None:
+        super()._require_admissible(values, place)
         if values["center"] != math.floor(values["center"]):
             cls._refuse("center", "a whole number", place)
 
@@ -63,14 +64,14 @@ class AsymmetricLaplace(RealQuantile):
     def design(
         cls,
         scale: float,
-        sensitivity: Sensitivity = ONE_STEP,  # noqa: ARG003 - the law depends on the scale alone
+        sensitivity: Sensitivity = ONE_STEP,  # noqa: ARG003 - the noise depends on the scale alone
         place: Place | None = None,
         /,
         *,
         debias: str | float = "true",
         **shape: str | float,
     ) -> Self:
-        """Return the noise of a scale and a `k`, centred unless `debias` is "false"."""
+        """Return the noise with a scale and a `k`, centred unless `debias` is "false"."""
         mechanism = cls.of(place, scale=scale, **shape)
         return (
             mechanism
@@ -79,41 +80,46 @@ class AsymmetricLaplace(RealQuantile):
         )
 
     @property
-    def left(self) -> Fraction:
-        """Return the scale below zero, exact, steps."""
+    def left_scale(self) -> Fraction:
+        """Return the exact scale of the noise below zero, in steps."""
         return Fraction(self.scale) * max(Fraction(1), Fraction(self.k) ** 2)
 
     @property
-    def right(self) -> Fraction:
-        """Return the scale above zero, exact, steps."""
+    def right_scale(self) -> Fraction:
+        """Return the exact scale of the noise above zero, in steps."""
         return Fraction(self.scale) / min(Fraction(1), Fraction(self.k) ** 2)
 
     @property
-    def symmetric(self) -> bool:
-        """Return whether both sides are equal."""
+    def is_symmetric(self) -> bool:
+        """Return whether both scales are equal and the centre is zero."""
         return self.k == 1.0 and self.center == 0.0
 
     @property
-    def position_error(self) -> float:
-        """Return 2**-40 of both scales and of the centre."""
-        return (float(self.left + self.right) + abs(self.center)) * QUANTILE_ERROR
+    def typical_quantile_error(self) -> float:
+        """Return 2**-40 times the sum of both scales and of the distance of the centre from 0."""
+        return (float(self.left_scale + self.right_scale) + abs(self.center)) * QUANTILE_ERROR
 
     @property
     def mode(self) -> int:
-        """Return the cell around zero, after subtraction of the centre."""
+        """Return minus the centre, where the peak of the density lies after centring."""
         return -int(self.center)
 
     def largest_relative_drop(self, first: Floats, size: float) -> Floats:
-        """Bound the relative drop in a block by the log slope of its side."""
-        left, right = float(self.left), float(self.right)
+        """Return bounds of the relative drop of probabilities within a segment of integers.
+
+        They follow from the slopes of the log density below and above its peak.
+        """
+        left, right = float(self.left_scale), float(self.right_scale)
         near = first + self.center
         scales = np.where(near > size, right, np.where(near < -2 * size, left, min(left, right)))
         bounds: Floats = size / scales
         return bounds
 
-    def position(self, u: Floats, upper: bool) -> tuple[Floats, float]:
-        """Return x - center + 1/2 for the quantile x, exponential on either side of zero."""
-        near, far = (self.right, self.left) if upper else (self.left, self.right)
+    def real_quantile(self, u: Floats, upper: bool) -> tuple[Floats, float]:
+        """Return x - center + 1/2 for the quantile x of the continuous noise."""
+        near, far = (
+            (self.right_scale, self.left_scale) if upper else (self.left_scale, self.right_scale)
+        )
         share = float(near / (near + far))
         position = np.log(u)
         position -= math.log(share)
@@ -124,73 +130,93 @@ class AsymmetricLaplace(RealQuantile):
         if not upper:
             np.negative(position, out=position)
         position += 0.5 - self.center
-        return position, self.position_error
+        return position, self.typical_quantile_error
 
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(K >= k), or P(K <= k)."""
+        """Return a ball around P(K >= k) if `upper`, else around P(K <= k)."""
         x = Fraction(2 * k - 1 if upper else 2 * k + 1, 2) + int(self.center)
-        near, far = (self.right, self.left) if upper else (self.left, self.right)
+        near, far = (
+            (self.right_scale, self.left_scale) if upper else (self.left_scale, self.right_scale)
+        )
         out = x if upper else -x
         if out >= 0:
             return ball(near / (near + far)) * ball(-out / near).exp()
         return 1 - ball(far / (near + far)) * ball(out / far).exp()
 
     def losses(self, shift: int) -> tuple[ExponentialLoss, ...]:
-        """Return the losses of moves up and down, which bound those of the rounded noise."""
-        up = ExponentialLoss(self.left, self.right, shift)
-        return (up,) if self.k == 1.0 else (up, ExponentialLoss(self.right, self.left, shift))
+        """Return the losses of continuous noise for a move up and a move down.
+
+        They bound the losses of the rounded noise. For k = 1 both losses are equal, and the result
+        has only one of them.
+        """
+        up = ExponentialLoss(self.left_scale, self.right_scale, shift)
+        return (
+            (up,)
+            if self.k == 1.0
+            else (up, ExponentialLoss(self.right_scale, self.left_scale, shift))
+        )
 
     @property
     def mean(self) -> float:
-        """Return the sum over j >= 1 of P(N >= j) - P(N <= -j), minus the centre."""
-        weight, left, right = self._sides
-        return (1 - weight) * _first(right) - weight * _first(left) - self.center
+        """Return the sum over j >= 1 of P(N >= j) - P(N <= -j), minus the centre.
+
+        N is the rounded noise before centring.
+        """
+        weight, left, right = self._negative_probability_and_scales
+        return (1 - weight) * _tail_sum(right) - weight * _tail_sum(left) - self.center
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return E |N - center|, N the rounded noise: from its mean and one of its tails."""
-        weight, left, right = self._sides
+        """Return E |N - center|, from the mean and one tail of the rounded noise N."""
+        weight, left, right = self._negative_probability_and_scales
         near, far = (right, left) if self.center >= 0 else (left, right)
         share = 1 - weight if self.center >= 0 else weight
         c = abs(self.center)
-        # E (c - N)+ = sum over j < c of P(N <= j), computed on the side of the centre.
-        short = c - share * _first(near) * -math.expm1(-c / near) + (1 - share) * _first(far)
-        mean = share * _first(near) - (1 - share) * _first(far)
+        # E max(0, c - N) is the sum over j < c of P(N <= j), on the side of the centre.
+        short = c - share * _tail_sum(near) * -math.expm1(-c / near) + (1 - share) * _tail_sum(far)
+        mean = share * _tail_sum(near) - (1 - share) * _tail_sum(far)
         return mean - c + 2 * short
 
     @property
     def standard_deviation(self) -> float:
         """Return the standard deviation of the rounded noise."""
-        weight, left, right = self._sides
-        square = (1 - weight) * _second(right) + weight * _second(left)
-        mean = (1 - weight) * _first(right) - weight * _first(left)
+        weight, left, right = self._negative_probability_and_scales
+        square = (1 - weight) * _weighted_tail_sum(right) + weight * _weighted_tail_sum(left)
+        mean = (1 - weight) * _tail_sum(right) - weight * _tail_sum(left)
         return math.sqrt(square - mean * mean)
 
     @property
-    def moments_above(self) -> tuple[Fraction, Fraction]:
-        """Return the variance, rounded up, and the mean to 2^-64 of a step."""
+    def variance_bound_and_mean(self) -> tuple[Fraction, Fraction]:
+        """Return the variance, rounded up, and the mean, rounded to multiples of 2^-64 steps."""
         with ctx.workprec(PRECISION):
-            sides = self.left + self.right
-            low, high = (geometric_moments(side, rounded=True) for side in (self.left, self.right))
-            below, above = ball(self.left / sides), ball(self.right / sides)
+            sides = self.left_scale + self.right_scale
+            low, high = (
+                geometric_moments(side, rounded=True)
+                for side in (self.left_scale, self.right_scale)
+            )
+            below, above = ball(self.left_scale / sides), ball(self.right_scale / sides)
             mean = above * high[0] - below * low[0]
             variance = above * high[1] + below * low[1] - mean * mean
             mantissa, exponent = (int(part) for part in mean.mid().man_exp())
             nearest = Fraction(round(mantissa * Fraction(2) ** (exponent + 64)), 2**64)
-            return rounded_up(variance), nearest - int(self.center)
+            return upper_fraction(variance), nearest - int(self.center)
 
     @property
-    def _sides(self) -> tuple[float, float, float]:
-        """Return P(Y < 0) and the two scales."""
-        return float(self.left / (self.left + self.right)), float(self.left), float(self.right)
+    def _negative_probability_and_scales(self) -> tuple[float, float, float]:
+        """Return P(Y < 0), the scale below zero and the scale above zero, as floats."""
+        return (
+            float(self.left_scale / (self.left_scale + self.right_scale)),
+            float(self.left_scale),
+            float(self.right_scale),
+        )
 
 
-def _first(scale: float) -> float:
+def _tail_sum(scale: float) -> float:
     """Return the sum over j >= 1 of exp(-(j - 1/2) / scale)."""
     return math.exp(-0.5 / scale) / -math.expm1(-1.0 / scale)
 
 
-def _second(scale: float) -> float:
+def _weighted_tail_sum(scale: float) -> float:
     """Return the sum over j >= 1 of (2j - 1) exp(-(j - 1/2) / scale)."""
     return math.exp(-0.5 / scale) * (1 + math.exp(-1.0 / scale)) / math.expm1(-1.0 / scale) ** 2
 

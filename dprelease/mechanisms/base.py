@@ -1,4 +1,4 @@
-"""The base of mechanisms: a distribution on the integers, its privacy loss and its errors."""
+"""Base classes of noise mechanisms: distributions on the integers, with their errors."""
 
 from __future__ import annotations
 
@@ -14,92 +14,104 @@ from flint import arb, ctx
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.balls import ball
-from dprelease.numerics.blocks import LawBlocks
-from dprelease.numerics.lattice import Flags, Floats, SampledLaw, certain_floor, largest_true
+from dprelease.numerics.lattice import (
+    Flags,
+    Floats,
+    SampledDistribution,
+    certain_floor,
+    largest_true,
+)
 from dprelease.numerics.rounding import exact, round_up
+from dprelease.numerics.segments import SegmentSampler
 
 LARGEST_CENTER = 2.0**62
 
 QUANTILE_ERROR = 2.0**-40
-"""Claimed bound, in scales, on the error of a float quantile for tails above 2**-20.
+"""Claimed bound, in scales, on the error of a float quantile for tail probabilities above 2**-20.
 
-An interval of width 2**-64 at such a tail moves the quantile by less than 2**-43 scales. The
-library functions that compute quantiles have errors of a few units in the last place. The tests
-compare them with ball arithmetic at many points.
+If such a tail probability is known up to an interval of width 2**-64, the quantile is known up to
+2**-43 scales. The library functions that compute quantiles have errors of a few units in the last
+place. The tests compare the quantiles with ball arithmetic at many points.
 """
 
 
 @dataclass(frozen=True)
 class Mechanism(Randomizer):
-    """Integer noise K, in steps, added independently to every cell of a vector.
+    """A mechanism that adds independent integer noise K, in steps, to every cell of a vector.
 
-    `scale` is in steps. A mechanism is a `SampledLaw`.
+    `scale` is a number of steps. Every mechanism implements the protocol `SampledDistribution`.
     """
 
     @property
-    def law(self) -> SampledLaw:
+    def noise_distribution(self) -> SampledDistribution:
         """Return the exact distribution of K."""
         return self
 
     def federated(self, parties: int) -> Self:
-        """Return the distribution of each of `parties` shares, whose sum has this scale.
+        """Return the noise that each of `parties` parties adds, so that their sum has this scale.
 
-        Only distributions that are closed under sums before rounding have such shares. The sum of
-        rounded shares is not the rounded sum: `privacy/rounded_shares.py` bounds the difference for
-        stable noise.
+        Such shares exist only if a sum of independent variables of this noise family, before
+        rounding, belongs to the same noise family. The sum of rounded shares differs from the
+        rounded sum, and `privacy/rounded_shares.py` bounds the difference for stable noise.
 
         Raises
         ------
         ValueError
             If `parties` is below 1.
         BudgetError
-            DP-FED-001 if shares of the noise are not of the same family, DP-MECH-001 if the scale
-            of a share can't be certified.
+            DP-FED-001 if no such shares exist, and DP-MECH-001 if the scale of a share can't be
+            certified.
         """
         reason = "a sum of such noise is not of its own kind"
         raise BudgetError("DP-FED-001", mechanism=self.name, reason=reason)
 
     @property
-    def blocks(self) -> LawBlocks | None:
-        """Return the blocks of cells for drawing, or None if cells are drawn directly."""
+    def segment_sampler(self) -> SegmentSampler | None:
+        """Return the sampler for large scales, or None if every integer is drawn directly."""
         return None
 
     @property
     @abstractmethod
-    def symmetric(self) -> bool:
+    def is_symmetric(self) -> bool:
         """Return whether K and -K have the same distribution."""
 
     @classmethod
-    def tells_moments(cls) -> bool:
-        """Return whether the family implements `moments_above`."""
-        return cls.moments_above is not Mechanism.moments_above
+    def has_variance_bound(cls) -> bool:
+        """Return whether this noise family implements `variance_bound_and_mean`."""
+        return cls.variance_bound_and_mean is not Mechanism.variance_bound_and_mean
 
     @property
-    def moments_above(self) -> tuple[Fraction, Fraction] | None:
+    def variance_bound_and_mean(self) -> tuple[Fraction, Fraction] | None:
         """Return a certified upper bound of the variance, and the exact mean, in steps.
 
-        Both are computed with ball arithmetic, so they are equal on every machine. The result is
-        None for distributions without a certified bound or without a variance.
+        Ball arithmetic computes both numbers, so that they are equal on every machine. The result
+        is None for distributions without a certified bound or without a variance.
         """
         return None
 
     @abstractmethod
-    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
-        """Return integers k, and flags of the certain ones; see `LatticeLaw.invert`."""
+    def integer_quantile(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
+        """Return the integer quantiles of tail probabilities, and flags of the certain quantiles.
+
+        `IntegerDistribution.integer_quantile` defines both.
+        """
 
     @abstractmethod
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(K >= k), or around P(K <= k) if not `upper`, for any k."""
+        """Return a ball around P(K >= k) if `upper`, else around P(K <= k), for any integer k."""
 
     def half_width(self, confidence: float) -> int:
-        """Return the least w, in steps, with P(|K| <= w) >= confidence, or slightly more."""
-        miss = Fraction(1) - exact(repr(float(confidence)))
-        if not 0 < miss < 1:
+        """Return the least number of steps w with P(|K| <= w) >= confidence.
+
+        If balls can't decide whether a width suffices, the result is the next larger width.
+        """
+        error_probability = Fraction(1) - exact(repr(float(confidence)))
+        if not 0 < error_probability < 1:
             raise ValueError("a confidence lies between 0 and 1")
-        u = np.array([float(miss) / 2])
-        guess = max(abs(float(self.invert(u, upper)[0][0])) for upper in (True, False))
+        u = np.array([float(error_probability) / 2])
+        guess = max(abs(float(self.integer_quantile(u, upper)[0][0])) for upper in (True, False))
         with ctx.workprec(128):
-            bound = ball(miss)
+            bound = ball(error_probability)
 
             def too_narrow(w: int) -> bool:
                 # Where balls can't decide, the width counts as too narrow.
@@ -108,50 +120,51 @@ class Mechanism(Randomizer):
             widest = largest_true(too_narrow, int(guess))
         return 0 if widest is None else widest + 1
 
-    def smooth_width(self, confidence: float) -> float:
-        """Return the w with P(|K + U| <= w) = confidence, for a U uniform within half a step of 0.
+    def unrounded_half_width(self, confidence: float) -> float:
+        """Return the half-width w with P(|K + U| <= w) = confidence.
 
-        So w is not rounded to steps, and suits sums of several cells, whose noise has many steps.
-        It is computed with ball arithmetic, so it is equal on every machine.
+        The variable U is uniform between -1/2 and 1/2 step and independent of K, so w need not be
+        a whole number of steps. This half-width suits sums over several cells. Ball arithmetic
+        computes w, so that w is equal on every machine.
         """
         width = self.half_width(confidence)
         with ctx.workprec(128):
-            miss = 1 - ball(exact(repr(float(confidence))))
+            error_probability = 1 - ball(exact(repr(float(confidence))))
             before = self._two_sided_tail(width - 1) if width else arb(1)
-            part = (before - miss) / (before - self._two_sided_tail(width))
+            part = (before - error_probability) / (before - self._two_sided_tail(width))
             return width - 0.5 + float(part.mid())
 
     def _two_sided_tail(self, w: int) -> arb:
-        """Return a ball around P(|K| > w)."""
+        """Return a ball around the probability P(|K| > w)."""
         return self.tail(w + 1, True) + self.tail(-w - 1, False)
 
 
-class Symmetric(Mechanism):
+class SymmetricMechanism(Mechanism):
     """A mechanism whose noise is symmetric around 0."""
 
     @property
-    def symmetric(self) -> bool:
-        """Return True: K and -K have the same distribution."""
+    def is_symmetric(self) -> bool:
+        """Return True, because K and -K have the same distribution."""
         return True
 
     @abstractmethod
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
-        """Return k with P(K >= k + 1) <= u < P(K >= k), and flags of the certain ones.
+        """Return the integers k with P(K >= k + 1) <= u < P(K >= k), and flags of certain k.
 
-        Every u is in (0, 1/2].
+        Every tail probability u lies in (0, 1/2].
         """
 
     @abstractmethod
     def upper_tail(self, k: int) -> arb:
-        """Return a ball around P(K >= k) for k >= 1."""
+        """Return a ball around the probability P(K >= k) for an integer k >= 1."""
 
-    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
-        """Return k and where it is certain; see `LatticeLaw.invert`."""
+    def integer_quantile(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
+        """Return upper quantiles, or their negatives for the lower tail, with their flags."""
         k, sure = self.upper_quantile(u)
         return (k if upper else -k), sure
 
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(K >= k), or P(K <= k)."""
+        """Return a ball around P(K >= k) if `upper`, else around P(K <= k)."""
         j = k if upper else -k
         return self.upper_tail(j) if j >= 1 else 1 - self.upper_tail(1 - j)
 
@@ -159,59 +172,77 @@ class Symmetric(Mechanism):
         return 2 * self.upper_tail(w + 1)
 
 
-class RealQuantile(Mechanism):
-    """A mechanism whose noise is the floor of a real quantile: a `BlockLaw`."""
+class RealQuantileMechanism(Mechanism):
+    """A mechanism whose integer quantiles are the floors of real quantiles.
+
+    Every such mechanism implements the protocol `UnimodalDistribution`.
+    """
 
     @property
     @abstractmethod
-    def position_error(self) -> float:
-        """Return the typical error of `position`, in steps; it determines the width of blocks."""
+    def typical_quantile_error(self) -> float:
+        """Return the typical error of `real_quantile`, in steps.
+
+        The error determines the width of the segments of integers from which large noise is drawn.
+        """
 
     @property
     def mode(self) -> int:
-        """Return the k on both sides of which probabilities start to decrease."""
+        """Return the integer k from which the probabilities decrease in both directions."""
         return 0
 
     @abstractmethod
-    def position(self, u: Floats, upper: bool) -> tuple[Floats, Floats | float]:
-        """Return real numbers whose floors are `invert`, and bounds of their errors, in steps."""
+    def real_quantile(self, u: Floats, upper: bool) -> tuple[Floats, Floats | float]:
+        """Return real numbers whose floors are the integer quantiles, and bounds of their errors.
+
+        Numbers and errors are in steps.
+        """
 
     @abstractmethod
     def largest_relative_drop(self, first: Floats, size: float) -> Floats | float:
-        """Return bounds of 1 - p(k) / p(j) within blocks of `size` cells; see `BlockLaw`."""
+        """Return bounds of the relative drop of probabilities within segments of integers.
 
-    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
-        """Return k and where it is certain; see `LatticeLaw.invert`."""
-        return certain_floor(*self.position(u, upper))
+        They bound 1 - p(k) / p(j) for any integers k and j of the same segment.
+        The segments begin at the integers `first` and have `size` integers each;
+        `UnimodalDistribution.largest_relative_drop` says where the bounds hold.
+        """
+
+    def integer_quantile(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
+        """Return the floors of real quantiles, and flags of the floors that are certain."""
+        return certain_floor(*self.real_quantile(u, upper))
 
     @cached_property
-    def blocks(self) -> LawBlocks | None:
-        """Return the blocks of cells by which noise is drawn at large scales."""
-        return LawBlocks.of(self, self.position_error, self.mode)
+    def segment_sampler(self) -> SegmentSampler | None:
+        """Return the sampler for large scales, or None if every integer is drawn directly."""
+        return SegmentSampler.of(self, self.typical_quantile_error, self.mode)
 
 
-class SymmetricQuantile(Symmetric, RealQuantile):
-    """Symmetric noise from a real quantile: the lower quantile mirrors the upper one."""
+class SymmetricQuantileMechanism(SymmetricMechanism, RealQuantileMechanism):
+    """A mechanism of symmetric noise whose lower real quantiles mirror its upper real quantiles."""
 
     @abstractmethod
-    def upper_position(self, u: Floats) -> tuple[Floats, Floats | float]:
-        """Return real x whose floor has P(K >= k + 1) <= u < P(K >= k), and error bounds."""
+    def upper_real_quantile(self, u: Floats) -> tuple[Floats, Floats | float]:
+        """Return real numbers x for tail probabilities u, and bounds of their errors.
+
+        The floor k of x satisfies P(K >= k + 1) <= u < P(K >= k).
+        """
 
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
-        """Return the floor of the real quantile, and where it is certain."""
-        return certain_floor(*self.upper_position(u))
+        """Return the floors of upper real quantiles, and flags of the floors that are certain."""
+        return certain_floor(*self.upper_real_quantile(u))
 
-    def position(self, u: Floats, upper: bool) -> tuple[Floats, Floats | float]:
-        """Return real numbers whose floors are `invert`, and bounds of their errors, in steps."""
-        places, error = self.upper_position(u)
-        return (places if upper else 1.0 - places), error
+    def real_quantile(self, u: Floats, upper: bool) -> tuple[Floats, Floats | float]:
+        """Return upper real quantiles, or their mirror images for the lower tail, and errors."""
+        quantiles, error = self.upper_real_quantile(u)
+        return (quantiles if upper else 1.0 - quantiles), error
 
 
 def normal_relative_drop(scale: float, offset: float, first: Floats, size: float) -> Floats:
-    """Return `largest_relative_drop` for exp(-(k / scale)^2 / 2 - offset |k| / scale).
+    """Return `largest_relative_drop` for values proportional to a normal density with an offset.
 
-    These may be probabilities or densities, up to a factor. The slope of their logarithm is largest
-    at the end of a block that is farther from zero.
+    The value at k is exp(-(k / scale)^2 / 2 - offset |k| / scale), and may be a probability or a
+    density. In each segment, the logarithm of this value is steepest at the end that is farther
+    from zero.
     """
     slope = np.abs(first)
     slope += size + 1.0
@@ -221,16 +252,22 @@ def normal_relative_drop(scale: float, offset: float, first: Floats, size: float
     return slope
 
 
-def rounded_up(x: arb) -> float:
-    """Return the least float that is certainly at least the number in a ball."""
+def ball_upper_float(x: arb) -> float:
+    """Return the least float that is at least the upper end of a ball."""
     mantissa, exponent = (int(part) for part in x.upper().man_exp())
     return round_up(Fraction(mantissa) * Fraction(2) ** exponent)
 
 
-def number(
+def parse_shape_number(
     kind: type[Mechanism], value: str | float | None, name: str, place: Place | None
 ) -> Fraction:
-    """Return the exact number of a declared shape parameter; raise DP-MECH-003 for other texts."""
+    """Return the exact value of a declared shape parameter.
+
+    Raises
+    ------
+    BudgetError
+        DP-MECH-003 if the value is missing or not a decimal number.
+    """
     try:
         return exact(str(value))
     except ValueError:

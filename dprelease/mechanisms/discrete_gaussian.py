@@ -1,9 +1,10 @@
 """Discrete Gaussian mechanism.
 
 Release    q + K, P(K = k) proportional to exp(-k^2 / (2 scale^2)), independently for every cell.
-Guarantee  The curve delta(epsilon) of the integers themselves; also (D / scale)^2 / 2 - zCDP.
+Guarantee  The exact curve delta(epsilon) of the integer noise. The mechanism is also rho-zCDP with
+           rho = (D / scale)^2 / 2 for a move by D steps.
 Source     Canonne, Kamath and Steinke 2020, arXiv 2004.00010v5, Theorems 4 and 7.
-Units      q, K and scale in lattice steps.
+Units      q, K and scale in steps.
 """
 
 from __future__ import annotations
@@ -21,25 +22,26 @@ class DiscreteGaussian(OffsetLattice):
 
     name: ClassVar[str] = "discrete_gaussian"
     summary: ClassVar[str] = "Gaussian noise on the integers; approximate, thin tails"
-    use: ClassVar[str] = "many answers under an (epsilon, delta) budget: the plain choice"
-    integers: ClassVar[bool] = True
+    use_case: ClassVar[str] = "many answers under an (epsilon, delta) budget: the plain choice"
+    has_integer_noise: ClassVar[bool] = True
     pure: ClassVar[bool] = False
-    norm: ClassVar[int] = 2
-    by_squares: ClassVar[bool] = True
+    sensitivity_norm: ClassVar[int] = 2
+    renyi_from_l2_norm: ClassVar[bool] = True
 
     @property
     def offset(self) -> float:
-        """Return 0."""
+        """Return 0, because the weights have no offset."""
         return 0.0
 
     @property
-    def moments_above(self) -> tuple[Fraction, Fraction]:
+    def variance_bound_and_mean(self) -> tuple[Fraction, Fraction]:
         """Return scale^2, a bound of the variance (Corollary 9 of the source), and the mean 0.
 
-        From a scale of 1 on it is within 2^-22 of the variance; below, chords are nearer.
+        From a scale of 1 on, this bound is within 2^-22 of the variance. For smaller scales a sum
+        of chords is closer to the variance.
         """
         if self.scale < 1:
-            return super().moments_above
+            return super().variance_bound_and_mean
         return Fraction(self.scale) ** 2, Fraction(0)
 
 

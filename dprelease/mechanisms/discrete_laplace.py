@@ -3,7 +3,7 @@
 Release    q + K, with P(K = k) proportional to exp(-|k| / scale), independently for every cell.
 Guarantee  One cell that moves by at most D steps has a privacy loss of at most D / scale.
 Source     Ghosh, Roughgarden and Sundararajan 2009, arXiv 0811.2841v3, Definition 2.1.
-Units      q, K and scale in lattice steps.
+Units      q, K and scale in steps.
 """
 
 from __future__ import annotations
@@ -16,40 +16,43 @@ from typing import ClassVar
 import numpy as np
 from flint import arb, ctx
 
-from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
-from dprelease.mechanisms.common.variance_bounds import PRECISION, geometric_moments, rounded_up
-from dprelease.numerics.balls import ball, least_above
+from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantileMechanism
+from dprelease.mechanisms.common.variance_bounds import PRECISION, geometric_moments, upper_fraction
+from dprelease.numerics.balls import ball, float_upper_bound
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
+from dprelease.privacy.loss import Floats, MonotoneLoss, epsilon_lower_bound
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace(SymmetricQuantile):
+class DiscreteLaplace(SymmetricQuantileMechanism):
     """Two-sided geometric noise with ratio exp(-1 / scale)."""
 
     name: ClassVar[str] = "discrete_laplace"
     summary: ClassVar[str] = "two-sided geometric noise on the integers; pure, exponential tails"
-    use: ClassVar[str] = "few answers, or delta 0: the plain choice for counts"
-    integers: ClassVar[bool] = True
+    use_case: ClassVar[str] = "few answers, or delta 0: the plain choice for counts"
+    has_integer_noise: ClassVar[bool] = True
     pure: ClassVar[bool] = True
-    norm: ClassVar[int] = 1
+    sensitivity_norm: ClassVar[int] = 1
 
     @property
-    def position_error(self) -> float:
+    def typical_quantile_error(self) -> float:
         """Return 2**-40 scales."""
         return self.scale * QUANTILE_ERROR
 
     def largest_relative_drop(self, first: Floats, size: float) -> float:
-        """Bound the relative drop in a block for a log slope of 1 / scale."""
+        """Return a bound of the relative drop of probabilities within a segment of integers.
+
+        It follows from the slope of the log probabilities, which is 1 / scale.
+        """
         return size / self.scale
 
-    def upper_position(self, u: Floats) -> tuple[Floats, float]:
+    def upper_real_quantile(self, u: Floats) -> tuple[Floats, float]:
         """Return x = -scale ln(u (1 + q)); ceil(x) - 1 is the largest k with u < q^k / (1 + q)."""
         position = np.log(u)
         position += math.log1p(math.exp(-1.0 / self.scale))
         position *= -self.scale
-        # Only results away from whole numbers are used; there ceil(x) - 1 is floor(x).
-        return position, self.position_error
+        # Callers use only results that are no whole numbers, for which ceil(x) - 1 is floor(x).
+        return position, self.typical_quantile_error
 
     def upper_tail(self, k: int) -> arb:
         """Return q^k / (1 + q) with q = exp(-1 / scale)."""
@@ -57,7 +60,7 @@ class DiscreteLaplace(SymmetricQuantile):
         return (-arb(k) / scale).exp() / (1 + (-1 / scale).exp())
 
     def losses(self, shift: int) -> tuple[DiscreteLaplaceLoss, ...]:
-        """Return the exact loss."""
+        """Return the exact loss of the integer noise."""
         return (DiscreteLaplaceLoss(self.scale, shift),)
 
     @property
@@ -71,12 +74,12 @@ class DiscreteLaplace(SymmetricQuantile):
         return math.sqrt(2.0 * self._q) / -math.expm1(-1.0 / self.scale)
 
     @property
-    def moments_above(self) -> tuple[Fraction, Fraction]:
-        """Return 2q / (1 - q)^2 rounded up, and 0."""
+    def variance_bound_and_mean(self) -> tuple[Fraction, Fraction]:
+        """Return the variance 2q / (1 - q)^2, rounded up, and the mean 0."""
         with ctx.workprec(PRECISION):
             scale = Fraction(self.scale)
-            within = 2 / (1 + (-1 / ball(scale)).exp())
-            return rounded_up(within * geometric_moments(scale, rounded=False)[1]), Fraction(0)
+            factor = 2 / (1 + (-1 / ball(scale)).exp())
+            return upper_fraction(factor * geometric_moments(scale, rounded=False)[1]), Fraction(0)
 
     @property
     def _q(self) -> float:
@@ -96,45 +99,52 @@ class DiscreteLaplaceLoss(MonotoneLoss):
         return round_up(Fraction(self.shift) / Fraction(self.scale))
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return P(K <= k) - exp(epsilon) Q(K <= k), k the last one with a loss above epsilon."""
+        """Return P(K <= k) - exp(epsilon) Q(K <= k) for the last k with a loss above epsilon."""
         scale = Fraction(self.scale)
         ratio = self.shift / scale
         if epsilon >= ratio:
             return 0.0
-        edge = strictly_below(epsilon)
+        edge = epsilon_lower_bound(epsilon)
         if edge <= -ratio:
-            return min(1.0, least_above(lambda: -ball(edge).expm1()))
+            return min(1.0, float_upper_bound(lambda: -ball(edge).expm1()))
         k = math.ceil((self.shift - edge * scale) / 2) - 1  # 0 <= k < shift
 
-        def value() -> arb:
+        def delta_ball() -> arb:
             q = (-1 / ball(scale)).exp()
             gain = -ball(edge - (self.shift - k) / scale).expm1() - q * ball(-k / scale).expm1()
             return gain / (1 + q)
 
-        return min(1.0, least_above(value))
+        return min(1.0, float_upper_bound(delta_ball))
 
     def renyi(self, order: float) -> float:
-        """Return the divergence of an order above 1, rounded up: two ends and a geometric sum."""
+        """Return the Rényi divergence of an order above 1, rounded up.
+
+        It follows from the losses at both ends and a geometric sum over the integers in between.
+        """
         a = Fraction(order) - 1
         ratio = self.shift / Fraction(self.scale)
         fall = (2 * a + 1) / Fraction(self.scale)
 
-        def value() -> arb:
+        def divergence_ball() -> arb:
             q = (-1 / ball(self.scale)).exp()
-            # E exp(a loss), over exp(a ratio).
+            # The terms of E exp(a loss) are divided by exp(a ratio).
             last = (-ball((2 * a + 1) * ratio)).exp()
             inner = (1 - q) * (-ball(fall)).exp() * -ball(-fall * (self.shift - 1)).expm1()
             total = (1 + inner / -ball(-fall).expm1() + last) / (1 + q)
             return ball(ratio) + total.log() / ball(a)
 
-        return least_above(value, 256)
+        return float_upper_bound(divergence_ball, 256)
 
-    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return loss interval probabilities; the loss is (shift - 2k) / scale at k in 0..shift."""
+    def interval_probabilities(self, edges: Floats) -> tuple[Floats, Floats]:
+        """Return the probabilities of loss intervals.
+
+        The loss of the integer k is (shift - 2k) / scale for k from 0 to shift.
+        """
         t, d = self.scale, float(self.shift)
         q = math.exp(-1.0 / t)
         ratio = self.pure_epsilon
-        cut = np.clip(np.ceil((d - edges * t) / 2), 1.0, d)  # least inner k with a loss <= edge
+        # The least k between 0 and shift whose loss is at most the edge.
+        cut = np.clip(np.ceil((d - edges * t) / 2), 1.0, d)
         k = np.concatenate(([d], cut, [1.0]))
         step = -np.expm1(-(k[:-1] - k[1:]) / t) / (1.0 + q)
         p_mass = np.exp(-k[1:] / t) * step

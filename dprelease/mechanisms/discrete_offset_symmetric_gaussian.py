@@ -1,12 +1,14 @@
-"""Offset-symmetric Gaussian tails on the integers.
+"""Offset-symmetric Gaussian mechanism on the integers.
 
 Release    q + K, P(K = k) proportional to exp(-k^2 / (2 scale^2) - ratio |k| / scale), drawn
            independently for every cell.
-Guarantee  The curve delta(epsilon) of the integers themselves.
+Guarantee  The exact curve delta(epsilon) of the integer noise.
 Source     Named as future work by Sadeghi and Korki, "Offset-symmetric Gaussians for differential
-           privacy"; the loss at an integer is theirs, the probabilities are sums over integers.
-Limits     ratio 0 is discrete Gaussian noise; as ratio grows, discrete Laplace of scale / ratio.
-Units      q, K and scale in lattice steps; ratio has none.
+           privacy". The loss of an integer is the loss in their paper, and the probabilities are
+           sums over integers.
+Limits     For ratio 0 the noise is discrete Gaussian noise. As the ratio grows, it approaches
+           discrete Laplace noise with the scale `scale / ratio`.
+Units      q, K and scale in steps; ratio has none.
 """
 
 from __future__ import annotations
@@ -25,20 +27,20 @@ class DiscreteOffsetSymmetricGaussian(OffsetLattice):
 
     name: ClassVar[str] = "discrete_offset_symmetric_gaussian"
     summary: ClassVar[str] = "Gaussian tails with a Laplace-like peak on the integers; approximate"
-    use: ClassVar[str] = "whole answers, a few to some hundred: between Laplace and Gaussian"
-    integers: ClassVar[bool] = True
+    use_case: ClassVar[str] = "whole answers, a few to some hundred: between Laplace and Gaussian"
+    has_integer_noise: ClassVar[bool] = True
     pure: ClassVar[bool] = False
-    norm: ClassVar[int] = 2
-    shapes = (RATIO,)
-    examples = ({"ratio": 0.5}, {"ratio": 4.0})
-    search: ClassVar[tuple[Mapping[str, float], ...]] = tuple({"ratio": r} for r in RATIOS)
-    domains = {"ratio": (LEAST_RATIO, LARGEST_RATIO)}  # noqa: RUF012
+    sensitivity_norm: ClassVar[int] = 2
+    shape_parameters = (RATIO,)
+    example_shapes = ({"ratio": 0.5}, {"ratio": 4.0})
+    searched_shapes: ClassVar[tuple[Mapping[str, float], ...]] = tuple({"ratio": r} for r in RATIOS)
+    parameter_ranges = {"ratio": (LEAST_RATIO, LARGEST_RATIO)}  # noqa: RUF012
 
     ratio: float
 
     @property
     def offset(self) -> float:
-        """Return the ratio."""
+        """Return the ratio, which is the offset of the weights in scales."""
         return self.ratio
 
 

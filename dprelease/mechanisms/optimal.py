@@ -1,17 +1,18 @@
-"""Optimal lattice noise: the least error for one cell, found by linear programming.
+"""Optimal integer noise: noise with the least error for one cell, found by linear programming.
 
-Release    q + K, K on finitely many integers, P(K = k) = masses[|k|] over their sum.
-Guarantee  By design (epsilon, delta) for one cell that moves by at most D steps,
-           epsilon = D / scale: proved in rational arithmetic before a mechanism is returned. The
+Release    q + K, where K takes finitely many integer values and P(K = k) is masses[|k|] divided by
+           the sum of the masses of all integers.
+Guarantee  (epsilon, delta) with epsilon = D / scale for one cell that moves by at most D steps,
+           which `design` proves in rational arithmetic before it returns a mechanism. The
            accountant uses only the masses, and ignores the recorded scale.
-Source     `numerics.least_noise`. Geng and Viswanath 2013, arXiv 1305.1330v3, bound the program's
-           value; with delta 0 the staircase (arXiv 1212.1186v3) is the optimum.
-Units      q, K and scale in lattice steps; masses are whole numbers without a unit.
+Source     The linear program is in `numerics.least_noise`. Geng and Viswanath 2013, arXiv
+           1305.1330v3, bound its value; for delta 0 the staircase (arXiv 1212.1186v3) is optimal.
+Units      q, K and scale in steps; masses are whole numbers without a unit.
 
-A solver's last digits depend on the machine. So the masses themselves are the parameter: an event
-records them, and the program is not solved again. They never rise with |k|; for such distributions
-delta(epsilon) grows with the shift (see `least_noise`), so the curve of a shift covers smaller
-ones.
+The last digits of a solver depend on the machine. So the masses themselves are a parameter: an
+event records them, and nobody solves the linear program again. The masses never rise with |k|. For
+such distributions delta(epsilon) grows with the shift (see `least_noise`), so the curve of a shift
+bounds the curves of smaller shifts.
 """
 
 from __future__ import annotations
@@ -27,47 +28,48 @@ import numpy as np
 from flint import arb
 
 from dprelease.errors import BudgetError, Place
-from dprelease.mechanisms.base import Symmetric
-from dprelease.mechanisms.common.shape import Shape
+from dprelease.mechanisms.base import SymmetricMechanism
+from dprelease.mechanisms.common.shape import ShapeParameter
 from dprelease.mechanisms.randomizer import ONE_STEP
-from dprelease.mechanisms.staircase import MEASURES, Staircase
+from dprelease.mechanisms.staircase import ERROR_MEASURES, Staircase
 from dprelease.numerics import whole_masses
-from dprelease.numerics.balls import ball, least_above
+from dprelease.numerics.balls import ball, float_upper_bound
 from dprelease.numerics.lattice import Flags
 from dprelease.numerics.least_noise import solve
 from dprelease.numerics.rounding import exact, round_down
-from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, strictly_below
+from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, epsilon_lower_bound
 from dprelease.privacy.unit import Move, Sensitivity
 
 LARGEST_SHIFT = 512
-FINE_ENOUGH = 256
+LARGEST_SOLVED_SHIFT = 256
 LARGEST_EPSILON = 20
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**20), Fraction(1, 2)
-ADMISSIBLE_COUNT = "more than one: noise that is always 0 publishes the truth"
+ADMISSIBLE_COUNT_TEXT = "more than one: noise that is always 0 publishes the truth"
 LOSS_BOUND = Fraction(3 * whole_masses.MOST_DIGITS)
-"""Bound of all finite losses: more than ln 16 for each digit of a mass."""
+"""Bound of all finite losses, which is more than ln 16 for each hexadecimal digit of a mass."""
 
 TABLE_ERROR = 2.0**-40
-"""Bound on the relative error of a tabulated tail, including the width of the interval of a word.
-"""
+"""Bound on the relative error of a tabulated tail probability, with the interval of a word."""
 
 
 @dataclass(frozen=True)
-class Optimal(Symmetric):
-    """Noise with integer weights that never rise with |k|."""
+class Optimal(SymmetricMechanism):
+    """Noise whose probabilities are proportional to integers that never rise with |k|."""
 
     name: ClassVar[str] = "optimal"
     summary: ClassVar[str] = "least error at epsilon and delta, by linear program; bounded"
-    use: ClassVar[str] = "one answer with small shifts under an (epsilon, delta) budget; yardstick"
-    integers: ClassVar[bool] = True
-    bounded: ClassVar[bool] = True
-    pure: ClassVar[bool] = False
-    norm: ClassVar[int] = 1
-    shapes: ClassVar[tuple[Shape, ...]] = (
-        Shape("delta", "delta of one cell", "1e-20 to 0.5"),
-        Shape("optimise", "error that is made least", "mae or mse", MEASURES),
+    use_case: ClassVar[str] = (
+        "one answer with small shifts under an (epsilon, delta) budget; yardstick"
     )
-    examples: ClassVar[tuple[Mapping[str, str | float], ...]] = (
+    has_integer_noise: ClassVar[bool] = True
+    has_bounded_noise: ClassVar[bool] = True
+    pure: ClassVar[bool] = False
+    sensitivity_norm: ClassVar[int] = 1
+    shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (
+        ShapeParameter("delta", "delta of one cell", "1e-20 to 0.5"),
+        ShapeParameter("optimise", "error that is made least", "mae or mse", ERROR_MEASURES),
+    )
+    example_shapes: ClassVar[tuple[Mapping[str, str | float], ...]] = (
         {"delta": "1e-9"},
         {"delta": "1e-6", "optimise": "mse"},
     )
@@ -77,15 +79,15 @@ class Optimal(Symmetric):
     def __post_init__(self) -> None:
         """Raise BudgetError DP-MECH-001 or 005 unless the parameters can be certified."""
         object.__setattr__(self, "scale", float(self.scale))
-        self._certify({"scale": self.scale})
-        if not whole_masses.admissible(self.masses):
-            self._refuse("masses", whole_masses.ADMISSIBLE)
+        self._require_admissible({"scale": self.scale})
+        if not whole_masses.are_admissible(self.masses):
+            self._refuse("masses", whole_masses.ADMISSIBLE_TEXT)
         if len(self.masses) == 1:
-            self._refuse("masses", ADMISSIBLE_COUNT)
+            self._refuse("masses", ADMISSIBLE_COUNT_TEXT)
 
     @classmethod
     def of(cls, place: Place | None = None, /, **parameters: str | float) -> Self:
-        """Return the noise of a scale and of masses, as texts from `parameters`.
+        """Return the noise with a scale and masses, both passed as the texts in `parameters`.
 
         Raises
         ------
@@ -101,12 +103,12 @@ class Optimal(Symmetric):
             scale, text = float(exact(str(parameters["scale"]))), str(parameters["masses"])
         except (KeyError, ValueError, OverflowError):
             raise BudgetError("DP-MECH-003", place=place, mechanism=cls.name, known=known) from None
-        cls._certify({"scale": scale}, place)
-        masses = whole_masses.read(text)
+        cls._require_admissible({"scale": scale}, place)
+        masses = whole_masses.parse_masses(text)
         if masses is not None and len(masses) == 1:
-            cls._refuse("masses", ADMISSIBLE_COUNT, place)
+            cls._refuse("masses", ADMISSIBLE_COUNT_TEXT, place)
         if masses is None:
-            cls._refuse("masses", whole_masses.ADMISSIBLE, place)
+            cls._refuse("masses", whole_masses.ADMISSIBLE_TEXT, place)
             raise AssertionError
         return cls(scale, masses)
 
@@ -119,18 +121,18 @@ class Optimal(Symmetric):
         /,
         **shape: str | float,
     ) -> Self:
-        """Return the noise of least error at epsilon = largest shift / scale and `delta`.
+        """Return the noise with the least error at epsilon = largest shift / scale and `delta`.
 
         Raises
         ------
         BudgetError
-            DP-MECH-001 for a scale whose distribution would be too long, or whose epsilon is above
-            20; DP-MECH-005 for a delta out of range, a shift above 512, another measure, or a scale
-            at which the linear program has no certified solution.
+            DP-MECH-001 for a scale whose distribution would have too many masses, or whose epsilon
+            is above 20; DP-MECH-005 for a delta out of range, a shift above 512, an unknown error
+            measure, or a scale for which the linear program has no certified solution.
         """
-        scale, delta, power = cls._check_arguments(scale, sensitivity, place, **shape)
+        scale, delta, power = cls._checked_arguments(scale, sensitivity, place, **shape)
         try:
-            return cls(scale, _solve_probabilities(scale, delta, sensitivity.largest_shift, power))
+            return cls(scale, _private_masses(scale, delta, sensitivity.largest_shift, power))
         except ArithmeticError:
             cls._refuse("scale", "one at which the linear program is solved to its digits", place)
 
@@ -138,15 +140,15 @@ class Optimal(Symmetric):
     def admits(
         cls, scale: float, sensitivity: Sensitivity = ONE_STEP, /, **shape: str | float
     ) -> bool:
-        """Return whether scale, shift and shape are in range, without solving the program."""
+        """Return whether scale, shift and shape are in range, without solving a linear program."""
         try:
-            cls._check_arguments(scale, sensitivity, None, **shape)
+            cls._checked_arguments(scale, sensitivity, None, **shape)
         except BudgetError:
             return False
         return True
 
     @classmethod
-    def _check_arguments(
+    def _checked_arguments(
         cls,
         scale: float,
         sensitivity: Sensitivity,
@@ -154,9 +156,15 @@ class Optimal(Symmetric):
         /,
         **shape: str | float,
     ) -> tuple[float, float, int]:
-        """Return scale, delta and the power of the error, or raise a BudgetError of `design`."""
+        """Return the scale, delta, and the power of the error measure.
+
+        Raises
+        ------
+        BudgetError
+            The errors of `design`, except a linear program without a certified solution.
+        """
         scale = float(scale)
-        cls._certify({"scale": scale}, place)
+        cls._require_admissible({"scale": scale}, place)
         for name in shape.keys() - {"delta", "optimise"}:
             raise BudgetError(
                 "DP-MECH-002",
@@ -165,10 +173,10 @@ class Optimal(Symmetric):
                 name=name,
                 known="delta, optimise",
             )
-        delta = cls._delta(shape.get("delta", "1e-9"), place)
+        delta = cls._delta_of_text(shape.get("delta", "1e-9"), place)
         measure = shape.get("optimise", "mae")
-        if measure not in MEASURES:
-            cls._refuse("optimise", " or ".join(MEASURES), place)
+        if measure not in ERROR_MEASURES:
+            cls._refuse("optimise", " or ".join(ERROR_MEASURES), place)
         shift = sensitivity.largest_shift
         if shift > LARGEST_SHIFT:
             coarser = -(-shift // LARGEST_SHIFT)
@@ -191,7 +199,7 @@ class Optimal(Symmetric):
         return scale, delta, 1 if measure == "mae" else 2
 
     @classmethod
-    def _delta(cls, value: str | float, place: Place | None) -> float:
+    def _delta_of_text(cls, value: str | float, place: Place | None) -> float:
         try:
             delta = exact(str(value))
         except ValueError:
@@ -203,74 +211,83 @@ class Optimal(Symmetric):
 
     @property
     def parameters(self) -> tuple[tuple[str, str], ...]:
-        """Return the texts of masses and scale; `of(**dict(parameters))` is equal to self."""
-        return (("masses", whole_masses.write(self.masses)), ("scale", repr(self.scale)))
+        """Return the names and the texts of masses and scale.
+
+        The mechanism `of(**dict(parameters))` is equal to this mechanism.
+        """
+        return (("masses", whole_masses.masses_text(self.masses)), ("scale", repr(self.scale)))
 
     @cached_property
-    def _total(self) -> int:
-        return whole_masses.total(self.masses)
+    def _mass_sum(self) -> int:
+        return whole_masses.mass_sum(self.masses)
 
     @cached_property
     def _upper_sums(self) -> tuple[int, ...]:
-        """Return the sums of the masses from k on, for each k from 0 to the number of masses."""
+        """Return the sum of the masses from k on, for each k from 0 to the number of masses."""
         sums = [0]
         for mass in reversed(self.masses):
             sums.append(sums[-1] + mass)
         return tuple(reversed(sums))
 
     @cached_property
-    def _tails(self) -> Floats:
-        return np.array([float(Fraction(part, self._total)) for part in self._upper_sums])[::-1]
+    def _ascending_tails(self) -> Floats:
+        return np.array([float(Fraction(part, self._mass_sum)) for part in self._upper_sums])[::-1]
 
     def upper_quantile(self, u: Floats) -> tuple[Floats, Flags]:
-        """Return the largest k with u < P(K >= k), from a table of tails."""
-        ascending = self._tails
-        place = np.searchsorted(ascending, u, side="right")
-        at, beyond = ascending[np.minimum(place, len(ascending) - 1)], ascending[place - 1]
+        """Return the largest k with u < P(K >= k), and flags of the k that are certain."""
+        ascending = self._ascending_tails
+        index = np.searchsorted(ascending, u, side="right")
+        at, beyond = ascending[np.minimum(index, len(ascending) - 1)], ascending[index - 1]
         sure = (u < at * (1 - TABLE_ERROR)) & (u > beyond * (1 + TABLE_ERROR))
-        k = np.maximum(len(ascending) - 1.0 - place, 0.0)
+        k = np.maximum(len(ascending) - 1.0 - index, 0.0)
         return k, sure
 
     def upper_tail(self, k: int) -> arb:
-        """Return the exact tail, a ratio of whole numbers."""
+        """Return P(K >= k), a ratio of whole numbers, at the precision of the flint context."""
         part = self._upper_sums[k] if k < len(self._upper_sums) else 0
-        return arb(part) / self._total
+        return arb(part) / self._mass_sum
 
     def losses(self, shift: int) -> tuple[OptimalLoss, ...]:
-        """Return the exact loss."""
+        """Return the exact loss of the integer noise."""
         return (OptimalLoss(self, shift),)
 
     def _moment(self, power: int) -> float:
         parts = sum(k**power * mass for k, mass in enumerate(self.masses))
-        return float(Fraction(2 * parts, self._total))
+        return float(Fraction(2 * parts, self._mass_sum))
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return E |K|, computed from the integer masses."""
+        """Return E |K|, from the integer masses."""
         return self._moment(1)
 
     @property
     def standard_deviation(self) -> float:
-        """Return the square root of E K^2."""
+        """Return the square root of E K^2, from the integer masses."""
         return math.sqrt(self._moment(2))
 
 
 @lru_cache(maxsize=256)
-def _solve_probabilities(scale: float, delta: float, shift: int, power: int) -> tuple[int, ...]:
-    """Return integer masses that are proved to be (shift / scale, delta)-private for the shift.
+def _private_masses(scale: float, delta: float, shift: int, power: int) -> tuple[int, ...]:
+    """Return integer masses of noise that is proved (shift / scale, delta)-private for the shift.
 
-    A part of delta is reserved for the tolerance of the solver and for rounding. A few parts are
-    tried, and the least one that suffices is used.
+    The function reserves a part of delta for the tolerance of the solver and for rounding. It tries
+    a few parts in ascending order, and uses the first one that suffices.
+
+    Raises
+    ------
+    ArithmeticError
+        If no part of delta suffices.
     """
-    # Two floats below, to cover every decimal that Python reads as the float shift / scale.
+    # Two floats lower, so that epsilon is below every decimal that Python reads as shift / scale.
     ratio = math.nextafter(round_down(Fraction(shift) / Fraction(scale)), 0.0)
     epsilon = Fraction(math.nextafter(ratio, 0.0))
-    factor = 1 / whole_masses.rational_exp(-epsilon)  # <= exp(epsilon): the excess only grows
+    # This factor is at most exp(epsilon), so the computed divergence is at least the true one.
+    factor = 1 / whole_masses.rational_exp(-epsilon)
     for reserved in (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
         aimed_delta = delta * (1 - reserved)
         noise = solve(float(epsilon), aimed_delta, shift, power)
         masses = whole_masses.round_masses(noise, epsilon, aimed_delta)
-        if not whole_masses.admissible(masses):
+        if not whole_masses.are_admissible(masses):
             continue
         if whole_masses.hockey_stick_divergence(masses, factor, shift) <= Fraction(delta):
             return masses
@@ -280,18 +297,19 @@ def _solve_probabilities(scale: float, delta: float, shift: int, power: int) -> 
 def least_error(epsilon: float, delta: float, shift: int, measure: str = "mae") -> float:
     """Return the least possible error of one cell, in steps.
 
-    The measure is the mean absolute error for "mae", and the root mean square error for "mse". The
-    minimum is over all symmetric distributions on the integers that never rise away from 0 and are
-    (epsilon, delta)-private for moves by up to `shift`. Its relative accuracy is about 1e-8. Shifts
-    above 256 are scaled down, because finer steps change less than 1e-5 of the error.
+    The error is the mean absolute error for the measure "mae", and the root mean square error for
+    "mse". The minimum is over all symmetric distributions on the integers that never rise away from
+    0 and are (epsilon, delta)-private for moves by up to `shift` steps. The relative accuracy of
+    the result is about 1e-8. Shifts above 256 are scaled down, because finer steps change less than
+    1e-5 of the error.
     """
-    if measure not in MEASURES:
+    if measure not in ERROR_MEASURES:
         raise ValueError("the measure is mae or mse")
     if delta == 0:
         moves = Sensitivity(1, (Move(shift, 1),))
         mechanism = Staircase.design(shift / epsilon, moves, optimise=measure)
         return mechanism.mean_absolute_error if measure == "mae" else mechanism.standard_deviation
-    coarse = min(shift, FINE_ENOUGH)
+    coarse = min(shift, LARGEST_SOLVED_SHIFT)
     error = solve(float(epsilon), float(delta), coarse, 1 if measure == "mae" else 2).error
     return (error if measure == "mae" else math.sqrt(error)) * (shift / coarse)
 
@@ -300,25 +318,28 @@ def least_error(epsilon: float, delta: float, shift: int, measure: str = "mae") 
 class OptimalLoss(PrivacyLoss):
     """The loss of noise with integer masses against the same noise moved by `shift` steps."""
 
-    law: Optimal
+    noise: Optimal
     shift: int
 
     @property
-    def span(self) -> float:
+    def largest_relevant_loss(self) -> float:
         """Return the largest finite loss."""
         pieces = self._pieces
         return float(np.max(pieces.high[np.isfinite(pieces.high)], initial=0.0))
 
     @property
-    def infinity_mass(self) -> float:
+    def infinite_loss_probability(self) -> float:
         """Return the probability of outputs that are impossible for the neighbour, rounded up."""
         return self.delta(LOSS_BOUND)
 
     @cached_property
     def _masses_by_loss(self) -> tuple[list[tuple[int, int]], list[int], list[int]]:
-        """Return the (P, Q) masses of positive losses, largest loss first, and cumulative sums."""
-        masses = self.law.masses + (0,) * self.shift
-        ks = range(-((self.shift - 1) // 2), len(self.law.masses))
+        """Return the P and Q masses of outputs with positive losses, and their cumulative sums.
+
+        The outputs are in falling order of their losses.
+        """
+        masses = self.noise.masses + (0,) * self.shift
+        ks = range(-((self.shift - 1) // 2), len(self.noise.masses))
         pairs = [(masses[abs(k)], masses[k + self.shift]) for k in ks]
         pairs.sort(key=lambda pair: -Fraction(*pair) if pair[1] else -math.inf)
         p, q = [0], [0]
@@ -332,27 +353,27 @@ class OptimalLoss(PrivacyLoss):
 
         For an epsilon below 0, delta(-e) = 1 - exp(-e) + exp(-e) delta(e) by symmetry.
         """
-        edge = min(strictly_below(epsilon), LOSS_BOUND)
+        edge = min(epsilon_lower_bound(epsilon), LOSS_BOUND)
         pairs, p, q = self._masses_by_loss
 
-        def value() -> arb:
+        def delta_ball() -> arb:
             factor = ball(abs(edge)).exp()
             low, high = 0, len(pairs)
             while low < high:
                 middle = (low + high) // 2
                 own, other = pairs[middle]
-                # If balls can't decide, own is almost factor * other, and adds almost nothing.
+                # If balls can't decide, own almost equals factor * other, and adds almost nothing.
                 low, high = (middle + 1, high) if own > factor * other else (low, middle)
-            gain = (arb(p[low]) - factor * q[low]) / self.law._total
+            gain = (arb(p[low]) - factor * q[low]) / self.noise._mass_sum
             return gain if edge >= 0 else -ball(edge).expm1() + ball(edge).exp() * gain
 
-        return min(1.0, least_above(value))
+        return min(1.0, float_upper_bound(delta_ball))
 
     @cached_property
     def _pieces(self) -> Pieces:
-        count = len(self.law.masses)
+        count = len(self.noise.masses)
         size = 2 * count - 1
-        half = np.array([float(Fraction(mass, self.law._total)) for mass in self.law.masses])
+        half = np.array([float(Fraction(mass, self.noise._mass_sum)) for mass in self.noise.masses])
         probabilities = np.concatenate((half[:0:-1], half))
         p = np.concatenate((probabilities, np.zeros(min(self.shift, size))))
         q = np.concatenate((np.zeros(min(self.shift, size)), probabilities))
@@ -361,7 +382,7 @@ class OptimalLoss(PrivacyLoss):
         return Pieces(p, q, loss, loss)
 
     def pieces(self, width: float) -> Pieces:
-        """Return one piece per output."""
+        """Return one piece for every output."""
         return self._pieces
 
     def renyi(self, order: float) -> float:

@@ -1,7 +1,8 @@
-"""Optimal selection of keys that are not public.
+"""Optimal selection of private keys.
 
-Release    whether a key is selected, with a probability that depends on the number of units with
-           it: the largest that (epsilon, delta) allows, for every number of units at once.
+Release    Whether a key is selected. The probability depends on the number of privacy units with
+           the key. For every number of units, it is the largest probability that (epsilon, delta)
+           allows.
 Guarantee  (epsilon, delta) for each key that a privacy unit may have, with epsilon = 1 / scale.
 Source     Desfontaines, Voss, Gipson and Mandayam 2020, "Differentially private partition
            selection", arXiv 2006.03684v2, Theorem 1 and section 3.2.
@@ -18,7 +19,7 @@ import numpy as np
 from flint import arb
 
 from dprelease.errors import Place
-from dprelease.mechanisms.common.shape import Shape
+from dprelease.mechanisms.common.shape import ShapeParameter
 from dprelease.mechanisms.randomizer import ONE_STEP, Randomizer
 from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
@@ -29,30 +30,31 @@ from dprelease.privacy.losses.pure import ApproximateLoss
 from dprelease.privacy.unit import Sensitivity
 
 FLOAT_ERROR = 2.0**-30
-"""Conservative bound on the relative error of a float probability."""
+"""Conservative bound on the relative error of a probability that is computed in floats."""
 
 
 @dataclass(frozen=True)
 class PartitionSelection(Randomizer):
-    """Randomized selection of keys, by the number of privacy units with each key.
+    """Random selection of keys, from the number of privacy units with each key.
 
     Let e = exp(epsilon). The probability p(n) of selecting a key with n privacy units is
-    delta (e^n - 1) / (e - 1) up to n = `turn`. Above, 1 - p(n) falls by the factor 1 / e, and by
-    delta, with each further unit, until p is 1. p(0) is 0, so a key without a privacy unit is never
-    selected. As errors, the class reports the numbers of privacy units at which keys are selected.
+    delta (e^n - 1) / (e - 1) up to n = `turning_point`. Above this number, each further unit
+    multiplies 1 - p(n) by 1 / e and reduces it by delta / e, until p(n) is 1. The probability p(0)
+    is 0, so a key without a privacy unit is never selected. The properties for errors return
+    numbers of privacy units at which a key is selected.
     """
 
     name: ClassVar[str] = "partition_selection"
     summary: ClassVar[str] = (
         "tells keys that enough privacy units have, optimally; (epsilon, delta)"
     )
-    use: ClassVar[str] = "keys that are not public"
+    use_case: ClassVar[str] = "keys that are not public"
     pure: ClassVar[bool] = False
-    norm: ClassVar[int] = 1
-    shapes: ClassVar[tuple[Shape, ...]] = (
-        Shape("delta", "chance that a key of one unit is selected", "above 0, below 1/2"),
+    sensitivity_norm: ClassVar[int] = 1
+    shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (
+        ShapeParameter("delta", "chance that a key of one unit is selected", "above 0, below 1/2"),
     )
-    domains = {"delta": (1e-300, 0.5), "scale": (0.01, 1e6)}  # noqa: RUF012
+    parameter_ranges = {"delta": (1e-300, 0.5), "scale": (0.01, 1e6)}  # noqa: RUF012
 
     delta: float = 0.0
 
@@ -60,22 +62,22 @@ class PartitionSelection(Randomizer):
     def design(
         cls,
         scale: float,
-        sensitivity: Sensitivity = ONE_STEP,  # noqa: ARG003 - one unit is one step for each key
+        sensitivity: Sensitivity = ONE_STEP,  # noqa: ARG003 - each unit counts once for each key
         place: Place | None = None,
         /,
         **shape: str | float,
     ) -> Self:
-        """Return the selection of a scale and a delta for each key, rounded down."""
+        """Return the selection with a scale and a delta for each key; delta is rounded down."""
         delta = round_down(Fraction(str(shape["delta"])))
         return cls.of(place, scale=scale, delta=delta)
 
     @property
     def epsilon(self) -> Fraction:
-        """Return the exact epsilon of one key."""
+        """Return the exact epsilon of the selection of one key."""
         return 1 / Fraction(self.scale)
 
     @property
-    def turn(self) -> int:
+    def turning_point(self) -> int:
         """Return the number of privacy units up to which p grows by about the factor e."""
         epsilon, delta = 1.0 / self.scale, self.delta
         ratio = (math.expm1(epsilon) + 2 * delta) / (delta * (math.exp(epsilon) + 1))
@@ -84,33 +86,39 @@ class PartitionSelection(Randomizer):
     def probability(self, n: int) -> arb:
         """Return a ball around p(n), at the precision of the flint context.
 
-        p is the smaller of its two branches, which cross at `turn`. A float error may change `turn`
-        by one, so the neighbours of `turn` are tried as well.
+        p(n) is the smaller of two functions of n, which cross at `turning_point`. A float error may
+        change `turning_point` by one, so the method also tries the numbers before and after it.
         """
         if n <= 0:
             return arb(0)
-        turn = max(1, self.turn)
-        candidates = [self._branch(n, max(1, turn + move)) for move in (-1, 0, 1)]
+        turning_point = max(1, self.turning_point)
+        candidates = [
+            self._probability_with_turning_point(n, max(1, turning_point + move))
+            for move in (-1, 0, 1)
+        ]
         least = candidates[0]
         for other in candidates[1:]:
             least = least.min(other)
         return least.min(arb(1))
 
-    def _branch(self, n: int, turn: int) -> arb:
-        """Return p(n) if its branches change at `turn`."""
+    def _probability_with_turning_point(self, n: int, turning_point: int) -> arb:
+        """Return p(n) for a given number of units at which its formula changes."""
         epsilon, delta = ball(self.epsilon), ball(self.delta)
         grow = epsilon.expm1()
-        if n <= turn:
+        if n <= turning_point:
             return delta * (n * epsilon).expm1() / grow
-        last = delta * (turn * epsilon).expm1() / grow
-        fall = (-(n - turn) * epsilon).exp()
+        last = delta * (turning_point * epsilon).expm1() / grow
+        fall = (-(n - turning_point) * epsilon).exp()
         return (1 - fall) * (1 + delta / grow) + fall * last
 
     def select(self, units: Integers, bits: BitSource) -> Flags:
-        """Return flags (n,) of the selected keys, from one random word for each key."""
+        """Return flags (n,) of the selected keys, from the numbers of privacy units of n keys.
+
+        One random word is drawn for every key, and further words if floats can't decide.
+        """
         words = bits.words(len(units))
-        counts, places = np.unique(units, return_inverse=True)
-        p = np.array([float(self.probability(n).mid()) for n in counts.tolist()])[places]
+        counts, count_of_key = np.unique(units, return_inverse=True)
+        p = np.array([float(self.probability(n).mid()) for n in counts.tolist()])[count_of_key]
         u: Floats = words.astype(np.float64) * 2.0**-64
         selected = u < p
         close = np.abs(u - p) <= np.maximum(p * FLOAT_ERROR, 2.0**-62)
@@ -119,16 +127,22 @@ class PartitionSelection(Randomizer):
         return selected & (units > 0)
 
     def _decide_exactly(self, n: int, uniform: LazyUniform) -> bool:
-        return uniform.place(lambda: [self.probability(n), arb(1)]) == 0
+        return uniform.interval_index(lambda: [self.probability(n), arb(1)]) == 0
 
     def losses(self, shift: int) -> tuple[ApproximateLoss, ...]:
-        """Return the loss of one key whose number of units moves by `shift` = 1."""
+        """Return the loss of the selection of one key; the only valid `shift` is 1.
+
+        Raises
+        ------
+        ValueError
+            If `shift` is not 1.
+        """
         if shift != 1:
             raise ValueError("a unit counts once for each key")
         return (ApproximateLoss(self.epsilon, Fraction(self.delta)),)
 
     def _least_units(self, probability: float) -> int:
-        """Return the least number of units whose key is selected with at least a probability."""
+        """Return the least number of units with which a key has at least this probability."""
         low, high = 0, 1
         while not float(self.probability(high).mid()) >= probability:
             low, high = high, 2 * high
@@ -140,7 +154,7 @@ class PartitionSelection(Randomizer):
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return the number of units at which a key is selected with probability 1/2."""
+        """Return the least number of units with which the selection probability is 1/2 or more."""
         return float(self._least_units(0.5))
 
     @property
@@ -149,5 +163,5 @@ class PartitionSelection(Randomizer):
         return math.inf
 
     def half_width(self, confidence: float) -> int:
-        """Return the number of units at which a key is selected with at least this probability."""
+        """Return the least number of units with which the probability is `confidence` or more."""
         return self._least_units(confidence)

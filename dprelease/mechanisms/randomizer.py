@@ -1,4 +1,4 @@
-"""The base of noise and selection mechanisms: parameters, privacy loss and errors."""
+"""Base class of noise and selection mechanisms: parameters, privacy loss and errors."""
 
 from __future__ import annotations
 
@@ -10,93 +10,96 @@ from typing import ClassVar, NoReturn, Self
 import numpy as np
 
 from dprelease.errors import BudgetError, Place
-from dprelease.mechanisms.common.shape import Shape
+from dprelease.mechanisms.common.shape import ShapeParameter
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.loss import PrivacyLoss
 from dprelease.privacy.unit import Move, Sensitivity
 
 LEAST_SCALE, LARGEST_SCALE = 1e-3, 2.0**50
+"""Smallest and largest admissible scale; some mechanisms admit only a part of this range."""
 
 ONE_STEP = Sensitivity(slots=1, moves=(Move(1, 1),))
+"""The sensitivity of a vector of which a privacy unit moves one cell by one step."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceInAuto:
-    """The conditions under which `auto` tries a family.
+class AutoRule:
+    """The conditions under which `auto` tries a mechanism.
 
-    A family with `last_resort` is tried only if `allowed` names it, or no other family is possible.
-    `integers` is the name of the family's variant on the integers, which is at least as good unless
-    the noise is only a few steps. A family with `composed` is not tried under pure budgets, because
-    it is better than others only by composition. `auto` searches the other shapes of a family if
-    the error of its first shape is at most `within` times the least error.
+    A mechanism with `last_resort` is tried only if `allowed` names it, or if no other mechanism is
+    possible. `integer_variant` is the name of the same mechanism on the integers, which is at least
+    as good unless the noise is only a few steps. A mechanism with `only_with_delta` is not tried
+    under pure budgets, because it is better than others only if many answers are composed at a
+    delta. `auto` searches the other shapes of a mechanism if the error of its first shape is at
+    most `largest_error_ratio` times the least error of all mechanisms.
     """
 
     last_resort: bool = False
-    integers: str | None = None
-    composed: bool = False
-    within: float = 5.0
+    integer_variant: str | None = None
+    only_with_delta: bool = False
+    largest_error_ratio: float = 5.0
 
 
 @dataclass(frozen=True)
 class Randomizer(ABC):
-    """The random procedure for the answer of one cell: noise, or a selection among candidates.
+    """The random procedure that answers one cell: it adds noise or selects one of the candidates.
 
-    Fields are floats, which are exact dyadic rationals, so the distribution in the manifest is
-    exactly the sampled one. A larger `scale` means larger errors. The name of the module, the name
-    in YAML files and `name` are equal.
+    The fields of a mechanism are floats, which are exact rational numbers, so the manifest names
+    exactly the distribution that is sampled. A larger `scale` means larger errors. The module of a
+    mechanism, YAML files and the attribute `name` all use the same name.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    """The mechanism, its guarantee and its tail, in one line."""
-    use: ClassVar[str]
-    """When to use it, in a line."""
+    """A description of the mechanism, its guarantee and its tails, in one line."""
+    use_case: ClassVar[str]
+    """The situation in which the mechanism is useful, in one line."""
     pure: ClassVar[bool]
     """Whether the privacy loss of one cell is bounded."""
-    norm: ClassVar[int]
-    """1 or 2: the norm of the sensitivity that determines the scale when a budget is shared."""
-    by_squares: ClassVar[bool] = False
-    """Whether the L2 norm of its shift alone determines the Rényi divergences of a vector."""
-    bounded: ClassVar[bool] = False
-    """Whether the noise is bounded."""
-    integers: ClassVar[bool] = False
-    """Whether the noise has a distribution on the integers, and not a rounded continuous one."""
-    shapes: ClassVar[tuple[Shape, ...]] = ()
-    """Keys that a release file may declare in addition to the name."""
-    auto: ClassVar[PlaceInAuto] = PlaceInAuto()
-    """The conditions under which `auto` tries the family."""
-    needed: ClassVar[frozenset[str]] = frozenset()
-    """Names of the shape parameters that must be declared, because none of their values is best."""
-    search: ClassVar[tuple[Mapping[str, float], ...]] = ({},)
-    """Shapes among which the best one is searched if none is declared, good ones first."""
-    examples: ClassVar[tuple[Mapping[str, str | float], ...]] = ({},)
-    """Representative shapes, for documentation and for the conformance suite."""
-    domains: ClassVar[Mapping[str, tuple[float, float]]] = {}
-    """Minimum and maximum of the fields other than `scale`."""
+    sensitivity_norm: ClassVar[int]
+    """The norm of the sensitivity that determines the scale if columns share a budget: 1 or 2."""
+    renyi_from_l2_norm: ClassVar[bool] = False
+    """Whether the Rényi divergences of a noisy vector depend only on the L2 norm of its shift."""
+    has_bounded_noise: ClassVar[bool] = False
+    """Whether the noise never exceeds a fixed bound."""
+    has_integer_noise: ClassVar[bool] = False
+    """Whether the noise is defined on the integers, instead of being rounded to integers."""
+    shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = ()
+    """Shape parameters that a release file may declare in addition to the name."""
+    auto_rule: ClassVar[AutoRule] = AutoRule()
+    """The conditions under which `auto` tries the mechanism."""
+    required_shapes: ClassVar[frozenset[str]] = frozenset()
+    """Names of shape parameters that a release file must declare, because no value is the best."""
+    searched_shapes: ClassVar[tuple[Mapping[str, float], ...]] = ({},)
+    """Shapes among which the best one is searched if none is declared, the most promising first."""
+    example_shapes: ClassVar[tuple[Mapping[str, str | float], ...]] = ({},)
+    """Representative shapes for the documentation and for the tests of all mechanisms."""
+    parameter_ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    """Minimum and maximum of each field other than `scale`."""
 
     scale: float
 
     @classmethod
-    def tells_moments(cls) -> bool:
-        """Return whether the family has distributions with a certified variance."""
+    def has_variance_bound(cls) -> bool:
+        """Return whether noise of this mechanism has a certified bound of its variance."""
         return False
 
     def __post_init__(self) -> None:
         """Raise BudgetError DP-MECH-001 or 005 unless the parameters can be certified."""
-        # The text in the manifest must be the text of a float, also if another type was passed.
+        # The manifest must show the text of a float, even if a number of another type was passed.
         values = {field.name: float(getattr(self, field.name)) for field in fields(self)}
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        self._certify(values)
+        self._require_admissible(values)
 
     @classmethod
-    def _certify(cls, values: Mapping[str, float], place: Place | None = None) -> None:
-        """Raise BudgetError for parameters outside the domain; some mechanisms check more."""
+    def _require_admissible(cls, values: Mapping[str, float], place: Place | None = None) -> None:
+        """Raise BudgetError for parameters outside their ranges; some mechanisms check more."""
         if not LEAST_SCALE <= values["scale"] <= LARGEST_SCALE:
             raise BudgetError(
                 "DP-MECH-001", place=place, mechanism=cls.name, least=LEAST_SCALE, largest="2^50"
             )
-        for name, (least, most) in cls.domains.items():
+        for name, (least, most) in cls.parameter_ranges.items():
             if not least <= values[name] <= most:
                 cls._refuse(name, f"{least!r} to {most!r}", place)
 
@@ -113,8 +116,8 @@ class Randomizer(ABC):
         Raises
         ------
         BudgetError
-            DP-MECH-001 and 005 for a value outside the domain, DP-MECH-002 for a parameter that
-            does not exist, DP-MECH-003 for one that is missing or not a number.
+            DP-MECH-001 and 005 for a value outside its range, DP-MECH-002 for a parameter that
+            does not exist, DP-MECH-003 for a parameter that is missing or not a number.
         """
         known = [field.name for field in fields(cls)]
         for name in parameters:
@@ -134,21 +137,21 @@ class Randomizer(ABC):
             raise BudgetError(
                 "DP-MECH-003", place=place, mechanism=cls.name, known=", ".join(known)
             ) from None
-        cls._certify(values, place)
+        cls._require_admissible(values, place)
         return cls(**values)
 
     @classmethod
     def design(
         cls,
         scale: float,
-        sensitivity: Sensitivity = ONE_STEP,  # noqa: ARG003 - for laws that need it
+        sensitivity: Sensitivity = ONE_STEP,  # noqa: ARG003 - for subclasses that need it
         place: Place | None = None,
         /,
         **shape: str | float,
     ) -> Self:
-        """Return the mechanism of one scale for the `shape` of a release file.
+        """Return the mechanism with a scale and the `shape` that a release file declares.
 
-        `shape` has the values of the parameters in `shapes`, with lengths in steps. A mechanism
+        `shape` has the values of `shape_parameters` by name, with lengths in steps. A mechanism
         whose parameters depend on the shift of a cell takes the shift from `sensitivity`.
 
         Raises
@@ -164,7 +167,7 @@ class Randomizer(ABC):
     ) -> bool:
         """Return False if `design` certainly fails, and True if it may succeed.
 
-        For mechanisms that are expensive to construct, only the ranges of parameters are checked.
+        Mechanisms that are expensive to construct check only the ranges of their parameters.
         """
         try:
             cls.design(scale, sensitivity, **shape)
@@ -174,16 +177,20 @@ class Randomizer(ABC):
 
     @property
     def parameters(self) -> tuple[tuple[str, str], ...]:
-        """Return (name, decimal text) of every field; `of(**dict(parameters))` is equal to self."""
+        """Return the name and the decimal text of every field, sorted by name.
+
+        The mechanism `of(**dict(parameters))` is equal to this mechanism.
+        """
         texts = ((field.name, repr(getattr(self, field.name))) for field in fields(self))
         return tuple(sorted(texts))
 
     @abstractmethod
     def losses(self, shift: int) -> tuple[PrivacyLoss, ...]:
-        """Return the privacy losses of a cell that moves by up to `shift` >= 1 steps, up or down.
+        """Return the privacy losses of a cell whose true value moves by up to `shift` >= 1 steps.
 
-        If one curve delta(epsilon) bounds all moves, the result is one loss. Otherwise it has
-        several losses, and the pointwise maximum of their curves bounds all moves.
+        The value may move up or down. If the curve delta(epsilon) of one loss bounds all moves, the
+        result has only this loss. Otherwise the result has several losses, and the pointwise
+        maximum of their curves bounds all moves.
         """
 
     @property
@@ -203,9 +210,9 @@ class Randomizer(ABC):
 
     @property
     def root_mean_square_error(self) -> float:
-        """Return the root mean square error, in steps: spread and bias together."""
+        """Return the root mean square error, in steps, from the mean and the standard deviation."""
         return float(np.hypot(self.mean, self.standard_deviation))
 
     @abstractmethod
     def half_width(self, confidence: float) -> int:
-        """Return a w, in steps, with P(|error| <= w) >= confidence."""
+        """Return a number of steps w with P(|error| <= w) >= confidence."""

@@ -1,4 +1,4 @@
-"""Find mechanisms by name; every file of this folder that declares `MECHANISM` is a mechanism."""
+"""Look up mechanism classes by name, in the files of this folder that declare `MECHANISM`."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from dprelease.mechanisms.selection.selection import Selection
 from dprelease.privacy.event import Event
 
 RECORD_NAMES = ("randomized_response",)
-"""Mechanisms for single records only.
+"""Names of the mechanisms for single records.
 
-They add no noise to an aggregate, so `names` excludes them. Their files declare a
-`RECORD_MECHANISM`.
+These mechanisms add no noise to an aggregate, so `names` excludes them. Their files declare
+`RECORD_MECHANISM` instead of `MECHANISM`.
 """
 
 
 @cache
 def names() -> tuple[str, ...]:
-    """Return the sorted names of all mechanisms, without importing them."""
+    """Return the sorted names of all mechanisms that add noise, without importing them."""
     return _modules_with(folder, "MECHANISM")
 
 
@@ -45,41 +45,47 @@ def _modules_with(package: ModuleType, variable: str) -> tuple[str, ...]:
 
 
 @cache
-def kind_of(name: str) -> type[Mechanism]:
-    """Return the class of the mechanism that a module of this folder declares."""
+def mechanism_class(name: str) -> type[Mechanism]:
+    """Return the class of the mechanism that the module with this name declares."""
     kind = "RECORD_MECHANISM" if name in RECORD_NAMES else "MECHANISM"
     mechanism: type[Mechanism] = getattr(importlib.import_module(f"{folder.__name__}.{name}"), kind)
     return mechanism
 
 
-def check_name(name: str, place: Place | None = None) -> None:
-    """Raise BudgetError DP-MECH-004 if no mechanism has this name, without importing any."""
-    _check_known(name, names(), place)
+def require_known_name(name: str, place: Place | None = None) -> None:
+    """Raise BudgetError DP-MECH-004 if no noise mechanism has this name; import no mechanism."""
+    _require_known(name, names(), place)
 
 
 def get(name: str, place: Place | None = None) -> type[Mechanism]:
-    """Return the class of a mechanism by name.
+    """Return the class of the noise mechanism with this name.
 
     Raises
     ------
     BudgetError
-        DP-MECH-004 if no mechanism has this name; the message has the nearest name.
+        DP-MECH-004 if no noise mechanism has this name; the message suggests the nearest name.
     """
-    _check_known(name, names(), place)
-    return kind_of(name)
+    _require_known(name, names(), place)
+    return mechanism_class(name)
 
 
-def randomizer(name: str, place: Place | None = None) -> type[Randomizer]:
-    """Return the class of a noise or selection mechanism by name, or raise the error of `get`."""
+def randomizer_class(name: str, place: Place | None = None) -> type[Randomizer]:
+    """Return the class of the noise or selection mechanism with this name.
+
+    Raises
+    ------
+    BudgetError
+        DP-MECH-004 if no mechanism has this name.
+    """
     if name == PartitionSelection.name:
         return PartitionSelection
-    return get_selection(name) if name in selection_names() else get(name, place)
+    return selection_class(name) if name in selection_names() else get(name, place)
 
 
-def law_of(event: Event) -> Randomizer:
-    """Return the mechanism of an event: noise, a selection, or the response of a record.
+def mechanism_of_event(event: Event) -> Randomizer:
+    """Return the mechanism that an event records: noise, a selection, or randomized response.
 
-    Releases and ledgers use the same look-up, so a ledger can compute the cost of every release.
+    Releases and ledgers call the same function, so a ledger can compute the cost of every release.
 
     Raises
     ------
@@ -87,23 +93,23 @@ def law_of(event: Event) -> Randomizer:
         DP-MECH-001 to 005 for an unknown mechanism or invalid parameters.
     """
     name = event.mechanism
-    kind = kind_of(name) if name in RECORD_NAMES else randomizer(name)
+    kind = mechanism_class(name) if name in RECORD_NAMES else randomizer_class(name)
     return kind.of(**dict(event.parameters))
 
 
-def record_law_of(event: Event) -> Mechanism:
-    """Return the noise of an event about single records, where no selection is allowed.
+def record_mechanism_of_event(event: Event) -> Mechanism:
+    """Return the mechanism of an event about single records, for which no selection is allowed.
 
     Raises
     ------
     BudgetError
         DP-MECH-001 to 005 for an unknown mechanism, invalid parameters, or a selection.
     """
-    _check_known(event.mechanism, (*names(), *RECORD_NAMES), None)
-    return cast("Mechanism", law_of(event))
+    _require_known(event.mechanism, (*names(), *RECORD_NAMES), None)
+    return cast("Mechanism", mechanism_of_event(event))
 
 
-def _check_known(name: str, known: tuple[str, ...], place: Place | None) -> None:
+def _require_known(name: str, known: tuple[str, ...], place: Place | None) -> None:
     if name not in known:
         close = get_close_matches(name, known, n=1)
         nearest = f"; did you mean '{close[0]}'" if close else ""
@@ -114,7 +120,7 @@ def _check_known(name: str, known: tuple[str, ...], place: Place | None) -> None
 
 def pure_names() -> tuple[str, ...]:
     """Return the names of the mechanisms that can have a pure guarantee."""
-    return tuple(name for name in names() if kind_of(name).pure)
+    return tuple(name for name in names() if mechanism_class(name).pure)
 
 
 @cache
@@ -123,8 +129,14 @@ def selection_names() -> tuple[str, ...]:
     return _modules_with(selections, "SELECTION")
 
 
-def get_selection(name: str, place: Place | None = None) -> type[Selection]:
-    """Return the class of a selection mechanism by name, or raise the error of `get`."""
-    _check_known(name, selection_names(), place)
+def selection_class(name: str, place: Place | None = None) -> type[Selection]:
+    """Return the class of the selection mechanism with this name.
+
+    Raises
+    ------
+    BudgetError
+        DP-MECH-004 if no selection mechanism has this name.
+    """
+    _require_known(name, selection_names(), place)
     selection: type[Selection] = importlib.import_module(f"{selections.__name__}.{name}").SELECTION
     return selection

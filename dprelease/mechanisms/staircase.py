@@ -1,16 +1,17 @@
-"""Staircase mechanism, rounded to the lattice: the optimum of a pure guarantee.
+"""Staircase mechanism, rounded to whole steps: the optimum of a pure guarantee.
 
-Release    q + round(Y); the density of Y is constant on stairs: a on |y| < gamma D, and lower by a
-           factor b = exp(-D / scale) on each further stair of D steps, D = `width`.
-Guarantee  One cell that moves by at most D steps has a privacy loss of -D/scale, 0 or D/scale;
+Release    q + round(Y), where the density of Y is constant on stairs: it is a for |y| < gamma D,
+           and falls by the factor b = exp(-D / scale) on each further stair of D = `width` steps.
+Guarantee  If one cell moves by at most D steps, its privacy loss is -D/scale, 0 or D/scale;
            rounding is post-processing.
-Source     Geng and Viswanath 2012, arXiv 1212.1186v3: density (16) to (18), Theorem 3; the least
-           mean absolute error: gamma = 1 / (1 + exp(epsilon / 2)); the least power: Theorem 7.
-Lattice    Where gamma D is r - 1/2 for a whole r, all stairs end between cells and the rounded
-           noise is the discrete staircase of the paper's section on integers; `optimise` picks the
-           best such r. D = 1 allows only r = 1: discrete Laplace noise. Any other gamma is as
-           private, but its noise is a mixture of two of these.
-Units      q, Y, scale and width in lattice steps.
+Source     Geng and Viswanath 2012, arXiv 1212.1186v3: the density is (16) to (18) with Theorem 3;
+           gamma = 1 / (1 + exp(epsilon / 2)) has the least mean absolute error, and the gamma of
+           Theorem 7 has the least variance.
+Rounding   If gamma D is r - 1/2 for an integer r, all stairs end halfway between integers, and the
+           rounded noise is the discrete staircase of the paper's section on integers; `optimise`
+           selects the best such r. For D = 1 only r = 1 is possible, which is discrete Laplace
+           noise. Any other gamma is as private, but its noise is a mixture of two such noises.
+Units      q, Y, scale and width in steps.
 """
 
 from __future__ import annotations
@@ -26,42 +27,44 @@ import numpy as np
 from flint import arb, ctx
 
 from dprelease.errors import BudgetError, Place
-from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantile
-from dprelease.mechanisms.common.shape import Shape
+from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantileMechanism
+from dprelease.mechanisms.common.shape import ShapeParameter
 from dprelease.mechanisms.randomizer import LARGEST_SCALE, ONE_STEP
-from dprelease.numerics.balls import ball, least_above
+from dprelease.numerics.balls import ball, float_upper_bound
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, strictly_below
+from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, epsilon_lower_bound
 from dprelease.privacy.unit import Sensitivity
 
 LARGEST_RATIO = 500
-"""Largest width / scale: exp of it, and its inverse, stay within the floats."""
+"""Largest width / scale, for which exp(width / scale) and its inverse are finite floats."""
 
 ROUNDING = 2.0**-48
-"""Bound on the relative error of a position in widths."""
+"""Bound on the relative error of a distance that is computed in widths."""
 
-MEASURES = ("mae", "mse")
+ERROR_MEASURES = ("mae", "mse")
 
 
 @dataclass(frozen=True)
-class Staircase(SymmetricQuantile):
-    """Staircase noise: steps of `width`, the first of them cut at `gamma` widths."""
+class Staircase(SymmetricQuantileMechanism):
+    """Staircase noise with stairs of `width` steps, of which the first ends at `gamma` widths."""
 
     name: ClassVar[str] = "staircase"
     summary: ClassVar[str] = "stairs of the shift's width, rounded; pure, exponential tails"
-    use: ClassVar[str] = "delta 0 and shifts of several steps: the least error for one answer"
+    use_case: ClassVar[str] = "delta 0 and shifts of several steps: the least error for one answer"
     pure: ClassVar[bool] = True
-    norm: ClassVar[int] = 1
-    shapes: ClassVar[tuple[Shape, ...]] = (
-        Shape("optimise", "error that the first stair makes least", "mae or mse", MEASURES),
-        Shape("gamma", "where the first stair ends, in widths", "0 to 1"),
+    sensitivity_norm: ClassVar[int] = 1
+    shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (
+        ShapeParameter(
+            "optimise", "error that the first stair makes least", "mae or mse", ERROR_MEASURES
+        ),
+        ShapeParameter("gamma", "where the first stair ends, in widths", "0 to 1"),
     )
-    examples: ClassVar[tuple[Mapping[str, str | float], ...]] = (
+    example_shapes: ClassVar[tuple[Mapping[str, str | float], ...]] = (
         {},
         {"optimise": "mse"},
         {"gamma": 0.75},
     )
-    domains: ClassVar[Mapping[str, tuple[float, float]]] = {
+    parameter_ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
         "width": (1.0, LARGEST_SCALE),
         "gamma": (0.0, 1.0),
     }
@@ -70,9 +73,9 @@ class Staircase(SymmetricQuantile):
     gamma: float
 
     @classmethod
-    def _certify(cls, values: Mapping[str, float], place: Place | None = None) -> None:
-        """Raise BudgetError also if the width is not whole, or has too many scales."""
-        super()._certify(values, place)
+    def _require_admissible(cls, values: Mapping[str, float], place: Place | None = None) -> None:
+        """Raise BudgetError also if the width is no integer or too large for the scale."""
+        super()._require_admissible(values, place)
         if values["width"] != math.floor(values["width"]):
             cls._refuse("width", "a whole number from 1 to 2^50", place)
         least = values["width"] / LARGEST_RATIO
@@ -90,20 +93,26 @@ class Staircase(SymmetricQuantile):
         /,
         **shape: str | float,
     ) -> Self:
-        """Return stairs as wide as the largest shift; the least mean absolute error by default."""
+        """Return staircase noise whose stairs are as wide as the largest shift of `sensitivity`.
+
+        Without a declared `gamma`, the noise has the least error of the measure `optimise`, which
+        is the mean absolute error by default.
+        """
         width = sensitivity.largest_shift
         if "gamma" in shape:
             if "optimise" in shape:
                 cls._refuse("optimise", "left out where gamma is given", place)
             return cls.of(place, scale=scale, width=width, **shape)
         measure = shape.pop("optimise", "mae")
-        if measure not in MEASURES:
-            cls._refuse("optimise", " or ".join(MEASURES), place)
+        if measure not in ERROR_MEASURES:
+            cls._refuse("optimise", " or ".join(ERROR_MEASURES), place)
         start = cls.of(place, scale=scale, width=width, gamma=0.5, **shape)
-        return min(start._candidates(), key=lambda mechanism: mechanism._error(str(measure)))
+        return min(
+            start._candidate_mechanisms(), key=lambda mechanism: mechanism._error(str(measure))
+        )
 
-    def _candidates(self) -> list[Self]:
-        """Return the stairs that end between cells, near the optima of continuous noise."""
+    def _candidate_mechanisms(self) -> list[Self]:
+        """Return noises whose stairs end between integers, near the optimal continuous noise."""
         width = Fraction(self.width)
         best = (mae_gamma(self.width / self.scale), mse_gamma(self.width / self.scale))
         middle = [math.floor(Fraction(gamma) * width) for gamma in best]
@@ -115,21 +124,28 @@ class Staircase(SymmetricQuantile):
         return self.mean_absolute_error if measure == "mae" else self.standard_deviation
 
     @property
-    def _b(self) -> float:
+    def _stair_ratio(self) -> float:
         return math.exp(-self.width / self.scale)
 
     @property
-    def _gain(self) -> float:
-        """Return gamma + b (1 - gamma): the probability of a stair over that of an uncut one."""
-        return self.gamma + self._b * (1.0 - self.gamma)
+    def _stair_weight(self) -> float:
+        """Return gamma + b (1 - gamma).
+
+        This is the probability of one width of outputs, relative to a width on which the density
+        does not fall.
+        """
+        return self.gamma + self._stair_ratio * (1.0 - self.gamma)
 
     @property
-    def position_error(self) -> float:
-        """Return 2**-40 widths, or scales where these are larger, and a little more."""
+    def typical_quantile_error(self) -> float:
+        """Return 2**-40 times width / (1 - exp(-width / scale)), which exceeds width and scale."""
         return self.width / -math.expm1(-self.width / self.scale) * QUANTILE_ERROR
 
     def largest_relative_drop(self, first: Floats, size: float) -> Floats:
-        """Bound the relative drop in a block, by a factor b for each end of a stair in it."""
+        """Return bounds of the relative drop of probabilities within a segment of integers.
+
+        They follow from the number of stairs that end in each segment.
+        """
         middle = np.abs(first + size / 2)
         far = (middle + (size / 2 + 1)) / self.width - self.gamma
         near = np.maximum(middle - (size / 2 + 1), 0.0) / self.width - self.gamma
@@ -137,11 +153,12 @@ class Staircase(SymmetricQuantile):
         ends = np.floor(far + rounded) - np.floor(near - rounded)
         return np.minimum(ends * (self.width / self.scale), 1.0)
 
-    def upper_position(self, u: Floats) -> tuple[Floats, float]:
-        """Return x + 1/2 for the quantile x = width (j + f), j whole stairs and a part f.
+    def upper_real_quantile(self, u: Floats) -> tuple[Floats, float]:
+        """Return x + 1/2 for the quantile x = width (j + f), with j whole stairs and a fraction f.
 
-        With t = -ln(2u) scale / width, j is its floor, and f follows from the rest of t by one
-        formula on either side of the cut. dx / d(ln u) is at most width / (1 - b): so is the error.
+        With t = -ln(2u) scale / width, j is the floor of t, and f follows from the remainder of t
+        by one formula below gamma and another one above gamma. The derivative dx / d(ln u) is at
+        most width / (1 - b), so the error of x is at most this times the error of ln u.
         """
         ratio = self.width / self.scale
         rise = -math.expm1(-ratio)
@@ -150,75 +167,86 @@ class Staircase(SymmetricQuantile):
         position *= -1.0 / ratio
         steps = np.floor(position)
         position -= steps
-        beyond = (position >= 1.0 + math.log(self._gain) / ratio).astype(np.float64)
+        beyond = (position >= 1.0 + math.log(self._stair_weight) / ratio).astype(np.float64)
         np.subtract(beyond, position, out=position)
         position *= ratio
         np.expm1(position, out=position)
-        position *= -self._gain / rise
+        position *= -self._stair_weight / rise
         position += beyond
         position += steps
         position *= self.width
         position += 0.5
-        return position, self.position_error
+        return position, self.typical_quantile_error
 
     def upper_tail(self, k: int) -> arb:
-        """Return the continuous tail at k - 1/2."""
-        return self._beyond_point(Fraction(2 * k - 1, 2))
+        """Return P(Y >= k - 1/2), the tail of the continuous noise."""
+        return self._continuous_tail(Fraction(2 * k - 1, 2))
 
-    def _beyond_point(self, x: Fraction) -> arb:
-        """Return P(Y >= x) for x >= 0: b^j / 2 times the remaining part from stair j on."""
+    def _continuous_tail(self, x: Fraction) -> arb:
+        """Return P(Y >= x) for x >= 0.
+
+        With j whole stairs below x, it is b^j / 2 times the remaining part of stair j and of all
+        later stairs.
+        """
         stairs = x / Fraction(self.width)
         steps = math.floor(stairs)
         gamma, part = Fraction(self.gamma), stairs - steps
         b = (-ball(self.width) / ball(self.scale)).exp()
         low, high = min(part, gamma), max(part - gamma, Fraction(0))
-        # 1 - (1 - b) (low + b high) / gain, with the terms that cancel taken out.
+        # This is 1 - (1 - b) (low + b high) / weight, without the terms that cancel.
         left = ball(gamma - low) + b * (ball(1 - gamma + low - high) + b * ball(high))
         return b**steps / 2 * left / (ball(gamma) + b * ball(1 - gamma))
 
     def losses(self, shift: int) -> tuple[StaircaseLoss, ...]:
-        """Return the loss of the continuous noise, which bounds that of the rounded noise."""
+        """Return the loss of the continuous noise, which bounds the loss of the rounded noise."""
         return (StaircaseLoss(self, shift),)
 
-    def _cut(self) -> tuple[Fraction, Fraction, int]:
-        """Return width, gamma width, and how many cells of a stair end before its cut."""
+    def _first_stair(self) -> tuple[Fraction, Fraction, int]:
+        """Return the width, gamma times the width, and a number of integers.
+
+        The last number counts the integers of a stair whose rounding intervals end before the
+        density falls.
+        """
         width = Fraction(self.width)
         edge = Fraction(self.gamma) * width
         return width, edge, min(int(width), math.floor(edge + Fraction(1, 2)))
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return the sum over k >= 1 of 2 P(K >= k), stair by stair: all terms are positive."""
-        width, edge, n = self._cut()
+        """Return the sum over k >= 1 of 2 P(K >= k), as a sum of positive terms for each stair."""
+        width, edge, n = self._first_stair()
         lost = n * (2 * edge - n) / (2 * width)
-        b = self._b
+        b = self._stair_ratio
         total = float(lost) + b * float(width / 2 + edge - 2 * lost)
         total += b * b * float(width / 2 - edge + lost)
-        return total / (self._gain * -math.expm1(-self.width / self.scale))
+        return total / (self._stair_weight * -math.expm1(-self.width / self.scale))
 
     @property
     def standard_deviation(self) -> float:
         """Return the square root of the sum over k >= 1 of (2k - 1) 2 P(K >= k)."""
-        width, edge, n = self._cut()
-        b, rise = self._b, -math.expm1(-self.width / self.scale)
+        width, edge, n = self._first_stair()
+        b, rise = self._stair_ratio, -math.expm1(-self.width / self.scale)
         squares = width / 3 - 1 / (12 * width)
-        # Sum over the cells' lower ends f of a stair of f min(f, gamma), with f in widths.
+        # The sum of f min(f, gamma) over the lower ends f of the rounding intervals, in widths.
         flat_part = Fraction(4 * n**3 - n, 12) / width**2 + edge / 2 * (1 - n**2 / width**2)
         total = float(edge / 2 - flat_part) + b * float(
             (width - edge) / 2 - squares + 2 * flat_part
         )
         total += b * b * float(squares - flat_part)
-        inner = 2.0 * self.width / rise * total / self._gain
+        inner = 2.0 * self.width / rise * total / self._stair_weight
         return math.sqrt(inner + self.mean_absolute_error * 2.0 * self.width * b / rise)
 
 
 def mae_gamma(epsilon: float) -> float:
-    """Return the gamma of the least E |Y|: 1 / (1 + exp(epsilon / 2)) (Theorem 4)."""
+    """Return the gamma with the least E |Y|, which is 1 / (1 + exp(epsilon / 2)) (Theorem 4)."""
     return 1.0 / (1.0 + math.exp(epsilon / 2))
 
 
 def mse_gamma(epsilon: float) -> float:
-    """Return the gamma of the least E Y^2: ((b (1 + b) / 2)^(1/3) - b) / (1 - b) (Theorem 7)."""
+    """Return the gamma with the least E Y^2 (Theorem 7).
+
+    It is ((b (1 + b) / 2)^(1/3) - b) / (1 - b) with b = exp(-epsilon).
+    """
     if epsilon < 1e-4:  # the next term of the series is of third order
         return 0.5 - epsilon / 12
     b = math.exp(-epsilon)
@@ -227,79 +255,86 @@ def mse_gamma(epsilon: float) -> float:
 
 @dataclass(frozen=True)
 class StaircaseLoss(PrivacyLoss):
-    """The loss of staircase noise, moved by up to `shift` steps, which has three values.
+    """The loss of staircase noise against the same noise moved by up to `shift` steps.
 
-    Up to a width, the loss is top = width/scale with P probability A, -top with A exp(-top), else
-    0. The noise is unimodal and symmetric, so its total variation A (1 - b) is the probability of
-    [-shift/2, shift/2]: it grows with the shift, and with A the whole curve, so smaller shifts are
-    covered. The cost of moves of more than a width is the worst of all losses that are bounded by
-    that of ceil(shift / width) moves.
+    For a shift of at most one width, the loss has three values. With top = width / scale, it is
+    top with P probability A, -top with P probability A exp(-top), and else 0. The noise is unimodal
+    and symmetric, so its total variation A (1 - b) is the probability of [-shift/2, shift/2]. This
+    probability, A and the whole curve grow with the shift, so the curve of a shift bounds the
+    curves of smaller shifts. For a shift of more than one width, the class uses the worst loss that
+    is bounded by ceil(shift / width) times top.
     """
 
-    law: Staircase
+    noise: Staircase
     shift: int
 
     @property
-    def _top(self) -> Fraction:
-        moves = math.ceil(self.shift / Fraction(self.law.width))
-        return moves * Fraction(self.law.width) / Fraction(self.law.scale)
+    def _largest_loss(self) -> Fraction:
+        moves = math.ceil(self.shift / Fraction(self.noise.width))
+        return moves * Fraction(self.noise.width) / Fraction(self.noise.scale)
 
-    def _share(self) -> arb:
-        """Return A, the P probability of the largest loss."""
-        one = (-ball(self._top)).exp()
-        if self.shift > self.law.width:
+    def _largest_loss_probability(self) -> arb:
+        """Return the probability A of the largest loss under P."""
+        one = (-ball(self._largest_loss)).exp()
+        if self.shift > self.noise.width:
             return 1 / (1 + one)
-        edge = Fraction(self.shift, 2) / Fraction(self.law.width)
-        gamma = Fraction(self.law.gamma)
+        edge = Fraction(self.shift, 2) / Fraction(self.noise.width)
+        gamma = Fraction(self.noise.gamma)
         inside = ball(min(edge, gamma)) + one * ball(max(edge - gamma, Fraction(0)))
         return inside / (ball(gamma) + one * ball(1 - gamma))
 
     @property
     def pure_epsilon(self) -> float:
         """Return the largest loss, rounded up."""
-        return round_up(self._top)
+        return round_up(self._largest_loss)
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return A (1 - exp(epsilon - top)), for epsilon < 0 also the other two."""
-        if epsilon >= self._top:
+        """Return A (1 - exp(epsilon - top)), plus the terms of the other losses if epsilon < 0."""
+        if epsilon >= self._largest_loss:
             return 0.0
-        edge = strictly_below(epsilon)
+        edge = epsilon_lower_bound(epsilon)
 
-        def value() -> arb:
-            if edge <= -self._top:
+        def delta_ball() -> arb:
+            if edge <= -self._largest_loss:
                 return -ball(edge).expm1()
-            inside = self._share() * -ball(abs(edge) - self._top).expm1()
+            inside = (
+                self._largest_loss_probability() * -ball(abs(edge) - self._largest_loss).expm1()
+            )
             if edge >= 0:
                 return inside
             return -ball(edge).expm1() + ball(edge).exp() * inside
 
-        return min(1.0, least_above(value))
+        return min(1.0, float_upper_bound(delta_ball))
 
     @cached_property
-    def _masses(self) -> tuple[float, float, float]:
-        """Return the P probabilities of the losses top, 0 and -top."""
+    def _loss_probabilities(self) -> tuple[float, float, float]:
+        """Return the probabilities of the losses top, 0 and -top under P."""
         with ctx.workprec(256):  # the middle may be as small as the rounding error of gamma
-            share, b = self._share(), (-ball(self._top)).exp()
+            share, b = self._largest_loss_probability(), (-ball(self._largest_loss)).exp()
             middle = max(0.0, float(1 - share * (1 + b)))
             return float(share), middle, float(share * b)
 
     def pieces(self, width: float) -> Pieces:
-        """Return one piece for each of the three losses."""
-        top, middle, bottom = self._masses
-        loss = np.array([1.0, 0.0, -1.0]) * float(self._top)
+        """Return one piece of the outputs for each of the three losses."""
+        top, middle, bottom = self._loss_probabilities
+        loss = np.array([1.0, 0.0, -1.0]) * float(self._largest_loss)
         p, q = np.array([top, middle, bottom]), np.array([bottom, middle, top])
         return Pieces(p, q, loss, loss)
 
     def renyi(self, order: float) -> float:
-        """Return the divergence of an order > 1, rounded up (relative error 2**-50)."""
+        """Return the Rényi divergence of an order above 1, rounded up by at most 2**-50 of it."""
 
-        def value() -> arb:
-            share, top, more = self._share(), ball(self._top), ball(order) - 1
-            # E exp(more loss) - 1, without cancellation at small losses.
+        def divergence_ball() -> arb:
+            share, top, more = (
+                self._largest_loss_probability(),
+                ball(self._largest_loss),
+                ball(order) - 1,
+            )
+            # This is E exp(more loss) - 1, without cancellation at small losses.
             moment = share * ((more * top).expm1() + (-top).exp() * (-more * top).expm1())
             return moment.log1p() / more
 
-        return least_above(value)
+        return float_upper_bound(divergence_ball)
 
 
 MECHANISM = Staircase

@@ -1,16 +1,18 @@
-"""Generalized truncated Laplace mechanism, rounded to the lattice.
+"""Generalized truncated Laplace mechanism, rounded to whole steps.
 
-Release    q + round(Y) - center, Y with a density proportional to exp(-|x| / scale) on
-           [lower, upper], lower < 0 < upper, drawn independently for every cell.
-Guarantee  One cell that moves by at most D <= min(-lower, upper) steps: a privacy loss of at most
-           D / scale, but for outputs that only one of the two answers can give, whose probability
-           is max(a, b) (exp(D / scale) - 1) / (2 - a - b), a = exp(lower / scale) and
-           b = exp(-upper / scale). Rounding and centring are post-processing.
+Release    q + round(Y) - center, where Y is drawn independently for every cell, with a density
+           proportional to exp(-|x| / scale) on [lower, upper], lower < 0 < upper.
+Guarantee  If one cell moves by at most D <= min(-lower, upper) steps, its privacy loss is at most
+           D / scale, except for outputs that only one of the two neighbouring tables can give. The
+           probability of these outputs is max(a, b) (exp(D / scale) - 1) / (2 - a - b), with
+           a = exp(lower / scale) and b = exp(-upper / scale). Rounding and centring are
+           post-processing.
 Source     Mugunthan, Xiao and Kagal (generalized truncated Laplace); symmetric: Geng, Ding, Guo and
-           Kumar 2018, arXiv 1810.00877v3, Theorem 1. The paper says that any short side works, and
-           that the noise has mean zero: the first holds between two bounds only, see `bounds`, the
-           second for symmetric noise only; `design` subtracts the nearest step to the mean.
-Units      q, Y, scale, lower, upper and center in lattice steps.
+           Kumar 2018, arXiv 1810.00877v3, Theorem 1. The first paper says that the short side may
+           have any length, but its length must lie between the two `short_side_bounds`. The paper
+           also says that the noise has the mean zero, but only symmetric noise has; `design`
+           subtracts the integer nearest to the mean.
+Units      q, Y, scale, lower, upper and center in steps.
 """
 
 from __future__ import annotations
@@ -26,18 +28,23 @@ import numpy as np
 from flint import arb
 
 from dprelease.errors import Place
-from dprelease.mechanisms.base import LARGEST_CENTER, QUANTILE_ERROR, RealQuantile, number
-from dprelease.mechanisms.common.shape import DEBIAS, Shape
+from dprelease.mechanisms.base import (
+    LARGEST_CENTER,
+    QUANTILE_ERROR,
+    RealQuantileMechanism,
+    parse_shape_number,
+)
+from dprelease.mechanisms.common.shape import DEBIAS, ShapeParameter
 from dprelease.mechanisms.randomizer import LARGEST_SCALE, LEAST_SCALE, ONE_STEP
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.moments import Moments, moments_of_density, moments_of_tails
 from dprelease.privacy.losses.truncation import (
-    Ends,
+    EndSearch,
     TruncatedLoss,
-    bounds,
-    near_other_end,
-    other_end,
+    approximate_other_length,
+    other_length,
+    short_side_bounds,
     symmetric_length,
 )
 from dprelease.privacy.unit import Sensitivity
@@ -49,45 +56,47 @@ TRIED_LENGTHS = 25
 MOST_EPSILON = 100.0
 
 
-LENGTH_TEXT = "longer than a unit's largest change, and than delta asks for"
+LENGTH_CONDITION = "longer than a unit's largest change, and than delta asks for"
 
 
 @dataclass(frozen=True)
-class TruncatedLaplace(RealQuantile):
-    """Laplace noise truncated on both sides; `design` computes the ends for a delta."""
+class TruncatedLaplace(RealQuantileMechanism):
+    """Laplace noise that is truncated on both sides; `design` computes both ends for a delta."""
 
     name: ClassVar[str] = "truncated_laplace"
     summary: ClassVar[str] = "Laplace noise within fixed bounds; approximate, no tails"
-    use: ClassVar[str] = "an error bound that always holds, for a delta"
-    bounded: ClassVar[bool] = True
+    use_case: ClassVar[str] = "an error bound that always holds, for a delta"
+    has_bounded_noise: ClassVar[bool] = True
     pure: ClassVar[bool] = False
-    norm: ClassVar[int] = 1
-    shapes = (
-        Shape("delta", "chance that one cell's output gives a unit away", "above 0, below 1/2"),
-        Shape(
+    sensitivity_norm: ClassVar[int] = 1
+    shape_parameters = (
+        ShapeParameter(
+            "delta", "chance that one cell's output gives a unit away", "above 0, below 1/2"
+        ),
+        ShapeParameter(
             "short_side",
             "the side that is cut nearer; auto: the least mean absolute error",
             "upper, lower, none or auto",
             choices=("upper", "lower", "none", "auto"),
         ),
-        Shape("upper", "where the noise ends above", LENGTH_TEXT, in_units=True),
-        Shape("lower", "where it ends below, a length", LENGTH_TEXT, in_units=True),
+        ShapeParameter("upper", "where the noise ends above", LENGTH_CONDITION, in_units=True),
+        ShapeParameter("lower", "where it ends below, a length", LENGTH_CONDITION, in_units=True),
         DEBIAS,
     )
-    examples = (
+    example_shapes = (
         {"delta": "1e-6"},
         {"delta": "1e-3", "short_side": "upper"},
         {"delta": "0.01", "short_side": "lower", "debias": "false"},
     )
-    domains = {"center": (-LARGEST_CENTER, LARGEST_CENTER)}  # noqa: RUF012
+    parameter_ranges = {"center": (-LARGEST_CENTER, LARGEST_CENTER)}  # noqa: RUF012
 
     lower: float
     upper: float
     center: float = 0.0
 
     @classmethod
-    def _certify(cls, values: Mapping[str, float], place: Place | None = None) -> None:
-        super()._certify(values, place)
+    def _require_admissible(cls, values: Mapping[str, float], place: Place | None = None) -> None:
+        super()._require_admissible(values, place)
         if values["center"] != math.floor(values["center"]):
             cls._refuse("center", "a whole number", place)
         if not -LARGEST_CENTER <= values["lower"] <= -values["scale"] / 2**20:
@@ -109,31 +118,33 @@ class TruncatedLaplace(RealQuantile):
         debias: str | float = "true",
         **shape: str | float,
     ) -> Self:
-        """Return the noise of a scale with the declared delta at epsilon = shift / scale.
+        """Return the noise with a scale that has the declared delta at epsilon = shift / scale.
 
-        The shift is the largest shift of `sensitivity`. `shape` has `delta`, and at most one of
-        `upper` and `lower` (lengths in steps) and `short_side`.
+        The shift is the largest shift of `sensitivity`. `shape` has `delta` and at most one of the
+        keys `upper`, `lower` (both lengths in steps) and `short_side`.
 
         Raises
         ------
         BudgetError
-            DP-MECH-005 with the admissible range of the length, or of delta.
+            DP-MECH-005, with the admissible range, for a scale, a delta or a length out of range.
         """
         least = sensitivity.largest_shift / MOST_EPSILON
         if not scale >= least:
             cls._refuse("scale", f"at least {least!r} for this shift", place)
-        wide = max(scale, 1.0)  # so that only the scale is checked
+        wide = max(scale, 1.0)  # these ends are always valid, so `of` checks only the scale
         cls.of(place, scale=scale, lower=-wide, upper=wide)
-        delta = number(cls, shape.pop("delta", None), "delta", place)
+        delta = parse_shape_number(cls, shape.pop("delta", None), "delta", place)
         if not 0 < delta < Fraction(1, 2):
             cls._refuse("delta", "above 0, below 1/2", place)
-        ends = Ends(Fraction(scale), sensitivity.largest_shift, delta)
+        ends = EndSearch(Fraction(scale), sensitivity.largest_shift, delta)
         side = str(shape.pop("short_side", "auto"))
         if len(shape) > 1 or not shape.keys() <= {"upper", "lower"}:
             cls._refuse("upper", "declared without `lower`", place)
         if shape:
             ((name, text),) = shape.items()
-            length = cls._checked_lengths(ends, name, number(cls, text, name, place), place)
+            length = cls._checked_lengths(
+                ends, name, parse_shape_number(cls, text, name, place), place
+            )
             lower, upper = (length[1], length[0]) if name == "upper" else length
         else:
             lower, upper = cls._best_lengths(ends, side)
@@ -150,7 +161,7 @@ class TruncatedLaplace(RealQuantile):
         scale: float,
         sensitivity: Sensitivity = ONE_STEP,
         /,
-        **shape: str | float,  # noqa: ARG003 - the ends are found for any
+        **shape: str | float,  # noqa: ARG003 - every shape has admissible ends
     ) -> bool:
         """Return whether the scale is in range, without computing the ends of the noise."""
         least = max(LEAST_SCALE, sensitivity.largest_shift / MOST_EPSILON)
@@ -158,60 +169,63 @@ class TruncatedLaplace(RealQuantile):
 
     @classmethod
     def _checked_lengths(
-        cls, ends: Ends, name: str, length: Fraction, place: Place | None
+        cls, ends: EndSearch, name: str, length: Fraction, place: Place | None
     ) -> tuple[float, float]:
         """Return a declared length and the length of the other side, or raise a BudgetError."""
-        least = max(bounds(ends)[0], float(ends.shift))
+        least = max(short_side_bounds(ends)[0], float(ends.shift))
         try:
             float_length = float(length)
-            return float_length, other_end(ends, float_length)
+            return float_length, other_length(ends, float_length)
         except (ValueError, OverflowError):
             cls._refuse(name, f"above {least!r} steps for this scale, shift and delta", place)
 
     @classmethod
-    def _best_lengths(cls, ends: Ends, side: str) -> tuple[float, float]:
+    def _best_lengths(cls, ends: EndSearch, side: str) -> tuple[float, float]:
         """Return the lengths of the lower and upper side with the least mean absolute error."""
         symmetric = symmetric_length(ends)
         if side == "none":
             return symmetric, symmetric
-        least = max(bounds(ends)[0] * (1 + 2.0**-30), float(ends.shift))
+        least = max(short_side_bounds(ends)[0] * (1 + 2.0**-30), float(ends.shift))
         trials = [(symmetric, symmetric)] if side == "auto" else []
         for i in range(1, TRIED_LENGTHS):
             short = symmetric * (least / symmetric) ** (i / TRIED_LENGTHS)
             if short < symmetric:
-                trials.append((near_other_end(ends, short), short))
+                trials.append((approximate_other_length(ends, short), short))
         if not trials:
             return symmetric, symmetric
         lower, upper = min(
             trials, key=lambda pair: _continuous_mean_deviation(float(ends.scale), *pair)
         )
         if upper != symmetric:
-            lower = other_end(ends, upper)
+            lower = other_length(ends, upper)
         return (upper, lower) if side == "lower" else (lower, upper)
 
     @property
-    def symmetric(self) -> bool:
-        """Return whether both sides are equal."""
+    def is_symmetric(self) -> bool:
+        """Return whether both sides have the same length and the centre is zero."""
         return self.lower == -self.upper and self.center == 0.0
 
     @cached_property
-    def _edges(self) -> tuple[float, float, float]:
-        """Return a, b and 2 - a - b, with a and b as in the docstring of the module."""
+    def _end_densities(self) -> tuple[float, float, float]:
+        """Return a, b and 2 - a - b, where the docstring of this module defines a and b."""
         low, high = self.lower / self.scale, -self.upper / self.scale
         return math.exp(low), math.exp(high), -math.expm1(low) - math.expm1(high)
 
     @property
-    def position_error(self) -> float:
-        """Return 2**-40 times the sum of both scales and the centre."""
+    def typical_quantile_error(self) -> float:
+        """Return 2**-40 times the sum of two scales and of the distance of the centre from 0."""
         return (2 * self.scale + abs(self.center)) * QUANTILE_ERROR
 
     @property
     def mode(self) -> int:
-        """Return the cell of the density's peak, after subtraction of the centre."""
+        """Return minus the centre, where the peak of the density lies after centring."""
         return -int(self.center)
 
     def largest_relative_drop(self, first: Floats, size: float) -> Floats:
-        """Bound the relative drop in a block, by 1 for a block with an end of the noise."""
+        """Return bounds of the relative drop of probabilities within a segment of integers.
+
+        A bound is 1 for a segment that contains an end of the noise.
+        """
         near = first + self.center
         low, high = near - size, near + 2 * size
         ends = (low < self.lower) & (self.lower < high)
@@ -219,9 +233,9 @@ class TruncatedLaplace(RealQuantile):
         bounds: Floats = np.where(ends, 1.0, size / self.scale)
         return bounds
 
-    def position(self, u: Floats, upper: bool) -> tuple[Floats, float]:
-        """Return x - center + 1/2 for the quantile x, from exponentials on both sides of zero."""
-        a, b, total = self._edges
+    def real_quantile(self, u: Floats, upper: bool) -> tuple[Floats, float]:
+        """Return x - center + 1/2 for the quantile x of the continuous noise."""
+        a, b, total = self._end_densities
         near, far, reach = (b, a, -self.upper) if upper else (a, b, self.lower)
         position = np.log(u * total + near)
         position *= -self.scale
@@ -231,10 +245,13 @@ class TruncatedLaplace(RealQuantile):
         if not upper:
             np.negative(position, out=position)
         position += 0.5 - self.center
-        return position, self.position_error
+        return position, self.typical_quantile_error
 
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(K >= k) or P(K <= k), which is exact outside the ends."""
+        """Return a ball around P(K >= k) if `upper`, else around P(K <= k).
+
+        Beyond the ends of the noise, the ball is exactly 0 or 1.
+        """
         x = Fraction(2 * k - 1 if upper else 2 * k + 1, 2) + int(self.center)
         low, high = Fraction(self.lower), Fraction(self.upper)
         near, far, out = (high, -low, x) if upper else (-low, high, -x)
@@ -250,14 +267,18 @@ class TruncatedLaplace(RealQuantile):
         return 1 - (ball(out / scale).exp() - ends[1]) / total
 
     def losses(self, shift: int) -> tuple[TruncatedLoss, ...]:
-        """Return the losses of moves up and down, which bound those of the rounded noise."""
+        """Return the losses of continuous noise for a move up and a move down.
+
+        They bound the losses of the rounded noise. If both sides have the same length, both losses
+        are equal, and the result has only one of them.
+        """
         scale, low, high = Fraction(self.scale), -Fraction(self.lower), Fraction(self.upper)
         up = TruncatedLoss(scale, low, high, shift)
         return (up,) if low == high else (up, TruncatedLoss(scale, high, low, shift))
 
     @cached_property
     def _moments(self) -> Moments:
-        """Return the moments of the rounded noise, with absolute errors about the centre."""
+        """Return moments of the rounded noise, with its mean absolute error about the centre."""
         reach = int(max(-self.lower, self.upper)) + 1
         if reach <= LARGEST_SUMMED_SUPPORT:
             return moments_of_tails(
@@ -273,8 +294,9 @@ class TruncatedLaplace(RealQuantile):
     def _tails(self, end: float, reach: int) -> Floats:
         """Return P(N >= j) for j = 1 ... reach, on the side of the noise that ends at `end`."""
         out = np.arange(1, reach + 1) - 0.5
-        inside = np.minimum(out - end, 0.0) / self.scale  # exp(-out) - exp(-end), without loss
-        tails: Floats = np.exp(-out / self.scale) * -np.expm1(inside) / self._edges[2]
+        # The tails are exp(-out) - exp(-end), without subtraction of nearly equal numbers.
+        inside = np.minimum(out - end, 0.0) / self.scale
+        tails: Floats = np.exp(-out / self.scale) * -np.expm1(inside) / self._end_densities[2]
         return tails
 
     @property
@@ -284,7 +306,7 @@ class TruncatedLaplace(RealQuantile):
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return E |N - center|."""
+        """Return E |N - center| for the rounded noise N."""
         return self._moments.absolute
 
     @property

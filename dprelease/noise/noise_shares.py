@@ -1,4 +1,4 @@
-"""The messages of one party: its true values plus its share of the noise."""
+"""The messages of one party, which are its true values plus its share of the noise."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dprelease.numerics.lattice import Integers, sample
 from dprelease.planning.federated_plan import ShareColumn
 
 
-def messages(
+def noised_messages(
     exact: ExactTable, columns: Sequence[ShareColumn], parties: int, bits: BitSource
 ) -> dict[str, Integers]:
-    """Return each vector in finer steps plus a fresh share of noise, modulo 2^64.
+    """Return the messages by column: true values in finer steps plus fresh noise, modulo 2^64.
 
-    True values are clamped first, so that the sum over all parties can't overflow. Each cell is
-    clamped separately, so that no person moves a cell farther than without clamping. Noise is never
-    clamped, because the sum of all messages modulo 2^64 must depend on the sum of the integers
-    alone.
+    The function clamps true values first, so that the sum over all parties can't overflow. It
+    clamps each cell separately, so that no person moves a cell farther than without clamping. It
+    never clamps noise, because the sum of all messages modulo 2^64 must depend only on the sum of
+    the integers.
     """
     vectors = {}
     for column in columns:

@@ -1,4 +1,4 @@
-"""Answer one query: select its private keys, if it has any, then add noise to every column."""
+"""Answer one query: select its private keys, if it has any, and add noise to every column."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from dprelease.exact.engine_api import Answering
 from dprelease.exact.results.partitions import Partitions
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.partition_selection import PartitionSelection
-from dprelease.noise.noised_vectors import FreshNoise, NoisyTable, perturb_in_batches, rebatch
+from dprelease.noise.noised_vectors import (
+    FreshNoise,
+    NoisyTable,
+    change_batch_size,
+    perturb_in_batches,
+)
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Integers, largest_true, sample
 from dprelease.planning.plan import PlannedColumn
@@ -21,7 +26,7 @@ from dprelease.schema.release import PRIVATE_KEYS
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A noised table, and the planned columns over its published cells."""
+    """The noised table of one query, with the planned columns for its published keys."""
 
     noisy: NoisyTable
     columns: tuple[PlannedColumn, ...]
@@ -33,10 +38,10 @@ class Answer:
 
 
 def answer_query(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSource) -> Answer:
-    """Return the noised answer of one query; `columns` are all its planned columns.
+    """Return the noised answer of one query, for which `columns` are all its planned columns.
 
-    A separate mechanism selects private keys first. The selected keys are public from then on, and
-    the other columns are computed and noised over the cells of these keys.
+    If the query has private keys, a separate mechanism selects keys first. The selected keys are
+    public from then on, and the other columns are computed and noised for the cells of these keys.
 
     Raises
     ------
@@ -65,7 +70,7 @@ def answer_query(engine: Answering, columns: Sequence[PlannedColumn], bits: BitS
 def _noisy_table(
     engine: Answering, query: Query, columns: Sequence[PlannedColumn], bits: BitSource
 ) -> NoisyTable:
-    """Return the noised vectors of all cells at once."""
+    """Return the noised vectors of all cells of one query."""
     (noised,) = noisy_batches(engine, query, columns, bits, max(query.keys.size, 1))
     return noised
 
@@ -77,10 +82,10 @@ def noisy_batches(
     bits: BitSource,
     most: int,
 ) -> Iterator[NoisyTable]:
-    """Return the noised vectors of public keys in batches of `most` cells; the last may be smaller.
+    """Return the noised vectors of public keys, in batches of `most` cells.
 
-    If the cells are on other machines, these machines draw the noise. In both cases the engine has
-    already read all rows.
+    The last batch may be smaller. If other machines have the cells, these machines draw the noise.
+    In both cases, the engine has read all rows before the first batch.
 
     Raises
     ------
@@ -90,36 +95,44 @@ def noisy_batches(
     if isinstance(bits, Entropy):
         drawn = engine.noisy_vectors(query, FreshNoise(tuple(columns)))
         if drawn is not None:
-            return rebatch(drawn, query.keys.size, most)
+            return change_batch_size(drawn, query.keys.size, most)
     return perturb_in_batches(engine.run(query), columns, bits, most)
 
 
 def selected_keys(
     partitions: Partitions, selecting: PlannedColumn, bits: BitSource
 ) -> tuple[np.ndarray, Integers | None]:
-    """Return which partitions are selected, and noised numbers of people if these decide it."""
+    """Return flags of the selected keys, and noised numbers of people if these numbers decide.
+
+    The second result is None if a partition selection decides.
+    """
     mechanism = selecting.mechanism
     if isinstance(mechanism, PartitionSelection):
         return mechanism.select(partitions.units, bits), None
     if not isinstance(mechanism, Mechanism):
         raise TypeError("keys are selected by a selection or by noise that ends")
-    numbers = sample(mechanism.law, len(partitions.units), bits) + partitions.units
-    return numbers >= threshold(mechanism), numbers
+    numbers = sample(mechanism.noise_distribution, len(partitions.units), bits) + partitions.units
+    return numbers >= key_threshold(mechanism), numbers
 
 
-def threshold(mechanism: Mechanism) -> int:
-    """Return the smallest number that noise alone never reaches.
+def key_threshold(mechanism: Mechanism) -> int:
+    """Return the smallest number that bounded noise never reaches.
 
-    The noised numbers of keys that nobody has are always below this threshold. So leaving out
-    smaller numbers is post-processing of a vector over all possible keys.
+    If nobody has a key, its noised number is always below this threshold. So leaving out smaller
+    numbers is post-processing of a vector over all possible keys.
+
+    Raises
+    ------
+    ValueError
+        If the noise is not bounded, or if its largest value can't be determined.
     """
 
-    def possible(k: int) -> bool:
+    def can_be_reached(k: int) -> bool:
         return not mechanism.tail(k, True).is_zero()
 
-    if not mechanism.bounded:
+    if not mechanism.has_bounded_noise:
         raise ValueError("only noise that ends has a threshold")
-    last = largest_true(possible, mechanism.half_width(0.9))
+    last = largest_true(can_be_reached, mechanism.half_width(0.9))
     if last is None:
         raise ValueError("the end of the noise can't be told")
     return last + 1

@@ -1,4 +1,4 @@
-"""Add noise to vectors of cells."""
+"""Add noise to vectors, which have one true value for each cell."""
 
 from __future__ import annotations
 
@@ -17,14 +17,20 @@ from dprelease.planning.plan import PlannedColumn
 
 @dataclass(frozen=True, slots=True)
 class NoisyTable:
-    """Noised integers of each measurement, in steps, for all cells or a batch, in key order."""
+    """Noised integers of all measurements by name, in steps, for all cells or a batch of cells.
+
+    The cells are in the order of the keys.
+    """
 
     size: int
     columns: dict[str, Integers]
 
 
 def perturb(exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource) -> NoisyTable:
-    """Return true vectors plus fresh noise in every cell, clamped to +-2^62, and selections."""
+    """Return the noised vectors and the selections of all cells.
+
+    Vectors are true values plus fresh noise in every cell, clamped to +-2^62.
+    """
     (noised,) = perturb_in_batches(exact, columns, bits, max(exact.size, 1))
     return noised
 
@@ -32,11 +38,11 @@ def perturb(exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource
 def perturb_in_batches(
     exact: ExactTable, columns: Sequence[PlannedColumn], bits: BitSource, most: int
 ) -> Iterator[NoisyTable]:
-    """Yield the result of `perturb` in batches of `most` cells; the last one may be smaller.
+    """Yield the result of `perturb` in batches of `most` cells; the last batch may be smaller.
 
-    Selections for all cells are made first. Then noise is drawn for `CHUNK` cells of one vector
-    after the other, in an order that does not depend on the batches. So the same stream of bits
-    always yields the same table.
+    The function makes the selections of all cells first. Then it draws noise for `CHUNK` cells of
+    one vector after the other, in an order that does not depend on the size of batches. So the same
+    stream of bits always yields the same table.
     """
     choices: dict[str, Integers] = {}
     for column in columns:
@@ -45,7 +51,7 @@ def perturb_in_batches(
 
             choices |= choose_candidates(exact, column, choices, bits)
     mechanisms = {
-        column.measurement.name: _law_of(column)
+        column.measurement.name: _noise_of_vector(column)
         for column in columns
         if column.measurement.is_vector and isinstance(column.mechanism, Mechanism)
     }
@@ -58,8 +64,12 @@ def perturb_in_batches(
         yield NoisyTable(size, noised)
 
 
-def rebatch(drawn: Iterable[Mapping[str, Integers]], size: int, most: int) -> Iterator[NoisyTable]:
+def change_batch_size(
+    drawn: Iterable[Mapping[str, Integers]], size: int, most: int
+) -> Iterator[NoisyTable]:
     """Yield vectors, which arrive in chunks of cells, in batches of `most` cells.
+
+    `size` is the total number of cells. The last batch may be smaller.
 
     Raises
     ------
@@ -84,7 +94,10 @@ def rebatch(drawn: Iterable[Mapping[str, Integers]], size: int, most: int) -> It
 def _take_cells(
     chunks: Iterator[dict[str, Integers]], left: dict[str, Integers], size: int
 ) -> tuple[dict[str, Integers], dict[str, Integers]]:
-    """Return the next `size` cells of every vector, and the remaining cells of the last chunk."""
+    """Return the next `size` cells of every vector, and the remaining cells of the last chunk.
+
+    `left` are the remaining cells of the previous chunk.
+    """
     vectors: dict[str, Integers] = {name: np.empty(size, dtype=np.int64) for name in left}
     filled = 0
     while vectors and filled < size:
@@ -111,7 +124,7 @@ def _noisy_chunks(
 
 @dataclass(frozen=True, slots=True)
 class FreshNoise:
-    """A function that adds noise from the entropy of its machine, drawn again at every call."""
+    """A function that adds fresh noise, drawn from the entropy of the machine that calls it."""
 
     columns: tuple[PlannedColumn, ...]
 
@@ -120,8 +133,14 @@ class FreshNoise:
         return perturb(exact, self.columns, Entropy()).columns
 
 
-def _law_of(column: PlannedColumn) -> Mechanism:
-    """Return the noise of a vector; only a declared invariant and its sums may have none."""
+def _noise_of_vector(column: PlannedColumn) -> Mechanism:
+    """Return the noise mechanism of a vector.
+
+    Raises
+    ------
+    TypeError
+        If a vector has no noise, unless it is a declared invariant or a sum of one.
+    """
     mechanism = column.mechanism
     if not isinstance(mechanism, Mechanism) or isinstance(mechanism, Invariant) is not bool(
         column.measurement.exact
@@ -131,14 +150,15 @@ def _law_of(column: PlannedColumn) -> Mechanism:
 
 
 def _add_noise(true: Integers, mechanism: Mechanism, bits: BitSource) -> Integers:
-    """Return true values plus noise; for an invariant, return the values and draw nothing.
+    """Return true values plus noise, clamped to +-2^62; an invariant gets no noise.
 
-    Both addends are at most 2^62 in size, so only a sum of +-2^63 could exceed 64 bits. Clamping
-    the noise one step earlier avoids such a sum. Clamping noise and sums is post-processing.
+    True values and noise are at most 2^62 in absolute value, so only a sum of +-2^63 could exceed
+    64 bits. Clamping the noise one step earlier avoids such a sum. Clamping noise and sums is
+    post-processing.
     """
     if isinstance(mechanism, Invariant):
         return np.clip(true, -LIMIT, LIMIT)
-    noise = sample(mechanism.law, len(true), bits)
+    noise = sample(mechanism.noise_distribution, len(true), bits)
     np.clip(noise, 1 - LIMIT, LIMIT - 1, out=noise)
     noise += true
     return np.clip(noise, -LIMIT, LIMIT, out=noise)

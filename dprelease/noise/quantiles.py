@@ -1,4 +1,4 @@
-"""Compute quantiles of every cell by the exponential mechanism."""
+"""Select a quantile for every cell by the exponential mechanism."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dprelease.exact.results.true_table import DenseProfile, Profile
 from dprelease.mechanisms.selection.exponential import NEGLIGIBLE_EXPONENT, Exponential
-from dprelease.mechanisms.selection.runs import Runs
+from dprelease.mechanisms.selection.runs import ScoreRuns
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.lazy_uniform import LazyUniform
@@ -21,37 +21,40 @@ MOST_PAIRS = 2**20
 """Maximum number of pairs of a cell and a value that are processed together, to limit memory."""
 
 
-def quantiles(
+def select_quantiles(
     profile: Profile | DenseProfile, aggregate: Quantile, mechanism: Exponential, bits: BitSource
 ) -> Integers:
-    """Return (cells,) selected values, in steps of the column."""
+    """Return the selected value (cells,) of every cell, in steps of the column."""
     target = Target.of(aggregate, rows_inside(aggregate, mechanism))
     if isinstance(profile, DenseProfile):
         choices = _select_dense(profile.upto, target, mechanism, bits)
     else:
         choices = np.empty(len(profile.starts) - 1, dtype=np.int64)
         for cells, block in profile.blocks(MOST_PAIRS):
-            choices[cells] = mechanism.choose_each(quantile_runs(block, aggregate, target), bits)
+            choices[cells] = mechanism.choose_from_runs(
+                quantile_runs(block, aggregate, target), bits
+            )
     return choices * aggregate.stride + aggregate.lower
 
 
 def _select_dense(
     sums: NDArray[Any], target: Target, mechanism: Exponential, bits: BitSource
 ) -> Integers:
-    """Return (cells,) selected candidates; scores are computed only near the quantile.
+    """Return the index (cells,) of the selected candidate of every cell.
 
-    `sums` has the shape (cells, candidates), and counts the rows of values up to each candidate.
+    `sums` has the shape (cells, candidates), and counts the rows with values up to each candidate.
+    The function computes the scores near the quantile, and all scores only if these don't decide.
     """
     largest_distance = math.ceil(NEGLIGIBLE_EXPONENT * mechanism.scale) + 1
     words = bits.words(len(sums))
     choices = np.empty(len(sums), dtype=np.int64)
     for cell, upto in enumerate(sums):
         first, last_gap = target.near(upto, int(upto[-1]), largest_distance)
-        scores = _scores(upto, first, last_gap, target)
+        scores = _candidate_scores(upto, first, last_gap, target)
         word, ones = int(words[cell]), np.ones(last_gap - first, dtype=np.int64)
         selected = mechanism.choose_by_word(scores, ones, word, len(upto) - len(ones))
         if selected is None:
-            every_score = _scores(upto, 0, len(upto), target)
+            every_score = _candidate_scores(upto, 0, len(upto), target)
             uniform = LazyUniform(bits, word)
             choices[cell] = mechanism.choose_exactly(
                 every_score, np.ones(len(upto), dtype=np.int64), uniform
@@ -61,8 +64,8 @@ def _select_dense(
     return choices
 
 
-def _scores(upto: NDArray[Any], first: int, last_gap: int, target: Target) -> Integers:
-    """Return the scores of a range of one cell's candidates."""
+def _candidate_scores(upto: NDArray[Any], first: int, last_gap: int, target: Target) -> Integers:
+    """Return the scores of the candidates of one cell from `first` to `last_gap` - 1."""
     counts_here = upto[first:last_gap].astype(np.int64)
     before = counts_here.copy()
     before[1:] = counts_here[:-1]
@@ -70,11 +73,11 @@ def _scores(upto: NDArray[Any], first: int, last_gap: int, target: Target) -> In
     return target.scores(before, counts_here, int(upto[-1]))
 
 
-def quantile_runs(profile: Profile, aggregate: Quantile, target: Target) -> Runs:
+def quantile_runs(profile: Profile, aggregate: Quantile, target: Target) -> ScoreRuns:
     """Return the candidates of every cell as runs of equal scores.
 
-    Each occurring value is one run, and each gap between occurring values is one run. So the work
-    grows with the number of occurring values only.
+    Each value that occurs is one run, and each gap between two such values is one run. So the
+    running time depends only on the number of values that occur.
     """
     starts, values, counts = profile.starts, profile.values, profile.counts
     cells, pairs = len(starts) - 1, len(values)
@@ -84,8 +87,8 @@ def quantile_runs(profile: Profile, aggregate: Quantile, target: Target) -> Runs
     rows_before_cell = np.concatenate(([0], sums))[starts[:-1]]
     total = np.concatenate(([0], sums))[starts[1:]] - rows_before_cell
     upto = sums - rows_before_cell[cell]
-    # For each cell: the gap before each value and the value itself, then the gap after the last.
-    gap_before = 2 * np.arange(pairs) + cell  # the gap before pair i
+    # The runs of a cell are the gap before each value and the value itself, and then the last gap.
+    gap_before = 2 * np.arange(pairs) + cell  # index of the run of the gap before each pair
     last_gap = 2 * starts[1:] + np.arange(cells)
     scores = np.empty(2 * pairs + cells, dtype=np.int64)
     lengths = np.empty_like(scores)
@@ -100,4 +103,4 @@ def quantile_runs(profile: Profile, aggregate: Quantile, target: Target) -> Runs
     ends = np.full(cells, -1, dtype=np.int64)
     ends[sizes > 0] = values[starts[1:][sizes > 0] - 1]
     lengths[last_gap] = aggregate.candidates - 1 - ends
-    return Runs(2 * starts + np.arange(cells + 1), scores, lengths).nonempty_runs()
+    return ScoreRuns(2 * starts + np.arange(cells + 1), scores, lengths).nonempty_runs()

@@ -1,8 +1,8 @@
 """Select candidates for every cell: quantiles and most frequent values.
 
-Several quantiles are read from a tree of noised counts. Each node of the tree gets its own noise,
-once. No noise is drawn for nodes that no quantile visits, which is equivalent to drawing and
-ignoring it. The noised counts alone decide which path each quantile takes.
+Several quantiles of a column are read from one tree of noised counts. Each node of the tree gets
+separate noise once. No noise is drawn for nodes that no quantile visits, which is equivalent
+to drawing and ignoring it. Only the noised counts decide which path each quantile takes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.selection.exponential import Exponential
 from dprelease.mechanisms.selection.permute_and_flip import PermuteAndFlip
-from dprelease.noise.quantiles import quantiles
+from dprelease.noise.quantiles import select_quantiles
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Floats, Integers, sample
 from dprelease.planning.plan import PlannedColumn
@@ -32,7 +32,7 @@ from dprelease.query.measurement import Measurement, read_at
 def tree_quantiles(
     exact: ExactTable, column: PlannedColumn, bits: BitSource
 ) -> dict[str, Integers]:
-    """Return all quantiles that are read from one tree, by name: arrays (size,) of steps."""
+    """Return all quantiles of one tree by name, as arrays (cells,) in steps of the column."""
     measurement, mechanism = column.measurement, column.mechanism
     tree = narrow_aggregate(measurement.aggregate, Tree)
     if not isinstance(mechanism, Mechanism):
@@ -42,25 +42,26 @@ def tree_quantiles(
     profile = exact.profile(measurement.name)
     if isinstance(profile, DenseProfile):
         profile = profile.pairs()
-    leaves = _descend(profile, tree, mechanism, ranks, bits)
+    leaves = _descend_tree(profile, tree, mechanism, ranks, bits)
     return {
         read_at(measurement.name, at): leaves[i] * tree.stride + tree.lower
         for i, at in enumerate(ranks)
     }
 
 
-def _descend(
+def _descend_tree(
     profile: Profile, tree: Tree, mechanism: Mechanism, ranks: list[Fraction], bits: BitSource
 ) -> Integers:
-    """Return candidates (quantiles, cells), sorted along the first axis.
+    """Return the candidate of each quantile in each cell (quantiles, cells).
 
-    At each node, a quantile is a fraction of the node's noised count, and its path descends to the
-    half that contains this fraction. So of two quantiles in one node, the larger one never descends
-    further to the left.
+    At each node, a quantile is a fraction of the noised count of the node, and its path descends to
+    the half of the node that contains this fraction. So if two quantiles are in one node, the
+    larger quantile never descends to the left of the smaller quantile, and the candidates are
+    sorted along the first axis.
     """
     cells = len(profile.starts) - 1
     counter = _RangeCounter(profile, 1 << tree.levels)
-    node = np.zeros((len(ranks), cells), dtype=np.int64)  # first candidate of the node
+    node = np.zeros((len(ranks), cells), dtype=np.int64)  # the first candidate of each node
     fraction: Floats = np.repeat(np.array([[float(at)] for at in ranks]), cells, axis=1)
     at_cell = np.broadcast_to(np.arange(cells), node.shape)
     for level in range(tree.levels):
@@ -68,10 +69,10 @@ def _descend(
         nodes, index_of_node = np.unique(node + at_cell * (1 << tree.levels), return_inverse=True)
         cell, first = nodes >> tree.levels, nodes & ((1 << tree.levels) - 1)
         left = counter.count_between(cell, first, first + half) + sample(
-            mechanism.law, len(nodes), bits
+            mechanism.noise_distribution, len(nodes), bits
         )
         right = counter.count_between(cell, first + half, first + 2 * half)
-        right = right + sample(mechanism.law, len(nodes), bits)
+        right = right + sample(mechanism.noise_distribution, len(nodes), bits)
         sizes = np.maximum(np.stack([left, right]).astype(np.float64), 0.0)
         sizes[:, sizes.sum(axis=0) == 0.0] = 1.0  # an empty node has two equal halves
         below, above = (side[index_of_node.reshape(node.shape)] for side in sizes)
@@ -85,7 +86,7 @@ def _descend(
 
 
 class _RangeCounter:
-    """Counts the rows of a cell whose values lie in a range of candidates, by cumulative sums."""
+    """Counts, from cumulative sums, the rows of a cell with values in a range of candidates."""
 
     def __init__(self, profile: Profile, width: int) -> None:
         cell = np.repeat(np.arange(len(profile.starts) - 1), np.diff(profile.starts))
@@ -112,10 +113,11 @@ Choices = Mapping[str, Integers]
 def choose_candidates(
     exact: ExactTable, column: PlannedColumn, before: Choices, bits: BitSource
 ) -> dict[str, Integers]:
-    """Return the selected candidates by name: arrays (size,) of steps, or of positions of values.
+    """Return the selected candidates by name, as arrays (cells,).
 
-    `before` are the selections of earlier measurements; values of lower ranks are not selected
-    again.
+    A candidate is a number of steps, or the position of a value in its declared list. `before` are
+    the selections of earlier measurements; a value that has been selected for a lower rank is not
+    selected again.
     """
     return CHOOSERS[type(column.measurement.aggregate)](exact, column, before, bits)
 
@@ -136,7 +138,7 @@ def _choose_quantile(
         exact.profile(measurement.name),
         narrow_aggregate(measurement.aggregate, Quantile),
     )
-    return {measurement.name: quantiles(profile, aggregate, mechanism, bits)}
+    return {measurement.name: select_quantiles(profile, aggregate, mechanism, bits)}
 
 
 def _choose_frequent(
@@ -156,12 +158,12 @@ def _choose_frequent(
         is_open = np.ones(scores.shape, dtype=np.bool_)
         for taken in earlier:
             np.put_along_axis(is_open, taken[cells, None], False, axis=1)
-        choices[cells] = mechanism.choose_open(scores, is_open, bits)
+        choices[cells] = mechanism.choose_allowed(scores, is_open, bits)
     return {measurement.name: choices}
 
 
 def _lower_ranks(column: PlannedColumn) -> list[Measurement]:
-    """Return the measurements of lower ranks that select among the same values."""
+    """Return the measurements that select the values of lower ranks among the same candidates."""
     measurement = column.measurement
     aggregate = narrow_aggregate(measurement.aggregate, Frequent)
     lower = {replace(aggregate, rank=rank) for rank in range(1, aggregate.rank)}

@@ -1,4 +1,4 @@
-"""Convert exact rationals to balls, and balls to floats that are certain upper bounds."""
+"""Convert rational numbers to balls, and balls to floats that are certain upper bounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flint import arb, ctx, fmpq
 from dprelease.numerics.rounding import round_up
 
 ENOUGH_BITS = 60
-"""Relative accuracy in bits at which a ball is rounded up by less than two units of a float."""
+"""Relative accuracy, in bits, of balls that are rounded up by less than two units of a float."""
 
 LARGEST_PRECISION = 2**15
 LEAST_FLOAT = 5e-324
@@ -19,18 +19,18 @@ LARGEST_FLOAT = 1.7976931348623157e308
 
 
 def ball(x: Fraction | float) -> arb:
-    """Return a ball around `x`, at the precision of the flint context."""
+    """Return a ball around the number `x`, at the precision of the flint context."""
     exact = Fraction(x)
     return arb(fmpq(exact.numerator, exact.denominator))
 
 
-def least_above(value: Callable[[], arb], start: int = 96) -> float:
+def float_upper_bound(value: Callable[[], arb], start: int = 96) -> float:
     """Return a float that is certainly >= a non-negative number, and within 2**-50 of it.
 
-    `value` returns a ball around the number at the precision of the flint context, which is `start`
-    bits at first. The function calls `value` again with more bits until the accuracy suffices, so
-    no accuracy is lost by subtracting nearly equal terms. A positive number below every float
-    becomes the least float, and only an exact zero becomes zero.
+    The function `value` returns a ball around the number, at the precision of the flint context. It
+    is called with `start` bits first, and then with more bits until the accuracy suffices. So no
+    accuracy is lost if `value` subtracts nearly equal terms. The result is the least float for a
+    positive number below every float, and zero only for an exact zero.
     """
     precision = start
     while True:
@@ -39,14 +39,14 @@ def least_above(value: Callable[[], arb], start: int = 96) -> float:
             if enclosed.is_zero():
                 return 0.0
             if enclosed.rel_accuracy_bits() >= ENOUGH_BITS or precision >= LARGEST_PRECISION:
-                return _rounded_up(enclosed)
+                return _upper_float(enclosed)
             # Numbers that underflow need no relative accuracy.
             if enclosed.upper() <= LEAST_FLOAT:
                 return LEAST_FLOAT
         precision *= 2
 
 
-def _rounded_up(enclosed: arb) -> float:
+def _upper_float(enclosed: arb) -> float:
     if enclosed.upper() <= LEAST_FLOAT:
         return LEAST_FLOAT
     if not enclosed.is_finite() or enclosed.upper() > LARGEST_FLOAT:

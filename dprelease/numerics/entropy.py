@@ -1,11 +1,11 @@
-"""The only source of randomness: the operating system, and AES-256-CTR for many words.
+"""The only source of randomness: the operating system, with AES-256-CTR for large draws.
 
 The first words of a stream come directly from the operating system, and all further words from a
 keystream whose key comes from the operating system. The stream has no seed, and no public function
 sets one. A stream can't be copied or pickled, and a forked child process draws a new key, even if
 it has the process number of an earlier process. Before a stream draws many words, it mixes fresh
 bytes of the operating system into the key, so that a cloned or restored virtual machine does not
-repeat the noise of the original.
+repeat the noise of the original machine.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ SYSTEM_BYTES = 2**18
 loading the cipher takes 10 ms."""
 
 REKEY_WORDS = 1024
-"""Before it draws at least so many words at once, a stream mixes fresh bytes into its key. Each
-vector of noise starts with such a draw."""
+"""Number of words in one draw from which on a stream mixes fresh bytes into its key first.
+
+Each vector of noise starts with such a draw."""
 
 
 class BitSource(Protocol):
-    """A source of independent and uniform 64-bit words."""
+    """A source of independent, uniformly distributed 64-bit words."""
 
     def words(self, n: int) -> Words:
-        """Return (n,) independent uniform words."""
+        """Return an array (n,) of independent, uniformly distributed words."""
         ...
 
 
@@ -64,7 +65,7 @@ def random_order(n: int, bits: BitSource) -> NDArray[np.intp]:
 
 
 class Entropy:
-    """Uniform words from the operating system's entropy, stretched by AES-256 in counter mode."""
+    """Random words from the operating system, stretched by AES-256 in counter mode."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -74,14 +75,17 @@ class Entropy:
         self._system_bytes_left = SYSTEM_BYTES
         _STREAMS.add(self)
 
-    def fresh(self) -> None:
+    def mix_in_system_bytes(self) -> None:
         """Mix fresh bytes of the operating system into the key, as `words` does for large draws."""
         with self._lock:
             if self._stream is not None:
                 self._rekey()
 
     def words(self, n: int) -> Words:
-        """Return (n,) independent uniform words; safe from several threads and after a fork."""
+        """Return (n,) independent, uniformly distributed words.
+
+        Several threads may call this method, and forked child processes draw other words.
+        """
         size = 8 * n
         with self._lock:
             if size <= self._system_bytes_left:
@@ -109,7 +113,7 @@ class Entropy:
         from cryptography.hazmat.primitives.ciphers.algorithms import AES256
         from cryptography.hazmat.primitives.ciphers.modes import CTR
 
-        # The old key can only add entropy: if one of both parts is unknown, so is the new key.
+        # The old key can only add entropy: if either part is unknown, the new key is unknown.
         self._key = hashlib.sha256(self._key + os.urandom(64)).digest()
         self._stream = Cipher(AES256(self._key), CTR(bytes(16))).encryptor()
         self._maker = Maker()
@@ -133,7 +137,7 @@ _STREAMS: weakref.WeakSet[Entropy] = weakref.WeakSet()
 
 
 def _unlock_all() -> None:
-    """Release locks of threads of the parent process, which do not exist in the child process."""
+    """Replace locks that threads of the parent process held, which don't exist in the child."""
     for stream in _STREAMS:
         stream._unlock()
 

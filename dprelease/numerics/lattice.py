@@ -1,15 +1,16 @@
 """Exact draws from any distribution on the integers whose tails are known as floats and balls.
 
-A draw inverts a uniform number U, whose bits are drawn as needed. One 64-bit word decides which
-tail it is, and limits the tail probability U to an interval of width 2**-64. A float quantile with
-a stated error bound determines k if the whole interval certainly lies inside one cell. The few
-other draws are decided with more bits, and python-flint balls of growing precision. So P(K = k) is
-exactly the probability of the cell, for any error of the float quantile within its bound, and the
-running time depends only on the bits.
+A draw inverts a uniform number, whose bits are drawn as needed. One 64-bit word decides whether the
+draw lies in the upper or the lower tail, and limits the tail probability U to an interval of width
+2**-64. A float quantile with a bound of its error determines the integer k of the draw if all of
+this interval certainly belongs to k. The few other draws are decided with more bits, and with
+python-flint balls of growing precision. So every integer k is drawn with exactly its probability
+P(K = k), whatever the error of the float quantile within its bound, and the running time depends
+only on the bits.
 
-The error bound grows with the scale: from about 2**22 steps on, more and more intervals would
-contain the edge of a cell. For such scales, a block of neighbouring cells is drawn in this way, and
-then a cell of the block by rejection sampling; see `blocks`.
+The error bound grows with the scale: from about 2**22 steps on, more and more intervals belong to
+two integers. For such scales, a segment of neighbouring integers is drawn in this way, and then an
+integer of the segment by rejection sampling; see `segments`.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 LIMIT = 2**62
-"""Noise and released integers are clamped to +-LIMIT, which is post-processing. The limit is far
-above every allowed scale."""
+"""Largest absolute value of noise and released integers, far above every allowed scale.
+
+Noise and released integers are clamped to +-LIMIT, which is post-processing."""
 
 CHUNK = 2**14
 """Number of draws in a batch, so small that its arrays stay in the second-level cache."""
@@ -43,80 +45,90 @@ LEAST_FLOAT_TAIL = 2.0**-20
 """Least tail probability for which one word is precise enough to use a float quantile."""
 
 
-class LatticeLaw(Protocol):
+class IntegerDistribution(Protocol):
     """The distribution of an integer K."""
 
     @property
-    def symmetric(self) -> bool:
+    def is_symmetric(self) -> bool:
         """Return whether K and -K have the same distribution."""
         ...
 
-    def invert(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
-        """Return integers k for tail probabilities u in (0, 1/2], and flags of the certain ones.
+    def integer_quantile(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
+        """Return integer quantiles k of tail probabilities u in (0, 1/2], and certainty flags.
 
         For the upper tail, P(K >= k + 1) <= U < P(K >= k), and for the lower tail,
-        P(K <= k - 1) <= U < P(K <= k). If the flag is set, this holds for every U within a relative
-        distance of 2**-43 from u.
+        P(K <= k - 1) <= U < P(K <= k). If the flag of k is set, k is certain: this holds for every
+        U within a relative distance of 2**-43 from u.
         """
         ...
 
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(K >= k), or P(K <= k), at the precision of the flint context."""
+        """Return a ball around P(K >= k) if `upper`, else around P(K <= k).
+
+        The ball has the precision of the flint context.
+        """
         ...
 
 
-class Blocks(Protocol):
-    """Draws from one distribution by blocks of cells."""
+class LargeScaleSampler(Protocol):
+    """A sampler that draws segments of integers first, for one distribution of a large scale."""
 
     def draws(self, words: Words, bits: BitSource, modular: bool) -> Integers:
-        """Return (n,) draws; each word determines the block of a draw, further words its cell."""
+        """Return (n,) draws from n words.
+
+        Each word determines the segment of a draw, and further words determine its integer.
+        """
         ...
 
     def draw(self, word: int, bits: BitSource) -> int:
-        """Return the draw of one word, decided by balls only, and without clamping."""
+        """Return the draw that one word determines, decided by balls only, without clamping."""
         ...
 
 
-class SampledLaw(LatticeLaw, Protocol):
+class SampledDistribution(IntegerDistribution, Protocol):
     """A distribution that can be drawn from."""
 
     @property
-    def blocks(self) -> Blocks | None:
-        """Return the blocks for drawing, or None if cells are drawn directly."""
+    def segment_sampler(self) -> LargeScaleSampler | None:
+        """Return the sampler for large scales, or None if every integer is drawn directly."""
         ...
 
 
-def sample(distribution: SampledLaw, n: int, bits: BitSource, *, modular: bool = False) -> Integers:
+def sample(
+    distribution: SampledDistribution, n: int, bits: BitSource, *, modular: bool = False
+) -> Integers:
     """Return (n,) independent exact draws from `distribution`, clamped to +-2**62.
 
-    If `modular`, draws are reduced modulo 2**64 instead, as signed integers. Then a sum of draws
-    modulo 2**64 is a function of the sum of the original integers, which would not hold for clamped
-    draws.
+    If `modular`, draws are reduced modulo 2**64 instead of clamped, as signed integers. Then a sum
+    of draws modulo 2**64 is a function of the sum of the drawn integers, which would not hold for
+    clamped draws.
     """
     draws = np.empty(n, dtype=np.int64)
-    blocks = distribution.blocks
+    sampler = distribution.segment_sampler
     for start in range(0, n, CHUNK):
         stop = min(start + CHUNK, n)
         words = bits.words(stop - start)
-        if blocks is None:
+        if sampler is None:
             draws[start:stop] = _draw_chunk(distribution, words, bits, modular)
         else:
-            draws[start:stop] = blocks.draws(words, bits, modular)
+            draws[start:stop] = sampler.draws(words, bits, modular)
     return draws
 
 
-def _draw_chunk(distribution: LatticeLaw, words: Words, bits: BitSource, modular: bool) -> Integers:
+def _draw_chunk(
+    distribution: IntegerDistribution, words: Words, bits: BitSource, modular: bool
+) -> Integers:
     u, lower = tails_of_words(words)
-    if distribution.symmetric:
-        k, sure = distribution.invert(u, True)
+    if distribution.is_symmetric:
+        k, sure = distribution.integer_quantile(u, True)
         np.negative(k, out=k, where=lower)
     else:
-        k, sure = invert_both_tails(distribution, u, lower)
+        k, sure = quantiles_of_both_tails(distribution, u, lower)
     sure &= u >= LEAST_FLOAT_TAIL
     if modular:
-        sure &= np.abs(k) < LIMIT  # casting a larger float to an integer is undefined
+        sure &= np.abs(k) < LIMIT  # converting a larger float to an integer is undefined
     undecided = np.flatnonzero(~sure)
-    k[undecided] = 0.0  # an undecided guess may be infinite, which has no integer
+    k[undecided] = 0.0  # an undecided guess may be infinite, which no integer represents
     draws = k.astype(np.int64)
     for i in undecided.tolist():
         draws[i] = wrap_or_saturate(locate_exactly(distribution, int(words[i]), bits), modular)
@@ -124,48 +136,64 @@ def _draw_chunk(distribution: LatticeLaw, words: Words, bits: BitSource, modular
 
 
 def tails_of_words(words: Words) -> tuple[Floats, Flags]:
-    """Return the tail probabilities of words, which are never 0, and flags of the lower tail."""
+    """Return the tail probabilities that words determine, and flags of the lower tail.
+
+    A tail probability is never 0.
+    """
     u: Floats = (words & TAIL_MASK).view(np.int64).astype(np.float64)
     u *= 2.0**-64
-    np.maximum(u, 2.0**-64, out=u)  # a tail of zero has no quantile, and is decided by balls
+    np.maximum(u, 2.0**-64, out=u)  # a probability of 0 has no float quantile; balls decide
     return u, words.view(np.int64) < 0
 
 
-def invert_both_tails(distribution: LatticeLaw, u: Floats, lower: Flags) -> tuple[Floats, Flags]:
-    """Return integers for upper and lower tail probabilities, and flags of the certain ones."""
+def quantiles_of_both_tails(
+    distribution: IntegerDistribution, u: Floats, lower: Flags
+) -> tuple[Floats, Flags]:
+    """Return the integer quantiles of upper and lower tail probabilities, and certainty flags.
+
+    `lower` flags the probabilities of the lower tail.
+    """
     k, sure = np.empty_like(u), np.empty(u.shape, dtype=np.bool_)
     for side in (False, True):
         on_side = lower == side
-        k[on_side], sure[on_side] = distribution.invert(u[on_side], not side)
+        k[on_side], sure[on_side] = distribution.integer_quantile(u[on_side], not side)
     return k, sure
 
 
 def certain_floor(position: Floats, error: float | Floats) -> tuple[Floats, Flags]:
-    """Return floor(position), and flags where all numbers within `error` have the same floor."""
+    """Return floor(position), and flags of the floors that are certain.
+
+    A floor is certain if all numbers within `error` of the position have the same floor.
+    """
     k = np.floor(position)
     rest = position - k
     return k, (rest > error) & (rest < 1.0 - error)
 
 
-def refine(distribution: SampledLaw, word: int, bits: BitSource, *, modular: bool = False) -> int:
-    """Return the draw of `word` and as many further words as needed, decided by balls only.
+def exact_draw(
+    distribution: SampledDistribution, word: int, bits: BitSource, *, modular: bool = False
+) -> int:
+    """Return the draw that `word` and as many further words as needed determine.
 
-    The draw is clamped, or reduced modulo 2**64, as by `sample`.
+    Balls alone decide the draw. As in `sample`, it is clamped, or reduced modulo 2**64.
     """
-    blocks = distribution.blocks
-    k = locate_exactly(distribution, word, bits) if blocks is None else blocks.draw(word, bits)
+    sampler = distribution.segment_sampler
+    k = locate_exactly(distribution, word, bits) if sampler is None else sampler.draw(word, bits)
     return wrap_or_saturate(k, modular)
 
 
 def wrap_or_saturate(draw: int, modular: bool) -> int:
-    """Return a draw clamped to +-`LIMIT`, or modulo 2**64 as a signed integer."""
+    """Return a draw modulo 2**64 as a signed integer if `modular`, else clamped to +-`LIMIT`."""
     if modular:
         return (draw + 2**63) % 2**64 - 2**63
     return max(-LIMIT, min(LIMIT, draw))
 
 
-def locate_exactly(distribution: LatticeLaw, word: int, bits: BitSource) -> int:
-    """Return the cell that contains U, decided by balls only; `word` has the first bits of U."""
+def locate_exactly(distribution: IntegerDistribution, word: int, bits: BitSource) -> int:
+    """Return the integer of a draw, decided by balls only.
+
+    `word` has the first bits of the uniform number, and further words are drawn as needed.
+    """
     upper = word >> SIDE_BIT == 0
     value, length = word & int(TAIL_MASK), 64
     while True:
@@ -175,10 +203,13 @@ def locate_exactly(distribution: LatticeLaw, word: int, bits: BitSource) -> int:
         value, length = value << 64 | int(bits.words(1)[0]), length + 64
 
 
-def _locate_or_none(distribution: LatticeLaw, upper: bool, value: int, length: int) -> int | None:
-    """Return k if all of [value, value + 1) * 2**-length lies in the cell k, else None.
+def _locate_or_none(
+    distribution: IntegerDistribution, upper: bool, value: int, length: int
+) -> int | None:
+    """Return k if every U in [value, value + 1) * 2**-length belongs to the integer k, else None.
 
-    With T(j) the tail from the step j outward, the cell of U is the largest j with U < T(j).
+    With T(j) the tail probability from the integer j outward, U belongs to the largest j with
+    U < T(j).
     """
     sign = 1 if upper else -1
     with ctx.workprec(length + 64):
@@ -192,7 +223,7 @@ def _locate_or_none(distribution: LatticeLaw, upper: bool, value: int, length: i
             return False if low >= ball else None
 
         u = np.array([max(max(value, 1) / 2**length, LEAST_GUESS)])
-        guess = float(distribution.invert(u, upper)[0][0])
+        guess = float(distribution.integer_quantile(u, upper)[0][0])
         k = largest_true(holds_at, sign * int(max(-LIMIT, min(LIMIT, guess))))
     return None if k is None else sign * k
 
@@ -204,7 +235,8 @@ def _binary_fraction(value: int, length: int) -> arb:
 def largest_true(holds_at: Callable[[int], bool | None], start: int) -> int | None:
     """Return the largest j with holds_at(j), for a predicate that is true up to j and false above.
 
-    The result is None if the predicate is None, which means undecided, at a relevant j.
+    The search begins at `start`. The predicate returns None where it is undecided, and the result
+    is None if this happens at an integer that the search needs.
     """
     stride, good, bad = 1, start, start
     first = holds_at(start)

@@ -1,4 +1,4 @@
-"""A uniform number whose bits are drawn as needed, for exact random decisions."""
+"""Uniform random numbers whose bits are drawn as needed, for exact random decisions."""
 
 from __future__ import annotations
 
@@ -12,39 +12,43 @@ GUARD_BITS = 64
 
 
 def _floor(x: arb) -> int:
-    """Return the floor of an exact ball."""
+    """Return the floor of a ball with the radius 0."""
     return int(str(x.floor().unique_fmpz()))
 
 
 class LazyUniform:
-    """A uniform number U in [0, 1), which lies in [value, value + 1) * 2**-length."""
+    """A uniform random number U in [0, 1), of which only the first bits have been drawn.
+
+    The first `_length` bits are the integer `_value`, so U lies in
+    [_value, _value + 1) * 2**-_length.
+    """
 
     def __init__(self, bits: BitSource, word: int | None = None, length: int = 64) -> None:
-        """Use the last `length` bits of `word` as the first bits of U, or a new word."""
+        """Use the last `length` bits of `word` as the first bits of U; without a word, draw one."""
         self._bits = bits
         self._value = int(bits.words(1)[0]) if word is None else word & (1 << length) - 1
         self._length = length
 
-    def place(self, sums: Callable[[], Sequence[arb]]) -> int:
-        """Return the least i with U < sums[i] / sums[-1], exactly.
+    def interval_index(self, sums: Callable[[], Sequence[arb]]) -> int:
+        """Return the least index i with U < sums[i] / sums[-1].
 
-        `sums` returns positive, sorted balls at the precision of the flint context. While the
-        interval of U contains a boundary, another word is drawn, and `sums` is called again at a
-        higher precision. The probability of this is about len(sums) * 2**-64 the first time, and
-        smaller by a factor 2**-64 each further time.
+        The function `sums` returns positive balls in ascending order, at the precision of the flint
+        context. While the interval of U contains one of the boundaries, another word is drawn, and
+        `sums` is called again at a higher precision. The first of these draws is needed with a
+        probability of about len(sums) * 2**-64, and each further one is 2**-64 times as likely.
         """
         while True:
             with ctx.workprec(self._length + GUARD_BITS):
-                index = self._locate(sums())
+                index = self._interval_index_or_none(sums())
             if index is not None:
                 return index
-            self._refine()
+            self._draw_more_bits()
 
-    def part(self, before: Callable[[], arb], width: Callable[[], arb], n: int) -> int:
-        """Return the index of the part of [before, before + n width) in which U lies.
+    def part_index(self, before: Callable[[], arb], width: Callable[[], arb], n: int) -> int:
+        """Return the index of that one of n equal parts of an interval in which U lies.
 
-        The interval has n parts of equal width, and U must lie in it. `before` and `width` return
-        balls at the precision of the flint context.
+        The interval is [before, before + n width), and U must lie in it. The functions `before` and
+        `width` return balls at the precision of the flint context.
         """
         while True:
             with ctx.workprec(self._length + GUARD_BITS):
@@ -56,13 +60,13 @@ class LazyUniform:
             first: int = max(low, 0)
             if first == min(high, n - 1):
                 return first
-            self._refine()
+            self._draw_more_bits()
 
-    def _refine(self) -> None:
+    def _draw_more_bits(self) -> None:
         self._value = self._value << 64 | int(self._bits.words(1)[0])
         self._length += 64
 
-    def _locate(self, sums: Sequence[arb]) -> int | None:
+    def _interval_index_or_none(self, sums: Sequence[arb]) -> int | None:
         unit = arb(2) ** self._length
         low, high = self._value * sums[-1], (self._value + 1) * sums[-1]
         first, last = 0, len(sums) - 1

@@ -1,16 +1,17 @@
-"""Find the symmetric unimodal distribution of least error under (epsilon, delta).
+"""Find the symmetric unimodal distribution with the least error under (epsilon, delta).
 
 A small linear program finds the probabilities p_0 >= p_1 >= ... of a symmetric distribution on the
 integers. The distribution is private for a shift D if the sum over k of max(0, p_k - e^epsilon
-p_{k+D}) is at most delta. For unimodal distributions this sum grows with the shift s at every
-epsilon >= 0: a term differs from 0 only if |k| < |k + s|, which means k > -s/2; then 0 < k + s <= k
-+ D, so p_{k+D} <= p_{k+s}. So only the shift D needs constraints.
+p_{k+D}) is at most delta. For unimodal distributions and every epsilon >= 0, the sum for a shift s
+grows with s: a term differs from 0 only if |k| < |k + s|, which means k > -s/2. For s <= D, this
+implies 0 < k + s <= k + D, so p_{k+D} <= p_{k+s}. So only the shift D needs constraints.
 
-Delta is best spent far out: reducing p_k also reduces p_{k+D}, p_{k+2D}, ..., each by e^-epsilon
-times as much as the one before, and later steps cause larger errors. So p_{k+D} = e^-epsilon p_k up
-to a window of the last few blocks of D integers. Only the first block and this window are unknown;
-tests also solve the program without this shortcut. Probabilities in the window are in units of
-delta, so all numbers have similar sizes, and a solver with tolerances near 1e-9 suffices.
+The least error results if delta is spent far from 0: reducing p_k also reduces p_{k+D}, p_{k+2D},
+..., each by e^-epsilon times as much as the probability before it, and integers farther from 0
+cause larger errors. So p_{k+D} = e^-epsilon p_k up to a window of the last few periods of D
+integers. Only the first period and this window are unknown; tests also solve the program without
+this shortcut. Probabilities in the window are in units of delta, so all numbers have similar
+orders of magnitude, and a solver with tolerances near 1e-9 suffices.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ TOLERANCE = 1e-10
 
 @dataclass(frozen=True)
 class OptimalNoise:
-    """A solution of the linear program: a block that repeats, and a window after it.
+    """A solution of the linear program: a period of probabilities that repeats, and a window.
 
-    Block j <= `blocks` has the probabilities first * e^(-j epsilon), with `first` (shift,). Then
-    follow the probabilities in `window` (n,). `spent` (shift + n,) is the part of delta that each
-    step from block `blocks` on spends. `error` is the mean absolute or mean square error, up to the
-    tolerance of the solver.
+    `first` (shift,) are the probabilities of period 0, and period j, for j up to `last_period`, has
+    the probabilities first * e^(-j epsilon). After the last period follow the probabilities in
+    `window` (n,). `spent` (shift + n,) is the part of delta that each integer from the last period
+    on spends. `error` is the mean absolute or mean square error, up to the tolerance of the solver.
     """
 
     first: Floats
-    blocks: int
+    last_period: int
     window: Floats
     spent: Floats
     error: float
@@ -58,7 +59,7 @@ class _Inequalities:
         self._value: list[float] = []
 
     def add(self, coefficients: dict[int, float], bound: float = 0.0) -> None:
-        """Add one inequality, with coefficients by column."""
+        """Add one inequality; `coefficients` maps the number of a column to its coefficient."""
         self._row += [len(self.bounds)] * len(coefficients)
         self._column += coefficients.keys()
         self._value += coefficients.values()
@@ -66,7 +67,8 @@ class _Inequalities:
 
     def matrix(self) -> sparse.csr_array:
         """Return the matrix of coefficients, with a row for each inequality."""
-        from scipy import sparse  # slow to load; `auto` needs only the class of this noise
+        # SciPy is slow to load, and `auto` needs only the class of this noise.
+        from scipy import sparse
 
         shape = (len(self.bounds), self.columns)
         return sparse.csr_array((self._value, (self._row, self._column)), shape=shape)
@@ -74,10 +76,10 @@ class _Inequalities:
 
 @lru_cache(maxsize=256)
 def solve(epsilon: float, delta: float, shift: int, power: int) -> OptimalNoise:
-    """Return the distribution of least E |K|^power, with a power of 1 or 2.
+    """Return the private distribution with the least E |K|^power, for a power of 1 or 2.
 
-    The arguments must satisfy 0 < epsilon <= 20 and 1e-20 <= delta < 1. The time grows with the
-    shift alone, and is 20 ms for a shift of 64.
+    The arguments must satisfy 0 < epsilon <= 20 and 1e-20 <= delta < 1. The running time depends on
+    the shift only, and is 20 ms for a shift of 64.
 
     Raises
     ------
@@ -87,13 +89,13 @@ def solve(epsilon: float, delta: float, shift: int, power: int) -> OptimalNoise:
     from scipy.optimize import linprog
 
     program = _LinearProgram(epsilon, delta, shift)
-    weights, errors = program.sums(power)
-    rows = program.rows()
+    weights, errors = program.probability_and_error_columns(power)
+    inequalities = program.inequalities()
     size = errors.max()
     result = linprog(
         errors / size,
-        A_ub=cast("Floats", rows.matrix()),  # the type stubs know no sparse arrays
-        b_ub=rows.bounds,
+        A_ub=cast("Floats", inequalities.matrix()),  # the type stubs know no sparse arrays
+        b_ub=inequalities.bounds,
         A_eq=weights[None, :],
         b_eq=[1.0],
         method="highs",
@@ -107,68 +109,74 @@ def solve(epsilon: float, delta: float, shift: int, power: int) -> OptimalNoise:
     ends = [shift, program.spent, program.first_negative]
     first, window, spent, _ = np.split(np.maximum(result.x, 0.0), ends)
     error = float(result.fun) * float(size)
-    return OptimalNoise(first, program.blocks, window * delta, spent * delta, error)
+    return OptimalNoise(first, program.last_period, window * delta, spent * delta, error)
 
 
 class _LinearProgram:
-    """The linear program.
+    """The linear program that `solve` passes to the solver.
 
-    Its columns are the probabilities of the first block, those of the window divided by delta, and
-    the part of delta that each step spends.
+    Its columns are the probabilities of the first period, the probabilities of the window divided
+    by delta, and the part of delta that each integer spends.
     """
 
     def __init__(self, epsilon: float, delta: float, shift: int) -> None:
         self.epsilon, self.delta, self.shift = epsilon, delta, shift
-        # The end of truncated Laplace noise of this epsilon and delta (Geng et al. 2018).
+        # The end of truncated Laplace noise with this epsilon and delta (Geng et al. 2018).
         end = math.ceil(math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon)
-        self.blocks = max(0, end - 2)
-        self.window = (end + 1 - self.blocks) * shift
-        # Delta is spent from this step on; without repeated blocks, from about -shift / 2 on.
-        self.start = self.blocks * shift
+        self.last_period = max(0, end - 2)
+        self.window = (end + 1 - self.last_period) * shift
+        # Delta is spent from this integer on; without repeated periods, from about -shift / 2 on.
+        self.start = self.last_period * shift
         self.negative = range(-((shift - 1) // 2), 0)
         self.spent = shift + self.window
         self.first_negative = self.spent + shift + self.window
-        self.columns = self.first_negative + (len(self.negative) if self.blocks == 0 else 0)
+        self.columns = self.first_negative + (len(self.negative) if self.last_period == 0 else 0)
 
-    def sums(self, power: int) -> tuple[Floats, Floats]:
-        """Return the contribution of one unit of each column to total probability and error."""
+    def probability_and_error_columns(self, power: int) -> tuple[Floats, Floats]:
+        """Return what one unit of each column adds to the total probability and to the error."""
         total, error = np.zeros(self.columns), np.zeros(self.columns)
         k = np.arange(self.shift)
-        for block in range(self.blocks + 1):
-            share = 2.0 * math.exp(-block * self.epsilon)
+        for period in range(self.last_period + 1):
+            share = 2.0 * math.exp(-period * self.epsilon)
             total[k] += share
-            error[k] += share * (k + block * self.shift) ** float(power)
+            error[k] += share * (k + period * self.shift) ** float(power)
         total[0] -= 1.0
         window = np.arange(self.shift, self.spent)
         total[window] = 2.0 * self.delta
         error[window] = 2.0 * self.delta * (window + self.start) ** float(power)
         return total, error
 
-    def rows(self) -> _Inequalities:
-        """Return all inequalities."""
-        rows = _Inequalities(self.columns)
-        self._add_privacy(rows)
-        self._add_monotonicity(rows)
-        rows.add(dict.fromkeys(range(self.spent, self.columns), 1.0), 1.0)
-        return rows
+    def inequalities(self) -> _Inequalities:
+        """Return all inequalities of the linear program."""
+        inequalities = _Inequalities(self.columns)
+        self._add_privacy_inequalities(inequalities)
+        self._add_monotonicity_inequalities(inequalities)
+        inequalities.add(dict.fromkeys(range(self.spent, self.columns), 1.0), 1.0)
+        return inequalities
 
-    def _add_privacy(self, rows: _Inequalities) -> None:
-        """Add e^-epsilon (p_k - spent_k) <= p_{k + shift}, in units of delta for k >= 0."""
+    def _add_privacy_inequalities(self, inequalities: _Inequalities) -> None:
+        """Add the inequalities e^-epsilon (p_k - spent_k) <= p_{k + shift} of all integers k.
+
+        For k >= 0 they are in units of delta.
+        """
         fall = math.exp(-self.epsilon)
-        last_block = math.exp(-self.blocks * self.epsilon) / self.delta
+        last_period_unit = math.exp(-self.last_period * self.epsilon) / self.delta
         for i in range(self.spent):
-            size = last_block if i < self.shift else 1.0
+            size = last_period_unit if i < self.shift else 1.0
             follower = {self.shift + i: -1.0} if self.shift + i < self.spent else {}
-            rows.add({i: size * fall, self.spent + i: -fall, **follower})
+            inequalities.add({i: size * fall, self.spent + i: -fall, **follower})
         for n, k in enumerate(self.negative):
-            spent = {self.first_negative + n: -self.delta * fall} if self.blocks == 0 else {}
-            rows.add({-k: fall, k + self.shift: -1.0, **spent})
+            spent = {self.first_negative + n: -self.delta * fall} if self.last_period == 0 else {}
+            inequalities.add({-k: fall, k + self.shift: -1.0, **spent})
 
-    def _add_monotonicity(self, rows: _Inequalities) -> None:
-        """Add p_{k+1} <= p_k within the first block and the window, and at the ends of blocks."""
+    def _add_monotonicity_inequalities(self, inequalities: _Inequalities) -> None:
+        """Add the inequalities p_{k+1} <= p_k.
+
+        They are needed within the first period, within the window, and at the ends of periods.
+        """
         edge = self.shift - 1
-        last_block = math.exp(-self.blocks * self.epsilon) / self.delta
+        last_period_unit = math.exp(-self.last_period * self.epsilon) / self.delta
         for i in range(self.spent - 1):
-            rows.add({i: -last_block if i == edge else -1.0, i + 1: 1.0})
-        if self.blocks and self.shift > 1:
-            rows.add({0: math.exp(-self.epsilon), edge: -1.0})
+            inequalities.add({i: -last_period_unit if i == edge else -1.0, i + 1: 1.0})
+        if self.last_period and self.shift > 1:
+            inequalities.add({0: math.exp(-self.epsilon), edge: -1.0})

@@ -1,4 +1,4 @@
-"""Compute the moments of an integer from its tails, and of a density from Gauss points."""
+"""Compute moments of a random integer from its tails, and of a density from Gauss points."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dprelease.numerics.lattice import Floats
-from dprelease.numerics.quadrature import gauss
+from dprelease.numerics.quadrature import gauss_points
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Mean, mean absolute deviation from a centre, and standard deviation."""
+    """The mean, the mean absolute deviation from a centre, and the standard deviation."""
 
     mean: float
     absolute: float
@@ -21,9 +21,10 @@ class Moments:
 
 
 def moments_of_tails(upper: Floats, lower: Floats, center: int) -> Moments:
-    """Return the mean and the standard deviation of an integer N, and E |N - center|.
+    """Return the mean and the standard deviation of a random integer N, and E |N - center|.
 
-    `upper[i]` = P(N >= i + 1) and `lower[i]` = P(N <= -i - 1), for all i with relevant tails.
+    The tails are `upper[i]` = P(N >= i + 1) and `lower[i]` = P(N <= -i - 1), for all i for which
+    they are not negligible.
     """
     if center < 0:
         mirrored = moments_of_tails(lower, upper, -center)
@@ -40,12 +41,12 @@ def _odd_numbers(tails: Floats) -> Floats:
 
 
 def moments_of_density(density: Callable[[Floats], Floats], cuts: Floats, center: float) -> Moments:
-    """Return the moments of a density that is smooth between `cuts`, which are sorted.
+    """Return the moments of a density that is smooth between the points `cuts`.
 
-    `center` is one of the cuts. The integral between two cuts uses 20 Gauss points, so it is exact
-    up to rounding if ln(density) changes there by a few units.
+    The cuts are sorted, and `center` is one of them. The integral between two cuts uses 20 Gauss
+    points, so it is exact up to rounding if ln(density) changes by only a few units between them.
     """
-    nodes, weights = gauss(20)
+    nodes, weights = gauss_points(20)
     half, middle = np.diff(cuts) / 2, (cuts[1:] + cuts[:-1]) / 2
     x = middle[:, None] + half[:, None] * nodes
     probabilities = density(x) * weights * half[:, None]

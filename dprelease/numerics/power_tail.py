@@ -1,4 +1,4 @@
-"""Tails and quantiles of the density proportional to exp(-|y|^p), p >= 1, as floats and balls.
+"""Tails and quantiles of the distribution with a density proportional to exp(-|y|^p), p >= 1.
 
 For y >= 0, P(Y >= y) = Q(1/p, y^p) / 2, where Q is the regularized upper incomplete gamma function.
 """
@@ -15,16 +15,16 @@ from flint import arb
 from dprelease.numerics.lattice import Flags, Floats
 
 LEAST_TAIL = 2.0**-21
-NODES = 2**15
+NODE_COUNT = 2**15
 SERIES_ERROR = 2.0**-42
-"""Largest accepted error of a float quantile, in addition to the error that tails cause."""
+"""Largest accepted error of a float quantile, in addition to the error from inexact tails."""
 
-_STEP = -math.log(2.0 * LEAST_TAIL) / NODES
+_STEP = -math.log(2.0 * LEAST_TAIL) / NODE_COUNT
 
 
 def tail(power: float, y: Floats) -> Floats:
     """Return P(Y >= y) for y >= 0, with relative errors below 1e-12 for tails above 1e-300."""
-    from scipy import special  # slow to load; few plans need it
+    from scipy import special  # SciPy is slow to load, and few plans need it
 
     tails: Floats = np.float64(0.5) * special.gammaincc(1 / power, y**power)
     return tails
@@ -39,10 +39,10 @@ def probability_from_zero(power: float, y: Floats) -> Floats:
 
 
 def tail_ball(power: float, y: arb) -> arb:
-    """Return a ball around P(Y >= y)."""
+    """Return a ball around P(Y >= y) for any y."""
     if y == 0:
         return arb(1) / 2
-    if y.contains(0):  # the tail falls, so it lies between the tails of both ends of the ball
+    if y.contains(0):  # the tail falls with y, so it lies between its values at both ends
         low, high = arb(y.lower()), arb(y.upper())
         return tail_ball(power, low.mid()).union(tail_ball(power, high.mid()))
     half = (abs(y) ** arb(power)).gamma_upper(1 / arb(power), 1) / 2
@@ -50,21 +50,25 @@ def tail_ball(power: float, y: arb) -> arb:
 
 
 def density(power: float) -> float:
-    """Return the density 1 / (2 Gamma(1 + 1/p)) at 0."""
+    """Return the density at 0, which is 1 / (2 Gamma(1 + 1/p))."""
     return 1.0 / (2.0 * math.gamma(1.0 + 1.0 / power))
 
 
-def reach(power: float, least: float) -> float:
-    """Return a y with P(Y >= y) <= `least`, from Q(a, t) <= exp(-t) for a <= 1."""
+def quantile_bound(power: float, least: float) -> float:
+    """Return a y with P(Y >= y) <= `least`, an upper bound of a quantile.
+
+    It follows from Q(a, t) <= exp(-t) for a <= 1.
+    """
     return float(math.log(1.0 / least) ** (1.0 / power))
 
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Nodes: quantiles y of the tails exp(-i step) / 2, with a series of the quantile at each node.
+    """Tabulated quantiles y of the tails exp(-i step) / 2, each with a series of the quantile.
 
-    With w = (tail - u) / density, y(u) = y + w + second w^2 + third w^3 + .... `is_precise` marks
-    nodes whose series has an error below `SERIES_ERROR` up to half of the way to the next node.
+    With w = (tail - u) / density, the quantile of u is y + w + second w^2 + third w^3 + ....
+    `is_precise` marks the nodes whose series has an error below `SERIES_ERROR` up to the middle
+    between this node and the next one.
     """
 
     y: Floats
@@ -77,9 +81,9 @@ class _Nodes:
 
 @lru_cache(maxsize=32)
 def _nodes(power: float) -> _Nodes:
-    y = np.linspace(0.0, reach(power, LEAST_TAIL), 2 * NODES)
+    y = np.linspace(0.0, quantile_bound(power, LEAST_TAIL), 2 * NODE_COUNT)
     depth = -np.log(2.0 * tail(power, y))
-    y = np.interp(np.arange(NODES + 2, dtype=np.float64) * _STEP, depth, y)
+    y = np.interp(np.arange(NODE_COUNT + 2, dtype=np.float64) * _STEP, depth, y)
     y[0] = y[1] / 64  # powers of 0 may be infinite
     inverse_density = np.exp(y**power) / density(power)
     slope, bend = power * y ** (power - 1), power * (power - 1) * y ** (power - 2)
@@ -97,17 +101,17 @@ def _nodes(power: float) -> _Nodes:
 
 
 def quantile(power: float, u: Floats) -> tuple[Floats, Flags]:
-    """Return y with P(Y >= y) = u in (0, 1/2], and flags of errors below 2**-41.
+    """Return the quantiles y with P(Y >= y) = u, for u in (0, 1/2], and flags of precise ones.
 
-    The quantile is computed from a series at tabulated quantiles, or with Newton steps if the
-    series is too coarse. No accuracy is claimed for u below 2**-20. Tests compare the quantiles
-    with balls at many points.
+    The error of a precise quantile is below 2**-41. A quantile is computed from a series at a
+    tabulated quantile, or with Newton steps if the series is not precise. No quantile of a u below
+    2**-20 is flagged as precise. Tests compare the quantiles with balls at many points.
     """
     nodes = _nodes(power)
     position = np.log(u)
     position *= -1.0 / _STEP
     position += 0.5 - math.log(2.0) / _STEP
-    index = np.clip(position, 0.0, NODES).astype(np.int64)
+    index = np.clip(position, 0.0, NODE_COUNT).astype(np.int64)
     w = nodes.tail[index]
     w -= u
     w *= nodes.inverse_density[index]
@@ -126,10 +130,10 @@ def quantile(power: float, u: Floats) -> tuple[Floats, Flags]:
 
 
 def _newton_quantiles(power: float, u: Floats, guess: Floats) -> tuple[Floats, Flags]:
-    """Return quantiles after two Newton steps, and flags of those that are certainly precise.
+    """Return quantiles after two Newton steps, and flags of the certainly precise quantiles.
 
-    The density falls, so the exact step differs from a step d by at most |d| expm1(|d| p y^(p-1)),
-    where y is the larger end of the step.
+    The density falls, so a Newton step d differs from the exact step by at most
+    |d| expm1(|d| p y^(p-1)), where y is the larger end of the step.
     """
     y, bound = guess, guess
     for _ in range(2):
@@ -143,7 +147,7 @@ def _newton_quantiles(power: float, u: Floats, guess: Floats) -> tuple[Floats, F
 @lru_cache(maxsize=64)
 def ascending_tails(power: float, scale: float) -> Floats:
     """Return the sorted tails P(round(scale Y) >= k), from below 2**-21 up to the tail of 0."""
-    last = math.ceil(scale * reach(power, LEAST_TAIL)) + 2
+    last = math.ceil(scale * quantile_bound(power, LEAST_TAIL)) + 2
     k = np.arange(1, last, dtype=np.float64)
     tails = tail(power, (k - 0.5) / scale)
     return np.concatenate(([0.0], tails[::-1], [1.0 - tails[0]]))

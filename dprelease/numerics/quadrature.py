@@ -1,4 +1,4 @@
-"""Integrals of smooth positive densities over many narrow cells at once."""
+"""Integrals of smooth positive densities over many narrow intervals at once."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from dprelease.numerics.lattice import Floats
 
 
 class Density(Protocol):
-    """A density on the reals, vectorised."""
+    """A function that returns the densities of many real numbers at once."""
 
     def __call__(self, x: Floats, /) -> Floats:
-        """Return the density at each x."""
+        """Return the density at each number in `x`."""
         ...
 
 
 @lru_cache(maxsize=8)
-def gauss(points: int) -> tuple[Floats, Floats]:
-    """Return Gauss-Legendre points on [-1, 1] and their weights; don't modify them."""
+def gauss_points(points: int) -> tuple[Floats, Floats]:
+    """Return the Gauss-Legendre points on [-1, 1] and their weights; don't modify the arrays."""
     return np.polynomial.legendre.leggauss(points)
 
 
-def cells_between(low: Floats, high: Floats, density: Density) -> Floats:
-    """Return the integral of a positive density over each [low, high], by 8 Gauss points.
+def interval_integrals(low: Floats, high: Floats, density: Density) -> Floats:
+    """Return the integral of a positive density over each interval [low, high].
 
-    Contract: the density is analytic around each cell, and ln(density) changes by at most 1 on it.
-    Then the relative error is below 2**-40: the tests compare with balls.
+    The function uses 8 Gauss points. The density must be analytic around each interval, and
+    ln(density) must change by at most 1 on each interval. Then relative errors are below 2**-40;
+    tests compare the integrals with balls.
     """
-    nodes, weights = gauss(8)
+    nodes, weights = gauss_points(8)
     half, middle = (high - low) / 2, (high + low) / 2
     values = density(middle[:, None] + half[:, None] * nodes)
     total: Floats = (values @ weights) * half

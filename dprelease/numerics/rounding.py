@@ -22,7 +22,8 @@ def exact(text: str) -> Fraction:
     Raises
     ------
     ValueError
-        For all other texts: nan, inf, hexadecimal, underscores, exponents of four digits.
+        For all other texts, such as nan, inf, hexadecimal numbers, numbers with underscores, or
+        exponents of four digits.
     """
     if not _DECIMAL.fullmatch(text):
         raise ValueError("not a decimal number")
@@ -37,7 +38,7 @@ def exact_of(value: object) -> Fraction:
     Raises
     ------
     ValueError
-        For all other values: booleans, nan, inf, numbers with thousands of digits.
+        For all other values, such as booleans, nan, inf, or numbers with thousands of digits.
     """
     if isinstance(value, Fraction):
         if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS:
@@ -50,8 +51,6 @@ def exact_of(value: object) -> Fraction:
 
 def round_up(x: Fraction) -> float:
     """Return the least float that is >= `x`.
-
-    So Fraction(result) >= x, and the next lower float is below x.
 
     Raises
     ------
@@ -67,12 +66,18 @@ def round_up(x: Fraction) -> float:
 
 
 def round_down(x: Fraction) -> float:
-    """Return the greatest float that is <= `x`; raise OverflowError if it is not finite."""
+    """Return the greatest float that is <= `x`.
+
+    Raises
+    ------
+    OverflowError
+        If no finite float is small enough.
+    """
     return 0.0 - round_up(-x)  # 0.0 - 0.0 keeps zero positive
 
 
 def plain_text(x: Fraction) -> str:
-    """Return a number as a plain decimal text if it is finite, else as "p/q"."""
+    """Return the decimal text of a number, or the text "p/q" if its decimals never end."""
     digits = decimal_digits(x)
     if digits is None:
         return f"{x.numerator}/{x.denominator}"
@@ -84,7 +89,7 @@ def plain_text(x: Fraction) -> str:
 
 
 def decimal_digits(x: Fraction) -> int | None:
-    """Return the number of decimal places of `x`; None if no finite number is exact."""
+    """Return the number of decimal places of `x`, or None if its decimals never end."""
     rest, digits = x.denominator, 0
     while rest % 10 == 0:
         rest, digits = rest // 10, digits + 1
@@ -95,5 +100,5 @@ def decimal_digits(x: Fraction) -> int | None:
 
 
 def finite(x: float) -> float | None:
-    """Return a number for JSON, or None, which becomes null, if the number is not finite."""
+    """Return the number if it is finite; otherwise None, which is written to JSON as null."""
     return x if math.isfinite(x) else None

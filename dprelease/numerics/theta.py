@@ -1,9 +1,9 @@
-"""Sums of the weights exp(-(k / scale)^2 / 2 - ratio |k| / scale) over the integers, and tails.
+"""Sums of the weights exp(-(k / scale)^2 / 2 - ratio |k| / scale) over integers k, and tails.
 
-Ratio 0 is the discrete Gaussian distribution. With h = 1 / scale, a weight times h phi(ratio) is
-h phi(k h + ratio), which is a normal density on a grid with an offset. Rigorous balls are computed
-by direct summation if the terms fall fast, else by the Euler-Maclaurin formula with its remainder
-bound. Floats are computed in the same two ways.
+For ratio 0, the weights belong to the discrete Gaussian distribution. With h = 1 / scale, a weight
+times h phi(ratio) is h phi(k h + ratio), which is a normal density on a grid with an offset.
+Rigorous balls are computed by direct summation if the terms fall fast, and otherwise by the
+Euler-Maclaurin formula with a bound of its remainder. Floats are computed in the same two ways.
 """
 
 from __future__ import annotations
@@ -21,27 +21,36 @@ from dprelease.numerics.normal_tail import mills_ratio, normal_quantile
 
 DIRECT_BELOW = 8.0
 TABLE_BELOW = 1024.0
-MOST_TERMS = 1000
+LARGEST_ORDER = 1000
 FEW_TERMS = 100
 UNDERFLOW_EXPONENT = 840.5
-"""Largest exponent of a table: the probability above it is below 1e-364, which underflows."""
+"""Largest exponent in a table, above which the probability is below 1e-364, and underflows."""
 
 
 def upper_tail(scale: float, ratio: float, k: int) -> arb:
-    """Return a ball around P(K >= k) for k >= 1, at the precision of the flint context."""
-    return weight_from(scale, ratio, k) / total(scale, ratio)
+    """Return a ball around P(K >= k) for an integer k >= 1.
+
+    The ball has the precision of the flint context.
+    """
+    return weight_from(scale, ratio, k) / total_weight(scale, ratio)
 
 
-def total(scale: float, ratio: float) -> arb:
-    """Return a ball around the sum of all weights; the weight of zero is 1."""
+def total_weight(scale: float, ratio: float) -> arb:
+    """Return a ball around the sum of all weights, where the weight of zero is 1."""
     return 1 + 2 * weight_from(scale, ratio, 1)
 
 
 def weight_from(scale: float, ratio: float | Fraction, k: int) -> arb:
-    """Return a ball around the sum over j >= k >= 1 of exp(-(j / scale)^2 / 2 - ratio j / scale).
+    """Return a ball around the sum over j >= k of exp(-(j / scale)^2 / 2 - ratio j / scale).
 
-    For k = 1 the ratio may be negative. Then the sum is a difference: Poisson's formula yields the
-    sum over all integers, and the sum for the positive ratio is subtracted.
+    The integer k is at least 1. For k = 1 the ratio may be negative. Then the sum is a difference:
+    Poisson's formula yields the sum over all integers, from which the terms of 0 and of negative
+    integers are subtracted.
+
+    Raises
+    ------
+    ValueError
+        If the ratio is negative and k is not 1.
     """
     if ratio >= 0:
         return _cached_weight_from(scale, ratio, k, ctx.prec)
@@ -52,10 +61,10 @@ def weight_from(scale: float, ratio: float | Fraction, k: int) -> arb:
 
 
 def _sum_over_all_integers(scale: float, m: arb) -> arb:
-    """Return a ball around the sum over all integers of exp(-(j / scale - m)^2 / 2).
+    """Return a ball around the sum over all integers j of exp(-(j / scale - m)^2 / 2).
 
-    By Poisson's formula it is scale sqrt(2 pi) times the sum over n of exp(-2 (pi scale n)^2)
-    cos(2 pi scale m n).
+    By Poisson's formula, this sum is scale sqrt(2 pi) times the sum over all integers n of
+    exp(-2 (pi scale n)^2) cos(2 pi scale m n).
     """
     s = arb(scale)
     rate = -2 * (arb.pi() * s) ** 2
@@ -75,17 +84,18 @@ def _cached_weight_from(scale: float, ratio: float | Fraction, k: int, precision
     h, r = 1 / arb(scale), ball(ratio)
     start = k / scale + float(ratio)
     terms = scale * (math.sqrt(start * start + 1.4 * (ctx.prec + 8)) - start)
-    # Euler-Maclaurin needs terms that fall by less than exp(-1), and several terms in a unit.
+    # The Euler-Maclaurin formula needs neighbouring terms with a ratio above exp(-1), and several
+    # terms within one scale.
     if terms < FEW_TERMS or scale < DIRECT_BELOW or start > scale:
         return _direct_sum(h, r, k)
     return _euler_maclaurin(h, r, k)
 
 
 def _direct_sum(h: arb, r: arb, k: int) -> arb:
-    """Return a ball around the sum over j >= k >= 1 of exp(-(j h)^2 / 2 - r j h).
+    """Return a ball around the sum over j >= k of exp(-(j h)^2 / 2 - r j h), for k >= 1.
 
-    The ratio of two successive terms falls by the factor exp(-h^2), so each term takes two
-    products.
+    The ratio of two successive terms falls by the factor exp(-h^2) from term to term, so each term
+    takes two multiplications.
     """
     first = (-((k * h) ** 2) / 2 - r * k * h).exp()
     fall = (-(2 * k + 1) * h * h / 2 - r * h).exp()
@@ -96,7 +106,7 @@ def _direct_sum(h: arb, r: arb, k: int) -> arb:
         sum_of_terms += term
         term *= fall
         fall *= change
-        rest = term / (1 - fall)  # ratios only fall, so a geometric series bounds the rest
+        rest = term / (1 - fall)  # the ratios fall, so a geometric series bounds the rest
         if rest <= sum_of_terms * least or not fall < 1:
             return sum_of_terms + _interval_ball(arb(0), rest)
 
@@ -106,7 +116,7 @@ def _interval_ball(low: arb, high: arb) -> arb:
 
 
 def _euler_maclaurin(h: arb, r: arb, k: int) -> arb:
-    """Return the sum of `_direct_sum` by the midpoint formula: an integral and derivatives.
+    """Return the same sum as `_direct_sum`, from an integral and derivatives (midpoint formula).
 
     With a = (k - 1/2) h + r and b_i = -B_2i(1/2) / (2i)!, the sum over j >= k of h phi(j h + r) is
     Q(a) + sum over i of b_i h^(2i) phi^(2i-1)(a). The remainder after p terms is at most
@@ -122,7 +132,7 @@ def _euler_maclaurin(h: arb, r: arb, k: int) -> arb:
         coefficient, largest = _coefficients(2 * order, ctx.prec)
         series += coefficient * power * hermite[2 * order - 1] * density
         bound = largest * power * density * _hermite_bound(2 * order, a)
-        if bound <= target or order > MOST_TERMS:
+        if bound <= target or order > LARGEST_ORDER:
             exact = series + arb(0, bound.abs_upper())
             return exact * (2 * arb.pi()).sqrt() * (r * r / 2).exp() / h
         for n in (2 * order - 1, 2 * order):
@@ -134,9 +144,10 @@ def _euler_maclaurin(h: arb, r: arb, k: int) -> arb:
 def _hermite_bound(n: int, a: arb) -> arb:
     """Return a bound of the integral of |He_n| phi from a > 0 on, divided by phi(a).
 
-    With x = a + t, He_n(x) is the sum of C(n, i) a^(n-i) He_i(t), and phi(x) <= phi(a) exp(-t^2 /
-    2). The integral of |He_i(t)| exp(-t^2 / 2) over t > 0 is at most sqrt(2 pi i!) / 2
-    (Cauchy-Schwarz). With i! <= n^i, the sum is at most (a + sqrt n)^n.
+    With x = a + t, He_n(x) is the sum over i of C(n, i) a^(n-i) He_i(t), and
+    phi(x) <= phi(a) exp(-t^2 / 2). By Cauchy and Schwarz, the integral of |He_i(t)| exp(-t^2 / 2)
+    over t > 0 is at most sqrt(2 pi i!) / 2. With i! <= n^i, the integral of the sum is at most
+    (a + sqrt n)^n sqrt(pi / 2).
     """
     return (a + arb(n).sqrt()) ** n * (arb.pi() / 2).sqrt()
 
@@ -149,16 +160,16 @@ def _bernoulli(n: int) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def _coefficients(n: int, precision: int) -> tuple[arb, arb]:  # noqa: ARG001
-    """Return B_n(1/2) / n! and |B_n| / n!; `precision` is only a cache key."""
+    """Return B_n(1/2) / n! and |B_n| / n!, where `precision` is only a part of the cache key."""
     number = _bernoulli(n) / math.factorial(n)
     return ball((Fraction(2) ** (1 - n) - 1) * number), ball(abs(number))
 
 
 @lru_cache(maxsize=64)
-def weights(scale: float, ratio: float = 0.0) -> Floats:
-    """Return P(K = k) for all k >= 0 before it underflows, for scales below 1024.
+def point_probabilities(scale: float, ratio: float = 0.0) -> Floats:
+    """Return P(K = k) for all k >= 0 up to the k at which it underflows.
 
-    Errors are below 2**-38.
+    The scale must be below 1024. Errors are below 2**-38.
     """
     largest = math.sqrt(ratio * ratio + 2 * UNDERFLOW_EXPONENT) - ratio
     y = np.arange(int(largest * scale) + 2, dtype=np.float64) / scale
@@ -170,32 +181,34 @@ def weights(scale: float, ratio: float = 0.0) -> Floats:
 
 @lru_cache(maxsize=64)
 def tails(scale: float, ratio: float = 0.0) -> Floats:
-    """Return P(K >= k) for the k of `weights`, with relative errors below 2**-37.
+    """Return P(K >= k) for the same k as `point_probabilities`, with relative errors below 2**-37.
 
-    The sums start at the far end. All terms are positive, so n terms add an error of at most
-    n 2**-53.
+    The sums start at the largest k. All terms are positive, so the sum of n terms adds a relative
+    error of at most n 2**-53.
     """
-    probabilities = weights(scale, ratio)
+    probabilities = point_probabilities(scale, ratio)
     table = np.cumsum(probabilities[::-1])[::-1].copy()
     table.setflags(write=False)
     return table
 
 
 @lru_cache(maxsize=64)
-def size(scale: float, ratio: float) -> float:
+def weights_per_scale(scale: float, ratio: float) -> float:
     """Return the sum of all weights divided by the scale, with a relative error below 2**-50."""
     with ctx.workprec(128):
-        return float(total(scale, ratio) / arb(scale))
+        return float(total_weight(scale, ratio) / arb(scale))
 
 
 def large_scale_quantile(scale: float, ratio: float, u: Floats) -> Floats:
-    """Return the real x at which the tail is u, for scales of 1024 and more.
+    """Return the real number x at which the tail is u, for scales of 1024 and more.
 
-    The Euler-Maclaurin formula extends the tail to real numbers. With Q(z) = u phi(ratio) size,
-    x = scale (z - z h^2 / 24 - ratio) + 1/2, and `quantile_error` bounds the omitted terms.
+    The Euler-Maclaurin formula extends the tail to real numbers. If Q(z) is u phi(ratio) times
+    `weights_per_scale`, then x = scale (z - z h^2 / 24 - ratio) + 1/2 up to omitted terms, which
+    `quantile_error` bounds.
     """
     z = normal_quantile(
-        u * (math.exp(-ratio * ratio / 2) / math.sqrt(2 * math.pi) * size(scale, ratio))
+        u
+        * (math.exp(-ratio * ratio / 2) / math.sqrt(2 * math.pi) * weights_per_scale(scale, ratio))
     )
     z *= -(1.0 - 1.0 / (24.0 * scale * scale))
     z -= ratio
@@ -207,7 +220,7 @@ def large_scale_quantile(scale: float, ratio: float, u: Floats) -> Floats:
 def quantile_error(scale: float, ratio: float) -> float:
     """Return a bound, in steps, on the error of `large_scale_quantile` for u above 2**-20.
 
-    With z < ratio + 8, and in units of h^4, the omitted terms are 7/5760 (z^3 + 3 z), and half of
-    the square of z / 24, times z.
+    For such a u, z is below ratio + 8. In units of h^4, the omitted terms are 7/5760 (z^3 + 3 z)
+    and half of the square of z / 24, times z.
     """
     return scale**-3 * (8.0 + (ratio + 8.0) ** 3 / 100)

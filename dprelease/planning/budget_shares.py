@@ -216,7 +216,7 @@ def _settle_share(
                     found=f"a {other}",
                 )
             # The search is not rough here, because the amount of the part is a limit.
-            inner = budget.but(part.amount)
+            inner = budget.with_amount(part.amount)
             _settle_share(replace(part, amount=None), noises, inner, by_column, False, known, False)
     rest = list(_weights_of_rest(share, noises, share.relative_weight))
     settled = [i for i in share.columns() if i in by_column]
@@ -225,7 +225,7 @@ def _settle_share(
         raise BudgetError("DP-BUDGET-006", place=place, column=place.key.rpartition(".")[2])
     fixed = [make_accounting_input(by_column[i], noises[i].sensitivity) for i in settled]
     if settled and not unlimited:
-        fixed_cost = budget.price(fixed)
+        fixed_cost = budget.cost_of(fixed)
         if fixed_cost > budget.amount or (rest and fixed_cost >= budget.amount):
             refusal = BudgetError(
                 "DP-BUDGET-007",

@@ -14,7 +14,7 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.accounting import FINE, ROUGH, pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
-from dprelease.privacy.calibrate import least_factor, near_factor, nearer_factor
+from dprelease.privacy.calibrate import approximate_factor, improved_factor, least_factor
 from dprelease.privacy.priced_vector import PricedVector, priced_vector
 from dprelease.privacy.renyi import has_rho
 from dprelease.privacy.unit import Sensitivity
@@ -52,7 +52,7 @@ class UnscaledNoise:
     @property
     def base(self) -> Fraction:
         """Return the scale at factor one: the norm of the sensitivity over the weight."""
-        if self.kind.norm == 1:
+        if self.kind.sensitivity_norm == 1:
             return self.sensitivity.l1 / self.weight
         return Fraction(math.isqrt(self.sensitivity.l2_squared * 4**40)) / 2**40 / self.weight
 
@@ -140,7 +140,9 @@ def _largest_factor(fits: Callable[[float], bool], start: float) -> float | None
 
 def make_accounting_input(mechanism: Randomizer, sensitivity: Sensitivity) -> PricedVector:
     """Return the accountant's input for one vector."""
-    return priced_vector(mechanism, mechanism.losses, sensitivity, by_squares=mechanism.by_squares)
+    return priced_vector(
+        mechanism, mechanism.losses, sensitivity, renyi_from_l2_norm=mechanism.renyi_from_l2_norm
+    )
 
 
 def typical_error(mechanism: Randomizer) -> float:
@@ -190,7 +192,7 @@ def solve(
             )
         except BudgetError:
             return math.inf  # the scale is outside the certified range
-        return budget.price([*fixed, *vectors], ROUGH if rough else FINE)
+        return budget.cost_of([*fixed, *vectors], ROUGH if rough else FINE)
 
     families = (budget, tuple(noise.kind.name for noise in noises))
     exact = (families, tuple(tuple(sorted(noise.shape.items())) for noise in noises))
@@ -199,7 +201,7 @@ def solve(
     if budget.needs_concentration:
         _check_concentration(noises, start[0])
     if rough:
-        solved = near_factor(cost_of, goal, *start)
+        solved = approximate_factor(cost_of, goal, *start)
     else:
         # Upper bounds of rho are above the approximate costs.
         start_margin = 1.0 + 2.0**-12 if budget.needs_concentration else 1.0
@@ -234,7 +236,7 @@ def _fine_factor(
     factor = least_factor(cost_of, goal, start)
     if factor is None:
         return None
-    return nearer_factor(cost_of, goal, factor) if searched else factor, -1.0
+    return improved_factor(cost_of, goal, factor) if searched else factor, -1.0
 
 
 def _start_of_search(
@@ -257,7 +259,7 @@ def _approximate_factor(noises: Sequence[UnscaledNoise], budget: Budget) -> floa
     if budget.variant is Variant.ZERO_CONCENTRATED:
         return math.sqrt(squares / (2 * amount))
     start = math.sqrt(squares * (amount + 2 * math.log(1 / float(budget.delta)))) / amount
-    if any(noise.kind.norm != 1 for noise in noises):
+    if any(noise.kind.sensitivity_norm != 1 for noise in noises):
         return start
     # At this factor, losses of shift / scale add up to epsilon.
     total = sum((noise.weight for noise in noises), Fraction(0))

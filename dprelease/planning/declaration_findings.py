@@ -164,7 +164,7 @@ def _unknown_mechanisms(declaration: Declaration) -> Iterator[DpReleaseError]:
         if _is_known(mechanism):
             continue
         try:
-            registry.check_name(mechanism.name, place)
+            registry.require_known_name(mechanism.name, place)
         except DpReleaseError as error:
             yield error
 

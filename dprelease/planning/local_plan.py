@@ -53,7 +53,11 @@ def record_noise_json(planned: LocalColumn) -> dict[str, Any]:
     """
     mechanism = planned.mechanism
     if isinstance(mechanism, RandomizedResponse):
-        return {"values": planned.column.values, "keep": mechanism.keep, "other": mechanism.other}
+        return {
+            "values": planned.column.values,
+            "keep": mechanism.true_value_probability,
+            "other": mechanism.false_value_probability,
+        }
     step = planned.measurement.step
     return {
         "lower": plain_text(planned.column.low * step),
@@ -176,7 +180,7 @@ def _noises(
         numbers = [requests[i] for i in positions]
         weights = [request.measurement.weight for request in numbers]
         total = sum((request.measurement.weight for request in requests), Fraction(0))
-        budget_part = budget.but(budget.amount * sum(weights, Fraction(0)) / total)
+        budget_part = budget.with_amount(budget.amount * sum(weights, Fraction(0)) / total)
         selected = noises_of(numbers, flat(weights), budget_part)
         for i, noise, origin in zip(positions, *selected, strict=True):
             noises[i], origins[i] = noise, origin

@@ -45,7 +45,11 @@ class Options:
         """
         if self.allowed and kind.name not in self.allowed:
             return False
-        required = {"pure": kind.pure, "bounded": kind.bounded, "integer": kind.integers}
+        required = {
+            "pure": kind.pure,
+            "bounded": kind.has_bounded_noise,
+            "integer": kind.has_integer_noise,
+        }
         return all(holds for name, holds in required.items() if name in self.constraints)
 
     def error(self, mechanism: Randomizer) -> float:
@@ -109,14 +113,14 @@ class NoiseRequest:
 
     def fixes(self, noise: UnscaledNoise) -> bool:
         """Return whether the declaration alone determines the family and shape of a noise."""
-        searched = {name for shape in noise.kind.search for name in shape}
+        searched = {name for shape in noise.kind.searched_shapes for name in shape}
         return not self.is_auto and searched <= set(self.measurement.mechanism.shape)
 
     def noise(self, family: str, shape: Shape) -> UnscaledNoise:
         """Return the noise of a family and a shape, without a scale."""
         measurement = self.measurement
         return UnscaledNoise(
-            registry.randomizer(family, self.place),
+            registry.randomizer_class(family, self.place),
             shape,
             measurement.sensitivity,
             measurement.weight,
@@ -127,7 +131,7 @@ class NoiseRequest:
 
     def has_cost(self, kind: type[Randomizer]) -> bool:
         """Return whether the cost of a family is known if several changes add up in one cell."""
-        return self.measurement.sensitivity.meeting == 1 or kind.pure or kind.by_squares
+        return self.measurement.sensitivity.meeting == 1 or kind.pure or kind.renyi_from_l2_norm
 
     def may_take(self, kind: type[Randomizer]) -> bool:
         """Return whether `auto` may use a family.
@@ -135,7 +139,7 @@ class NoiseRequest:
         Its cost must be known, and for consistent tables also a certified variance.
         """
         weighed = self.measurement.of_family
-        return self.has_cost(kind) and (not weighed or kind.tells_moments())
+        return self.has_cost(kind) and (not weighed or kind.has_variance_bound())
 
     def check(self, budget: Budget) -> None:
         """Raise BudgetError for an impossible request; the plan never substitutes other noise.
@@ -145,7 +149,7 @@ class NoiseRequest:
         if self.is_auto:
             _ = self.options
             return
-        kind = registry.randomizer(self.measurement.mechanism.name, self.place)
+        kind = registry.randomizer_class(self.measurement.mechanism.name, self.place)
         if not self.has_cost(kind):
             name = self.measurement.name
             raise BudgetError("DP-CONSIST-005", place=self.place, column=name, mechanism=kind.name)
@@ -174,7 +178,10 @@ class NoiseRequest:
         if self.is_auto:
             return {}
         spec = self.measurement.mechanism
-        known = {shape.name: shape for shape in registry.randomizer(spec.name, self.place).shapes}
+        known = {
+            shape.name: shape
+            for shape in registry.randomizer_class(spec.name, self.place).shape_parameters
+        }
         checked: dict[str, str | float] = {}
         for name, text in spec.shape.items():
             if name not in known:
@@ -189,7 +196,7 @@ class NoiseRequest:
             checked[name] = text
             if shape.in_units and number is not None:
                 checked[name] = float(number / self.measurement.step)
-        missing_keys = registry.randomizer(spec.name).needed - checked.keys()
+        missing_keys = registry.randomizer_class(spec.name).required_shapes - checked.keys()
         if missing_keys:
             keys = ", ".join(sorted(missing_keys))
             raise BudgetError("DP-MECH-003", place=self.place, mechanism=spec.name, known=keys)

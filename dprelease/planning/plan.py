@@ -43,7 +43,7 @@ from dprelease.postprocess.family_steps import families_of
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
-from dprelease.privacy.priced_vector import PricedVector, kinds_of
+from dprelease.privacy.priced_vector import PricedVector, count_equal_vectors
 from dprelease.privacy.renyi import renyi_of, rho_of
 from dprelease.query.measurement import Measurement, OutputColumn
 from dprelease.query.resolve import Query
@@ -183,7 +183,7 @@ class Plan:
         for column in self.noisy_columns:
             key = (column.accounting_input.key, column.accounting_input.sensitivity)
             if key not in known:
-                known[key] = self.budget.price([column.accounting_input])
+                known[key] = self.budget.cost_of([column.accounting_input])
         return [
             math.inf
             if c.measurement.exact
@@ -194,12 +194,12 @@ class Plan:
     def rho(self) -> float | None:
         """Return the rho of the release; None if no rho exists, or columns have many kinds."""
         vectors = [column.accounting_input for column in self.noisy_columns]
-        return finite(rho_of(vectors)) if len(kinds_of(vectors)) <= FEW_KINDS else None
+        return finite(rho_of(vectors)) if len(count_equal_vectors(vectors)) <= FEW_KINDS else None
 
     def definitions(self) -> dict[str, Any]:
         """Return the guarantee under each definition; None where no number is known."""
         vectors = [column.accounting_input for column in self.noisy_columns]
-        few = len(kinds_of(vectors)) <= FEW_KINDS
+        few = len(count_equal_vectors(vectors)) <= FEW_KINDS
         orders = {str(order): renyi_of(vectors, order) if few else math.inf for order in ORDERS}
         return {
             "pure_epsilon": finite(self.guarantee.pure_epsilon),

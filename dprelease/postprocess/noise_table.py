@@ -55,7 +55,7 @@ def table_of(mechanism: Mechanism) -> NoiseTable:
 
 def _quantiles(mechanism: Mechanism, tails: Floats, upper: bool) -> Floats:
     """Return k such that P(K > k), or P(K < k) if not `upper`, is about `tails`."""
-    quantiles, _ = mechanism.invert(tails.copy(), upper)
+    quantiles, _ = mechanism.integer_quantile(tails.copy(), upper)
     return quantiles
 
 

@@ -95,12 +95,12 @@ class FrequencyNoise:
 
     def estimate(self, count: int) -> float:
         """Return the unbiased estimate of a value's frequency; it may lie outside 0..1."""
-        p, q = self.mechanism.keep, self.mechanism.other
+        p, q = self.mechanism.true_value_probability, self.mechanism.false_value_probability
         return (count / self.records - q) / (p - q)
 
     def standard_error(self, frequency: float) -> float:
         """Return the standard error at a true frequency f: n f records have the value."""
-        p, q = self.mechanism.keep, self.mechanism.other
+        p, q = self.mechanism.true_value_probability, self.mechanism.false_value_probability
         f = min(1.0, max(0.0, frequency))
         return math.sqrt((f * p * (1 - p) + (1 - f) * q * (1 - q)) / self.records) / (p - q)
 
@@ -110,7 +110,7 @@ class FrequencyNoise:
         It holds the frequencies whose distance to the estimate is at most z standard errors *at
         that frequency*: a quadratic inequality, since the squared error is a straight line.
         """
-        p, q = self.mechanism.keep, self.mechanism.other
+        p, q = self.mechanism.true_value_probability, self.mechanism.false_value_probability
         z = _normal_quantile((1.0 - confidence) / 2)
         factor = z * z / (self.records * (p - q) ** 2)
         start, slope = q * (1 - q), p * (1 - p) - q * (1 - q)

@@ -1,7 +1,7 @@
-"""Compute the privacy cost of several noisy vectors together: composition and conversion.
+"""Compute the privacy cost of several noisy vectors together, by composing their privacy losses.
 
-Privacy-loss distributions are composed by few and short convolutions, because these take most of
-the time.
+Convolutions of privacy-loss distributions take most of the time, so this module composes them by
+few and short convolutions.
 """
 
 from __future__ import annotations
@@ -16,69 +16,71 @@ from functools import lru_cache
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.dominating import LOSS_ERROR, move_grid, slot_grid
 from dprelease.privacy.grid import Grid
-from dprelease.privacy.priced_vector import Kind, PricedVector, kinds_of
+from dprelease.privacy.priced_vector import PricedVector, VectorCount, count_equal_vectors
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move
 
 MOST_POINTS = 2**13
-"""Number of points above which a distribution is moved to a coarser grid.
+"""Number of points above which a privacy-loss distribution is moved to a coarser grid.
 
-This adds at most width^2 / 8 to a variance. The new width is at most 1/4096 of the support of the
-distribution, so the variance grows by about 2e-6 of it, and epsilon by half of that part.
+A coarser grid adds at most width^2 / 8 to the variance of the loss. The new width is at most 1/4096
+of the support of the distribution, so the variance grows by a part of about 2e-6, and epsilon by
+half of this part.
 """
 
 
 class Composer:
     """Composes privacy-loss distributions.
 
-    `truncation` is the probability that each convolution may move from the far end to infinity.
-    `most_points` is the number of points above which a distribution is moved to a coarser grid.
+    `truncation` is the probability that each convolution may move from the largest losses to an
+    infinite loss. `most_points` is the number of points above which a distribution is moved to a
+    coarser grid.
     """
 
     def __init__(self, truncation: float, most_points: int = MOST_POINTS) -> None:
         self.truncation = truncation
         self.most_points = most_points
 
-    def power(self, grid: Grid, times: int) -> Grid:
-        """Return the composition of `times` >= 1 copies, by squaring."""
-        grid = self._shorten(grid)
+    def compose_copies(self, grid: Grid, times: int) -> Grid:
+        """Return the composition of `times` >= 1 copies of a distribution, by repeated squaring."""
+        grid = self._limit_length(grid)
         product: Grid | None = None
         while True:
             if times % 2:
-                product = grid if product is None else self._compose(product, grid)
+                product = grid if product is None else self._compose_pair(product, grid)
             times //= 2
             if not times:
                 assert product is not None  # for type checkers: times was at least 1
                 return product
-            grid = self._compose(grid, grid)
+            grid = self._compose_pair(grid, grid)
 
     def compose_all(self, grids: Sequence[Grid]) -> Grid:
-        """Return the composition of all grids, always composing the two shortest ones next."""
+        """Return the composition of all distributions; the two shortest ones are always next."""
         heap = [(len(grid.probabilities), number, grid) for number, grid in enumerate(grids)]
         heapq.heapify(heap)
         number = len(heap)
         while len(heap) > 1:
-            composed = self._compose(heapq.heappop(heap)[2], heapq.heappop(heap)[2])
+            composed = self._compose_pair(heapq.heappop(heap)[2], heapq.heappop(heap)[2])
             heapq.heappush(heap, (len(composed.probabilities), number, composed))
             number += 1
         return heap[0][2]
 
-    def _compose(self, one: Grid, other: Grid) -> Grid:
+    def _compose_pair(self, one: Grid, other: Grid) -> Grid:
         while one.width < other.width:
-            one = one.coarser()
+            one = one.with_double_width()
         while other.width < one.width:
-            other = other.coarser()
-        return self._shorten(one.compose(other))
+            other = other.with_double_width()
+        return self._limit_length(one.compose(other))
 
-    def _shorten(self, grid: Grid) -> Grid:
+    def _limit_length(self, grid: Grid) -> Grid:
         grid = grid.without_tails(self.truncation)
         while len(grid.probabilities) > self.most_points:
-            grid = grid.coarser()
+            grid = grid.with_double_width()
         return grid
 
 
-TRUNCATED_PART = 1e-5
-"""Part of delta that all truncated tails of losses together may take."""
+TRUNCATED_PART_OF_DELTA = 1e-5
+"""Largest part of delta that the truncated tails of all losses together may spend."""
 
 LARGEST_EPSILON = 128.0
 """A larger epsilon is reported as infinite, because no budget is so large."""
@@ -86,32 +88,36 @@ LARGEST_EPSILON = 128.0
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """The resolution of the grids of losses; privacy costs are upper bounds at any precision."""
+    """The resolution of the grids of losses. At any precision, privacy costs are upper bounds."""
 
-    parts: int
+    points_per_loss: int
     """Number of grid points within the root mean square of typical losses."""
-    widest: float
-    """Largest spacing of the grid."""
+    largest_width: float
+    """Largest spacing of the grid points."""
     most_points: int
     """Number of points above which a composed distribution is moved to a coarser grid."""
 
 
 FINE = Precision(40, 1e-3, MOST_POINTS)
-"""Precision of all guarantees."""
+"""The precision with which all guarantees are computed."""
 
 ROUGH = Precision(10, 4e-3, MOST_POINTS // 8)
-"""Precision for comparing candidates: mostly within 0.1 % of the fine cost, and much faster."""
+"""A precision for comparing candidates, whose costs are mostly within 0.1 % of the fine cost.
+
+Its computations are much faster."""
 
 
-DELTA_PARTS = (Fraction(1, 2), Fraction(1, 64))
-"""Parts of delta that are tried for vectors with Rényi divergences only, if other vectors have
-loss distributions."""
+RENYI_PARTS_OF_DELTA = (Fraction(1, 2), Fraction(1, 64))
+"""Parts of delta that are tried for vectors of which only Rényi divergences are known.
+
+The other vectors, which have loss distributions, get the rest of delta."""
 
 
 def pure_epsilon(vectors: Sequence[PricedVector]) -> Fraction | None:
-    """Return the exact sum of the largest losses of all vectors; None if a loss is unbounded.
+    """Return the exact sum of the largest losses of all vectors, or None if a loss is unbounded.
 
-    This is basic composition of pure guarantees (Dwork, McSherry, Nissim and Smith 2006).
+    The sum is the epsilon of basic composition of pure guarantees (Dwork, McSherry, Nissim and
+    Smith 2006).
     """
     total = Fraction(0)
     for vector in vectors:
@@ -130,28 +136,31 @@ def epsilon_at(
 ) -> float:
     """Return an upper bound of the epsilon that all vectors together have at `delta`.
 
-    For delta 0 the bound is the pure epsilon. Otherwise it is the least of three bounds: the pure
-    epsilon, the exact formula if every loss is normal, and the composition of privacy-loss
-    distributions. It is infinite without any guarantee.
+    For delta 0 the result is the pure epsilon. Otherwise it is the least of the bounds that apply:
+    the pure epsilon; the exact formula, if every loss is normal; and the composition of
+    privacy-loss distributions or of Rényi divergences. The result is infinite if no bound is known.
     """
     pure = pure_epsilon(vectors)
-    pure_price = math.inf if pure is None else round_up(pure)
+    pure_cost = math.inf if pure is None else round_up(pure)
     if delta == 0:
-        return pure_price
+        return pure_cost
     mu = _normal_mu(vectors)
     if mu is not None:
-        return min(pure_price, _normal_epsilon(mu, round_down(delta)))
-    renyi_vectors = [vector for vector in vectors if _has_only_renyi(vector)]
+        return min(pure_cost, _normal_epsilon(mu, round_down(delta)))
+    renyi_vectors = [vector for vector in vectors if _has_only_renyi_losses(vector)]
     if renyi_vectors:
-        return min(pure_price, _epsilon_with_renyi(vectors, renyi_vectors, delta, precision))
+        return min(pure_cost, _epsilon_with_renyi(vectors, renyi_vectors, delta, precision))
     return min(
-        pure_price, _composed_epsilon(tuple(kinds_of(vectors)), round_down(delta), precision)
+        pure_cost,
+        _composed_epsilon(tuple(count_equal_vectors(vectors)), round_down(delta), precision),
     )
 
 
-def _has_only_renyi(vector: PricedVector) -> bool:
+def _has_only_renyi_losses(vector: PricedVector) -> bool:
     return any(
-        loss.by_curve for move in vector.sensitivity.moves for loss in vector.losses(move.shift)
+        loss.has_only_renyi
+        for move in vector.sensitivity.moves
+        for loss in vector.losses(move.shift)
     )
 
 
@@ -161,27 +170,30 @@ def _epsilon_with_renyi(
     delta: Fraction,
     precision: Precision,
 ) -> float:
-    """Return an epsilon of vectors of which some, `renyi_vectors`, have Rényi divergences only.
+    """Return an epsilon of all vectors, if only Rényi divergences of `renyi_vectors` are known.
 
     It is the smaller of two bounds. The first bound uses the Rényi divergences of all vectors. The
-    second bound is basic composition: it adds an epsilon of `renyi_vectors` at a part of delta to
-    an epsilon of the other vectors, from loss distributions, at the rest of delta. The second bound
-    is sharper if most vectors have loss distributions.
+    second bound is basic composition: it adds an epsilon of `renyi_vectors` at a part of delta, and
+    an epsilon of the other vectors, from their loss distributions, at the rest of delta. The second
+    bound is sharper if most vectors have loss distributions.
     """
     together, alone = zcdp_epsilon(rho_of(vectors), round_down(delta)), rho_of(renyi_vectors)
-    others = [vector for vector in vectors if not _has_only_renyi(vector)]
+    others = [vector for vector in vectors if not _has_only_renyi_losses(vector)]
     if not others or math.isinf(alone):
         return together
     separate_sum = min(
         epsilon_at(others, delta * (1 - part), precision)
         + zcdp_epsilon(alone, round_down(delta * part))
-        for part in DELTA_PARTS
+        for part in RENYI_PARTS_OF_DELTA
     )
     return min(together, separate_sum * (1.0 + 2.0**-40))
 
 
 def _normal_mu(vectors: Sequence[PricedVector]) -> float | None:
-    """Return mu of the composed loss if all losses are normal, else None; squares of mu add up."""
+    """Return the mu of the composed loss, rounded up, or None unless all losses are normal.
+
+    The squares of the mu of all vectors add up.
+    """
     total = 0.0
     for vector in vectors:
         worst = 0.0
@@ -195,9 +207,10 @@ def _normal_mu(vectors: Sequence[PricedVector]) -> float | None:
 
 
 def _normal_epsilon(mu: float, delta: float) -> float:
-    """Return the least epsilon, up to rounding up, whose normal delta is at most `delta`.
+    """Return the least epsilon, rounded up, at which a normal loss has at most `delta`.
 
-    Bisection finds it in the formula of Balle and Wang 2018, arXiv 1805.06530v2, Theorem 8.
+    The function inverts the formula of Balle and Wang 2018, arXiv 1805.06530v2, Theorem 8, by
+    bisection.
     """
     from dprelease.privacy.losses.normal import normal_delta
 
@@ -213,11 +226,11 @@ def _normal_epsilon(mu: float, delta: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def _composed_epsilon(kinds: tuple[Kind, ...], delta: float, precision: Precision) -> float:
-    """Return epsilon of the composed privacy-loss distributions, or infinity if none is found.
+def _composed_epsilon(kinds: tuple[VectorCount, ...], delta: float, precision: Precision) -> float:
+    """Return the epsilon of the composed privacy-loss distributions, or infinity.
 
-    Cached, because a plan computes the same cost twice: at the end of its search and for its
-    guarantee.
+    The result is infinite if no epsilon is found. Results are cached, because a plan computes the
+    same cost twice: at the end of its search and for its guarantee.
     """
     if any(_exceeds_largest_epsilon(vector, delta) for vector, _ in kinds):
         return math.inf
@@ -225,51 +238,56 @@ def _composed_epsilon(kinds: tuple[Kind, ...], delta: float, precision: Precisio
     coordinates = sum(
         slots * max(move.cells for move in vector.sensitivity.moves) for vector, slots in kinds
     )
-    # A squaring truncates once, but its result counts for all copies that it composes.
-    composer = Composer(delta * TRUNCATED_PART / (4 * coordinates), precision.most_points)
+    # A squaring truncates once, but the truncated probability counts for all composed copies.
+    composer = Composer(delta * TRUNCATED_PART_OF_DELTA / (4 * coordinates), precision.most_points)
     try:
         parts = [_vector_grid(vector, slots, width, composer) for vector, slots in kinds]
     except OverflowError:
         return math.inf
-    lattice_epsilon = composer.compose_all(parts).epsilon(delta)
-    return (lattice_epsilon + coordinates * LOSS_ERROR) * (1.0 + 2.0**-40)
+    grid_epsilon = composer.compose_all(parts).epsilon(delta)
+    return (grid_epsilon + coordinates * LOSS_ERROR) * (1.0 + 2.0**-40)
 
 
 def _exceeds_largest_epsilon(vector: PricedVector, delta: float) -> bool:
-    """Return whether a single cell costs more than any budget; composition only adds costs."""
+    """Return whether a single cell of a vector costs more than `LARGEST_EPSILON`.
+
+    Composition with other cells only adds costs.
+    """
     return any(
-        loss.span > LARGEST_EPSILON and loss.delta(LARGEST_EPSILON) > delta
+        loss.largest_relevant_loss > LARGEST_EPSILON and loss.delta(LARGEST_EPSILON) > delta
         for move in vector.sensitivity.moves
         for loss in vector.losses(move.shift)
     )
 
 
 def _vector_grid(vector: PricedVector, slots: int, width: float, composer: Composer) -> Grid:
-    """Return the loss distribution of `slots` parts, each of them the worst move of the vector."""
+    """Return a loss distribution that dominates `slots` parts, each of them any of the moves."""
     moves = vector.sensitivity.moves
     if len(moves) > 1:
         slot = slot_grid(vector.losses, vector.sensitivity, width)
-        return composer.power(slot, slots)
+        return composer.compose_copies(slot, slots)
     cell_grid = move_grid(vector.losses, Move(moves[0].shift, 1), width)
-    return composer.power(cell_grid, slots * moves[0].cells)
+    return composer.compose_copies(cell_grid, slots * moves[0].cells)
 
 
-def _grid_width(kinds: Sequence[Kind], precision: Precision) -> float:
-    """Return the spacing of losses: a small part of the root mean square of typical losses.
+def _grid_width(kinds: Sequence[VectorCount], precision: Precision) -> float:
+    """Return the spacing of the grid, a small part of the root mean square of typical losses.
 
-    Splitting a loss onto two points of the grid adds at most width^2 / 4 to the variance of a
-    coordinate's loss. With a fortieth of the root mean square, this is less than 1/6000 of the
-    composed variance, and adds half of this fraction to epsilon.
+    Dividing a loss between two points of the grid adds at most width^2 / 4 to the variance of the
+    loss of one coordinate. If the width is a fortieth of the root mean square, this is less than
+    1/6000 of the composed variance, and adds half of this fraction to epsilon.
     """
     square, coordinates = 0.0, 0
     for vector, slots in kinds:
         cells = slots * max(move.cells for move in vector.sensitivity.moves)
         typical = max(
-            min(loss.pure_epsilon, loss.span / 13.5)
+            min(loss.pure_epsilon, loss.largest_relevant_loss / 13.5)
             for move in vector.sensitivity.moves
             for loss in vector.losses(move.shift)
         )
         square += cells * typical**2
         coordinates += cells
-    width = min(math.sqrt(square / coordinates) / precision.parts, precision.widest)
-    return width or precision.widest  # the only finite loss is 0, which is on any grid
+    width = min(
+        math.sqrt(square / coordinates) / precision.points_per_loss, precision.largest_width
+    )
+    return width or precision.largest_width  # a width of 0: the only finite loss is 0

@@ -1,4 +1,4 @@
-"""The privacy budget of a release: pure epsilon, epsilon at a delta, or rho."""
+"""The privacy budget of a release: a pure epsilon, an epsilon at a delta, or a rho."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Variant(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A privacy budget, whose amount is a rho for a zero-concentrated budget, else an epsilon.
+    """A privacy budget. Its amount is a rho for a zero-concentrated budget, else an epsilon.
 
-    `delta` is 0 for pure budgets. For a zero-concentrated budget, it is only the delta at which an
-    epsilon is reported.
+    `delta` is 0 for pure budgets. For a zero-concentrated budget, `delta` is only the delta at
+    which an epsilon is reported.
     """
 
     variant: Variant
@@ -48,12 +48,12 @@ class Budget:
         """Return whether mechanisms need a zero-concentrated guarantee."""
         return self.variant is Variant.ZERO_CONCENTRATED
 
-    def price(self, vectors: Sequence[PricedVector], precision: Precision = FINE) -> float:
-        """Return the cost of all vectors together, rounded up; infinity if unbounded."""
+    def cost_of(self, vectors: Sequence[PricedVector], precision: Precision = FINE) -> float:
+        """Return the privacy cost of all vectors together, rounded up; infinity if unbounded."""
         if self.variant is Variant.ZERO_CONCENTRATED:
             return rho_of(vectors, rough=precision is not FINE)
         return epsilon_at(vectors, self.delta, precision)
 
-    def but(self, amount: Fraction) -> Self:
-        """Return a budget of the same kind with another amount."""
+    def with_amount(self, amount: Fraction) -> Self:
+        """Return a budget with another amount, of the same variant and with the same delta."""
         return replace(self, amount=amount)

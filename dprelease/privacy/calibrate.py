@@ -1,4 +1,4 @@
-"""Find the least noise that spends the budget: one common factor for all scales of a release."""
+"""Find the least noise within a budget, as one common factor for all scales of a release."""
 
 from __future__ import annotations
 
@@ -6,42 +6,45 @@ import math
 from collections.abc import Callable, Sequence
 
 TOLERANCE = 1e-3
-"""A calibrated release spends at least 1 - TOLERANCE of its budget, and never more than all."""
+"""Largest part of its budget that a calibrated release leaves unspent."""
 
 LARGEST_FACTOR = 2.0**60
 
 LEAST_RATIO = 1.0 + 2.0**-40
-"""A search ends at factors with a smaller ratio: with linear programs, costs may jump there."""
+"""Ratio of two factors below which a search ends, because costs of linear programs may jump."""
 
 MOST_SECANTS = 8
 STEEPEST, FLATTEST = -8.0, -0.125
 """Slopes of the cost, in logarithms, for which a secant step is accepted."""
 
 NEARBY, NEARBY_SQUARED = 2.0**-8, 2.0**-11
-"""Bounds for the last step of a secant search, in logarithms: of the step, and of its product with
-the step before.
+"""Bounds for the last step of a secant search, in logarithms.
 
-The error of a secant is half of this product times a curvature, which is below one half. The bound
-of the step is for costs with a kink.
+The first bounds the step, for costs with a kink. The second bounds the product of the step and the
+sum of this step and the previous step. The error of a secant is half of this product times a
+curvature, which is below one half.
 """
 
 ENOUGH_SPENT = 1.0 - TOLERANCE / 2
-"""Spent part of the budget above which no further evaluation is worthwhile."""
+"""Spent part of the budget above which no further evaluation of the cost is worthwhile."""
 
 
 def least_factor(cost_of: Callable[[float], float], budget: float, start: float) -> float | None:
-    """Return a factor whose cost lies in [(1 - TOLERANCE) budget, budget]; None if none does.
+    """Return a factor whose cost lies in [(1 - TOLERANCE) budget, budget], or None.
 
-    `cost_of` falls as the factor grows, and may be infinite. The search evaluates the cost of every
-    factor that it returns, and the guarantee rests on this evaluation alone. The search finds a
-    bracket and then uses regula falsi in logarithms, where costs are close to straight lines.
+    `cost_of` returns the privacy cost of a factor. Its result falls as the factor grows, and may be
+    infinite. The function evaluates the cost of every factor that it returns, and the guarantee
+    rests on this evaluation alone. The search finds a bracket first, and then uses regula falsi in
+    logarithms, in which costs are close to straight lines. If costs jump, the result is the least
+    factor found within the budget. It is None if no factor is within the budget.
     """
     low = high = 0.0
     low_cost = high_cost = math.nan
     factor = start
-    while factor < LARGEST_FACTOR:  # bracket: low adds too little noise, high fits the budget
+    # The bracket: `low` adds too little noise, and `high` is within the budget.
+    while factor < LARGEST_FACTOR:
         cost = cost_of(factor)
-        if _fits(cost, budget):
+        if _spends_budget(cost, budget):
             return factor
         if cost > budget:
             low, low_cost = factor, cost
@@ -66,17 +69,18 @@ def _bracketed_factor(
     below: tuple[float, float],
     above: tuple[float, float],
 ) -> float:
-    """Return a factor that fits; `below` is a factor that does not fit, `above` one that fits.
+    """Return a factor within the budget, from a search between two factors.
 
-    Both factors come with their costs.
+    `below` is a factor that exceeds the budget, and `above` is a factor within the budget, each
+    with its cost.
     """
     (low, low_cost), (high, high_cost) = below, above
     for _ in range(60):
         if high <= low * LEAST_RATIO:
             break
-        factor = _between(low, low_cost, high, high_cost, budget)
+        factor = _factor_between(low, low_cost, high, high_cost, budget)
         cost = cost_of(factor)
-        if _fits(cost, budget):
+        if _spends_budget(cost, budget):
             return factor
         if cost > budget:
             low, low_cost = factor, cost
@@ -85,24 +89,24 @@ def _bracketed_factor(
     return high  # the cost jumps here: the next lower factor costs too much
 
 
-def nearer_factor(cost_of: Callable[[float], float], budget: float, factor: float) -> float:
-    """Return a factor that spends more of the budget, if one more evaluation finds one."""
+def improved_factor(cost_of: Callable[[float], float], budget: float, factor: float) -> float:
+    """Return a factor that spends more of the budget, or `factor` if one evaluation finds none."""
     cost = cost_of(factor)
     if cost >= ENOUGH_SPENT * budget:
         return factor
     nearer = factor * (cost / budget) ** 0.75
-    return nearer if _fits(cost_of(nearer), budget) else factor
+    return nearer if _spends_budget(cost_of(nearer), budget) else factor
 
 
-def near_factor(
+def approximate_factor(
     cost_of: Callable[[float], float], budget: float, start: float, slope: float = -1.0
 ) -> tuple[float, float] | None:
-    """Return a factor with nearly the cost that `least_factor` finds, and the slope of the cost.
+    """Return a factor close to the one that `least_factor` finds, and the slope of the cost.
 
-    The factor is for comparisons and not for guarantees: the search may extrapolate it from two
-    costs nearby, without an evaluation. The search uses secants in logarithms, and `least_factor`
-    if these fail. `slope` is the approximate slope of the cost in logarithms. The result is None if
-    no factor is found.
+    The factor is for comparisons and not for guarantees: the search may extrapolate the factor from
+    two costs nearby, without an evaluation of its own cost. The search uses secants in logarithms,
+    and calls `least_factor` if secants fail. `slope` is the approximate slope of the cost in
+    logarithms. The result is None if no factor is found.
     """
     goal = math.log(budget * (1.0 - TOLERANCE / 8))
     position = last_position = math.log(start)
@@ -131,7 +135,11 @@ def near_factor(
 
 
 def parabola_minimum(points: Sequence[tuple[float, float]]) -> float | None:
-    """Return the minimum of the parabola through the lowest point and its two neighbours."""
+    """Return the minimum of the parabola through the lowest point and its two neighbours.
+
+    The result is None if the lowest point has only one neighbour, or if no minimum lies between
+    the neighbours.
+    """
     lowest_index = min(range(len(points)), key=lambda i: points[i][1])
     if not 0 < lowest_index < len(points) - 1:
         return None
@@ -145,12 +153,14 @@ def parabola_minimum(points: Sequence[tuple[float, float]]) -> float | None:
     return float(f"{lowest_at:.6g}") if x0 < lowest_at < x2 else None
 
 
-def _fits(cost: float, budget: float) -> bool:
+def _spends_budget(cost: float, budget: float) -> bool:
     return (1.0 - TOLERANCE) * budget <= cost <= budget
 
 
-def _between(low: float, low_cost: float, high: float, high_cost: float, goal: float) -> float:
-    """Return a factor between `low` and `high` whose cost is expected just below the budget."""
+def _factor_between(
+    low: float, low_cost: float, high: float, high_cost: float, goal: float
+) -> float:
+    """Return a factor between `low` and `high` whose cost is expected to be just below `goal`."""
     middle = math.sqrt(low * high)
     if math.isinf(low_cost) or high_cost <= 0.0:
         return middle

@@ -1,4 +1,4 @@
-"""The immutable record of the noise in one vector: its mechanism and parameters, without a cost."""
+"""Records of the mechanism and parameters of one noisy vector, without a privacy cost."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dprelease.privacy.unit import Move, Sensitivity
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Noise of `mechanism` with `parameters` was added once to every cell of one vector.
+    """A record that `mechanism`, with `parameters`, was used once for every cell of one vector.
 
-    Parameters are decimal texts, in steps, which read back to exactly the floats of the sampled
-    distribution. A later accountant can recompute the privacy cost from this record alone.
+    Parameters are decimal texts, in steps, and parsing them yields exactly the floats of the
+    sampled distribution. A later accountant can recompute the privacy cost from this record alone.
     """
 
     query: str
@@ -27,8 +27,7 @@ class Event:
         """Return the event as JSON values; `from_json` restores an equal event."""
         sensitivity = self.sensitivity
         parts: dict[str, Any] = {
-            # A reader that ignores `meeting` counts more separate parts, which cost at least as
-            # much.
+            # A program that ignores `meeting` counts more separate parts, which do not cost less.
             "slots": sensitivity.slots * sensitivity.meeting,
             "moves": [{"shift": m.shift, "cells": m.cells} for m in sensitivity.moves],
         }

@@ -1,15 +1,18 @@
-"""Privacy-loss distributions on a grid, composed without a Fourier transform.
+"""Privacy-loss distributions on a grid of losses, composed without a Fourier transform.
 
-Every number here is a sum of positive floats, so its relative error has a bound that does not
-depend on the order of the terms (Higham 2002, Accuracy and Stability of Numerical Algorithms,
-section 3.1). `Grid.factor` is the product of these bounds. A Fourier transform has only a bound of
-its absolute error, which may exceed a small delta.
+Every number in this module is a sum of positive floats, so its relative error has a bound that does
+not depend on the order of the terms (Higham 2002, Accuracy and Stability of Numerical Algorithms,
+section 3.1). `Grid.factor` is the product of these bounds.
 
 A distribution covers a pair (P, Q) of neighbours if, at every real epsilon, the true
-delta(epsilon) is at most `factor` times the delta of the distribution. If two distributions cover
-two independent pairs, their convolution covers both pairs together: a fixed output of the second
-pair only moves the epsilon at which the curve of the first pair is evaluated, and a mean of covered
-curves is covered. The probabilities of a distribution need not sum to one.
+delta(epsilon) of the pair is at most `factor` times the delta of the distribution. If two
+distributions cover two independent pairs, their convolution covers both pairs together: a fixed
+output of the second pair only changes the epsilon at which the curve of the first pair is
+evaluated, and a mean of covered curves is covered. The sum of the probabilities of a distribution
+need not be one.
+
+**Rejected.** A Fourier transform, because only its absolute error has a bound, which may exceed a
+small delta.
 """
 
 from __future__ import annotations
@@ -22,25 +25,26 @@ import numpy as np
 from dprelease.privacy.loss import LARGEST_LOSS, Floats
 
 UNDERFLOW_BOUND = 1e-300
-"""Bound on the sum of all products of probabilities that underflow."""
+"""Bound on the sum of all those products of probabilities that underflow."""
 
 LEAST_FLOAT = 2.0**-1074
 
 EXP_ERROR = 2.0**-42
-"""Bound on the relative error of exp(loss), for losses up to 600, after a few float operations."""
+"""Bound on the relative error of exp(loss), for losses up to 600 from a few float operations."""
 
 
 def sum_error(terms: int) -> float:
-    """Return a bound on the relative error of a float sum of positive products."""
+    """Return a bound on the relative error of a float sum of `terms` positive products."""
     return (terms + 8) * 2.0**-52
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A privacy-loss distribution on the points (first + i) * width, and at infinity.
+    """A privacy-loss distribution on equally spaced losses and infinity.
 
-    `probabilities[i]` is the probability of point i, and `infinite` of an infinite loss. The true
-    delta is at most `factor` times the delta of the distribution.
+    `probabilities[i]` is the probability of the loss (first + i) * width, and `infinite` is the
+    probability of an infinite loss. The true delta is at most `factor` times the delta of this
+    distribution.
     """
 
     width: float
@@ -51,15 +55,21 @@ class Grid:
 
     @property
     def last(self) -> int:
-        """Return the index of the largest finite loss."""
+        """Return the largest finite loss divided by the width."""
         return self.first + len(self.probabilities) - 1
 
-    def padded(self, first: int, last: int) -> Floats:
-        """Return the probabilities at the losses from `first` to `last`, zero outside the grid."""
+    def padded_probabilities(self, first: int, last: int) -> Floats:
+        """Return the probabilities of the points from `first` to `last`, with zeros at both ends.
+
+        A point is a loss divided by the width.
+        """
         return np.pad(self.probabilities, (self.first - first, last - self.last))
 
     def compose(self, other: Grid) -> Grid:
-        """Return the distribution of the sum of two independent losses on grids of equal width."""
+        """Return the distribution of the sum of two independent losses.
+
+        Both grids must have the same width.
+        """
         shorter = min(len(self.probabilities), len(other.probabilities))
         infinite = self.infinite + other.infinite - self.infinite * other.infinite
         composed = Grid(
@@ -72,15 +82,15 @@ class Grid:
         reach = int(LARGEST_LOSS / self.width)
         return composed._restricted(-reach, reach)
 
-    def coarser(self) -> Grid:
-        """Return a distribution on twice the width that covers the same pairs.
+    def with_double_width(self) -> Grid:
+        """Return a distribution with twice the width that covers the same pairs of neighbours.
 
-        The P probability of an odd point is divided between its two neighbours, so that the Q
-        probability stays the same: the part t of the upper neighbour has exp(-width) = 1 - t (1 -
-        exp(-2 width)).
+        The P probability of every odd point is divided between its two neighbours, so that the Q
+        probability stays the same. The part t that the upper neighbour gets satisfies
+        exp(-width) = 1 - t (1 - exp(-2 width)).
         """
         start = self.first // 2
-        padded = self.padded(2 * start, self.last + self.last % 2)
+        padded = self.padded_probabilities(2 * start, self.last + self.last % 2)
         even, odd = padded[::2].copy(), padded[1::2]
         even[1:] += odd / (1.0 + math.exp(-self.width))
         even[:-1] += odd / (1.0 + math.exp(self.width))
@@ -88,10 +98,10 @@ class Grid:
         return Grid(2.0 * self.width, start, even, self.infinite, factor)
 
     def without_tails(self, probability: float) -> Grid:
-        """Return a distribution without points at both ends.
+        """Return a distribution without unlikely points at both ends.
 
-        Points at the upper end with up to `probability` move to infinity, and points at the lower
-        end with up to `probability` move to the lowest remaining loss.
+        Points at the upper end, with together up to `probability`, get an infinite loss. Points at
+        the lower end, with together up to `probability`, get the lowest remaining loss.
         """
         below = np.cumsum(self.probabilities)
         above = np.cumsum(self.probabilities[::-1])
@@ -100,9 +110,9 @@ class Grid:
         return self._restricted(first, last) if first <= last else self
 
     def _restricted(self, first: int, last: int) -> Grid:
-        """Return a distribution on the points from `first` to `last`.
+        """Return a distribution on the points from `first` to `last` only.
 
-        Larger losses move to infinity, and smaller losses to the first point.
+        Points above `last` get an infinite loss, and points below `first` get the loss of `first`.
         """
         p = self.probabilities
         low = min(max(0, first - self.first), len(p))
@@ -116,10 +126,11 @@ class Grid:
         start = min(max(self.first, first), last)
         return Grid(self.width, start, middle, infinite, factor)
 
-    def curve(self) -> tuple[Floats, Floats]:
-        """Return delta at every point, and the Q probability above it times exp(loss).
+    def delta_curve(self) -> tuple[Floats, Floats]:
+        """Return delta at every point, and exp(loss) times the Q probability above every point.
 
-        Both arrays have relative errors of at most `curve_error`, in addition to `curve_lost`.
+        Both arrays have relative errors of at most `curve_error`, in addition to absolute errors of
+        at most `curve_underflow_bound`.
         """
         x = np.exp(self.width * np.arange(self.first, self.last + 1))
         above = np.zeros_like(self.probabilities)
@@ -131,25 +142,27 @@ class Grid:
 
     @property
     def curve_error(self) -> float:
-        """Return a bound on the relative error of `curve`."""
+        """Return a bound on the relative errors of `delta_curve`."""
         return 2.0 * sum_error(len(self.probabilities)) + EXP_ERROR
 
     @property
-    def curve_lost(self) -> float:
-        """Return a bound on the error of `curve` from Q probabilities that underflow."""
+    def curve_underflow_bound(self) -> float:
+        """Return a bound on the errors of `delta_curve` from Q probabilities that underflow."""
         largest = math.exp(max(0.0, self.last * self.width))
         return 2.0 * len(self.probabilities) * LEAST_FLOAT * largest
 
     def epsilon(self, delta: float) -> float:
-        """Return the least epsilon >= 0 at which covered pairs have at most `delta`, rounded up.
+        """Return the least epsilon >= 0, rounded up, at which covered pairs have at most `delta`.
 
-        It is infinite if no epsilon suffices. With x = exp(epsilon), delta is linear in x between
-        two points, so the chord between bounds at both points is a bound.
+        The result is infinite if no epsilon suffices. Between two points, delta is linear in
+        exp(epsilon), so the chord between upper bounds at both points is an upper bound.
         """
-        allowed = delta / (self.factor * (1.0 + 2.0 * self.curve_error)) - self.curve_lost
+        allowed = (
+            delta / (self.factor * (1.0 + 2.0 * self.curve_error)) - self.curve_underflow_bound
+        )
         if self.infinite > allowed or self.last <= 0:
             return math.inf if self.infinite > allowed else 0.0
-        curve, _ = self.curve()
+        curve, _ = self.delta_curve()
         first_fitting = int(np.argmax(curve <= allowed))
         if first_fitting == 0:
             return max(0.0, self.first * self.width)

@@ -1,4 +1,4 @@
-"""The guarantee of a release; other modules compute its numbers."""
+"""The privacy guarantee of a release, whose numbers other modules compute."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INVARIANTS_SENTENCE = (
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """A guarantee (epsilon, delta), and rho for zero-concentrated releases, all rounded up."""
+    """A guarantee (epsilon, delta), with a rho for zero-concentrated releases, all rounded up."""
 
     epsilon: float
     delta: Fraction

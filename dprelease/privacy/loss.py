@@ -1,4 +1,4 @@
-"""Base classes for the privacy loss of one noisy cell that moves by whole lattice steps."""
+"""Base classes for the privacy loss of one noisy cell whose true value moves by whole steps."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ RELATIVE_ERROR = 2.0**-30
 """Bound on the relative error of every probability in `Pieces`, and of a likelihood ratio."""
 
 CERTAIN_DELTA_EPSILON = 1000
-"""For an epsilon below minus this number, delta rounds to 1."""
+"""Number x for which delta rounds to 1 at every epsilon below -x."""
 
 LARGEST_LOSS = 600.0
-"""Larger losses count as infinite, so that exp(loss) is a finite float."""
+"""Loss above which losses count as infinite, so that exp(loss) is a finite float."""
 
 
-def strictly_below(epsilon: float | Fraction) -> Fraction:
+def epsilon_lower_bound(epsilon: float | Fraction) -> Fraction:
     """Return a number below every decimal that Python would read as the float `epsilon`.
 
-    Delta falls as epsilon grows, so delta at this number bounds delta at the declared decimal. A
-    Fraction is exact, and is returned unchanged.
+    Delta falls as epsilon grows, so delta at this number bounds delta at the declared decimal. If
+    epsilon is a Fraction, it is exact, and the result is this Fraction.
     """
     if isinstance(epsilon, Fraction):
         return epsilon
@@ -35,11 +35,11 @@ def strictly_below(epsilon: float | Fraction) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A partition of the outputs into n pieces, as four arrays (n,).
+    """A partition of all outputs into n sets, called pieces, as four arrays (n,).
 
     `p` and `q` are the probabilities of the pieces under P and Q, with relative errors of at most
-    `RELATIVE_ERROR`. Every loss ln(P/Q) on a piece lies between `low` and `high`, up to
-    `RELATIVE_ERROR`. Both bounds may be infinite.
+    `RELATIVE_ERROR`. The losses ln(P/Q) of all outputs in a piece lie between `low` and `high`, up
+    to `RELATIVE_ERROR`. Both bounds may be infinite.
     """
 
     p: Floats
@@ -49,91 +49,98 @@ class Pieces:
 
 
 class PrivacyLoss(ABC):
-    """The loss `ln P(o)/Q(o)` of an output o, for the distributions P and Q of two neighbours.
+    """The loss ln(P(o) / Q(o)) of an output o, for its distributions P and Q at two neighbours.
 
-    P is the distribution without the shift, and Q the distribution moved by `shift` steps. For
-    symmetric noise, both directions of the shift, and both orders of P and Q, have the same curve.
+    P is the distribution without the shift, and Q is P moved by `shift` steps. For symmetric noise,
+    both directions of the shift, and both orders of P and Q, have the same curve delta(epsilon).
     The default properties of this class are valid for every loss.
     """
 
     @property
     def pure_epsilon(self) -> float:
-        """Return the largest loss, rounded up; infinity if losses have no bound."""
+        """Return the largest loss, rounded up, or infinity if losses have no bound."""
         return math.inf
 
     @property
     def normal_mu(self) -> float | None:
-        """Return mu if the loss is exactly normal, N(mu^2/2, mu^2) under P; else None."""
+        """Return mu if the loss has exactly the distribution N(mu^2/2, mu^2) under P, else None."""
         return None
 
     @property
     def rho(self) -> float | None:
-        """Return the rho of zCDP, rounded up, if a closed form bounds D_a / a; else None."""
+        """Return the rho of zCDP, rounded up, or None if no closed formula is known.
+
+        The rho bounds D_a / a for every order a, where D_a is the Rényi divergence of order a.
+        """
         return None
 
     @property
-    def by_curve(self) -> bool:
+    def has_only_renyi(self) -> bool:
         """Return whether only the Rényi divergences of the loss are known, not its distribution."""
         return False
 
     @property
-    def span(self) -> float:
-        """Return a number s such that losses above s, and below -s, have P probabilities < 1e-40.
+    def largest_relevant_loss(self) -> float:
+        """Return a number s such that losses above s, and losses below -s, are negligible.
 
-        Outputs that only one of the two neighbours can have are excluded: their losses are
-        infinite.
+        Each of both tails has a probability below 1e-40 under P. Infinite losses, of outputs that
+        only one of the two neighbours can have, do not count.
         """
         return self.pure_epsilon
 
     @property
-    def infinity_mass(self) -> float:
+    def infinite_loss_probability(self) -> float:
         """Return the probability of outputs with an infinite loss, rounded up."""
         return 0.0
 
     def delta(self, epsilon: float | Fraction) -> float:
-        """Return an upper bound of sup over events E of P(E) - exp(epsilon) Q(E).
+        """Return an upper bound of delta(epsilon) = sup over events E of P(E) - exp(epsilon) Q(E).
 
         The bound is zero only if the true value is zero. A float `epsilon` stands for every decimal
-        that Python would read as this float; a Fraction is exact. `epsilon` may be any real number
-        or infinity.
+        that Python would read as this float, and a Fraction is exact. `epsilon` may be any real
+        number or infinity.
 
         Raises
         ------
         ValueError
-            For a NaN.
+            If epsilon is NaN.
         """
         if isinstance(epsilon, float) and math.isnan(epsilon):
             raise ValueError("epsilon is not a number")
         if epsilon == math.inf:
-            return self.infinity_mass
+            return self.infinite_loss_probability
         # Delta is at least 1 - exp(epsilon), which rounds to 1 for such an epsilon.
         return 1.0 if epsilon < -CERTAIN_DELTA_EPSILON else self._delta(epsilon)
 
     @abstractmethod
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return the result of `delta` for a finite epsilon that is not far below 0."""
+        """Return the result of `delta` for a finite epsilon of at least -CERTAIN_DELTA_EPSILON."""
 
     @abstractmethod
     def renyi(self, order: float) -> float:
-        """Return an upper bound of the Rényi divergence of an order above 1, perhaps infinite."""
+        """Return an upper bound of the Rényi divergence of an order above 1.
 
-    def concentration_beyond(self, order: float) -> float:
-        """Return a bound of D_a / a for every order a >= `order`; infinity if no bound is known.
+        The bound may be infinite.
+        """
 
-        The default bound follows from the largest loss, which no divergence exceeds.
+    def renyi_ratio_bound(self, order: float) -> float:
+        """Return a bound of D_a / a for every order a >= `order`, or infinity if none is known.
+
+        D_a is the Rényi divergence of order a. The default bound follows from the largest loss,
+        which no divergence exceeds.
         """
         return self.pure_epsilon / order * (1.0 + 2.0**-50)
 
     @abstractmethod
     def pieces(self, width: float) -> Pieces:
-        """Return pieces on which losses differ by at most about `width`, except in far tails."""
+        """Return pieces whose outputs have losses within about `width`, except in far tails."""
 
 
 class MonotoneLoss(PrivacyLoss):
     """A loss for which the probabilities of intervals of losses are known."""
 
     @abstractmethod
-    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+    def interval_probabilities(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the P probability and the Q probability of each interval of losses.
 
         `edges` (n,) are the sorted ends e0, e1, ... of intervals. The result is two arrays
@@ -142,11 +149,13 @@ class MonotoneLoss(PrivacyLoss):
         """
 
     def pieces(self, width: float) -> Pieces:
-        """Return the intervals between multiples of `width`, and the two tails."""
-        last_multiple = int(min(math.ceil(self.span / width) + 1, LARGEST_LOSS / width))
+        """Return one piece for each interval between multiples of `width`, and for both tails."""
+        last_multiple = int(
+            min(math.ceil(self.largest_relevant_loss / width) + 1, LARGEST_LOSS / width)
+        )
         edges: Floats = np.arange(-last_multiple, last_multiple + 1, dtype=np.float64)
         edges *= width
-        p, q = self.masses(edges)
+        p, q = self.interval_probabilities(edges)
         ends = np.concatenate(([-np.inf], edges, [np.inf]))
         return Pieces(p, q, ends[:-1], ends[1:])
 
@@ -154,9 +163,9 @@ class MonotoneLoss(PrivacyLoss):
 def renyi_bound(pieces: Pieces, order: float) -> float:
     """Return an upper bound of the Rényi divergence of an order above 1, from pieces.
 
-    On a piece, (P/Q)^(order - 1) is a convex function of Q/P, whose mean under P is q / p, so the
-    chord between the two ends of the piece bounds its mean. The result is infinite if P has a
-    positive probability of an infinite loss.
+    On a piece, (P/Q)^(order - 1) is a convex function of Q/P. The mean of Q/P under P is q / p, so
+    the chord between the two ends of the piece bounds the mean of the function. The result is
+    infinite if an infinite loss has a positive probability under P.
     """
     power = order - 1.0
     positive = pieces.p > 0

@@ -17,9 +17,10 @@ from dprelease.privacy.unit import Move, Sensitivity
 
 @dataclass(frozen=True)
 class PricedVector:
-    """The privacy losses and sensitivity of one noisy vector.
+    """The privacy losses and the sensitivity of one noisy vector, as input for the accountant.
 
-    Vectors with equal keys have equal losses. `losses` returns the losses of a cell for a shift.
+    Vectors with equal keys have equal losses. The function `losses` returns the losses of one cell
+    for a shift.
     """
 
     key: Hashable
@@ -37,25 +38,26 @@ def priced_vector(
     losses: Callable[[int], tuple[PrivacyLoss, ...]],
     sensitivity: Sensitivity,
     *,
-    by_squares: bool,
+    renyi_from_l2_norm: bool,
 ) -> PricedVector:
-    """Return a vector for the accountant, also where parts of a change touch the same cells.
+    """Return the accountant's input for a vector, even if parts of a change touch the same cells.
 
     Parameters
     ----------
-    by_squares
-        Whether the Rényi divergences of the noise at a shift d are at most a rho d^2, with the rho
-        of its loss at a shift of 1.
+    renyi_from_l2_norm
+        Whether the Rényi divergences of order a of the noise, at a shift d, are at most a rho d^2,
+        with the rho of its loss at a shift of 1.
 
     If several parts may touch one cell (`Sensitivity.meeting`), their shifts add up in this cell,
-    and their losses need not. The bound of the vector's loss depends on the distribution:
+    but the sum of their losses need not bound its loss. The bound of the vector's loss depends on
+    the distribution:
 
     - Normal losses: the loss of a vector follows from the L2 norm of its shift alone (Dong, Roth
       and Su 2022, arXiv 1905.02383v3), and slots x meeting parts that touch different cells have
       this norm.
-    - Other distributions with `by_squares`, such as the discrete Gaussian (Canonne, Kamath and
-      Steinke 2020, arXiv 2004.00010v5, Theorem 4): their Rényi divergences follow from the L2 norm,
-      and add up over cells. No other property is used.
+    - Other distributions with `renyi_from_l2_norm`, such as the discrete Gaussian distribution
+      (Canonne, Kamath and Steinke 2020, arXiv 2004.00010v5, Theorem 4): their Rényi divergences
+      follow from the L2 norm, and add up over cells. The proof uses no other property.
     - Pure mechanisms: for noise that is the same everywhere, the largest loss at a shift x + y is
       at most the sum of the largest losses at x and at y. So the largest losses of all parts add
       up, in whatever cells they meet.
@@ -72,28 +74,28 @@ def priced_vector(
     pure = [
         move.cells * Fraction(loss.pure_epsilon)
         for move, loss in moves_and_losses
-        if _has_bound(loss)
+        if _is_bounded(loss)
     ]
     rho = [
         move.cells * Fraction(loss.rho) for move, loss in moves_and_losses if loss.rho is not None
     ]
     if len(pure) == len(moves_and_losses):
         worst = PureLoss(sensitivity.slots * max(pure))
-    elif by_squares and len(rho) == len(moves_and_losses):
+    elif renyi_from_l2_norm and len(rho) == len(moves_and_losses):
         worst = ConcentratedLoss(round_up(separate_parts.slots * max(rho)))
     return PricedVector((key, sensitivity), lambda _shift: (worst,), Sensitivity(1, (Move(1, 1),)))
 
 
-def _has_bound(loss: PrivacyLoss) -> bool:
+def _is_bounded(loss: PrivacyLoss) -> bool:
     return math.isfinite(loss.pure_epsilon)
 
 
-Kind = tuple[PricedVector, int]
-"""A vector, and the total number of slots of all vectors of the same kind."""
+VectorCount = tuple[PricedVector, int]
+"""A vector, and the total number of slots of all vectors with equal keys and sensitivities."""
 
 
-def kinds_of(vectors: Sequence[PricedVector]) -> list[Kind]:
-    """Return one vector of every kind, each with the total number of slots of the kind."""
+def count_equal_vectors(vectors: Sequence[PricedVector]) -> list[VectorCount]:
+    """Return one of all vectors with equal keys and sensitivities, with their number of slots."""
     counts: Counter[tuple[Hashable, Sensitivity]] = Counter()
     kinds: dict[tuple[Hashable, Sensitivity], PricedVector] = {}
     for vector in vectors:

@@ -10,37 +10,40 @@ from functools import lru_cache
 
 from flint import arb
 
-from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
-from dprelease.privacy.priced_vector import Kind, PricedVector, kinds_of
+from dprelease.numerics.balls import LEAST_FLOAT, ball, float_upper_bound
+from dprelease.privacy.priced_vector import PricedVector, VectorCount, count_equal_vectors
 
 FIRST_ORDER, LAST_ORDER = 1.0 + 2.0**-12, 1e6
 RELATIVE_GAP = 3e-4
-"""Largest relative gap between the bound of rho and a value of the curve."""
+"""Largest relative gap between the bound of rho and the largest known value of D_a / a."""
 
 MOST_ORDERS = 300
-ROUGH_START, SPACING, REFINEMENTS = 2.0**-9, math.log(8.0), 5
-"""Rough search over orders: the least order - 1, the step of its logarithm, and the number of
-halvings around the best order."""
+ROUGH_FIRST_EXCESS, ROUGH_SPACING, ROUGH_HALVINGS = 2.0**-9, math.log(8.0), 5
+"""Settings of the rough search over orders a.
+
+They are the least a - 1, the step of ln(a - 1), and the number of times that the step is halved
+around the best order."""
+
 MOST_LOG_ORDER = 700.0
-"""Largest absolute value of ln(a - 1) in the search for an order a, whose exp is a float."""
+"""Largest absolute value of ln(a - 1) in the search for an order a, so that a - 1 is a float."""
 
 UNDERFLOW_EXPONENT = 800.0
-"""exp(-x) is below the least float for every x from this exponent on."""
+"""Number x from which on exp(-x) is below the least float."""
 
 FLOAT_MARGIN = 1.0 + 2.0**-40
-"""Factor above the float error of the sums in this module, whose terms are already rounded up."""
+"""Factor that exceeds the float errors of sums in this module, whose terms are rounded up."""
 
 
 def renyi_of(vectors: Sequence[PricedVector], order: float) -> float:
-    """Return an upper bound of the Rényi divergence of an order above 1 of all vectors together.
+    """Return an upper bound of the Rényi divergence of all vectors together, for an order above 1.
 
-    Divergences of one order add up, also for adaptive composition (Mironov 2017, arXiv
+    Divergences of the same order add up, even in adaptive composition (Mironov 2017, arXiv
     1702.07476v3, Proposition 1). The result is infinite if a divergence has no bound.
     """
-    return _divergence(kinds_of(vectors), order)
+    return _divergence(count_equal_vectors(vectors), order)
 
 
-def _divergence(kinds: Sequence[Kind], order: float) -> float:
+def _divergence(kinds: Sequence[VectorCount], order: float) -> float:
     total = 0.0
     for vector, slots in kinds:
         worst = max(
@@ -53,40 +56,45 @@ def _divergence(kinds: Sequence[Kind], order: float) -> float:
 
 
 def rho_of(vectors: Sequence[PricedVector], *, rough: bool = False) -> float:
-    """Return a rho for which all vectors are rho-zCDP together, rounded up; infinity if unknown.
+    """Return a rho, rounded up, for which all vectors together are rho-zCDP.
 
-    rho bounds D_a / a over all orders a > 1 (Bun and Steinke 2016, arXiv 1605.02065v1, Definition
-    1.1 and Lemma 1.7). (a - 1) D_a is the logarithm of a moment generating function, so it is
-    convex: between two orders it lies below its chord, which also bounds D_a / a. The search halves
-    the interval with the largest bound until this bound is within `RELATIVE_GAP` of a value of the
-    curve. With `rough`, the result is the largest of some values of the curve. Such a value may lie
-    below rho by about `RELATIVE_GAP`, and serves to compare candidates.
+    The rho bounds the ratio D_a / a of every order a > 1, where D_a is the Rényi divergence (Bun
+    and Steinke 2016, arXiv 1605.02065v1, Definition 1.1 and Lemma 1.7). The product (a - 1) D_a is
+    the logarithm of a moment generating function, so it is convex: between two orders it lies below
+    its chord, and the chord also yields a bound of D_a / a. The search halves the interval of
+    orders with the largest bound until this bound is within `RELATIVE_GAP` of a known ratio.
+
+    With `rough`, the result is the largest of some ratios, for comparing candidates. It may lie
+    below rho by about `RELATIVE_GAP`. The result is infinite if no rho is known.
     """
-    return _cached_rho(tuple(kinds_of(vectors)), rough)
+    return _cached_rho(tuple(count_equal_vectors(vectors)), rough)
 
 
 @lru_cache(maxsize=256)
-def _cached_rho(kinds: tuple[Kind, ...], rough: bool) -> float:
+def _cached_rho(kinds: tuple[VectorCount, ...], rough: bool) -> float:
     known = 0.0
-    rest: list[Kind] = []
+    rest: list[VectorCount] = []
     for vector, slots in kinds:
         exact = _closed_form_rho(vector)
         known += 0.0 if exact is None else slots * exact
         if exact is None:
             rest.append((vector, slots))
-    # The ratios D_a / a of vectors with a closed form are constant, so they simply add up.
-    return (known + (_largest_ratio(rest, rough) if rest else 0.0)) * FLOAT_MARGIN
+    # The ratios D_a / a of vectors with a closed formula do not depend on a, so they add up.
+    return (known + (_largest_renyi_ratio(rest, rough) if rest else 0.0)) * FLOAT_MARGIN
 
 
 def has_rho(vector: PricedVector) -> bool:
-    """Return whether a vector has a zero-concentrated guarantee, at any scale."""
+    """Return whether a vector has a zero-concentrated guarantee.
+
+    The result is the same for every scale of the noise.
+    """
     return _closed_form_rho(vector) is not None or math.isfinite(
-        _ratio_bound([(vector, 1)], LAST_ORDER)
+        _renyi_ratio_bound([(vector, 1)], LAST_ORDER)
     )
 
 
 def _closed_form_rho(vector: PricedVector) -> float | None:
-    """Return the rho of one slot if all losses of the vector have a closed form; else None."""
+    """Return the rho of one slot of a vector, or None if a loss has no closed formula."""
     worst = 0.0
     for move in vector.sensitivity.moves:
         for loss in vector.losses(move.shift):
@@ -96,21 +104,21 @@ def _closed_form_rho(vector: PricedVector) -> float | None:
     return worst
 
 
-def _largest_ratio(kinds: Sequence[Kind], rough: bool) -> float:
-    """Return a bound of D_a / a over all orders, by branch and bound.
+def _largest_renyi_ratio(kinds: Sequence[VectorCount], rough: bool) -> float:
+    """Return a bound of D_a / a for all orders a, by branch and bound.
 
-    With `rough`, the result is about the largest value of D_a / a instead.
+    With `rough`, the result is approximately the largest D_a / a instead.
     """
-    if math.isinf(_ratio_bound(kinds, LAST_ORDER)):
+    if math.isinf(_renyi_ratio_bound(kinds, LAST_ORDER)):
         return math.inf
     curve = _DivergenceCurve(kinds)
-    best = curve.ratio(1.0 + ROUGH_START if rough else FIRST_ORDER)
+    best = curve.ratio(1.0 + ROUGH_FIRST_EXCESS if rough else FIRST_ORDER)
     last, bound_beyond = _last_order_to_search(kinds, best)
     if rough:
         return max(bound_beyond, _approximate_maximum(curve, last))
     best = max(best, curve.ratio(last))
     heap = [(-curve.bound(FIRST_ORDER, last), FIRST_ORDER, last)]
-    # For lower orders than the first one, D_a is at most the divergence of the first order.
+    # For orders below the first order, D_a is at most the divergence of the first order.
     ends = max(bound_beyond, curve.divergence(FIRST_ORDER))
     while (
         -heap[0][0] > max(best * (1 + RELATIVE_GAP), ends) and len(curve.divergences) < MOST_ORDERS
@@ -124,9 +132,9 @@ def _largest_ratio(kinds: Sequence[Kind], rough: bool) -> float:
 
 
 def _approximate_maximum(curve: _DivergenceCurve, last: float) -> float:
-    """Return about the largest D_a / a: the best of a coarse grid of orders, and nearby orders."""
-    ends = [math.log(ROUGH_START), math.log(last - 1.0)]
-    count = max(2, math.ceil((ends[1] - ends[0]) / SPACING))
+    """Return approximately the largest D_a / a, from a coarse grid of orders and nearby orders."""
+    ends = [math.log(ROUGH_FIRST_EXCESS), math.log(last - 1.0)]
+    count = max(2, math.ceil((ends[1] - ends[0]) / ROUGH_SPACING))
     log_orders = [ends[0] + (ends[1] - ends[0]) * i / count for i in range(count + 1)]
 
     def ratio(log_order: float) -> float:
@@ -134,7 +142,7 @@ def _approximate_maximum(curve: _DivergenceCurve, last: float) -> float:
 
     best = max(log_orders, key=ratio)
     step = (ends[1] - ends[0]) / count
-    for _ in range(REFINEMENTS):
+    for _ in range(ROUGH_HALVINGS):
         step /= 2
         near = (
             log_order for log_order in (best - step, best + step) if ends[0] <= log_order <= ends[1]
@@ -145,7 +153,7 @@ def _approximate_maximum(curve: _DivergenceCurve, last: float) -> float:
 
 @dataclass
 class _DivergenceCurve:
-    kinds: Sequence[Kind]
+    kinds: Sequence[VectorCount]
 
     def __post_init__(self) -> None:
         self.divergences: dict[float, float] = {}
@@ -170,7 +178,7 @@ class _DivergenceCurve:
             return (start + slope * order) / (order * (order - 1.0))
 
         highest = max(chord_ratio(low), chord_ratio(high))
-        # Where the derivative is zero: slope a^2 + 2 start a - start = 0.
+        # The derivative is zero for slope a^2 + 2 start a - start = 0.
         discriminant = start * (start + slope)
         if slope > 0.0 and discriminant >= 0.0:
             for sign in (-1.0, 1.0):
@@ -180,25 +188,26 @@ class _DivergenceCurve:
         return highest
 
 
-def _last_order_to_search(kinds: Sequence[Kind], ratio: float) -> tuple[float, float]:
+def _last_order_to_search(kinds: Sequence[VectorCount], ratio: float) -> tuple[float, float]:
     """Return the last order that must be searched, and a bound of D_a / a for higher orders.
 
-    The order is the least power of two above which D_a / a stays below a known value, or
-    `LAST_ORDER`. Higher orders take long to compute, and seldom have the largest ratio.
+    The order is the least power of two above which D_a / a certainly stays below the known `ratio`,
+    up to `RELATIVE_GAP`; it is at most `LAST_ORDER`. Higher orders take long to compute, and seldom
+    have the largest ratio.
     """
     order = 2.0
-    while order < LAST_ORDER and _ratio_bound(kinds, order) > ratio * (1 + RELATIVE_GAP):
+    while order < LAST_ORDER and _renyi_ratio_bound(kinds, order) > ratio * (1 + RELATIVE_GAP):
         order *= 2.0
     order = min(order, LAST_ORDER)
-    return order, _ratio_bound(kinds, order)
+    return order, _renyi_ratio_bound(kinds, order)
 
 
-def _ratio_bound(kinds: Sequence[Kind], order: float) -> float:
-    """Return a bound of D_a / a for all orders a >= `order`; infinity if no bound is known."""
+def _renyi_ratio_bound(kinds: Sequence[VectorCount], order: float) -> float:
+    """Return a bound of D_a / a for all orders a >= `order`, or infinity if none is known."""
     total = 0.0
     for vector, slots in kinds:
         worst = max(
-            move.cells * loss.concentration_beyond(order)
+            move.cells * loss.renyi_ratio_bound(order)
             for move in vector.sensitivity.moves
             for loss in vector.losses(move.shift)
         )
@@ -209,11 +218,12 @@ def _ratio_bound(kinds: Sequence[Kind], order: float) -> float:
 def zcdp_delta(rho: float, epsilon: float) -> float:
     """Return a delta that every rho-zCDP mechanism has at `epsilon`, rounded up.
 
-    It is the least over a > 1 of exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1) (Canonne,
-    Kamath and Steinke 2020, arXiv 2004.00010v5, Corollary 13), up to a factor 1 + 2**-30, and never
-    below the least float unless rho is 0. Every order yields a valid delta, so the search for an
-    order uses floats, and its delta is computed in balls. With x = a - 1 the logarithm of delta is
-    x ((1 + x) rho - epsilon) - ln(1 + x) - x ln(1 + 1/x), whose derivative rises.
+    It is the minimum over a > 1 of exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1) (Canonne,
+    Kamath and Steinke 2020, arXiv 2004.00010v5, Corollary 13), up to a factor 1 + 2**-30. The
+    result is never below the least float unless rho is 0. Every order a yields a valid delta, so
+    the search for an order uses floats, and balls compute the delta of the order. With x = a - 1,
+    the logarithm of delta is x ((1 + x) rho - epsilon) - ln(1 + x) - x ln(1 + 1/x), whose
+    derivative rises with x.
     """
     if math.isinf(rho) and epsilon < math.inf:
         return 1.0
@@ -228,27 +238,28 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         low, high = (middle, high) if slope < 0 else (low, middle)
     order = math.exp(high)
 
-    def value() -> arb:
+    def delta_ball() -> arb:
         x, r, e = ball(order), ball(rho), ball(epsilon)
         exponent = x * ((1 + x) * r - e) - x.log1p() - x * (1 / x).log1p()
         return exponent.min(arb(0)).exp()
 
     # Far from 0, the logarithm is too large for the exponent of a ball.
     start = order * ((rho - epsilon) + order * rho)
-    return LEAST_FLOAT if start < -UNDERFLOW_EXPONENT else min(1.0, least_above(value))
+    return LEAST_FLOAT if start < -UNDERFLOW_EXPONENT else min(1.0, float_upper_bound(delta_ball))
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """Return an epsilon that every rho-zCDP mechanism has at `delta`, rounded up by bisection.
 
-    It is within a factor 1 + 2**-40 of the least epsilon whose `zcdp_delta` is `delta`. It is 0 if
-    `zcdp_delta` at 0 is at most `delta`, and infinite if no float is large enough.
+    The result is within a factor 1 + 2**-40 of the least epsilon for which `zcdp_delta` returns
+    `delta`. It is 0 if `zcdp_delta` returns at most `delta` for an epsilon of 0, and infinite if no
+    float is large enough.
     """
     if zcdp_delta(rho, 0.0) <= delta:
         return 0.0
     if delta == 0.0 or math.isinf(rho):
         return math.inf
-    # Bun and Steinke 2016, Proposition 1.3.
+    # This upper end is from Bun and Steinke 2016, Proposition 1.3.
     high = (rho + 2.0 * math.sqrt(rho) * math.sqrt(-math.log(delta))) * FLOAT_MARGIN + LEAST_FLOAT
     low = 0.0
     while high - low > 2.0**-44 * high and low < (middle := low + (high - low) / 2) < high:

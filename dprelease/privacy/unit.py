@@ -10,7 +10,7 @@ from dprelease.errors.printable import count_text
 
 
 class Neighbours(StrEnum):
-    """The neighbouring relation: two tables differ in one privacy unit."""
+    """The neighbouring relation: how two neighbouring tables differ in one privacy unit."""
 
     ADD_REMOVE = "add_remove"
     REPLACE = "replace"
@@ -31,7 +31,7 @@ class PrivacyUnit:
 
     @property
     def contribution_limits_text(self) -> str:
-        """Return a text on the rows within the limits; empty if every row is a privacy unit."""
+        """Return a text on contribution limits, which is empty if every row is a privacy unit."""
         if self.id is None:
             return ""
         rows = count_text(self.max_rows_per_group, "row", "rows")
@@ -54,14 +54,14 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How far one privacy unit can move a vector of integers.
+    """The largest changes of a vector of integers that one privacy unit can cause.
 
-    A change of one privacy unit has at most `slots` parts, which touch different cells, and each
-    part is one of `moves`. So the privacy loss of the vector is at most the loss of `slots`
-    independent copies of the worst move.
+    A change that one privacy unit causes has at most `slots` parts, which touch different cells,
+    and each part is one of `moves`. So the privacy loss of the vector is at most the loss of
+    `slots` independent copies of the worst move.
 
-    `meeting` is the number of parts that may touch the same cell, where they add up; see `over`.
-    `priced_vector.priced_vector` prepares such a vector for the accountant.
+    If `meeting` is above 1, up to `meeting` parts may touch the same cell, where they add up; see
+    `of_sums`. `priced_vector.priced_vector` prepares such a vector for the accountant.
     """
 
     slots: int
@@ -86,14 +86,14 @@ class Sensitivity:
     ) -> Self:
         """Return the sensitivity of a vector of `cells` cells, one for each group.
 
-        `per_group` is the number of steps by which all rows of one privacy unit in one group can
-        move its cell, when they appear or disappear. `within_group` is the number of steps by which
-        the cell can move when other rows, or no rows, replace these rows.
+        `per_group` is the largest number of steps by which the cell of a group moves if all rows of
+        one privacy unit in this group appear or disappear. `within_group` is the largest number of
+        steps by which the cell moves if other rows, or no rows, replace these rows.
 
-        With add_remove, at most `max_groups` cells move by `per_group`. With replace, for each of
-        the `max_groups` groups, the privacy unit either stays in the group and moves one cell by
-        `within_group`, or goes to another group and moves two cells by `per_group`. If the vector
-        has only one cell, no other group exists.
+        For `ADD_REMOVE`, at most `max_groups` cells move by `per_group`. For `REPLACE`, there are
+        two cases for each of the `max_groups` groups: either the privacy unit stays in the group,
+        and one cell moves by `within_group`, or the privacy unit leaves for another group, and two
+        cells move by `per_group`. If the vector has only one cell, no other group exists.
         """
         slots = min(unit.max_groups, cells)
         if neighbours is Neighbours.ADD_REMOVE:
@@ -105,21 +105,22 @@ class Sensitivity:
             moves = (Move(within_group, 1), *moves)
         return cls(slots=slots, moves=moves)
 
-    def over(self, cells: int, most: int) -> Self:
+    def of_sums(self, cells: int, most: int) -> Self:
         """Return the sensitivity of a vector of `cells` sums over the cells of this vector.
 
-        Each cell of this vector is part of one sum, and each sum has at most `most` of these cells.
+        Each cell of this vector belongs to one sum, and each sum has at most `most` of these cells.
 
-        Proof. Let f be the change of this vector and d the change of the sums. Let c_1 ... c_n,
-        n = slots, be the parts of f as they arrive in the sums, and S the largest squared norm of a
-        move, so that |f|^2 <= n S. If a part moves two cells of the same sum by x and -y, the sum
-        moves by |x - y|. Replacing a unit's rows in one group by other rows has the same effect,
-        which is also a move (`of`, within_group), or is bounded by a move. So |c_i|^2 <= S and
-        |d| <= |c_1| + ... + |c_n| <= n sqrt(S). Each d_j is the sum of at most `most` entries of f,
-        so |d|^2 <= most |f|^2 by Cauchy and Schwarz. Together |d|^2 <= min(n, most) n S, which is
-        `l2_squared` for `meeting` = min(n, most). The L1 norm of d is at most the L1 norm of f. One
-        entry d_j is the sum of at most `most` changes, and of n parts, each within the largest
-        shift. With one sum, the sensitivity is one move by n times the largest shift.
+        Proof. Let f be the change of this vector, and d the change of the sums. With n = slots, let
+        c_1, ..., c_n be the changes of the sums that the n parts of f cause. Let S be the largest
+        squared L2 norm of a move, so |f|^2 <= n S. If a part moves two cells of the same sum by x
+        and -y, the sum moves by |x - y|. Replacing the rows of a privacy unit in one group by other
+        rows has the same effect, which is also a move (see `within_group` in `of`) or is bounded by
+        a move. So |c_i|^2 <= S and |d| <= |c_1| + ... + |c_n| <= n sqrt(S). Each entry d_j is the
+        sum of at most `most` entries of f, so |d|^2 <= most |f|^2 by Cauchy and Schwarz. Together,
+        |d|^2 <= min(n, most) n S, which is `l2_squared` for `meeting` = min(n, most). The L1 norm
+        of d is at most the L1 norm of f. An entry d_j is the sum of at most min(n, most) changes,
+        each within the largest shift. If there is only one sum, its sensitivity is one move by n
+        times the largest shift.
         """
         meeting = min(self.slots, most)
         if cells == 1:

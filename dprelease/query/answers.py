@@ -181,7 +181,7 @@ class AnswerCollector:
         if self.finest is None:
             return aggregate.sensitivity(unit, self.neighbours, self.cells)
         finest, most = self.finest
-        return aggregate.sensitivity(unit, self.neighbours, finest).over(self.cells, most)
+        return aggregate.sensitivity(unit, self.neighbours, finest).of_sums(self.cells, most)
 
     def _refuse_column(self, name: str, spec: ColumnSpec, aggregate: Aggregate) -> bool:
         if self._sensitivity(aggregate).largest_shift == 0:

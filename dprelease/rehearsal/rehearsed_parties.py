@@ -29,7 +29,7 @@ from dprelease.documents.rehearsal_manifest import (
 from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.documents.truth_columns import truth_columns
 from dprelease.errors import BudgetError, DeclarationError, Place
-from dprelease.noise.noise_shares import messages
+from dprelease.noise.noise_shares import noised_messages
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.federated_plan import (
     FederatedPlan,
@@ -308,7 +308,7 @@ def _write_messages(
                     request.progress(f"party {party}: {query.name}")
                     columns = plan.of_shares(query.name)
                     exact = engines[query.name].run(query)
-                    vectors = messages(exact, columns, plan.parties, request.bits)
+                    vectors = noised_messages(exact, columns, plan.parties, request.bits)
                     description, name = described.messages(query), message_of(party, query.name)
                     table = with_field_notes(
                         messages_to_arrow(query, vectors), field_notes(description)

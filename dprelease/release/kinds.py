@@ -201,12 +201,12 @@ class PlannedMessages(_WithoutFamilies):
         return metadata_of_messages(self.declaration, self.plan.queries)
 
     def noised_table(self, name: str, engines: Engines, bits: BitSource) -> pa.Table:
-        from dprelease.noise.noise_shares import messages
+        from dprelease.noise.noise_shares import noised_messages
         from dprelease.tables.summed_messages import messages_to_arrow
 
         columns = self.plan.of_shares(name)
         query = columns[0].query
-        vectors = messages(engines[name].run(query), columns, self.plan.parties, bits)
+        vectors = noised_messages(engines[name].run(query), columns, self.plan.parties, bits)
         return messages_to_arrow(query, vectors)
 
     def _manifest(self, written: Written, ledger: LedgerRecord | None) -> ReleaseManifest:

@@ -207,7 +207,11 @@ def _plans_with_other_noise(
     weighed = any(m.of_family for query in queries for m in query.measurements)
     for name in registry.names():
         kind = registry.get(name)
-        if len(kind.search) > 1 or kind.bounded or (weighed and not kind.tells_moments()):
+        if (
+            len(kind.searched_shapes) > 1
+            or kind.has_bounded_noise
+            or (weighed and not kind.has_variance_bound())
+        ):
             continue
         changed = [
             replace(query, measurements=_measurements_with_noise(query, name)) for query in queries

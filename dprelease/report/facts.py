@@ -123,7 +123,8 @@ class Facts:
     def laws(self) -> Mapping[tuple[str, str], Randomizer]:
         """Return the noise mechanism of each vector."""
         return {
-            name: registry.law_of(held.event) for name, held in self.measurement_records.items()
+            name: registry.mechanism_of_event(held.event)
+            for name, held in self.measurement_records.items()
         }
 
     @cached_property

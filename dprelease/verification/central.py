@@ -296,7 +296,7 @@ def recorded_columns(
             columns.append(PlannedColumn(query, measurement, INVARIANT_MECHANISM, INVARIANT_ORIGIN))
             continue
         held = next(records)
-        law = None if held is None else recorded_law(held, registry.law_of)
+        law = None if held is None else recorded_law(held, registry.mechanism_of_event)
         if held is None or law is None or not is_declared_noise(law, measurement):
             name = {"query": query.name, "column": measurement.name}
             report.add_finding("DP-VERIFY-007", "measurements", what="mechanism", **name)

@@ -132,7 +132,7 @@ def _recorded_columns(
         match_measurements(report, measurements, [(p.name, c.name) for p, c in wanted]),
         strict=True,
     ):
-        law = None if held is None else recorded_law(held, registry.record_law_of)
+        law = None if held is None else recorded_law(held, registry.record_mechanism_of_event)
         name = {"query": part.name, "column": column.name}
         if held is None or law is None or not _is_declared(law, column):
             report.add_finding("DP-VERIFY-007", "measurements", what="mechanism", **name)

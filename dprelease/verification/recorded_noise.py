@@ -80,7 +80,7 @@ def is_recorded_choice(words: str, law: Randomizer, measurement: Measurement) ->
     """
     request = NoiseRequest(measurement, Place())
     if not request.is_auto:
-        searched = {name for shape in type(law).search for name in shape}
+        searched = {name for shape in type(law).searched_shapes for name in shape}
         is_fixed = searched <= set(measurement.mechanism.shape)
         return words == ("declared" if is_fixed else CHOSEN_SHAPE)
     said = re.sub(r"[;:,]", " ", words).split()

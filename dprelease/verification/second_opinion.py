@@ -103,7 +103,7 @@ def second_opinion(events: Sequence[Event], guarantee: Guarantee) -> Opinion:
     """Return the second opinion on the guarantee of a release."""
     kinds: Counter[tuple[Mechanism, Sensitivity]] = Counter()
     for event in events:
-        law = registry.law_of(event)
+        law = registry.mechanism_of_event(event)
         if isinstance(law, Mechanism):  # selections are omitted, which can only lower the bound
             # A unit may put all parts that can meet into one cell, and have no other part.
             alone = event.sensitivity.meeting > 1
@@ -151,7 +151,7 @@ def _worst_move_blocks(law: Mechanism, sensitivity: Sensitivity, slots: int) -> 
         return _response_blocks(law, slots)
     blocks = []
     for move in _possible_moves(sensitivity):
-        for sign in (1,) if law.symmetric else (1, -1):  # both directions are equivalent
+        for sign in (1,) if law.is_symmetric else (1, -1):  # both directions are equivalent
             blocks.append(_blocks(law, move, sign, slots))
     return max(blocks, key=_divergence)
 

@@ -53,7 +53,7 @@ def _laws(scale: float) -> Iterator[tuple[str, Mapping[str, str | float], Mechan
     shift = Sensitivity(1, (Move(int(scale), 1),))
     for name in registry.names():
         kind = registry.get(name)
-        for shape in kind.examples:
+        for shape in kind.example_shapes:
             try:
                 yield name, shape, kind.design(scale, shift, **shape)
             except BudgetError:

@@ -47,9 +47,9 @@ def events() -> dict[tuple[str, str], Event]:
     """Return an event of every law that a release may have, at every sensitivity it takes."""
     found = {}
     for name in (*registry.names(), *registry.selection_names()):
-        kind = registry.randomizer(name)
+        kind = registry.randomizer_class(name)
         for words, sensitivity in SENSITIVITIES.items():
-            shape = kind.examples[0] if name in registry.names() else {"candidates": 8}
+            shape = kind.example_shapes[0] if name in registry.names() else {"candidates": 8}
             if not kind.admits(4.0, sensitivity, **shape):
                 continue
             law = kind.design(4.0, sensitivity, **shape)

@@ -33,8 +33,8 @@ def account(
 def laws() -> list[Randomizer]:
     """Return one law of everything that makes an answer random."""
     noises = [registry.get(name) for name in registry.names()]
-    found = [kind.design(2.0, ONE, **kind.examples[0]) for kind in noises]
-    found += [registry.get_selection(name)(2.0, 5.0) for name in registry.selection_names()]
+    found = [kind.design(2.0, ONE, **kind.example_shapes[0]) for kind in noises]
+    found += [registry.selection_class(name)(2.0, 5.0) for name in registry.selection_names()]
     return [*found, PartitionSelection(2.0, 1e-6), RandomizedResponse(2.0, 3.0)]
 
 

@@ -72,7 +72,7 @@ NOISES = ("auto", *registry.names())
 
 def noise(name: str) -> dict[str, Any]:
     """Return a mechanism as a release file declares it, with a shape where there is no best one."""
-    return {"name": name, **({} if name == "auto" else registry.get(name).examples[0])}
+    return {"name": name, **({} if name == "auto" else registry.get(name).example_shapes[0])}
 
 
 def schema(unit: str) -> dict[str, Any]:

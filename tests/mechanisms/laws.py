@@ -12,7 +12,9 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.privacy.unit import Move, Sensitivity
 
-KINDS = [(name, i) for name in registry.names() for i in range(len(registry.get(name).examples))]
+KINDS = [
+    (name, i) for name in registry.names() for i in range(len(registry.get(name).example_shapes))
+]
 """(name, index of the example shape)."""
 
 
@@ -20,7 +22,7 @@ KINDS = [(name, i) for name in registry.names() for i in range(len(registry.get(
 def law_of(name: str, scale: float, shape: int = 0, shift: int = 1) -> Mechanism:
     """Return the mechanism of a scale, designed for cells that move by up to `shift` steps."""
     kind = registry.get(name)
-    return kind.design(scale, Sensitivity(1, (Move(shift, 1),)), **kind.examples[shape])
+    return kind.design(scale, Sensitivity(1, (Move(shift, 1),)), **kind.example_shapes[shape])
 
 
 def exists(name: str, scale: float, shape: int = 0, shift: int = 1) -> bool:

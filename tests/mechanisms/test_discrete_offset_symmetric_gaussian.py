@@ -53,8 +53,8 @@ def test_large_scales_continue_small_ones(ratio: float) -> None:
 def test_masses_of_large_scales(ratio: float, shift: int) -> None:
     """Euler-Maclaurin masses against balls, with the relative error that the grid allows for."""
     loss = OffsetIntegerLoss(1100.0, ratio, shift)
-    edges = np.linspace(-loss.span, loss.span, 41) * 0.8
-    p, q = loss.masses(edges)
+    edges = np.linspace(-loss.largest_relevant_loss, loss.largest_relevant_loss, 41) * 0.8
+    p, q = loss.interval_probabilities(edges)
     cuts = [loss.continuous.output_of_loss(Fraction(edge)) for edge in edges.tolist()]
     first = [math.ceil(cut * Fraction(loss.scale)) for cut in cuts]
     with ctx.workprec(2500):

@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 from dprelease.errors import BudgetError
 from dprelease.mechanisms.asymmetric_laplace import AsymmetricLaplace
 from dprelease.mechanisms.truncated_laplace import TruncatedLaplace
-from dprelease.privacy.losses.truncation import Ends, TruncatedLoss, bounds, other_end
+from dprelease.privacy.losses.truncation import (
+    EndSearch,
+    TruncatedLoss,
+    other_length,
+    short_side_bounds,
+)
 from dprelease.privacy.unit import Move, Sensitivity
 from tests.reference.read import rows
 
@@ -88,9 +93,9 @@ def test_truncated_reference(row: dict[str, str]) -> None:
     shift = Fraction(row["sensitivity"]) * STEPS
     scale = float(shift / Fraction(row["epsilon"]))
     upper, lower = float(row["upper_B"]) * STEPS, -float(row["lower_A"]) * STEPS
-    ends = Ends(Fraction(scale), int(shift), Fraction(row["delta"]))
+    ends = EndSearch(Fraction(scale), int(shift), Fraction(row["delta"]))
     conditioning = 1e-15 * math.exp(lower / scale) * ends.growth_over_delta
-    assert other_end(ends, upper * (1 + 1e-15)) == pytest.approx(lower, rel=1e-9 + conditioning)
+    assert other_length(ends, upper * (1 + 1e-15)) == pytest.approx(lower, rel=1e-9 + conditioning)
     law = TruncatedLaplace.of(scale=scale, lower=-lower, upper=upper)
     assert law.mean / STEPS == pytest.approx(float(row["mean"]), rel=1e-6, abs=1e-8)
     assert law.mean_absolute_error / STEPS == pytest.approx(float(row["mean_abs"]), rel=1e-6)
@@ -133,7 +138,7 @@ def test_a_length_is_taken_or_refused_with_its_range(
     epsilon: float, delta: str, shift: int, share: float
 ) -> None:
     scale = shift / epsilon
-    least, even = bounds(Ends(Fraction(scale), shift, Fraction(delta)))
+    least, even = short_side_bounds(EndSearch(Fraction(scale), shift, Fraction(delta)))
     length = max(least + share * (even - least), 1e-3)
     try:
         law = TruncatedLaplace.design(scale, of_steps(shift), delta=delta, upper=length)
@@ -147,12 +152,12 @@ def test_a_length_is_taken_or_refused_with_its_range(
 
 
 def test_the_certificate_can_fail() -> None:
-    """Ends a millionth shorter exceed the delta that they are made for."""
+    """EndSearch a millionth shorter exceed the delta that they are made for."""
     law = TruncatedLaplace.design(10.0, of_steps(1), delta="1e-6")
     for factor, within in ((1.0, True), (1 - 1e-6, False)):
         side = Fraction(law.upper * factor)
         loss = TruncatedLoss(Fraction(10), side, side, 1)
-        assert (Fraction(loss.infinity_mass) <= Fraction(1, 10**6)) is within
+        assert (Fraction(loss.infinite_loss_probability) <= Fraction(1, 10**6)) is within
 
 
 @pytest.mark.parametrize(

@@ -35,10 +35,10 @@ def probes(tails: Floats) -> Floats:
 def test_buckets_change_nothing(law: OffsetLattice) -> None:
     tails = theta.tails(law.scale, law.offset)
     u = probes(tails)
-    found, wanted = law.upper_quantile(u), offset_lattice._looked_up(tails, u)
+    found, wanted = law.upper_quantile(u), offset_lattice._quantiles_from_table(tails, u)
     assert np.array_equal(found[0], wanted[0])
     assert np.array_equal(found[1], wanted[1])
-    guide = offset_lattice._guide(law.scale, law.offset)
+    guide = offset_lattice._bucket_table(law.scale, law.offset)
     if law in (DiscreteGaussian(1000.0), DiscreteGaussian(200.0)):  # else one way alone was taken
         assert (guide is None) is (law.scale == 1000.0)
 
@@ -51,9 +51,11 @@ def test_cells_that_end_where_buckets_do(beside: float) -> None:
     u = probes(tails)
     with (
         mock.patch.object(theta, "tails", return_value=tails),
-        mock.patch.object(offset_lattice, "_guide", offset_lattice._guide.__wrapped__),
+        mock.patch.object(
+            offset_lattice, "_bucket_table", offset_lattice._bucket_table.__wrapped__
+        ),
     ):
-        found, wanted = law.upper_quantile(u), offset_lattice._looked_up(tails, u)
+        found, wanted = law.upper_quantile(u), offset_lattice._quantiles_from_table(tails, u)
     assert np.array_equal(found[0], wanted[0])
     assert np.array_equal(found[1], wanted[1])
     assert not wanted[1].all()

@@ -16,8 +16,8 @@ from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics import stable
-from dprelease.numerics.blocks import LawBlocks
-from dprelease.numerics.lattice import LIMIT, refine, sample
+from dprelease.numerics.lattice import LIMIT, exact_draw, sample
+from dprelease.numerics.segments import SegmentSampler
 from dprelease.privacy.unit import Move, Sensitivity
 from tests.covering import spread
 from tests.mechanisms.laws import KINDS, law_of, mass
@@ -50,7 +50,7 @@ def wide_law(name: str, scale: float, shape: dict[str, str | float]) -> Mechanis
         return None
 
 
-EXAMPLES = tuple((name, registry.get(name).examples[i]) for name, i in KINDS)
+EXAMPLES = tuple((name, registry.get(name).example_shapes[i]) for name, i in KINDS)
 
 
 def wide_laws(
@@ -88,15 +88,15 @@ def name_of(law: Mechanism) -> str:
 def test_every_law_that_has_large_scales_has_blocks_there_and_none_at_ordinary_ones() -> None:
     for name in registry.names():
         for scale in (1e-3, 0.3, 1.0, 10.0, 1023.0, 1024.0, 2.0**17):
-            for shape in registry.get(name).examples:
+            for shape in registry.get(name).example_shapes:
                 law = wide_law(name, scale, dict(shape))
-                assert law is None or law.blocks is None
+                assert law is None or law.segment_sampler is None
     assert {law.name for law in BLOCKED} == set(registry.names()) - {"optimal"}
 
 
 def some_blocks(law: Mechanism) -> list[int]:
     """Return blocks of ten draws, and those beside what a law may have at its mode and its ends."""
-    blocks = law.blocks
+    blocks = law.segment_sampler
     assert blocks is not None
     draws = sample(law, 10, Keyed(f"blocks {law}"))
     places = {int(draw) for draw in draws} | {law.mode}
@@ -112,7 +112,7 @@ def some_blocks(law: Mechanism) -> list[int]:
 @pytest.mark.parametrize("law", BLOCKED, ids=name_of)
 def test_what_is_accepted_without_a_look_is_below_every_share_of_masses(law: Mechanism) -> None:
     """p(k) / M is at least 1 - unevenness: balls, at cells where it is least and at some between."""
-    blocks = law.blocks
+    blocks = law.segment_sampler
     size = 1 << blocks.width
     chosen = some_blocks(law) if law.name != "symmetric_alpha_stable" else some_blocks(law)[::4]
     first = np.array(chosen, dtype=np.float64) * size
@@ -134,7 +134,7 @@ def test_what_is_accepted_without_a_look_is_below_every_share_of_masses(law: Mec
 def test_the_largest_mass_of_every_block_is_found(name: str, shape: int, scale: float) -> None:
     law = law_of(name, scale, shape)
     for width in (1, 2, 3):
-        blocks = LawBlocks(law, width, law.mode)
+        blocks = SegmentSampler(law, width, law.mode)
         for h in range(-4, 4):
             masses = [mass(law, (h << width) + i) for i in range(1 << width)]
             found = blocks._probabilities(h << width, h)[1]
@@ -151,14 +151,14 @@ def test_the_largest_mass_of_every_block_is_found(name: str, shape: int, scale: 
 def test_cells_stay_with_the_share_that_is_theirs(name: str, shape: int) -> None:
     """Of evenly spaced shares of each cell, as many are kept as p(k) / M says, to one of them."""
     law = law_of(name, 2.0, shape)
-    blocks = LawBlocks(law, 2, law.mode)
+    blocks = SegmentSampler(law, 2, law.mode)
     for h, offset in itertools.product((-2, 0, 1), range(4)):
         own, most = blocks._probabilities((h << 2) + offset, h)
         kept = 0
         for i in range(32):
             word = offset << 62 | i << 57 | 1 << 56
             try:
-                kept += blocks._cell(h, word, Replay([])) == (h << 2) + offset
+                kept += blocks._accepted_integer(h, word, Replay([])) == (h << 2) + offset
             except OutOfBits:  # turned down: the next word would propose another cell
                 continue
         assert abs(kept - 32 * float(own / most)) <= 1
@@ -169,7 +169,9 @@ def edge_words(law: Mechanism) -> list[int]:
     words = []
     for h in some_blocks(law)[:6]:
         for upper in (True, False):
-            edge = int((law.blocks.tail(h, upper) * arb(2) ** 64).floor().unique_fmpz() or 0)
+            edge = int(
+                (law.segment_sampler.tail(h, upper) * arb(2) ** 64).floor().unique_fmpz() or 0
+            )
             near = [
                 edge + side * 2**exponent for exponent in (0, 24, 32, 38, 44) for side in (-1, 1)
             ]
@@ -188,9 +190,11 @@ def test_floats_and_balls_draw_the_same_from_the_same_bits(law: Mechanism) -> No
     for i, word in enumerate(edge_words(law)[:: 17 if lasting(law) else 3]):
         low = int(Keyed(f"low {i}").words(1)[0])
         if i % 3 == 0:
-            low |= 2 ** (64 - law.blocks.width) - 1  # a share beside 1: floats can't keep it
+            low |= (
+                2 ** (64 - law.segment_sampler.width) - 1
+            )  # a share beside 1: floats can't keep it
         by_floats = sample(law, 1, Led([word, low], f"rest {i}"))[0]
-        assert by_floats == refine(law, word, Led([low], f"rest {i}"))
+        assert by_floats == exact_draw(law, word, Led([low], f"rest {i}"))
 
 
 @pytest.mark.share(0.5)
@@ -232,7 +236,7 @@ def test_hardly_a_draw_asks_the_balls(law: Mechanism, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("law", PLAIN, ids=name_of)
 def test_low_bits_are_even(law: Mechanism) -> None:
     """The last bits of draws, and those up to a block's width, are even to about a millionth."""
-    blocks = law.blocks
+    blocks = law.segment_sampler
     assert blocks is not None
     draws = sample(law, 2**17, Keyed(f"low bits {law}"))
     assert np.max(np.abs(draws)) <= LIMIT
@@ -261,11 +265,11 @@ def test_draws_far_out_saturate_or_wrap_around_exactly(modular: bool) -> None:
     beyond = 0
     for i, low in enumerate(Keyed("far").words(60)):
         word = (1 << (43 + i // 6)) + i % 6 + (i % 2 << 63)  # tails from 2^-21 to 2^-11
-        exact = law.blocks.draw(word, Led([int(low)], "rest"))
+        exact = law.segment_sampler.draw(word, Led([int(low)], "rest"))
         beyond += abs(exact) > 2**64
         expected = (exact + 2**63) % 2**64 - 2**63 if modular else max(-LIMIT, min(LIMIT, exact))
         assert sample(law, 1, Led([word, int(low)], "rest"), modular=modular)[0] == expected
-        assert refine(law, word, Led([int(low)], "rest"), modular=modular) == expected
+        assert exact_draw(law, word, Led([int(low)], "rest"), modular=modular) == expected
     assert beyond > 5
 
 
@@ -273,7 +277,7 @@ def test_the_float_bound_is_not_used_where_nothing_is_claimed() -> None:
     """Far out the density of p = 8 falls more than twice as fast as the bound says."""
     law = wide_law("generalized_gaussian", 2.0**45, {"p": 8.0})
     assert law is not None
-    rest = 64 - law.blocks.width
-    bound = float(law.largest_relative_drop(np.zeros(1), 2.0**law.blocks.width))
+    rest = 64 - law.segment_sampler.width
+    bound = float(law.largest_relative_drop(np.zeros(1), 2.0**law.segment_sampler.width))
     low = ALL_ONES - int(1.5 * bound * 2**rest)  # the last cell, a share below what is kept
-    assert sample(law, 1, Led([1, low], "rest"))[0] == refine(law, 1, Led([low], "rest"))
+    assert sample(law, 1, Led([1, low], "rest"))[0] == exact_draw(law, 1, Led([low], "rest"))

@@ -12,7 +12,7 @@ from flint import arb, ctx
 
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
-from dprelease.numerics.lattice import LIMIT, refine, sample
+from dprelease.numerics.lattice import LIMIT, exact_draw, sample
 from tests.covering import spread
 from tests.mechanisms.laws import KINDS, independent_mass, law_of, laws, mass
 from tests.replay import Keyed, Led, Replay
@@ -61,8 +61,8 @@ def exact_law(law: Mechanism, depth: int) -> tuple[dict[int, Fraction], Fraction
             open_mass += Fraction(1, 2**depth)
             continue
         # Endless zeros never leave a boundary that is a dyadic number (Cauchy noise has some).
-        low = refine(law, prefix << rest, Replay([0] * 2, fill=ALL_ONES // 3))
-        high = refine(law, (prefix << rest) | (2**rest - 1), Replay([ALL_ONES] * 2, fill=1))
+        low = exact_draw(law, prefix << rest, Replay([0] * 2, fill=ALL_ONES // 3))
+        high = exact_draw(law, (prefix << rest) | (2**rest - 1), Replay([ALL_ONES] * 2, fill=1))
         if low == high:
             found[low] = found.get(low, Fraction(0)) + Fraction(1, 2**depth)
         else:
@@ -127,7 +127,7 @@ def test_fast_path_agrees_with_balls_beside_every_boundary(
     words = boundary_words(law, ks)
     for word in words:
         # Bits that are always the same would propose one cell of a block for ever.
-        slow = refine(law, word, Keyed("beside"))
+        slow = exact_draw(law, word, Keyed("beside"))
         fast = sample(law, 1, Led([word], "beside"))[0]
         assert fast == slow
 
@@ -138,12 +138,14 @@ def test_slow_path_forced_for_every_draw(name: str, shape: int, scale: float) ->
     law = law_of(name, scale, shape)
     words = Keyed("slow").words(40)
     fast = sample(law, 40, Keyed("slow"))
-    slow = [refine(law, int(word), Keyed("rest")) for word in words]
+    slow = [exact_draw(law, int(word), Keyed("rest")) for word in words]
     certain = fast == np.array(slow)
-    if law.blocks is None:
+    if law.segment_sampler is None:
         assert certain.all()
     else:  # the cell of the block comes from other bits in the two runs
-        assert np.array_equal(fast >> law.blocks.width, np.array(slow) >> law.blocks.width)
+        assert np.array_equal(
+            fast >> law.segment_sampler.width, np.array(slow) >> law.segment_sampler.width
+        )
 
 
 @pytest.mark.share(0.25, by="name")
@@ -151,11 +153,11 @@ def test_slow_path_forced_for_every_draw(name: str, shape: int, scale: float) ->
 def test_extreme_bits_give_finite_far_noise(name: str, shape: int, scale: float) -> None:
     """All-zero bits go far out, all-one bits stay near the middle; nothing fails (V03)."""
     law = law_of(name, scale, shape)
-    far = refine(law, 0, Led([0] * 8, "far"))
+    far = exact_draw(law, 0, Led([0] * 8, "far"))
     assert law.half_width(1 - 1e-12) / 2 - abs(law.mean) - 1 <= far <= LIMIT
-    low = refine(law, 2**63, Led([0] * 8, "far"))
-    assert low == -far if law.symmetric else low < 0
-    middle = refine(law, 2**63 - 1, Led([ALL_ONES] * 8, "middle"))
+    low = exact_draw(law, 2**63, Led([0] * 8, "far"))
+    assert low == -far if law.is_symmetric else low < 0
+    middle = exact_draw(law, 2**63 - 1, Led([ALL_ONES] * 8, "middle"))
     assert -law.half_width(0.9) <= middle <= law.half_width(0.9) + 1
 
 
@@ -164,7 +166,7 @@ def test_extreme_bits_give_finite_far_noise(name: str, shape: int, scale: float)
 def test_draws_fall_as_the_bits_grow(name: str, shape: int) -> None:
     law = law_of(name, 7.5, shape)
     words = [i << 54 for i in range(1, 2**9)]
-    draws = [refine(law, word, Replay([0] * 2, fill=ALL_ONES // 3)) for word in words]
+    draws = [exact_draw(law, word, Replay([0] * 2, fill=ALL_ONES // 3)) for word in words]
     assert all(a >= b for a, b in zip(draws, draws[1:], strict=False))
 
 

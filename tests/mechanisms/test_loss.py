@@ -90,7 +90,7 @@ PIECES = [
 def test_pieces_add_up_to_the_curve(name: str, shape: int, scale: float, shift: int) -> None:
     """P and Q masses each sum to 1, lie within their losses, and bracket delta."""
     for loss in law_of(name, scale, shape, shift).losses(shift):
-        width = min(loss.span, 50.0) / 2000
+        width = min(loss.largest_relevant_loss, 50.0) / 2000
         pieces = loss.pieces(width)
         assert np.all(pieces.p >= 0)
         assert np.all(pieces.q >= 0)
@@ -101,7 +101,7 @@ def test_pieces_add_up_to_the_curve(name: str, shape: int, scale: float, shift: 
         ratio = np.log(pieces.p[seen]) - np.log(pieces.q[seen])
         assert np.all(ratio >= pieces.low[seen] - 1e-9 * (1 + np.abs(ratio)))
         assert np.all(ratio <= pieces.high[seen] + 1e-9 * (1 + np.abs(ratio)))
-        for epsilon in np.linspace(-1.0, 1.0, 9) * min(loss.span, 50.0):
+        for epsilon in np.linspace(-1.0, 1.0, 9) * min(loss.largest_relevant_loss, 50.0):
             gain = pieces.p - math.exp(epsilon) * pieces.q
             curve = float(gain[gain > 0].sum())
             exact = loss.delta(float(epsilon))

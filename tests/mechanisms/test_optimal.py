@@ -76,7 +76,7 @@ def plain_program(epsilon: float, delta: float, shift: int, power: int, reach: i
 )
 def test_the_shortcut_loses_nothing(epsilon: float, delta: float, shift: int, power: int) -> None:
     found = solve(epsilon, delta, shift, power)
-    reach = shift * (found.blocks + 6) + 3
+    reach = shift * (found.last_period + 6) + 3
     plain = plain_program(epsilon, delta, shift, power, reach)
     assert found.error == pytest.approx(plain, rel=1e-7)
 
@@ -163,7 +163,7 @@ def test_the_curve_is_exact(shift: int) -> None:
 def test_the_text_of_masses_is_short_and_reads_back() -> None:
     law = designed(1.0, 1e-9, 64)
     text = dict(law.parameters)["masses"]
-    assert whole_masses.read(text) == law.masses
+    assert whole_masses.parse_masses(text) == law.masses
     assert len(text) < 2000
     event = Event("q", "c", "optimal", law.parameters, one_move(64))
     back = Event.from_json(json.loads(json.dumps(event.to_json())))

@@ -14,7 +14,7 @@ from dprelease.errors import BudgetError
 from dprelease.mechanisms.laplace import Laplace
 from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.mechanisms.truncated_laplace import TruncatedLaplace
-from dprelease.noise.noised_answers import threshold
+from dprelease.noise.noised_answers import key_threshold
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.privacy.losses.pure import ApproximateLoss
 from dprelease.privacy.priced_vector import PricedVector
@@ -95,7 +95,7 @@ def test_the_dominating_pair() -> None:
     """Its masses give its delta at every loss."""
     loss = ApproximateLoss(Fraction(3, 2), Fraction(1, 1000))
     edges = np.linspace(-2, 2, 41)
-    p, q = loss.masses(edges)
+    p, q = loss.interval_probabilities(edges)
     for epsilon in (-1.0, 0.0, 0.7, 1.5, 2.0):
         found = float(np.sum(np.maximum(0.0, p - math.exp(epsilon) * q)))
         assert found == pytest.approx(loss.delta(epsilon), abs=1e-12)
@@ -127,11 +127,11 @@ def test_a_threshold_is_what_noise_alone_never_reaches() -> None:
     """(V05) One less would tell a key that nobody has; a key of one unit is told at most delta."""
     for delta in ("1e-4", "0.01", "1e-9"):
         noise = TruncatedLaplace.design(3.0, Sensitivity(1, (Move(1, 1),)), delta=delta)
-        least = threshold(noise)
+        least = key_threshold(noise)
         with ctx.workprec(200):
             assert noise.tail(least, True).is_zero()
             assert not noise.tail(least - 1, True).is_zero()
             told = noise.tail(least - 1, True)  # one unit and noise of at least `least` - 1
             assert 0 < told <= arb(delta)
     with pytest.raises(ValueError, match="noise that ends"):
-        threshold(Laplace(scale=1.0))
+        key_threshold(Laplace(scale=1.0))

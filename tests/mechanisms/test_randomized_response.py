@@ -12,7 +12,7 @@ from scipy import stats
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomized_response import RandomizedResponse
-from dprelease.numerics.lattice import refine
+from dprelease.numerics.lattice import exact_draw
 from dprelease.planning.calibration import make_accounting_input
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.privacy.event import Event
@@ -41,8 +41,8 @@ def test_tails_are_those_of_the_definition(values: int, scale: float) -> None:
             assert law.tail(k, True).overlaps(sum(masses[max(k, 0) :], arb(0)))
             assert law.tail(k, False).overlaps(sum(masses[: max(k + 1, 0)], arb(0)))
             assert law.tail(k, True).rad() < 1e-40
-        assert float(masses[0]) == pytest.approx(law.keep, rel=1e-14)
-        assert float(masses[1]) == pytest.approx(law.other, rel=1e-14)
+        assert float(masses[0]) == pytest.approx(law.true_value_probability, rel=1e-14)
+        assert float(masses[1]) == pytest.approx(law.false_value_probability, rel=1e-14)
 
 
 @pytest.mark.parametrize(("values", "scale"), CASES)
@@ -55,7 +55,7 @@ def test_sure_inversions_are_right(values: int, scale: float, upper: bool) -> No
     grid += [np.array(edges) * (1 + s * 2.0**-e) for e in (30, 38, 41, 44, 50) for s in (1, -1)]
     u = np.concatenate(grid)
     u = u[(u >= 2.0**-20) & (u <= 0.5)]
-    k, sure = law.invert(u, upper)
+    k, sure = law.integer_quantile(u, upper)
     assert sure.mean() > 0.5
     sign = 1 if upper else -1
     with ctx.workprec(160):
@@ -72,11 +72,11 @@ def test_a_word_on_a_boundary_is_refined() -> None:
         edge = int((law.tail(2, True) * arb(2) ** 64).floor().unique_fmpz())
         rest = law.tail(2, True) * arb(2) ** 64 - edge
         cut = int((rest * arb(2) ** 64).floor().unique_fmpz())
-    assert refine(law, edge, Replay([max(0, cut - 5)])) == 2
-    assert refine(law, edge, Replay([cut + 5])) == 1
+    assert exact_draw(law, edge, Replay([max(0, cut - 5)])) == 2
+    assert exact_draw(law, edge, Replay([cut + 5])) == 1
     with pytest.raises(OutOfBits):
-        refine(law, edge, Replay([cut]))
-    assert refine(law, 2**63 | (2**62 - 1), Replay([])) == 0
+        exact_draw(law, edge, Replay([cut]))
+    assert exact_draw(law, 2**63 | (2**62 - 1), Replay([])) == 0
 
 
 def p_value(counts: np.ndarray, masses: np.ndarray) -> float:
@@ -101,8 +101,8 @@ def test_draws_have_the_claimed_law_and_planted_mistakes_are_found(
     mistakes = {
         "another epsilon": np.array([float(mass) for mass in pmf(wrong)]),
         "moved by one": np.roll(masses, 1),
-        "the value itself among the others": (1 - law.keep) / values
-        + np.where(np.arange(values) == 0, law.keep, 0.0),
+        "the value itself among the others": (1 - law.true_value_probability) / values
+        + np.where(np.arange(values) == 0, law.true_value_probability, 0.0),
     }
     for name, other in mistakes.items():
         assert p_value(counts, other / other.sum()) < ERROR_RATE, name
@@ -133,7 +133,7 @@ def test_the_claimed_loss_holds_on_all_pairs(values: int, scale: float) -> None:
                 assert found <= loss.renyi(order) * (1 + 1e-12)
                 assert found == pytest.approx(loss.renyi(order), rel=1e-9)
     assert loss.delta(loss.pure_epsilon) == loss.delta(epsilon * 2) == 0.0
-    p_mass, q_mass = loss.masses(np.array([-epsilon / 2, epsilon / 2]))
+    p_mass, q_mass = loss.interval_probabilities(np.array([-epsilon / 2, epsilon / 2]))
     assert p_mass.sum() == pytest.approx(1.0)
     assert p_mass.tolist() == pytest.approx(q_mass[::-1].tolist())
 
@@ -155,9 +155,13 @@ def test_only_records_can_use_it() -> None:
         RandomizedResponse(1.0, 3).parameters,
         Sensitivity(1, (Move(1, 1),)),
     )
-    assert registry.record_law_of(event) == registry.law_of(event) == RandomizedResponse(1.0, 3)
+    assert (
+        registry.record_mechanism_of_event(event)
+        == registry.mechanism_of_event(event)
+        == RandomizedResponse(1.0, 3)
+    )
     with pytest.raises(BudgetError, match="DP-MECH-004"):
-        registry.randomizer(event.mechanism)
+        registry.randomizer_class(event.mechanism)
     with pytest.raises(BudgetError, match="DP-MECH-005"):
         RandomizedResponse(1.0, 1)
 

@@ -15,14 +15,14 @@ from scipy import stats
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.selection.exponential import Exponential
-from dprelease.mechanisms.selection.runs import Runs
+from dprelease.mechanisms.selection.runs import ScoreRuns
 from dprelease.mechanisms.selection.selection import Selection
 from dprelease.numerics.lazy_uniform import LazyUniform
 from tests.replay import Keyed, OutOfBits, Replay
 from tests.two_arm import ERROR_RATE
 
 NAMES = registry.selection_names()
-KINDS = [registry.get_selection(name) for name in NAMES]
+KINDS = [registry.selection_class(name) for name in NAMES]
 EPSILON = Fraction(7, 5)
 ALL_ONES = 2**64 - 1
 
@@ -71,7 +71,7 @@ def test_law_is_that_of_the_paper(
     kind: type[Selection], scores: tuple[int, ...], sensitivity: int, monotonic: bool
 ) -> None:
     choice = chooser(kind, EPSILON, sensitivity, monotonic)
-    found = choice.law(scores)
+    found = choice.probabilities(scores)
     for own, direct in zip(found, direct_law(kind.name, choice.rate, scores), strict=True):
         assert own.overlaps(direct)
         assert own.rad() < 1e-40
@@ -80,7 +80,7 @@ def test_law_is_that_of_the_paper(
 
 def test_ties_share_equally() -> None:
     for kind in KINDS:
-        law = chooser(kind, EPSILON).law((3, 3, 3, -5))
+        law = chooser(kind, EPSILON).probabilities((3, 3, 3, -5))
         assert law[0].overlaps(law[1])
         assert law[1].overlaps(law[2])
         assert law[0] > law[3]
@@ -97,11 +97,13 @@ def test_neighbouring_scores_differ_by_at_most_epsilon(
     worst = -math.inf
     moves = range(-sensitivity, sensitivity + 1)
     for scores in [(0, 0, 0), (0, 4, 5), (0, 30, 30), (9, 0, 1)]:
-        law = choice.law(scores)
+        law = choice.probabilities(scores)
         for move in product(moves, repeat=3):
             if monotonic and min(move) < 0 < max(move):
                 continue
-            other = choice.law([score + step for score, step in zip(scores, move, strict=True)])
+            other = choice.probabilities(
+                [score + step for score, step in zip(scores, move, strict=True)]
+            )
             for p, q in zip(law, other, strict=True):
                 loss = (p / q).log()
                 assert loss < bound + arb(2) ** -100
@@ -115,7 +117,9 @@ def test_a_monotonic_rate_does_not_serve_other_scores() -> None:
         choice = chooser(kind, EPSILON, 1, True)
         losses = [
             float((p / q).log())
-            for p, q in zip(choice.law((0, 12, 12)), choice.law((-1, 13, 13)), strict=True)
+            for p, q in zip(
+                choice.probabilities((0, 12, 12)), choice.probabilities((-1, 13, 13)), strict=True
+            )
         ]
         assert max(losses) > float(EPSILON) * 1.5
 
@@ -125,7 +129,7 @@ def test_permute_and_flip_never_expects_less() -> None:
     for scores in SCORES:
         means = []
         for name in ("exponential", "permute_and_flip"):
-            law = chooser(registry.get_selection(name), EPSILON).law(scores)
+            law = chooser(registry.selection_class(name), EPSILON).probabilities(scores)
             means.append(sum((p * score for p, score in zip(law, scores, strict=True)), arb(0)))
         assert means[1] >= means[0] or means[1].overlaps(means[0])
 
@@ -133,7 +137,7 @@ def test_permute_and_flip_never_expects_less() -> None:
 @pytest.mark.parametrize("scores", [(4, 4), (5, 3), (2, 2, 1), (0, -7, 3)], ids=str)
 def test_enumerated_exponential_law(scores: tuple[int, ...]) -> None:
     """All prefixes of 8 bits: the mass of the decided ones brackets every probability."""
-    choice = chooser(registry.get_selection("exponential"), EPSILON)
+    choice = chooser(registry.selection_class("exponential"), EPSILON)
     found, open_mass = [Fraction(0)] * len(scores), Fraction(0)
     for prefix in range(2**8):
         low = choice.choose(scores, Replay([prefix << 56], fill=0))
@@ -143,14 +147,14 @@ def test_enumerated_exponential_law(scores: tuple[int, ...]) -> None:
         else:
             open_mass += Fraction(1, 2**8)
     assert open_mass <= Fraction(len(scores), 2**8)
-    for low_mass, p in zip(found, choice.law(scores), strict=True):
+    for low_mass, p in zip(found, choice.probabilities(scores), strict=True):
         assert float(low_mass) <= p
         assert p <= float(low_mass + open_mass)
 
 
 def test_enumerated_permute_and_flip_law() -> None:
     """Two candidates, 4 bits for each coin and for the choice among heads."""
-    choice = chooser(registry.get_selection("permute_and_flip"), EPSILON)
+    choice = chooser(registry.selection_class("permute_and_flip"), EPSILON)
     scores, depth = (5, 3), 4
     found, open_mass = [Fraction(0)] * 2, Fraction(0)
     ends = (0, 2 ** (64 - depth) - 1)
@@ -167,7 +171,7 @@ def test_enumerated_permute_and_flip_law() -> None:
         else:
             open_mass += Fraction(1, 2 ** (3 * depth))
     assert open_mass < Fraction(1, 4)
-    for low_mass, p in zip(found, choice.law(scores), strict=True):
+    for low_mass, p in zip(found, choice.probabilities(scores), strict=True):
         assert float(low_mass) <= p
         assert p <= float(low_mass + open_mass)
 
@@ -186,9 +190,12 @@ def test_two_arms(kind: type[Selection]) -> None:
     """Draws agree with their law, and disagree with laws of a rate 30 % off."""
     scores, n = (3, 1, 0, 3, -2), 10000
     choice = chooser(kind, EPSILON)
-    assert p_value(choice, choice.law(scores), scores, n) > ERROR_RATE
+    assert p_value(choice, choice.probabilities(scores), scores, n) > ERROR_RATE
     for wrong in (Fraction(7, 10), Fraction(13, 10)):
-        assert p_value(choice, chooser(kind, EPSILON * wrong).law(scores), scores, n) < ERROR_RATE
+        assert (
+            p_value(choice, chooser(kind, EPSILON * wrong).probabilities(scores), scores, n)
+            < ERROR_RATE
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -206,14 +213,14 @@ def test_the_number_of_words_depends_on_the_number_of_candidates_alone(
 def test_a_word_on_a_boundary_is_refined() -> None:
     """Two equal sums: U just below 1/2 in all 64 bits needs no more, a boundary inside does."""
     half = [arb(1), arb(2)]
-    assert LazyUniform(Replay([2**63 - 1])).place(lambda: half) == 0
-    assert LazyUniform(Replay([2**63])).place(lambda: half) == 1
+    assert LazyUniform(Replay([2**63 - 1])).interval_index(lambda: half) == 0
+    assert LazyUniform(Replay([2**63])).interval_index(lambda: half) == 1
     third = [arb(1), arb(3)]
     word = 2**64 // 3  # its interval holds 1/3 = 0.0101...
     with pytest.raises(OutOfBits):
-        LazyUniform(Replay([word])).place(lambda: third)
-    assert LazyUniform(Replay([word, 0])).place(lambda: third) == 0
-    assert LazyUniform(Replay([word, word, ALL_ONES])).place(lambda: third) == 1
+        LazyUniform(Replay([word])).interval_index(lambda: third)
+    assert LazyUniform(Replay([word, 0])).interval_index(lambda: third) == 0
+    assert LazyUniform(Replay([word, word, ALL_ONES])).interval_index(lambda: third) == 1
 
 
 def test_extreme_scores_are_chosen_and_never_chosen() -> None:
@@ -242,10 +249,11 @@ def test_claimed_loss_bounds_that_of_all_scores(kind: type[Selection], shift: in
     (loss,) = choice.losses(shift)
     largest, rho = 0.0, 0.0
     for scores in [(0, 0, 0), (0, 4, 5), (0, 30, 30), (9, 0, 1), (2, 1, 0)]:
-        law = [float(p) for p in choice.law(scores)]
+        law = [float(p) for p in choice.probabilities(scores)]
         for move in product(range(shift + 1), repeat=3):
             other = [
-                float(p) for p in choice.law([s + m for s, m in zip(scores, move, strict=True)])
+                float(p)
+                for p in choice.probabilities([s + m for s, m in zip(scores, move, strict=True)])
             ]
             for p, q in ((law, other), (other, law)):
                 losses = [math.log(a / b) for a, b in zip(p, q, strict=True)]
@@ -260,16 +268,16 @@ def test_claimed_loss_bounds_that_of_all_scores(kind: type[Selection], shift: in
                     divergence = math.log(moment) / (order - 1)
                     assert divergence <= loss.renyi(order) + 1e-12
                     rho = max(rho, divergence / order)
-                if choice.in_range:
+                if choice.has_bounded_range:
                     assert max(losses) - min(losses) <= loss.pure_epsilon + 1e-12
     assert 0.6 * loss.pure_epsilon < largest <= loss.pure_epsilon + 1e-12
     assert rho <= loss.rho
 
 
-def runs_of(scores: list[list[int]], lengths: list[list[int]]) -> Runs:
+def runs_of(scores: list[list[int]], lengths: list[list[int]]) -> ScoreRuns:
     starts = np.cumsum([0, *map(len, scores)])
     flat = [np.array([x for row in rows for x in row]) for rows in (scores, lengths)]
-    return Runs(starts.astype(np.int64), *flat)
+    return ScoreRuns(starts.astype(np.int64), *flat)
 
 
 def test_runs_have_the_law_of_their_candidates() -> None:
@@ -277,11 +285,11 @@ def test_runs_have_the_law_of_their_candidates() -> None:
     choice, wrong = Exponential(scale=2.0), Exponential(scale=2.3)
     scores, lengths, n = [-3, 0, -1, -6], [4, 2, 3, 20], 40_000
     runs = runs_of([scores] * n, [lengths] * n)
-    counts = np.bincount(choice.choose_each(runs, Keyed("runs")), minlength=sum(lengths))
+    counts = np.bincount(choice.choose_from_runs(runs, Keyed("runs")), minlength=sum(lengths))
     each = [s for s, length in zip(scores, lengths, strict=True) for _ in range(length)]
     values = []
     for law in (choice, wrong):
-        expected = np.array([float(p) for p in law.law(each)]) * n
+        expected = np.array([float(p) for p in law.probabilities(each)]) * n
         statistic = float(np.sum((counts - expected) ** 2 / expected))
         values.append(float(stats.chi2.sf(statistic, len(each) - 1)))
     assert values[0] > ERROR_RATE > values[1]
@@ -314,11 +322,11 @@ def test_many_cells_and_closed_candidates(kind: type[Selection]) -> None:
     choice, n = kind(scale=1.5), 40_000
     scores = np.tile(np.array([3, 9, 1, 3, -2]), (n, 1))
     allowed = np.tile(np.array([True, False, True, True, True]), (n, 1))
-    counts = np.bincount(choice.choose_open(scores, allowed, Keyed("open")), minlength=5)
+    counts = np.bincount(choice.choose_allowed(scores, allowed, Keyed("open")), minlength=5)
     assert counts[1] == 0
     values = []
     for law in (choice, kind(scale=1.8)):
-        expected = np.array([float(p) for p in law.law((3, 1, 3, -2))]) * n
+        expected = np.array([float(p) for p in law.probabilities((3, 1, 3, -2))]) * n
         statistic = float(np.sum((counts[[0, 2, 3, 4]] - expected) ** 2 / expected))
         values.append(float(stats.chi2.sf(statistic, 3)))
     assert values[0] > ERROR_RATE > values[1]
@@ -329,4 +337,4 @@ def test_registry_finds_them() -> None:
     assert [kind.name for kind in KINDS] == list(NAMES)
     assert "selection" not in registry.names()
     with pytest.raises(BudgetError, match="did you mean 'exponential'"):
-        registry.get_selection("exponentail")
+        registry.selection_class("exponentail")

@@ -33,7 +33,7 @@ def reference(name: str, shape: int, scale: float) -> tuple[arb, arb]:
 def test_a_certified_variance_is_just_above_the_true_one(
     name: str, shape: int, scale: float
 ) -> None:
-    found = law_of(name, scale, shape).moments_above
+    found = law_of(name, scale, shape).variance_bound_and_mean
     if name in NONE:
         assert found is None
         return
@@ -48,10 +48,10 @@ def test_a_certified_variance_is_just_above_the_true_one(
 @pytest.mark.parametrize(("name", "shape", "scale"), laws((100.0, 3e4)))
 def test_at_large_scales_it_agrees_with_the_floats(name: str, shape: int, scale: float) -> None:
     law = law_of(name, scale, shape)
-    if law.moments_above is None:
+    if law.variance_bound_and_mean is None:
         assert name in NONE
         return
-    variance, mean = law.moments_above
+    variance, mean = law.variance_bound_and_mean
     ratio = float(variance) / law.standard_deviation**2
     assert 1 - 1e-9 <= ratio <= 1 + NEAR
     assert math.isclose(float(mean), law.mean, rel_tol=1e-9, abs_tol=1e-9 * scale)
@@ -66,7 +66,7 @@ def test_smooth_widths_lie_within_half_a_step_of_whole_ones(
 ) -> None:
     """And part the mass of a step as the confidence asks."""
     law = law_of(name, scale, shape)
-    width, smooth = law.half_width(confidence), law.smooth_width(confidence)
+    width, smooth = law.half_width(confidence), law.unrounded_half_width(confidence)
     assert width - 0.5 <= smooth <= width + 0.5
     with ctx.workprec(128):
         beyond = [

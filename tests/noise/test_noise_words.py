@@ -29,7 +29,7 @@ def test_each_word_moves_one_draw_and_each_draw_has_its_own(
     """Turning one word over changes exactly one draw: no word is used twice, none is idle."""
     law: Mechanism = law_of(name, scale if name != "truncated_laplace" else 5.0, shape)
     monkeypatch.setattr(lattice, "CHUNK", 5)
-    drawn = N * (2 if law.blocks else 1)
+    drawn = N * (2 if law.segment_sampler else 1)
     words = [int(word) for word in Keyed(f"influence {name}").words(drawn)]
     plain = sample(law, N, Replay(words))
     moved = []
@@ -74,6 +74,6 @@ def test_each_vector_gets_all_of_its_noise(epsilon: int, most: int) -> None:
         name = column.measurement.name
         found = np.concatenate([batch.columns[name] for batch in batches])
         assert isinstance(column.mechanism, Mechanism)
-        drawn = sample(column.mechanism.law, len(true), stream)
+        drawn = sample(column.mechanism.noise_distribution, len(true), stream)
         assert (found - true).tolist() == drawn.tolist()
         assert np.any(drawn)

@@ -17,7 +17,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.mechanisms.selection.exponential import Exponential
 from dprelease.noise.noised_vectors import perturb
-from dprelease.noise.quantiles import quantile_runs, quantiles
+from dprelease.noise.quantiles import quantile_runs, select_quantiles
 from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.planning.quantile_target import Target, rows_inside
 from dprelease.postprocess.monotone import ascending
@@ -105,10 +105,10 @@ def test_dense_and_sparse_profiles_are_chosen_from_alike() -> None:
             scale=float(rng.choice([0.02, 0.3, 4.0, 60.0])), candidates=float(aggregate.candidates)
         )
         counts = np.bincount(held, minlength=aggregate.candidates).astype(np.int64)
-        sparse = quantiles(profile(held.tolist()), aggregate, law, Keyed(str(run)))
+        sparse = select_quantiles(profile(held.tolist()), aggregate, law, Keyed(str(run)))
         for kind in (np.int64, np.int32):
             whole = DenseProfile.of(counts[None].astype(kind))
-            dense = quantiles(whole, aggregate, law, Keyed(str(run)))
+            dense = select_quantiles(whole, aggregate, law, Keyed(str(run)))
             assert sparse.tolist() == dense.tolist()
 
 

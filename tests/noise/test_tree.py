@@ -162,7 +162,11 @@ def test_it_is_the_better_way_from_nine_on() -> None:
 )
 def test_noise_of_a_path(law: Mechanism, levels: int) -> None:
     """Sums of draws are as wide as is told, and not narrower."""
-    draws = np.abs(sample(law.law, levels * 40_000, Keyed("path")).reshape(levels, -1).sum(axis=0))
+    draws = np.abs(
+        sample(law.noise_distribution, levels * 40_000, Keyed("path"))
+        .reshape(levels, -1)
+        .sum(axis=0)
+    )
     for confidence in (0.8, 0.95, 0.99):
         width = path_width(law, levels, confidence)
         slack = 5 * np.sqrt(confidence * (1 - confidence) / draws.size)

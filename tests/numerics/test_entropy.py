@@ -53,13 +53,13 @@ def test_fresh_changes_the_stream_and_a_clone_drifts_apart(monkeypatch: pytest.M
     twins = begun(2)
     twins[1]._key = twins[0]._key
     for twin in twins:
-        twin.fresh()
+        twin.mix_in_system_bytes()
     assert not np.array_equal(twins[0].words(4), twins[1].words(4))
     known = begun(2)
     monkeypatch.setattr(entropy.os, "urandom", lambda n: bytes(n))
     known[0]._key, known[1]._key = b"a" * 32, b"b" * 32
     for stream in known:
-        stream.fresh()  # a broken system source can't undo what the old key held
+        stream.mix_in_system_bytes()  # a broken system source can't undo what the old key held
     assert not np.array_equal(known[0].words(4), known[1].words(4))
 
 
@@ -134,7 +134,7 @@ def test_a_forked_child_draws_its_own(
         situation == "of the same number"
     ):  # the first of a container is number 1, as its maker may be
         monkeypatch.setattr(os, "getpid", lambda: 1)
-        stream.fresh()
+        stream.mix_in_system_bytes()
     if situation == "locked by a thread":
         locked = threading.Thread(target=stream._lock.acquire)
         locked.start()
@@ -151,7 +151,7 @@ def test_a_forked_child_draws_its_own(
         os.set_blocking(read, False)
         drawn.append(np.frombuffer(os.read(read, 32), dtype=np.uint64))
         if situation == "rekeyed in between":
-            stream.fresh()
+            stream.mix_in_system_bytes()
     if situation == "locked by a thread":
         stream._lock.release()
     drawn.append(stream.words(1000))
@@ -197,7 +197,7 @@ def test_every_key_holds_all_that_the_system_is_asked_for(monkeypatch: pytest.Mo
         monkeypatch.setattr(entropy.os, "urandom", urandom)
         [stream] = begun(1)
         keys = [stream._key]
-        stream.fresh()
+        stream.mix_in_system_bytes()
         return b"".join([*keys, stream._key])
 
     plain = given(-1)
@@ -228,7 +228,7 @@ def test_few_words_are_those_of_the_system_in_order_each_once(
 def test_few_words_load_no_cipher() -> None:
     code = (
         "import sys; from dprelease.numerics import entropy as e; s = e.Entropy()\n"
-        "s.words(e.SYSTEM_BYTES // 8); s.fresh(); print('cryptography' in sys.modules)\n"
+        "s.words(e.SYSTEM_BYTES // 8); s.mix_in_system_bytes(); print('cryptography' in sys.modules)\n"
         "s.words(1); print('cryptography' in sys.modules)"
     )
     run = processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

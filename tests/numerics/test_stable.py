@@ -66,16 +66,16 @@ def test_floats_keep_their_bound(alpha: float) -> None:
 @pytest.mark.parametrize("alpha", ALPHAS[1:])
 def test_polynomials_are_the_integrals(alpha: float) -> None:
     """Within a small part of the bound, and at the ends of all panels, where they err most."""
-    from dprelease.numerics.stable import law_tables
-    from dprelease.numerics.stable import law_tables as tables
+    from dprelease.numerics.stable import stable_tables
+    from dprelease.numerics.stable import stable_tables as tables
 
-    end = math.log1p(tables._tables(alpha).start)
+    end = math.log1p(tables._tables_of_alpha(alpha).start)
     edges = np.linspace(0.0, end, tables.PANELS + 1)[1:]
     s = np.concatenate((edges * (1 - 1e-15), edges[:-1], np.linspace(0.0, end, 4001)))
-    x = np.minimum(np.expm1(s), tables._tables(alpha).start)
+    x = np.minimum(np.expm1(s), tables._tables_of_alpha(alpha).start)
     for found, exact in zip(
         (stable.pdf(alpha, x), stable.sf(alpha, x)),
-        law_tables.density_and_tail(alpha, x),
+        stable_tables.density_and_tail(alpha, x),
         strict=True,
     ):
         assert np.max(np.abs(found / exact - 1)) < stable.RELATIVE_ERROR / 4
@@ -156,7 +156,7 @@ def test_the_series_and_the_integral_agree() -> None:
         terms = series.terms_needed(alpha, x, 100)
         assert terms is not None
         with ctx.workprec(160):
-            near = series.tails(arb(alpha), arb(x), terms)
+            near = series.density_and_tail_balls(arb(alpha), arb(x), terms)
             far = (balls._density(arb(alpha), arb(x)), balls._tail(arb(alpha), arb(x)))
             for a, b in zip(near, far, strict=True):
                 assert a.overlaps(b)

@@ -90,8 +90,8 @@ def test_no_single_mechanism_is_better(budget: str, count: int, sums: int, measu
     ("constraint", "holds"),
     [
         ("pure", lambda law: law.pure),
-        ("bounded", lambda law: law.bounded),
-        ("integer", lambda law: law.integers),
+        ("bounded", lambda law: law.has_bounded_noise),
+        ("integer", lambda law: law.has_integer_noise),
         ("unbiased", lambda law: law.mean == 0.0),
     ],
 )
@@ -163,7 +163,7 @@ def test_shapes_lie_between_those_that_are_listed() -> None:
     """As `mechanisms compare` refines them: a plan is not worse than one with its shape."""
     plan = make_plan([query(40, "generalized_gaussian")], BUDGETS["tight"])
     shape = dict(plan.columns[0].mechanism.parameters)["p"]
-    listed = {str(found["p"]) for found in registry.get("generalized_gaussian").search}
+    listed = {str(found["p"]) for found in registry.get("generalized_gaussian").searched_shapes}
     assert shape not in listed
     for other in listed:
         single = make_plan(
@@ -283,7 +283,7 @@ def test_a_family_beside_a_table_has_noise_of_a_sure_variance(
     (tmp_path / "release.yaml").write_text(text)
     _, plan = prepare(read_declaration(tmp_path / "release.yaml"))
     kinds = {
-        (column.measurement.of_family, column.mechanism.moments_above is not None)
+        (column.measurement.of_family, column.mechanism.variance_bound_and_mean is not None)
         for column in plan.columns
     }
     assert kinds == {(True, True), (False, False)}

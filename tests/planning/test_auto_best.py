@@ -97,7 +97,7 @@ def error(plan: Plan, measure: str) -> tuple[float, float]:
     """
     free = [column for column in plan.columns if column.measurement.wanted is None]
     if not free:
-        return plan.budget.price([column.accounting_input for column in plan.columns]), 0.0
+        return plan.budget.cost_of([column.accounting_input for column in plan.columns]), 0.0
     units = [float(c.measurement.weight) / c.measurement.sensitivity.largest_shift for c in free]
     total = sum(MEASURES[measure](c.mechanism) * unit for c, unit in zip(free, units, strict=True))
     # Margins are whole steps: half_width may differ by one where errors hardly do.

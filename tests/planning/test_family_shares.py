@@ -150,7 +150,7 @@ def test_charts_and_outlooks_have_the_shares_of_the_plan(tmp_path: Path) -> None
     ]
     assert not {"staircase", "symmetric_alpha_stable", "optimal"} & set(others)
     for other in others.values():
-        assert all(c.mechanism.tells_moments() for c in other.columns)
+        assert all(c.mechanism.has_variance_bound() for c in other.columns)
 
 
 def test_what_no_shares_reach_is_told_with_what_would(tmp_path: Path) -> None:

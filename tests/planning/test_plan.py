@@ -40,7 +40,7 @@ PURE = ["laplace", "discrete_laplace", "auto"]
 def price_of_events(plan: Plan, budget: BudgetSpec) -> Guarantee:
     """Return the guarantee of a plan from its events alone, as a manifest records them."""
     events = [column.event for column in plan.columns]
-    laws = [registry.law_of(event) for event in events]
+    laws = [registry.mechanism_of_event(event) for event in events]
     vectors = [
         make_accounting_input(law, e.sensitivity) for law, e in zip(laws, events, strict=True)
     ]

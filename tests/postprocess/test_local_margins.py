@@ -22,8 +22,8 @@ LEVELS = (0.8, 0.95, 0.99)
 
 def coverage(law: RandomizedResponse, n: int, true: int, confidence: float) -> float:
     """Return the exact chance that the interval of a value that `true` of n records have holds it."""
-    kept = stats.binom.pmf(np.arange(true + 1), true, law.keep)
-    others = stats.binom.pmf(np.arange(n - true + 1), n - true, law.other)
+    kept = stats.binom.pmf(np.arange(true + 1), true, law.true_value_probability)
+    others = stats.binom.pmf(np.arange(n - true + 1), n - true, law.false_value_probability)
     chance = signal.fftconvolve(kept, others)
     noise = FrequencyNoise(law, n)
     likely = np.flatnonzero(chance > 1e-9).tolist()
@@ -58,7 +58,7 @@ def test_estimates_carry_the_margin_that_was_asked_for(confidence: float) -> Non
     z = stats.norm.isf((1 - confidence) / 2)
     for row in _frequency_estimates(values, column, law, confidence):
         tried = np.linspace(0.0, 1.0, 200_001)
-        q, p = law.other, law.keep
+        q, p = law.false_value_probability, law.true_value_probability
         errors = np.sqrt((tried * p * (1 - p) + (1 - tried) * q * (1 - q)) / 400) / (p - q)
         compatible = tried[np.abs(tried - row.estimate) <= z * errors]
         farthest = max(abs(compatible[[0, -1]] - row.estimate))

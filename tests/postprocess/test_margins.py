@@ -89,7 +89,8 @@ def noised(
         exact = engine.run(query)
     bits = Keyed(key)
     return {
-        name: sample(law.law, RELEASES, bits) + exact.vector(name)[0] for name, law in laws.items()
+        name: sample(law.noise_distribution, RELEASES, bits) + exact.vector(name)[0]
+        for name, law in laws.items()
     }
 
 

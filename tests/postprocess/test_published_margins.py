@@ -120,7 +120,10 @@ def test_intervals_of_what_is_computed_hold_the_truth(level: str) -> None:
     """The declared confidence, not another: a share within 5 % of a margin's change of it."""
     query, laws, vectors, true = released(margin=level)
     bits = Keyed(f"intervals {level}")
-    noisy = {name: sample(law.law, RELEASES, bits) + vectors[name] for name, law in laws.items()}
+    noisy = {
+        name: sample(law.noise_distribution, RELEASES, bits) + vectors[name]
+        for name, law in laws.items()
+    }
     asked = float(level)
     for column in query.columns:
         found = arrays(query, column, noisy, laws)

@@ -75,7 +75,8 @@ def test_shown_intervals_hold_the_truth(name: str, confidence: float) -> None:
             laws = laws_of(query, name)
             bits = Keyed(f"{name} {corner} {rows}")
             noisy = {
-                key: sample(law.law, RELEASES, bits) + vectors[key] for key, law in laws.items()
+                key: sample(law.noise_distribution, RELEASES, bits) + vectors[key]
+                for key, law in laws.items()
             }
             for column in query.columns:
                 values, margins = (

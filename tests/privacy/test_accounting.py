@@ -15,7 +15,7 @@ from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.optimal import Optimal
 from dprelease.privacy.accounting import ROUGH, Composer, epsilon_at, pure_epsilon
-from dprelease.privacy.calibrate import TOLERANCE, least_factor, near_factor, nearer_factor
+from dprelease.privacy.calibrate import TOLERANCE, approximate_factor, improved_factor, least_factor
 from dprelease.privacy.dominating import (
     LOSS_ERROR,
     grid_of,
@@ -94,7 +94,7 @@ def test_normal_noise_composes_by_its_squares(slots: int) -> None:
     assert normal_delta(mu, closed * (1 - 1e-9)) > 1e-7
     law = registry.get("gaussian").of(scale=30.0)
     part = grid_of(law.losses(1)[0], 1 / 30 / 50)
-    grid = Composer(1e-16).power(part, slots).epsilon(1e-7)
+    grid = Composer(1e-16).compose_copies(part, slots).epsilon(1e-7)
     assert closed * (1 - 1e-9) <= grid <= closed * 1.001
 
 
@@ -191,9 +191,11 @@ def test_grid_dominates_the_loss_it_is_made_of() -> None:
     smallest = 1.0
     for name, shape, scale in laws((1.0, 9.0, 3000.0), 2):
         for loss in law_of(name, scale, shape, 2).losses(2):
-            width = (1e-3 if scale < 100 else 1e-5) * (1 if loss.span < 500 else 10)
+            width = (1e-3 if scale < 100 else 1e-5) * (
+                1 if loss.largest_relevant_loss < 500 else 10
+            )
             grid = grid_of(loss, width)
-            for epsilon in np.linspace(0.0, min(loss.span, 100.0) * 0.999, 15):
+            for epsilon in np.linspace(0.0, min(loss.largest_relevant_loss, 100.0) * 0.999, 15):
                 true = loss.delta(float(epsilon))
                 if true > 1e-38:
                     assert delta_at(grid, float(epsilon) - LOSS_ERROR) >= true * (1 - 1e-12), name
@@ -279,32 +281,32 @@ def test_near_factors_are_near_in_a_few_prices(start: float) -> None:
         calls += 1
         return 3.0 / factor + 5.0 / factor**2
 
-    found = near_factor(cost, 1.0, start)
+    found = approximate_factor(cost, 1.0, start)
     assert found is not None
     factor, slope = found
     assert calls <= 9
     assert cost(factor) == pytest.approx(1.0, abs=TOLERANCE / 2)
-    again = near_factor(cost, 1.0, factor * 1.03, slope)
+    again = approximate_factor(cost, 1.0, factor * 1.03, slope)
     assert again is not None
     assert calls <= 12
     assert cost(again[0]) == pytest.approx(1.0, abs=TOLERANCE / 2)
 
 
 def test_near_factors_of_unsteady_prices_are_least_factors() -> None:
-    assert near_factor(lambda _factor: math.inf, 1.0, 1.0) is None
+    assert approximate_factor(lambda _factor: math.inf, 1.0, 1.0) is None
     for stairs in (
         lambda factor: 2.0 if factor < 3.0 else 0.5,
         lambda factor: math.inf if factor < 3.0 else 0.5,
     ):
-        found = near_factor(stairs, 1.0, 1.0)
+        found = approximate_factor(stairs, 1.0, 1.0)
         assert found is not None
         assert 3.0 <= found[0] < 3.1
 
 
 def test_nearer_factors_fit_and_spend_more() -> None:
-    assert nearer_factor(lambda factor: 1 / factor, 1.0, 1.0009) < 1.0004
-    assert nearer_factor(lambda factor: 1 / factor, 1.0, 1.0004) == 1.0004
-    assert nearer_factor(lambda factor: 2.0 if factor < 1.0009 else 0.9991, 1.0, 1.0009) == 1.0009
+    assert improved_factor(lambda factor: 1 / factor, 1.0, 1.0009) < 1.0004
+    assert improved_factor(lambda factor: 1 / factor, 1.0, 1.0004) == 1.0004
+    assert improved_factor(lambda factor: 2.0 if factor < 1.0009 else 0.9991, 1.0, 1.0009) == 1.0009
 
 
 @pytest.mark.parametrize("name", registry.names())
@@ -312,7 +314,7 @@ def test_nearer_factors_fit_and_spend_more() -> None:
 def test_rough_prices_are_bounds_near_fine_ones(name: str, slots: int) -> None:
     kind = registry.get(name)
     sensitivity = Sensitivity(slots, (Move(6, 1),))
-    law = kind.design(12.0 * slots**0.5, sensitivity, **kind.examples[0])
+    law = kind.design(12.0 * slots**0.5, sensitivity, **kind.example_shapes[0])
     vectors = [PricedVector(law, law.losses, sensitivity), vector("laplace", 40.0 * slots)]
     fine, rough = (
         epsilon_at(vectors, Fraction(1, 10**6), *precision) for precision in ((), (ROUGH,))

@@ -50,7 +50,10 @@ EPSILONS: tuple[float | Fraction, ...] = (
 
 def losses() -> list[PrivacyLoss]:
     """Return losses of every mechanism at small, usual and large scales, and those of no noise."""
-    found: list[PrivacyLoss] = [PureLoss(Fraction(1)), PureLoss(Fraction(1), in_range=True)]
+    found: list[PrivacyLoss] = [
+        PureLoss(Fraction(1)),
+        PureLoss(Fraction(1), has_bounded_range=True),
+    ]
     found += [ApproximateLoss(Fraction(1), Fraction(1, 1000))]
     found += RandomizedResponse(1.0, 5.0).losses(1)
     found += [PowerLoss(p, scale, 1) for p in (1.0625, 2.0, 8.0) for scale in (0.01, 1.0, 2.0**50)]
@@ -72,9 +75,9 @@ def test_delta_is_a_falling_probability_at_every_epsilon(loss: PrivacyLoss) -> N
             assert delta >= -math.expm1(max(float(max(epsilon, -2000)), -2000.0)) * (1 - 1e-15)
     assert (
         deltas[-1]
-        == loss.infinity_mass
+        == loss.infinite_loss_probability
         <= deltas[-2]
-        <= max(loss.infinity_mass * (1 + 1e-9), LEAST_FLOAT)
+        <= max(loss.infinite_loss_probability * (1 + 1e-9), LEAST_FLOAT)
     )
     assert deltas[0] == deltas[1] == 1.0
     with pytest.raises(ValueError, match="not a number"):

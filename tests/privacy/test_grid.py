@@ -64,7 +64,7 @@ def test_convolution_is_the_rational_one(one: Grid, other: Grid) -> None:
 
 @given(grids)
 def test_a_coarser_grid_keeps_both_masses_and_covers(grid: Grid) -> None:
-    coarse = grid.coarser()
+    coarse = grid.with_double_width()
     assert coarse.width == 2 * grid.width
     fine, wide = exactly(grid), exactly(coarse)
     assert float(sum(wide.values())) == pytest.approx(float(sum(fine.values())), rel=1e-14)
@@ -91,7 +91,7 @@ def test_splitting_onto_the_lower_point_alone_would_not_cover() -> None:
     grid = Grid(WIDTH, 1, np.array([1.0]), 0.0)
     down = Grid(2 * WIDTH, 0, np.array([1.0]), 0.0)
     assert delta_of(exactly(down), Fraction(0), 0, down.width) == 0.0
-    assert grid.coarser().epsilon(0.05) > grid.epsilon(0.05) * (1 - 1e-9)
+    assert grid.with_double_width().epsilon(0.05) > grid.epsilon(0.05) * (1 - 1e-9)
     assert down.epsilon(0.05) < grid.epsilon(0.05) / 2
 
 
@@ -149,7 +149,7 @@ def test_powers_of_randomized_response(times: int) -> None:
     """The exact delta of k bits (Kairouz, Oh and Viswanath 2015, Theorem 3.3), in fractions."""
     width = 2.0**-7
     bit = randomized_response(8 * width, width)
-    found = Composer(1e-25).power(bit, times)
+    found = Composer(1e-25).compose_copies(bit, times)
     likely = Fraction(float(bit.probabilities[-1]))
     for epsilon in (0.0, 0.25, 1.0, 3.0):
         exact = 0.0
@@ -170,7 +170,7 @@ def test_long_laws_are_put_on_coarser_grids_and_cost_little() -> None:
     fine = bit
     for _ in range(63):
         fine = fine.compose(bit)
-    found = composer.power(bit, 64)
+    found = composer.compose_copies(bit, 64)
     assert len(found.probabilities) <= MOST_POINTS < len(fine.probabilities)
     for delta in (1e-3, 1e-6, 1e-9, 1e-12):
         least = fine.epsilon(delta)
@@ -198,6 +198,6 @@ def test_dp_accounting_composes_to_the_same(times: int) -> None:
     p /= p.sum()
     grid = Grid(1e-3, -80, p, 1e-13)
     library = DensePLDPmf(1e-3, -80, p, 1e-13, True).self_compose(times, 1e-18)
-    found = Composer(1e-22).power(grid, times)
+    found = Composer(1e-22).compose_copies(grid, times)
     for delta in (1e-2, 1e-5, 1e-8):
         assert found.epsilon(delta) == pytest.approx(library.get_epsilon_for_delta(delta), rel=2e-5)

@@ -55,7 +55,7 @@ def changes(fine: Sensitivity, most: int) -> Iterator[list[int]]:
 def of(name: str, scale: float, sensitivity: Sensitivity) -> Mechanism:
     kind = registry.get(name)
     assert issubclass(kind, Mechanism)
-    return kind.design(scale, sensitivity, None, **kind.examples[0])
+    return kind.design(scale, sensitivity, None, **kind.example_shapes[0])
 
 
 @pytest.mark.share(0.2)
@@ -64,7 +64,7 @@ def of(name: str, scale: float, sensitivity: Sensitivity) -> Mechanism:
 )
 def test_no_way_to_meet_costs_more(named: tuple[str, float], fine: Sensitivity, most: int) -> None:
     """The claim is held against the price of every pattern of shifts that can be."""
-    claim = fine.over(1000, most)
+    claim = fine.of_sums(1000, most)
     law = of(*named, claim)
     claimed = make_accounting_input(law, claim)
     pure, rho = pure_epsilon([claimed]), rho_of([claimed])
@@ -92,7 +92,7 @@ def test_no_way_to_meet_costs_more(named: tuple[str, float], fine: Sensitivity, 
 @pytest.mark.parametrize("cells", [1, 1000])
 def test_all_of_it_in_one_cell(cells: int) -> None:
     fine = Sensitivity(3, (Move(2, 2), Move(3, 1)))
-    coarse = fine.over(cells, 8)
+    coarse = fine.of_sums(cells, 8)
     assert coarse.largest_shift == 9
     assert coarse.meeting == (1 if cells == 1 else 3)
     assert coarse.l2_squared == (81 if cells == 1 else 9 * max(2 * 2**2, 3**2))
@@ -100,7 +100,7 @@ def test_all_of_it_in_one_cell(cells: int) -> None:
 
 def test_what_is_not_known_has_no_price() -> None:
     """A law of thin tails whose vectors don't follow from a norm; and none is made by hand."""
-    coarse = Sensitivity(2, (Move(1, 1),)).over(10, 2)
+    coarse = Sensitivity(2, (Move(1, 1),)).of_sums(10, 2)
     law = of("offset_symmetric_gaussian", 9.0, coarse)
     assert epsilon_at([make_accounting_input(law, coarse)], DELTAS[0]) == math.inf
     assert rho_of([make_accounting_input(law, coarse)]) == math.inf
@@ -110,7 +110,7 @@ def test_what_is_not_known_has_no_price() -> None:
 
 def test_beside_noise_without_curves() -> None:
     """Losses that have no Rényi divergence are composed by themselves."""
-    coarse, one = Sensitivity(2, (Move(1, 1),)).over(10, 2), Sensitivity(1, (Move(1, 1),))
+    coarse, one = Sensitivity(2, (Move(1, 1),)).of_sums(10, 2), Sensitivity(1, (Move(1, 1),))
     vectors = [make_accounting_input(of("discrete_gaussian", 9.0, coarse), coarse)]
     delta = DELTAS[0]
     alone = epsilon_at(vectors, delta)
@@ -125,7 +125,7 @@ def test_beside_noise_without_curves() -> None:
 @pytest.mark.parametrize("scale", [20.0, 2000.0])
 def test_a_little_by_curves_leaves_the_rest_its_sharper_price(scale: float) -> None:
     """Eight Laplace answers, and one vector that is priced by divergences, dear or cheap."""
-    coarse, eight = Sensitivity(2, (Move(1, 1),)).over(10, 2), Sensitivity(8, (Move(1, 1),))
+    coarse, eight = Sensitivity(2, (Move(1, 1),)).of_sums(10, 2), Sensitivity(8, (Move(1, 1),))
     laplace = make_accounting_input(of("discrete_laplace", 4.0, eight), eight)
     curve = make_accounting_input(of("discrete_gaussian", scale, coarse), coarse)
     delta = DELTAS[0]
@@ -141,7 +141,7 @@ def test_a_little_by_curves_leaves_the_rest_its_sharper_price(scale: float) -> N
 
 @pytest.mark.parametrize("fine", SENSITIVITIES, ids=str)
 def test_events_are_read_back_and_never_too_cheap(fine: Sensitivity) -> None:
-    coarse = fine.over(50, 2)
+    coarse = fine.of_sums(50, 2)
     law = of("discrete_gaussian", 6.0, coarse)
     event = Event("q", "c", law.name, law.parameters, coarse)
     record = event.to_json()

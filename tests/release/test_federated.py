@@ -23,12 +23,12 @@ from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.gaussian import Gaussian
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
-from dprelease.noise.noise_shares import messages
+from dprelease.noise.noise_shares import noised_messages
 from dprelease.numerics import stable
-from dprelease.numerics.lattice import LIMIT, refine, sample
+from dprelease.numerics.lattice import LIMIT, exact_draw, sample
 from dprelease.planning.federated_plan import prepare_federated
 from dprelease.privacy.losses.stable import largest_loss
-from dprelease.privacy.rounded_shares import rounding_exponent, steepest
+from dprelease.privacy.rounded_shares import log_slope_bound, rounding_exponent
 from dprelease.release.run_options import as_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
@@ -91,9 +91,9 @@ def codes(report: Report) -> set[str]:
 def test_the_steepest_slope_is_a_bound(alpha: float) -> None:
     y = np.linspace(0.0, 60.0, 120_001)
     slope = float(np.max(np.abs(np.gradient(stable.log_pdf(alpha, y), y))))
-    assert slope <= steepest(alpha) < slope * 1.01
+    assert slope <= log_slope_bound(alpha) < slope * 1.01
     if alpha == 1.0:
-        assert steepest(alpha) >= 1.0  # 2x / (1 + x^2) at 1
+        assert log_slope_bound(alpha) >= 1.0  # 2x / (1 + x^2) at 1
 
 
 def rounded_masses(alpha: float, scale: float, reach: int) -> np.ndarray:
@@ -195,13 +195,13 @@ def test_modular_draws_never_saturate() -> None:
     """A draw far beyond 64 bits is the true integer modulo 2^64, not an end of the range."""
     law = SymmetricAlphaStable(2.0**40, 1.0)
     cell = 1  # the word that proposes a cell of the block that U lies in
-    saturated = refine(law, 0, Replay([cell, 12345], fill=987654321))
-    modular = refine(law, 0, Replay([cell, 12345], fill=987654321), modular=True)
+    saturated = exact_draw(law, 0, Replay([cell, 12345], fill=987654321))
+    modular = exact_draw(law, 0, Replay([cell, 12345], fill=987654321), modular=True)
     assert saturated == 2**62
     # U is about 12345 * 2^-128, so the draw is scale / (pi U), a number of some 150 bits.
     assert -(2**63) <= modular < 2**63
     assert modular != saturated
-    near = [refine(law, 5 << 60, Replay([cell]), modular=m) for m in (True, False)]
+    near = [exact_draw(law, 5 << 60, Replay([cell]), modular=m) for m in (True, False)]
     assert near[0] == near[1]
 
 
@@ -271,7 +271,7 @@ def test_true_values_saturate_before_the_noise(tmp_path: Path) -> None:
     for parties in (2, 1000):
         true = np.array([LIMIT, -LIMIT, 12, 0])
         exact = ExactTable("q", len(true), {share.measurement.name: true for share in shares})
-        found, stream = messages(exact, shares, parties, Keyed("one")), Keyed("one")
+        found, stream = noised_messages(exact, shares, parties, Keyed("one")), Keyed("one")
         for share in shares:
             noise = sample(share.law, len(true), stream, modular=True).view(np.uint64)
             sent = found[share.measurement.name].view(np.uint64) - noise

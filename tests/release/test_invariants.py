@@ -255,10 +255,10 @@ def test_an_invariant_has_no_finite_price(tmp_path: Path) -> None:
     """A price that forgets to leave invariants out refuses the release."""
     _, plan = prepare(declared(tmp_path, **asked("states")))
     (exact,) = plan.of_query("pop_state")
-    assert plan.budget.price([exact.accounting_input]) == float("inf")
+    assert plan.budget.cost_of([exact.accounting_input]) == float("inf")
     assert plan.costs_alone().count(float("inf")) == 2
     assert isinstance(exact.mechanism, Mechanism)
-    assert exact.mechanism.moments_above == (Fraction(0), Fraction(0))
+    assert exact.mechanism.variance_bound_and_mean == (Fraction(0), Fraction(0))
     assert isinstance(exact.mechanism, Invariant)
 
 

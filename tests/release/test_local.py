@@ -287,7 +287,11 @@ def test_a_release_that_spends_too_much_is_found(copy: Path) -> None:
         held = column(record, "member")
         law = RandomizedResponse(0.5, 2)
         held["parameters"] = dict(law.parameters)
-        held["one_record"] = {"values": 2, "keep": law.keep, "other": law.other}
+        held["one_record"] = {
+            "values": 2,
+            "keep": law.true_value_probability,
+            "other": law.false_value_probability,
+        }
         held["all_records"] = FrequencyNoise(law, 400).to_json()
 
     assert forge(copy, change) == {"DP-VERIFY-008"}

@@ -20,7 +20,7 @@ from dprelease.documents.encoding import sha256, sha256_of
 from dprelease.errors import BudgetError
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
-from dprelease.noise.noise_shares import messages
+from dprelease.noise.noise_shares import noised_messages
 from dprelease.numerics import stable
 from dprelease.numerics.lattice import LIMIT, sample
 from dprelease.planning.calibration import make_accounting_input
@@ -328,7 +328,7 @@ def test_messages_wrap_where_noise_is_beyond_64_bits(plan: FederatedPlan) -> Non
     share = share_of(plan, "rows", law, 8)
     words, fill = [12345, 1 << 63 | 77, 3], 987654321
     exact = ExactTable("by_city", 3, {"rows": np.array([7, -9, 10**6])})
-    sent = messages(exact, [share], PARTIES, Replay(words, fill=fill))["rows"]
+    sent = noised_messages(exact, [share], PARTIES, Replay(words, fill=fill))["rows"]
     with mpmath.workdps(200):
         tail = [mpmath.mpf(w % 2**63) / 2**64 + mpmath.mpf(fill) / 2**128 for w in words]
         # P(Y >= y) = u: y = scale / tan(pi u); the words after the second change no integer here.
@@ -348,9 +348,9 @@ def test_true_values_saturate_where_sums_would_not_fit(plan: FederatedPlan) -> N
     assert PARTIES * reach * 2**20 <= LIMIT < PARTIES * (reach + 1) * 2**20
     true = np.array([reach, reach + 1, 2**62, -reach, -(2**62), 5])
     exact = ExactTable("by_city", 6, {"rows": true})
-    sent = messages(exact, [share], PARTIES, Replay([], fill=(1 << 62) + 12345))["rows"]
+    sent = noised_messages(exact, [share], PARTIES, Replay([], fill=(1 << 62) + 12345))["rows"]
     bare = ExactTable("by_city", 6, {"rows": np.zeros(6, dtype=np.int64)})
-    noise = messages(bare, [share], PARTIES, Replay([], fill=(1 << 62) + 12345))["rows"]
+    noise = noised_messages(bare, [share], PARTIES, Replay([], fill=(1 << 62) + 12345))["rows"]
     assert ((sent - noise) // 2**20).tolist() == [reach, reach, reach, -reach, -reach, 5]
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import dprelease
 from dprelease.errors import BudgetError, QueryError
 from dprelease.exact.duckdb import Engine
-from dprelease.noise.noised_answers import answer_query, threshold
+from dprelease.noise.noised_answers import answer_query, key_threshold
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import make_plan
 from dprelease.planning.prepare import prepare
@@ -241,7 +241,7 @@ def test_noised_numbers_decide_and_are_told(shift: int) -> None:
         [asked], BudgetSpec(epsilon=Fraction(1, 2), delta=Fraction(1, 10**4))
     ).columns
     (law,) = [c.mechanism for c in columns if c.measurement.name == "private_keys"]
-    least = threshold(law)
+    least = key_threshold(law)
     assert law.tail(least, True).is_zero()  # noise alone never gets there, and just so
     assert not law.tail(least - 1, True).is_zero()
     names = [f"job {i:02d}" for i in range(61)]  # from far below what is told to far above
@@ -253,7 +253,7 @@ def test_noised_numbers_decide_and_are_told(shift: int) -> None:
     with Engine.open(asked.declared, frame) as engine:
         found = engine.partitions(asked)
         answer = answer_query(engine, columns, Keyed(f"drawn {shift}"))
-    noise = sample(law.law, len(found.names), Keyed(f"drawn {shift}"))
+    noise = sample(law.noise_distribution, len(found.names), Keyed(f"drawn {shift}"))
     true = dict(zip(names, numbers, strict=True))
     noised = {
         asked.private.values(name)[0]: true[asked.private.values(name)[0]] + drawn

@@ -131,7 +131,7 @@ def test_what_is_noised_elsewhere_is_cut_into_batches(chunks: list[int], most: i
             first += size
 
     made = []
-    for batch in perturb.rebatch(coming(), 12, most):
+    for batch in perturb.change_batch_size(coming(), 12, most):
         made.append(batch)
         done = sum(one.size for one in made)
         assert done == 12 or sum(asked) - asked[-1] < max(done, 1)
@@ -145,7 +145,7 @@ def test_what_is_noised_elsewhere_is_cut_into_batches(chunks: list[int], most: i
 def test_cells_that_are_missing_or_too_many(sizes: list[int], most: int) -> None:
     coming = ({"n": np.zeros(size, np.int64)} for size in sizes)
     with pytest.raises(LookupError):
-        list(perturb.rebatch(coming, 12, most))
+        list(perturb.change_batch_size(coming, 12, most))
 
 
 @pytest.mark.parametrize("held", [1000, 100_000], ids=["on disk", "in memory"])

@@ -96,4 +96,4 @@ def test_moves_and_kinds_together() -> None:
     )
     opinion = second_opinion(events, guarantee)
     assert 0.85 * guarantee.epsilon < opinion.at_least <= guarantee.epsilon
-    assert Budget(Variant.PURE, Fraction(1), Fraction(0)).price([]) == 0.0
+    assert Budget(Variant.PURE, Fraction(1), Fraction(0)).cost_of([]) == 0.0

@@ -188,7 +188,10 @@ def test_only_records_are_answered_at_random(tmp_path: Path) -> None:
         column = PlannedColumn(declared, measurement, law, first(record)["chosen_by"])
         record["measurements"][0] = manifest.measurement(column).to_json()
         events = [Event.from_json(held) for held in record["measurements"]]
-        vectors = [make_accounting_input(registry.law_of(one), one.sensitivity) for one in events]
+        vectors = [
+            make_accounting_input(registry.mechanism_of_event(one), one.sensitivity)
+            for one in events
+        ]
         budget = read_declaration(path).spec.budget
         record["guarantee"] = guarantee_of(vectors, budget).to_json()
 
@@ -217,7 +220,7 @@ def rebuilt(folder: Path, change: Callable[[Measurement], Measurement], factor: 
         parameters = dict(noise["parameters"])
         if measurement != honest[measurement.name]:
             parameters["scale"] = repr(float(parameters["scale"]) * factor)
-        law = registry.randomizer(noise["mechanism"]).of(**parameters)
+        law = registry.randomizer_class(noise["mechanism"]).of(**parameters)
         columns.append(PlannedColumn(query, measurement, law, noise["chosen_by"]))
     budget = declaration.spec.budget
     guarantee = guarantee_of([column.accounting_input for column in columns], budget)
@@ -263,7 +266,9 @@ def test_a_foreign_measurement_whose_price_is_in_the_guarantee(copy: Path) -> No
             held["parameters"] = {"scale": repr(2.0**50)}
             forged["measurements"].insert(place, held)
             events = [Event.from_json(found) for found in forged["measurements"]]
-            vectors = [make_accounting_input(registry.law_of(e), e.sensitivity) for e in events]
+            vectors = [
+                make_accounting_input(registry.mechanism_of_event(e), e.sensitivity) for e in events
+            ]
             guarantee = guarantee_of(vectors, budget)
             assert meets_budget(guarantee, budget)
             held = GuaranteeRecord.of(guarantee)

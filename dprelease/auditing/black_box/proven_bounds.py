@@ -40,7 +40,7 @@ from dprelease.auditing.black_box.answer_statistics import statistics
 from dprelease.auditing.black_box.drawn_answers import Bits, Source
 from dprelease.auditing.black_box.noise_questions import Question
 from dprelease.auditing.black_box.tried_events import Event, EventCandidate, View, event_candidates
-from dprelease.mechanisms.base import rounded_up
+from dprelease.mechanisms.base import ball_upper_float
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Integers
 
@@ -110,7 +110,7 @@ def epsilon_between(one: Fraction, other: Fraction, delta: Fraction) -> float:
     if gain <= other:
         return 0.0
     with ctx.workprec(PRECISION):
-        return max(0.0, -rounded_up((ball(other) / ball(gain)).log()))
+        return max(0.0, -ball_upper_float((ball(other) / ball(gain)).log()))
 
 
 MISS = Fraction(1, 10**9)

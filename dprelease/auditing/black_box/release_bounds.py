@@ -27,7 +27,7 @@ from dprelease.auditing.exact_pairs import Side, exact_sides
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import EngineFailure, Stage
 from dprelease.documents.audits.audit_record import EpsilonBound, UntestedPart
-from dprelease.noise.noise_shares import messages
+from dprelease.noise.noise_shares import noised_messages
 from dprelease.noise.noised_records import perturb_records
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import round_up
@@ -145,7 +145,7 @@ class SumsOfParties:
         for party in range(self.honest):
             vectors = self.sides[side] if party == 0 else empty
             exact = tiled_table(self.shares[0].query.name, vectors, {}, n)
-            for name, sent in messages(exact, self.shares, self.parties, bits).items():
+            for name, sent in noised_messages(exact, self.shares, self.parties, bits).items():
                 totals[name] = totals[name] + sent if name in totals else sent
         rows = []
         for share in self.shares:

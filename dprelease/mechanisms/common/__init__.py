@@ -1,1 +1,1 @@
-"""Code shared by several mechanisms; no file here is a mechanism of release files."""
+"""Code that several mechanisms share; no file here has a mechanism that release files can name."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ShapeParameter:
     """One shape parameter of a mechanism, as written in a release file.
 
-    `choices`: allowed texts of a parameter that is not a number. `in_units`: whether it is a length
-    in the unit of the column, which the plan converts to lattice steps.
+    `choices` are the allowed texts of a parameter that is not a number. `in_units` is whether the
+    parameter is a length in the unit of the column, which the plan converts to steps.
     """
 
     name: str
@@ -20,7 +20,7 @@ class Shape:
     in_units: bool = False
 
 
-DEBIAS = Shape(
+DEBIAS = ShapeParameter(
     "debias",
     "whether the mean of the noise, to the nearest step, is taken away (the default)",
     "true or false",

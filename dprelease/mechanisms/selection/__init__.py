@@ -1,1 +1,1 @@
-"""Mechanisms that select one of several declared candidates; one file each."""
+"""Mechanisms that select one of several declared candidates, one mechanism in each file."""

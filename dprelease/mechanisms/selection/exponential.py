@@ -1,9 +1,11 @@
-"""Exponential mechanism: a candidate with a probability proportional to exp(score / scale).
+"""Exponential mechanism: each candidate has a probability proportional to exp(score / scale).
 
-Guarantee  A privacy unit that moves the difference of any two scores by at most D loses at most
-           D / scale, and the losses of one pair of neighbours lie in an interval of that length.
-Source     McSherry and Talwar 2007, "Mechanism design via differential privacy", Theorem 6; range
-           of losses: Dong, Durfee and Rogers 2020, arXiv 1909.13830v2, Definition 3.1.
+Guarantee  If a privacy unit moves the difference of any two scores by at most D, its privacy loss
+           is at most D / scale. The losses of all outputs, for one pair of neighbouring tables, lie
+           in an interval of this length.
+Source     McSherry and Talwar 2007, "Mechanism design via differential privacy", Theorem 6. The
+           interval of losses is the bounded range of Dong, Durfee and Rogers 2020, arXiv
+           1909.13830v2, Definition 3.1.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 from flint import arb
 
-from dprelease.mechanisms.selection.runs import Runs, single
+from dprelease.mechanisms.selection.runs import ScoreRuns, one_run_per_candidate
 from dprelease.mechanisms.selection.selection import Selection
 from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
@@ -22,38 +24,39 @@ from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.numerics.lazy_uniform import LazyUniform
 
 FLOAT_ERROR = 2.0**-43
-"""Bound on the relative error of a float weight, whose exponent below 64 has an error of 2**-46."""
+"""Bound on the relative error of a float weight; its exponent, below 64, has an error of 2**-46."""
 
 NEGLIGIBLE_EXPONENT = 64.0
-"""A candidate with an exponent below minus this number weighs less than 2**-92 of the best one, and
-counts as part of the error bound."""
+"""Distance in exponents from the best score at which a weight is below 2**-92 of the best weight.
+
+The weights of such candidates are part of the error bound."""
 
 
 class Exponential(Selection):
-    """The exponential mechanism, by inversion of a uniform number with bits drawn as needed."""
+    """The exponential mechanism, which inverts a uniform number whose bits are drawn as needed."""
 
     name: ClassVar[str] = "exponential"
     summary: ClassVar[str] = "a candidate with probability proportional to exp(rate score); pure"
-    use: ClassVar[str] = "quantiles, and other choices among many candidates"
+    use_case: ClassVar[str] = "quantiles, and other choices among many candidates"
 
     @property
-    def in_range(self) -> bool:
-        """Return True, because all candidates have the same two normalizing constants."""
+    def has_bounded_range(self) -> bool:
+        """Return True, because the normalizing constants are the same for all candidates."""
         return True
 
     def _choose(self, scores: tuple[int, ...], bits: BitSource) -> int:
-        return LazyUniform(bits).place(lambda: list(accumulate(self.weights(scores))))
+        return LazyUniform(bits).interval_index(lambda: list(accumulate(self.weights(scores))))
 
     def _probabilities(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
         weights = self.weights(scores)
         total = sum(weights, arb(0))
         return tuple(weight / total for weight in weights)
 
-    def choose_each(self, runs: Runs, bits: BitSource) -> Integers:
-        """Return (cells,) indices of candidates, which have exactly their probabilities.
+    def choose_from_runs(self, runs: ScoreRuns, bits: BitSource) -> Integers:
+        """Return (cells,) indices of selected candidates, with their exact probabilities.
 
-        For each cell one word is drawn, and floats with an error bound select the candidate. If the
-        word is too close to a boundary, balls and further words decide.
+        The method draws one word for each cell, with which floats with an error bound select the
+        candidate. If the word is too close to a boundary, balls and further words decide.
         """
         words = bits.words(runs.cells)
         choices = np.empty(runs.cells, dtype=np.int64)
@@ -65,15 +68,18 @@ class Exponential(Selection):
             choices[cell] = candidate
         return choices
 
-    def choose_open(self, scores: Integers, allowed: Flags, bits: BitSource) -> Integers:
-        """Return (cells,) selected indices for (cells, candidates) scores, exactly distributed.
+    def choose_allowed(self, scores: Integers, allowed: Flags, bits: BitSource) -> Integers:
+        """Return (cells,) indices of selected candidates, with their exact probabilities.
 
-        `allowed` marks the candidates that may be selected, at least one in each cell.
+        `scores` has the shape (cells, candidates). `allowed` marks the candidates that may be
+        selected, at least one in each cell.
         """
-        runs = single(scores)
+        runs = one_run_per_candidate(scores)
         lengths: Integers = allowed.ravel().astype(np.int64)
         # Empty runs have no candidates.
-        ranks = self.choose_each(Runs(runs.starts, runs.scores, lengths).nonempty_runs(), bits)
+        ranks = self.choose_from_runs(
+            ScoreRuns(runs.starts, runs.scores, lengths).nonempty_runs(), bits
+        )
         ranks_of_candidates: Integers = np.cumsum(allowed, axis=1) - 1
         choices: Integers = np.argmax(allowed & (ranks_of_candidates == ranks[:, None]), axis=1)
         return choices
@@ -81,17 +87,17 @@ class Exponential(Selection):
     def choose_by_word(
         self, scores: Integers, lengths: Integers, word: int, outside: int = 0
     ) -> int | None:
-        """Return the candidate that a word selects, or None if floats can't decide.
+        """Return the index of the candidate that a word selects, or None if floats can't decide.
 
-        `outside` is the number of omitted candidates, whose scores lie at least
-        `NEGLIGIBLE_EXPONENT` x scale below the best score.
+        `scores` and `lengths` describe runs of candidates. `outside` is the number of omitted
+        candidates, whose scores are at least `NEGLIGIBLE_EXPONENT` x scale below the best score.
         """
         exponents = (scores - scores.max()) * (1.0 / self.scale)
         relevant = np.flatnonzero(exponents > -NEGLIGIBLE_EXPONENT)
         weights: Floats = np.exp(exponents[relevant])
         sums = np.cumsum(weights * lengths[relevant])
         total = float(sums[-1])
-        # Omitted candidates weigh below e^-64 each; a sum errs by a unit for each term.
+        # Each omitted weight is below e^-64, and each term of a sum adds a rounding error.
         omitted_weight = 2.0**-92 * (float(lengths.sum()) + outside)
         error = total * (FLOAT_ERROR + len(relevant) * 2.0**-52) + omitted_weight
         target = word * 2.0**-64 * total
@@ -109,7 +115,10 @@ class Exponential(Selection):
         return int(lengths[: relevant[i]].sum()) + index_in_run
 
     def choose_exactly(self, scores: Integers, lengths: Integers, uniform: LazyUniform) -> int:
-        """Return the candidate, decided by balls: first its run, then its index in the run."""
+        """Return the index of the selected candidate, decided by balls.
+
+        The balls decide first in which run the candidate lies, and then its index in the run.
+        """
         best = int(scores.max())
         points, counts = scores.tolist(), lengths.tolist()
         weight_of_score: dict[int, arb] = {}
@@ -121,7 +130,7 @@ class Exponential(Selection):
                 accumulate(weight_of_score[s] * n for s, n in zip(points, counts, strict=True))
             )
 
-        i = uniform.place(sums)
+        i = uniform.interval_index(sums)
 
         def before() -> arb:
             summed = sums()
@@ -132,7 +141,7 @@ class Exponential(Selection):
             return weight_of_score[points[i]] / summed[-1]
 
         candidates_before: int = sum(counts[:i])
-        return candidates_before + uniform.part(before, width, counts[i])
+        return candidates_before + uniform.part_index(before, width, counts[i])
 
 
 SELECTION = Exponential

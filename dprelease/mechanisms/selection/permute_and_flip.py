@@ -1,14 +1,14 @@
-"""Permute-and-flip: expected loss of score never above that of the exponential mechanism.
+"""Permute-and-flip mechanism, whose expected shortfall never exceeds the exponential mechanism's.
 
-Guarantee  A privacy unit that moves the difference of any two scores by at most D loses at most
-           D / scale.
-Source     McKenna and Sheldon 2020, arXiv 2010.12603v1, Algorithm 1, Theorem 1 and Proposition 1:
-           scores that all rise, by at most D; a constant added to all scores changes nothing.
+Guarantee  If a privacy unit moves the difference of any two scores by at most D, its privacy loss
+           is at most D / scale.
+Source     McKenna and Sheldon 2020, arXiv 2010.12603v1, Algorithm 1, Theorem 1 and Proposition 1,
+           for scores that all rise by at most D. Adding a constant to all scores changes nothing.
 
-The paper goes through a random permutation and takes the first candidate whose coin, of probability
-exp((score - best score) / scale), shows heads. Permutation and coins are independent, so that is a
-uniform choice among all heads. All coins are flipped, so the time does not reveal the number of
-flips before the first heads.
+The paper tosses a coin for each candidate in random order, and selects the first candidate whose
+coin shows heads, which has the probability exp((score - best score) / scale). The order and the
+coins are independent, so this is a uniform choice among all candidates with heads. This module
+tosses all coins, so its running time does not reveal the number of tosses before the first heads.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.numerics.lazy_uniform import LazyUniform
 
 FLOAT_ERROR = 2.0**-40
-"""Conservative bound on the relative error of a float probability above 2**-62."""
+"""Conservative bound on the relative error of a computed probability above 2**-62."""
 
 
 class PermuteAndFlip(Selection):
-    """Permute-and-flip, as a uniform choice among the candidates whose coins show heads."""
+    """The permute-and-flip mechanism, a uniform choice among candidates whose coins show heads."""
 
     name: ClassVar[str] = "permute_and_flip"
     summary: ClassVar[str] = "the first candidate, in random order, whose coin shows heads; pure"
-    use: ClassVar[str] = "the choice among declared candidates: never worse than exponential"
+    use_case: ClassVar[str] = "the choice among declared candidates: never worse than exponential"
 
     @property
-    def in_range(self) -> bool:
-        """Return False, because no such bound is known."""
+    def has_bounded_range(self) -> bool:
+        """Return False, because no such interval of losses is known."""
         return False
 
     def _choose(self, scores: tuple[int, ...], bits: BitSource) -> int:
@@ -50,13 +50,14 @@ class PermuteAndFlip(Selection):
         def sums() -> list[arb]:
             return [self.weights((score, best))[0], arb(1)]
 
-        return LazyUniform(bits, word).place(sums) == 0
+        return LazyUniform(bits, word).interval_index(sums) == 0
 
-    def choose_open(self, scores: Integers, allowed: Flags, bits: BitSource) -> Integers:
-        """Return (cells,) selected indices for (cells, candidates) scores, exactly distributed.
+    def choose_allowed(self, scores: Integers, allowed: Flags, bits: BitSource) -> Integers:
+        """Return (cells,) indices of selected candidates, with their exact probabilities.
 
-        `allowed` marks the candidates that may be selected, at least one in each cell. One word is
-        drawn for every coin and every cell. If floats can't decide, balls and further words do.
+        `scores` has the shape (cells, candidates). `allowed` marks the candidates that may be
+        selected, at least one in each cell. The method draws one word for every coin and one word
+        for every cell. If floats can't decide, balls and further words decide.
         """
         cells, candidates = scores.shape
         least = np.iinfo(np.int64).min
@@ -75,7 +76,7 @@ class PermuteAndFlip(Selection):
         return self._choose_head(heads, bits)
 
     def _choose_head(self, heads: Flags, bits: BitSource) -> Integers:
-        """Return the index of one of the heads of each cell, all with the same probability."""
+        """Return one candidate with heads for each cell, each with the same probability."""
         counts = heads.sum(axis=1)
         words = bits.words(len(heads))
         position = words.astype(np.float64) * 2.0**-64 * counts
@@ -89,7 +90,7 @@ class PermuteAndFlip(Selection):
         return heads_at
 
     def _probabilities(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
-        """Return p_i E 1 / (1 + H_i) for each i, with H_i the number of heads of the others."""
+        """Return p_i E 1 / (1 + H_i) for each i, where H_i counts the heads of other candidates."""
         weights = self.weights(scores)
         return tuple(
             weight * _mean_reciprocal(weights[:i] + weights[i + 1 :])
@@ -98,14 +99,14 @@ class PermuteAndFlip(Selection):
 
 
 def _uniform_index(uniform: LazyUniform, n: int) -> int:
-    """Return one of 0..n - 1, all with the same probability."""
+    """Return one of the integers 0..n - 1, each with the same probability."""
     sums = [arb(i + 1) for i in range(n)]
-    return uniform.place(lambda: sums)
+    return uniform.interval_index(lambda: sums)
 
 
 def _mean_reciprocal(others: list[arb]) -> arb:
-    """Return E 1 / (1 + H), where H is the number of heads of independent coins."""
-    heads = [arb(1)]  # P(H = 0), P(H = 1), ...
+    """Return E 1 / (1 + H), where H is the number of heads among independent coins."""
+    heads = [arb(1)]  # the probabilities P(H = 0), P(H = 1), ...
     for p in others:
         shifted = [arb(0), *heads]
         heads = [

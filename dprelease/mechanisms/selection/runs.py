@@ -1,4 +1,4 @@
-"""Run-length encoded candidates of many cells."""
+"""Candidates of many cells, encoded as runs of equal scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dprelease.numerics.lattice import Integers
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class ScoreRuns:
     """Candidates of many cells, as runs of equal scores.
 
     Cell c has the runs from `starts[c]` to `starts[c + 1]` - 1, and run i has `lengths[i]`
@@ -29,11 +29,13 @@ class Runs:
         """Return the number of cells."""
         return len(self.starts) - 1
 
-    def nonempty_runs(self) -> Runs:
-        """Return the runs that have a candidate."""
+    def nonempty_runs(self) -> ScoreRuns:
+        """Return only the runs that have at least one candidate."""
         is_nonempty = self.lengths > 0
         new_numbers = np.concatenate(([0], np.cumsum(is_nonempty)))
-        return Runs(new_numbers[self.starts], self.scores[is_nonempty], self.lengths[is_nonempty])
+        return ScoreRuns(
+            new_numbers[self.starts], self.scores[is_nonempty], self.lengths[is_nonempty]
+        )
 
     def __iter__(self) -> Iterator[tuple[Integers, Integers]]:
         """Yield the scores and lengths of the runs of each cell."""
@@ -41,8 +43,8 @@ class Runs:
             yield self.scores[first:last], self.lengths[first:last]
 
 
-def single(scores: Integers) -> Runs:
+def one_run_per_candidate(scores: Integers) -> ScoreRuns:
     """Return the runs of (cells, candidates) scores, with one run per candidate."""
     cells, candidates = scores.shape
     starts: Integers = np.arange(cells + 1, dtype=np.int64) * candidates
-    return Runs(starts, scores.ravel(), np.ones(scores.size, dtype=np.int64))
+    return ScoreRuns(starts, scores.ravel(), np.ones(scores.size, dtype=np.int64))

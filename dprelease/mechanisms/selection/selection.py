@@ -1,4 +1,4 @@
-"""The base class of mechanisms that select a candidate: exact distribution and privacy loss."""
+"""Base class of mechanisms that select a candidate: their exact distribution and privacy loss."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import ClassVar
 from flint import arb
 
 from dprelease.errors import BudgetError
-from dprelease.mechanisms.common.shape import Shape
+from dprelease.mechanisms.common.shape import ShapeParameter
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
@@ -21,79 +21,91 @@ from dprelease.privacy.losses.pure import PureLoss
 
 MOST_CANDIDATES = 2**20
 
-CANDIDATES = Shape("candidates", "how many candidates there are; the plan fills it in", "1 to 2^20")
+CANDIDATES = ShapeParameter(
+    "candidates", "how many candidates there are; the plan fills it in", "1 to 2^20"
+)
 
 
 @dataclass(frozen=True)
 class Selection(Randomizer):
-    """A random selection of a candidate, which prefers high scores by exp(1 / scale) per point.
+    """A random selection of one candidate, where each further point weighs exp(1 / scale).
 
-    If a privacy unit moves the difference of any two scores by at most D, its privacy loss is at
-    most D / scale; adding a constant to all scores changes nothing.
+    If a privacy unit moves the difference of any two scores by at most D points, its privacy loss
+    is at most D / scale. Adding a constant to all scores changes nothing.
 
     The candidates and their number are public, and scores are integers of any size. The number of
-    drawn words, and so the time, depends on the number of candidates. It depends on the scores only
-    with a probability of about 2**-40 for each candidate, if a word is close to a boundary.
+    drawn words, and so the running time, depends on the number of candidates. It depends on the
+    scores only if a word is close to a boundary, which has a probability of about 2**-40 for each
+    candidate.
 
-    The error is the shortfall, which is the best score minus the selected score, in points. The
-    reported errors are bounds for any scores: with n candidates, P(shortfall >= scale (ln n + t))
-    <= exp(-t) (McSherry and Talwar 2007, Theorem 6, for the exponential mechanism; McKenna and
-    Sheldon 2020, Theorem 2, for permute-and-flip).
+    The error of a selection is its shortfall, which is the best score minus the selected score, in
+    points. The properties for errors return bounds for any scores. With n candidates,
+    P(shortfall >= scale (ln n + t)) <= exp(-t) (McSherry and Talwar 2007, Theorem 6, for the
+    exponential mechanism; McKenna and Sheldon 2020, Theorem 2, for permute-and-flip).
     """
 
     pure: ClassVar[bool] = True
-    norm: ClassVar[int] = 1
-    shapes: ClassVar[tuple[Shape, ...]] = (CANDIDATES,)
-    domains = {"candidates": (1.0, float(MOST_CANDIDATES))}  # noqa: RUF012 - a ClassVar of the base
+    sensitivity_norm: ClassVar[int] = 1
+    shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (CANDIDATES,)
+    parameter_ranges = {"candidates": (1.0, float(MOST_CANDIDATES))}  # noqa: RUF012 - a ClassVar of the base
 
     candidates: float = 2.0
 
     @property
     def rate(self) -> Fraction:
-        """Return the factor 1 / scale of scores in exponents."""
+        """Return 1 / scale, the factor of scores in the exponents of weights."""
         return 1 / Fraction(self.scale)
 
     @property
     @abstractmethod
-    def in_range(self) -> bool:
-        """Return whether losses of a pair of neighbours lie in an interval of length D / scale."""
+    def has_bounded_range(self) -> bool:
+        """Return whether all losses of two neighbouring tables lie in an interval.
+
+        The interval has the length D / scale. This property is called bounded range.
+        """
 
     def losses(self, shift: int) -> tuple[PureLoss, ...]:
-        """Return the loss of a selection whose score differences move by up to `shift`."""
-        return (PureLoss(shift * self.rate, self.in_range),)
+        """Return the loss of a selection if differences of scores move by up to `shift` points."""
+        return (PureLoss(shift * self.rate, self.has_bounded_range),)
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return the bound scale (ln n + 1) of the mean shortfall."""
+        """Return scale (ln n + 1), a bound of the mean shortfall."""
         return self.scale * (math.log(self.candidates) + 1.0)
 
     @property
     def standard_deviation(self) -> float:
-        """Return a bound of the root mean square shortfall, from scale (ln n + Exp(1))."""
+        """Return a bound of the root mean square shortfall.
+
+        It is the root mean square of scale (ln n + X), where X has the distribution Exp(1).
+        """
         log = math.log(self.candidates)
         return self.scale * math.sqrt(log**2 + 2 * log + 2)
 
     def half_width(self, confidence: float) -> int:
-        """Return a w with P(shortfall <= w) >= confidence."""
-        miss = 1.0 - confidence
-        return math.ceil(self.scale * (math.log(self.candidates) - math.log(miss)) * (1 + 2**-40))
+        """Return a number of points w with P(shortfall <= w) >= confidence."""
+        tail_exponent = math.log(self.candidates) - math.log(1.0 - confidence)
+        return math.ceil(self.scale * tail_exponent * (1 + 2**-40))
 
     def choose(self, scores: Sequence[int], bits: BitSource) -> int:
-        """Return a selected index, with exactly the probability that `law` encloses.
+        """Return the index of a random candidate, selected with its exact probability.
 
         Raises
         ------
         BudgetError
-            DP-MECH-005 without candidates, for more than 2^20 candidates, or for scores that are
-            not integers.
+            DP-MECH-005 if there is no candidate, if there are more than 2^20 candidates, or if a
+            score is no integer.
         """
-        return self._choose(self._check_scores(scores), bits)
+        return self._choose(self._to_integers(scores), bits)
 
-    def law(self, scores: Sequence[int]) -> tuple[arb, ...]:
-        """Return balls around all probabilities, at the precision of the flint context."""
-        return self._probabilities(self._check_scores(scores))
+    def probabilities(self, scores: Sequence[int]) -> tuple[arb, ...]:
+        """Return balls around the probabilities of all candidates.
 
-    def _check_scores(self, scores: Sequence[int]) -> tuple[int, ...]:
+        The balls have the precision of the flint context.
+        """
+        return self._probabilities(self._to_integers(scores))
+
+    def _to_integers(self, scores: Sequence[int]) -> tuple[int, ...]:
         try:
             integers = tuple(index(score) for score in scores)
         except TypeError:
@@ -104,14 +116,14 @@ class Selection(Randomizer):
         return integers
 
     def weights(self, scores: Sequence[int]) -> list[arb]:
-        """Return exp(rate (score - best score)) of every candidate; exactly 1 for the best ones."""
+        """Return exp(rate (score - best score)) of every candidate; it is 1 for the best ones."""
         best = max(scores)
         return [ball(self.rate * (score - best)).exp() for score in scores]
 
     @abstractmethod
     def _choose(self, scores: tuple[int, ...], bits: BitSource) -> int:
-        """Return a selected index for valid scores."""
+        """Return the index of a random candidate, for scores that have been checked."""
 
     @abstractmethod
     def _probabilities(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
-        """Return balls around the probabilities of all indices for valid scores."""
+        """Return balls around the probabilities of all candidates, for checked scores."""

@@ -16,7 +16,10 @@ MOST_BITS = 1 << 13
 
 
 def pdf_ball(alpha: float, x: arb) -> arb:
-    """Return a ball around the density at x >= 0, alpha in [1, 2], to the context's precision."""
+    """Return a ball around the density at x >= 0 for alpha in [1, 2].
+
+    The ball has the precision of the flint context.
+    """
     if alpha == 1.0:
         return 1 / (arb.pi() * (1 + x * x))
     if alpha == 2.0:
@@ -25,7 +28,10 @@ def pdf_ball(alpha: float, x: arb) -> arb:
 
 
 def sf_ball(alpha: float, x: arb) -> arb:
-    """Return a ball around P(X > x), x >= 0, alpha in [1, 2], to the context's precision."""
+    """Return a ball around P(X > x) for x >= 0 and alpha in [1, 2].
+
+    The ball has the precision of the flint context.
+    """
     if alpha == 1.0:
         return _arctangent(x)
     if alpha == 2.0:
@@ -34,9 +40,12 @@ def sf_ball(alpha: float, x: arb) -> arb:
 
 
 def _evaluate_precisely(
-    alpha: float, x: arb, place: int, integral: Callable[[arb, arb], arb]
+    alpha: float, x: arb, index: int, integral: Callable[[arb, arb], arb]
 ) -> arb:
-    """Return the series or the integral, with additional bits against cancellation."""
+    """Return the result of the series or of the integral, with more bits against cancellation.
+
+    `index` is the position of the function in the result of `series.density_and_tail_balls`.
+    """
     target_precision = ctx.prec
     near = float(x)
     terms = series.terms_needed(alpha, near, target_precision + SPARE_BITS)
@@ -44,8 +53,12 @@ def _evaluate_precisely(
     while True:
         with ctx.workprec(target_precision + extra):
             exact = arb(alpha)
-            enclosed = series.tails(exact, x, terms)[place] if terms else integral(exact, x)
-        # A wide ball `x` has wide results at any precision.
+            enclosed = (
+                series.density_and_tail_balls(exact, x, terms)[index]
+                if terms
+                else integral(exact, x)
+            )
+        # If the ball `x` is wide, the result is wide at any precision.
         hopeless = x != 0 and x.rel_accuracy_bits() < target_precision + SPARE_BITS
         if enclosed.rel_accuracy_bits() >= target_precision or hopeless or extra > MOST_BITS:
             return enclosed
@@ -58,10 +71,11 @@ def _arctangent(x: arb) -> arb:
 
 @dataclass(frozen=True)
 class _Path:
-    """t = exp(v + i theta), theta = pi / (4 alpha), v from `low` to `high`.
+    """The path of integration t = exp(v + i theta), theta = pi / (4 alpha), `low` <= v <= `high`.
 
-    There both Re(-i x t) and Re(t^alpha) are positive. Above `high`, r = |t| >= end, the integrand
-    of the density, in r, is at most exp(-rate r): r^alpha >= end^(alpha - 1) r.
+    On this path, the real parts of -i x t and of t^alpha are positive. Let end = exp(high). For
+    r = |t| >= end, the integrand of the density, as a function of r, is at most exp(-rate r),
+    because r^alpha >= end^(alpha - 1) r.
     """
 
     alpha: arb
@@ -72,14 +86,14 @@ class _Path:
 
     @classmethod
     def of(cls, alpha: arb, x: arb) -> Self:
-        """Return a path whose ends omit less than 2**-bits."""
+        """Return a path that omits less than 2**-bits of the integral, at the context's bits."""
         bits = ctx.prec
         low = -(bits * math.log(2) + 8) - math.log(1 + float(x))
-        high = _end(float(alpha), float(x), bits)
+        high = _log_end_of_path(float(alpha), float(x), bits)
         return cls(alpha, x, arb.pi() / (4 * alpha), low, high)
 
     def integral(self, factor: Callable[[acb], acb]) -> acb:
-        """Return a ball around the integral of factor(v) exp(i x t - t^alpha) dv."""
+        """Return a ball around the integral of factor(v) exp(i x t - t^alpha) dv over the path."""
         spin = acb(0, 1) * acb(0, self.theta).exp() * self.x
         turn = (acb(0, self.theta) * self.alpha).exp()
 
@@ -89,38 +103,37 @@ class _Path:
         return acb.integral(integrand, self.low, self.high, abs_tol=arb(2) ** -ctx.prec)
 
     @property
-    def beyond(self) -> arb:
-        """Return a bound of the integral of exp(-rate r) dr from the end on."""
+    def bound_beyond_end(self) -> arb:
+        """Return a bound of the integral of exp(-rate r) dr from the end of the path on."""
         end = arb(self.high).exp()
         rate = self.x * self.theta.sin() + end ** (self.alpha - 1) * (arb.pi() / 4).cos()
         return (-rate * end).exp() / rate
 
 
 def _density(alpha: arb, x: arb) -> arb:
-    """Return the real part of the integral of exp(i x t - t^alpha) dt, over pi."""
+    """Return the density: the real part of the integral of exp(i x t - t^alpha) dt, over pi."""
     path = _Path.of(alpha, x)
     turn = acb(0, path.theta).exp()
     along_path = path.integral(lambda v: turn * v.exp()).real
-    rest = arb(path.low).exp() + path.beyond
+    rest = arb(path.low).exp() + path.bound_beyond_end
     return (along_path + arb(0, rest.abs_upper())) / arb.pi()
 
 
 def _tail(alpha: arb, x: arb) -> arb:
-    """Return the real part of the integral of (i / t) exp(i x t - t^alpha) dt, over pi.
+    """Return P(X > x): the real part of the integral of (i / t) exp(i x t - t^alpha) dt, over pi.
 
-    The pole at zero leaves pi / 2 - theta of its quarter turn. Below `low` the integrand, apart
-    from its imaginary constant, is at most |i x t - t^alpha| in size, since |exp(z) - 1| <= |z|
-    there.
+    The pole at zero contributes pi / 2 - theta. Below `low` the integrand, apart from an imaginary
+    constant, is at most |i x t - t^alpha| in size, because |exp(z) - 1| <= |z| there.
     """
     path = _Path.of(alpha, x)
     along_path = path.integral(lambda _: acb(0, 1)).real + arb.pi() / 2 - path.theta
     start, end = arb(path.low).exp(), arb(path.high).exp()
-    rest = start * x + start**alpha + path.beyond / end
+    rest = start * x + start**alpha + path.bound_beyond_end / end
     return (along_path + arb(0, rest.abs_upper())) / arb.pi()
 
 
-def _end(alpha: float, x: float, bits: int) -> float:
-    """Return ln r above which the integrand is below 2**-bits."""
+def _log_end_of_path(alpha: float, x: float, bits: int) -> float:
+    """Return the ln r above which the integrand is below 2**-bits."""
     goal = bits * math.log(2) + 8
     slope, curve = x * math.sin(math.pi / (4 * alpha)), math.sqrt(0.5)
     low, high = -800.0, math.log(2 * goal)

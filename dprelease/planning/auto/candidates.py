@@ -52,7 +52,7 @@ class Candidate:
     def rounded_variant(self) -> Candidate | None:
         """Return the candidate that rounds a continuous distribution instead; None without one."""
         for name in registry.names():
-            if registry.get(name).auto.integers == self.family:
+            if registry.get(name).auto_rule.integer_variant == self.family:
                 return Candidate(name, self.shape)
         return None
 
@@ -73,12 +73,12 @@ class ColumnGroup:
 
 def candidates_of_family(family: str, request: NoiseRequest, delta: Fraction) -> list[Candidate]:
     """Return the candidates of a family for a request, good ones first; `delta` is for one cell."""
-    kind = registry.randomizer(family)
+    kind = registry.randomizer_class(family)
     declared = dict(request.shape)
-    names = {shape.name for shape in kind.shapes}
+    names = {shape.name for shape in kind.shape_parameters}
     if "delta" in names and "delta" not in declared and delta:
         declared["delta"] = repr(float(delta))
-    shapes = ({**searched, **declared} for searched in kind.search)
+    shapes = ({**searched, **declared} for searched in kind.searched_shapes)
     return list(dict.fromkeys(Candidate.of(family, shape) for shape in shapes))
 
 
@@ -129,13 +129,13 @@ def _is_admissible(
     concentrated = budget.needs_concentration or charged is LedgerCost.RHO
     if not options.admit(kind) or (pure and not kind.pure):
         return False
-    return not (concentrated and kind.bounded)
+    return not (concentrated and kind.has_bounded_noise)
 
 
 def _is_promising(options: Options, kind: type[Randomizer], cells: int, *, pure: bool) -> bool:
-    if kind.bounded and not (cells <= FEW_CELLS or "bounded" in options.constraints):
+    if kind.has_bounded_noise and not (cells <= FEW_CELLS or "bounded" in options.constraints):
         return False
-    return not kind.auto.last_resort and not (pure and kind.auto.composed)
+    return not kind.auto_rule.last_resort and not (pure and kind.auto_rule.only_with_delta)
 
 
 def group_key(request: NoiseRequest) -> object:
@@ -171,7 +171,7 @@ def delta_of_each_cell(requests: Sequence[NoiseRequest], budget: Budget) -> Frac
         if request.is_auto
         or any(
             s.name == "delta"
-            for s in registry.randomizer(request.measurement.mechanism.name).shapes
+            for s in registry.randomizer_class(request.measurement.mechanism.name).shape_parameters
         )
     )
     return delta_of_cell(budget.delta, cells) if cells else Fraction(0)

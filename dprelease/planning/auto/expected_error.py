@@ -118,7 +118,7 @@ class ErrorEstimator:
             total += error * float(noise.weight)
         if counted:
             return total * charge
-        return self.budget.price(vectors) if self.charged is None else charge
+        return self.budget.cost_of(vectors) if self.charged is None else charge
 
 
 def percent_text(more: float) -> str:
@@ -133,7 +133,9 @@ def _with_coarse_steps(noise: UnscaledNoise) -> UnscaledNoise:
     A noise with a declared accuracy, or with a length among its parameters, keeps its steps.
     """
     largest = noise.sensitivity.largest_shift
-    lengths = {shape.name for shape in noise.kind.shapes if shape.in_units} & noise.shape.keys()
+    lengths = {
+        shape.name for shape in noise.kind.shape_parameters if shape.in_units
+    } & noise.shape.keys()
     if largest <= COARSE_STEPS or noise.width is not None or lengths:
         return noise
     moves = tuple(

@@ -29,7 +29,7 @@ from dprelease.privacy.calibrate import parabola_minimum
 PROMISING_FACTOR = 1.1
 """If the error of a family with its best common shape is within this factor of the least error,
 shapes are searched for each group of columns. Each family also declares such a factor for the
-search of a common shape (`auto.within`)."""
+search of a common shape (`AutoRule.largest_error_ratio`)."""
 
 MOST_SEPARATE_GROUPS, MOST_FAMILIES = 6, 4
 
@@ -184,7 +184,7 @@ class _NoiseSearch:
         names = dict.fromkeys(name for i in autos for name in self.groups[i].families)
         first = {n: _replace(choice, dict(self._first_candidates(autos, n))) for n in names}
         errors = {name: self._error(start) for name, start in first.items()}
-        within = {name: registry.get(name).auto.within for name in names}
+        within = {name: registry.get(name).auto_rule.largest_error_ratio for name in names}
         self._search_shapes(self._hill_climb, first, errors, within)
         promising = dict.fromkeys(names, PROMISING_FACTOR)
         self._search_shapes(self._search_shape, first, errors, promising)

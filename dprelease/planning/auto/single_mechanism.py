@@ -51,7 +51,7 @@ def calibrate(
         raise BudgetError(
             "DP-BUDGET-003", place=Place(), column="this answer", mechanism=kind.name, pure=pure
         )
-    if kind.needed:
+    if kind.required_shapes:
         return solve_mechanism(kind, shape, budget, moves)
     pair = best_mechanism(kind, budget, moves, shape)
     if pair:
@@ -108,7 +108,7 @@ def best_mechanism(
         candidates = [shape for i, shape in enumerate(candidates) if shape not in candidates[:i]]
     _, start = min(((error(shape), shape) for shape in candidates), key=lambda pair: pair[0])
     if not declared:
-        _try_shapes_between(error, start, kind.search)
+        _try_shapes_between(error, start, kind.searched_shapes)
     if not mechanisms:
         return None
     key, mechanism = min(mechanisms.items(), key=lambda item: typical_error(item[1]))
@@ -117,12 +117,12 @@ def best_mechanism(
 
 def shapes_of(kind: type[Mechanism], delta: Fraction, sensitivity: Sensitivity) -> Iterator[Shape]:
     """Yield the shapes to search; examples for a family whose shape must be declared."""
-    names = {shape.name for shape in kind.shapes}
+    names = {shape.name for shape in kind.shape_parameters}
     if "delta" in names:
         cells = sensitivity.slots * max(move.cells for move in sensitivity.moves)
         yield {"delta": repr(round_down(delta_of_cell(delta, cells)))}
         return
-    yield from kind.examples if kind.needed else kind.search
+    yield from kind.example_shapes if kind.required_shapes else kind.searched_shapes
 
 
 def _try_shapes_between(

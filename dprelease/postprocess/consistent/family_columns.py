@@ -117,7 +117,7 @@ class FamilyColumn:
         )
 
     def _moments(self, placed: PlacedTable) -> NoiseMoments:
-        moments = self.mechanism_of(placed.table).moments_above
+        moments = self.mechanism_of(placed.table).variance_bound_and_mean
         if moments is None:
             raise TypeError("a law without a variance has no weight")
         return NoiseMoments(*moments)
@@ -139,11 +139,11 @@ class FamilyColumn:
         confidence = float(self.confidence)
         wide = [NormalDist().inv_cdf((1 + confidence) / 2)]
         for mechanism in dict.fromkeys(self.mechanism_of(one.table) for one in self.shape.placed):
-            moments = mechanism.moments_above
+            moments = mechanism.variance_bound_and_mean
             if moments is not None and moments[0]:
                 error = math.sqrt(moments[0])
                 in_steps = error < SMALL or len(self.shape.placed) == 1
-                width = mechanism.half_width if in_steps else mechanism.smooth_width
+                width = mechanism.half_width if in_steps else mechanism.unrounded_half_width
                 wide.append(width(confidence) / error)
         return math.ceil(max(wide) * 2**20) / 2**20  # without machine-dependent last digits
 

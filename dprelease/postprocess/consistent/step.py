@@ -92,7 +92,7 @@ def _column_findings(
         uncertified = {
             law.name: one.name
             for one in agreed.shape.placed
-            if (law := agreed.mechanism_of(one.table)).moments_above is None
+            if (law := agreed.mechanism_of(one.table)).variance_bound_and_mean is None
         }
         for mechanism, table in uncertified.items():
             yield QueryError(

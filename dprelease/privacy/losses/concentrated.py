@@ -6,42 +6,43 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
 
-from dprelease.privacy.loss import PrivacyLoss, strictly_below
+from dprelease.privacy.loss import PrivacyLoss, epsilon_lower_bound
 
 FLOAT_MARGIN = 1.0 + 2.0**-50
 
 
 @dataclass(frozen=True)
 class ConcentratedLoss(PrivacyLoss):
-    """A loss with D_a <= a rho for every order a > 1; an infinite rho stands for no bound.
+    """A loss whose Rényi divergence D_a is at most a rho for every order a > 1.
 
-    The definition is Bun and Steinke 2016, arXiv 1605.02065v1, Definition 1.1.
+    This is Definition 1.1 of Bun and Steinke 2016, arXiv 1605.02065v1. An infinite rho means that
+    no bound is known.
     """
 
     known_rho: float
 
     @property
     def rho(self) -> float:
-        """Return rho."""
+        """Return the known rho."""
         return self.known_rho
 
     @property
-    def by_curve(self) -> bool:
+    def has_only_renyi(self) -> bool:
         """Return True: only Rényi divergences are known."""
         return True
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return the delta of rho-zCDP at epsilon."""
+        """Return a delta that every rho-zCDP mechanism has at epsilon."""
         from dprelease.privacy.renyi import zcdp_delta  # avoids an import cycle
 
-        return zcdp_delta(self.known_rho, float(strictly_below(epsilon)) - 2.0**-40)
+        return zcdp_delta(self.known_rho, float(epsilon_lower_bound(epsilon)) - 2.0**-40)
 
     def renyi(self, order: float) -> float:
-        """Return order * rho, rounded up."""
+        """Return order * rho, rounded up, which bounds the divergence."""
         return order * self.known_rho * FLOAT_MARGIN
 
-    def concentration_beyond(self, order: float) -> float:
-        """Return rho."""
+    def renyi_ratio_bound(self, order: float) -> float:
+        """Return the known rho, which bounds D_a / a for every order a."""
         return self.known_rho
 
     def pieces(self, width: float) -> NoReturn:

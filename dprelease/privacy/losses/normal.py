@@ -1,4 +1,4 @@
-"""The delta of normal noise, in closed form."""
+"""The delta of normal noise, computed from a closed formula."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from flint import arb
 
-from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
+from dprelease.numerics.balls import LEAST_FLOAT, ball, float_upper_bound
 from dprelease.numerics.normal_tail import ASYMPTOTIC, mills_ratio
-from dprelease.privacy.loss import CERTAIN_DELTA_EPSILON, strictly_below
+from dprelease.privacy.loss import CERTAIN_DELTA_EPSILON, epsilon_lower_bound
 
 UNDERFLOW_DEVIATIONS = 39
 """Number of standard deviations at which a normal tail falls below the least float."""
@@ -24,20 +24,21 @@ def normal_delta(mu: float, epsilon: float | Fraction) -> float:
         return 0.0
     if epsilon < -CERTAIN_DELTA_EPSILON or mu == math.inf:
         return 1.0
-    shift, epsilon_below = Fraction(mu), strictly_below(epsilon)
+    shift, epsilon_below = Fraction(mu), epsilon_lower_bound(epsilon)
     a_exact = epsilon_below / shift - shift / 2
     if a_exact > UNDERFLOW_DEVIATIONS:
         return LEAST_FLOAT
     if epsilon_below >= 0 and a_exact < -UNDERFLOW_DEVIATIONS:
         return 1.0
 
-    def value() -> arb:
+    def delta_ball() -> arb:
         a = ball(a_exact)
         root = arb(2).sqrt()
         upper_tail = (a / root).erfc() / 2
-        if a_exact + shift > ASYMPTOTIC:  # exp(epsilon) times the density at a + mu is that at a
+        # exp(epsilon) times the normal density at a + mu is the normal density at a.
+        if a_exact + shift > ASYMPTOTIC:
             density = (-a * a / 2).exp() / (2 * arb.pi()).sqrt()
             return upper_tail - density * mills_ratio(ball(a_exact + shift))
         return upper_tail - ball(epsilon_below).exp() * ((a + ball(shift)) / root).erfc() / 2
 
-    return min(1.0, least_above(value))
+    return min(1.0, float_upper_bound(delta_ball))

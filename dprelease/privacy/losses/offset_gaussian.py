@@ -1,13 +1,13 @@
-"""Offset-symmetric Gaussian noise in units of its sigma: distribution and privacy loss.
+"""The distribution and privacy loss of offset-symmetric Gaussian noise, in units of its sigma.
 
-The density is exp(-z^2 / 2 - r |z|) / N, with N = sqrt(2 pi) exp(r^2 / 2) 2 Q(r). |Z| has the
-distribution of a normal variable minus r, under the condition that the variable exceeds r. Compared
-with the same noise moved up by d, the loss is d (d / 2 + r) + d |z| below zero, (d - 2 z)(d + 2 r)
-/ 2 between 0 and d, and the negative of its mirror image above d, so it falls everywhere. The
-distribution is log-concave, so the divergence grows with d.
+The density of Z at z is exp(-z^2 / 2 - r |z|) / N, with N = sqrt(2 pi) exp(r^2 / 2) 2 Q(r). |Z| has
+the distribution of a normal variable minus r, under the condition that the variable exceeds r.
+Compared with the same noise moved up by d, the loss is d (d / 2 + r) + d |z| for z below 0 and
+(d - 2 z)(d + 2 r) / 2 for z between 0 and d. Above d it is the negative of its mirror image. So the
+loss falls as z grows. The distribution is log-concave, so the divergence grows with d.
 
-Source: Sadeghi and Korki, "Offset-symmetric Gaussians for differential privacy", eqs. (2), (9),
-(56) and Theorem 1; this module derives them independently.
+The source is Sadeghi and Korki, "Offset-symmetric Gaussians for differential privacy", eqs. (2),
+(9), (56) and Theorem 1; this module derives these results independently.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from functools import lru_cache
 import numpy as np
 from flint import arb, ctx
 
-from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
+from dprelease.numerics.balls import LEAST_FLOAT, ball, float_upper_bound
 from dprelease.numerics.normal_tail import ln_erfc_over, mills_ratio
-from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
+from dprelease.privacy.loss import Floats, MonotoneLoss, epsilon_lower_bound
 
 ROOT = math.sqrt(2.0)
 TAIL_EXPONENT = 186.0
-"""Twice the exponent of the density above which the probability is below 1e-40."""
+"""Twice the exponent of the density beyond which the tail probability is below 1e-40."""
 
 NARROW_WIDTH = 2.0**-8
 UNDERFLOW_EXPONENT = 760
-"""Exponent of the density at which a tail falls below the least float."""
+"""Exponent of the density at which a tail probability falls below the least float."""
 
 
 def upper_tail_ball(z: arb, r: arb) -> arb:
-    """Return a ball around P(Z > z) = Q(z + r) / (2 Q(r)) for z >= 0, eq. (2)."""
+    """Return a ball around P(Z > z) = Q(z + r) / (2 Q(r)) for z >= 0 (eq. 2)."""
     root = arb(2).sqrt()
     return ((z + r) / root).erfc() / (2 * (r / root).erfc())
 
@@ -68,7 +68,7 @@ def interval_probability(low: Floats, high: Floats, r: float) -> Floats:
 
 
 def moments(r: float) -> tuple[float, float]:
-    """Return E |Z| = h - r and E Z^2 = 1 + r^2 - r h, with h = phi(r) / Q(r), eq. (9)."""
+    """Return E |Z| = h - r and E Z^2 = 1 + r^2 - r h, with h = phi(r) / Q(r) (eq. 9)."""
     with ctx.workprec(200):
         exact, hazard = arb(r), _hazard(r)
         return float(hazard - exact), float(1 + exact**2 - exact * hazard)
@@ -88,7 +88,7 @@ def _hazard(r: float) -> arb:
 
 
 def negligible_above(r: float) -> float:
-    """Return a z for which the probabilities above z and below -z are less than 1e-40."""
+    """Return a z for which P(Z > z) and P(Z < -z) are below 1e-40."""
     return math.sqrt(r * r + TAIL_EXPONENT) - r
 
 
@@ -100,43 +100,43 @@ class OffsetGaussianLoss(MonotoneLoss):
     r: Fraction
 
     @property
-    def kink(self) -> Fraction:
+    def loss_at_zero(self) -> Fraction:
         """Return the loss d (d / 2 + r) of the output 0."""
         return self.d * (self.d / 2 + self.r)
 
     @property
-    def span(self) -> float:
-        """Return the loss of the output whose lower tail has a probability of 1e-40."""
-        return float(self.kink) + float(self.d) * negligible_above(float(self.r))
+    def largest_relevant_loss(self) -> float:
+        """Return the loss of an output whose lower tail has a probability of at most 1e-40."""
+        return float(self.loss_at_zero) + float(self.d) * negligible_above(float(self.r))
 
     def output_of_loss(self, edge: Fraction) -> Fraction:
         """Return the output z whose loss is `edge`."""
-        if edge >= self.kink:
-            return (self.kink - edge) / self.d
-        if edge <= -self.kink:
-            return self.d - (self.kink + edge) / self.d
+        if edge >= self.loss_at_zero:
+            return (self.loss_at_zero - edge) / self.d
+        if edge <= -self.loss_at_zero:
+            return self.d - (self.loss_at_zero + edge) / self.d
         return self.d / 2 - edge / (self.d + 2 * self.r)
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return P(Z < z) - exp(epsilon) P(Z + d < z) for the z whose loss is epsilon."""
-        edge = strictly_below(epsilon)
+        """Return P(Z < z) - exp(epsilon) P(Z + d < z) for the output z with loss epsilon."""
+        edge = epsilon_lower_bound(epsilon)
         z = self.output_of_loss(edge)
         if z < 0 and -z * (-z / 2 + self.r) > UNDERFLOW_EXPONENT:
             return LEAST_FLOAT
 
-        def value() -> arb:
+        def delta_ball() -> arb:
             return self._probability_below(z) - ball(edge).exp() * self._probability_below(
                 z - self.d
             )
 
-        return min(1.0, least_above(value))
+        return min(1.0, float_upper_bound(delta_ball))
 
     def _probability_below(self, z: Fraction) -> arb:
         r = ball(self.r)
         return upper_tail_ball(ball(-z), r) if z <= 0 else 1 - upper_tail_ball(ball(z), r)
 
-    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Return the probabilities of loss intervals, computed from the outputs at their ends."""
+    def interval_probabilities(self, edges: Floats) -> tuple[Floats, Floats]:
+        """Return the probabilities of loss intervals, from the outputs at the ends of intervals."""
         z = self.outputs_of_losses(edges)
         ends = np.concatenate(([np.inf], z, [-np.inf]))
         d, r = float(self.d), float(self.r)
@@ -152,35 +152,39 @@ class OffsetGaussianLoss(MonotoneLoss):
 
     def outputs_of_losses(self, edges: Floats) -> Floats:
         """Return the outputs whose losses are `edges`, as floats."""
-        d, r, kink = float(self.d), float(self.r), float(self.kink)
+        d, r, loss_at_zero = float(self.d), float(self.r), float(self.loss_at_zero)
         inner = d / 2 - edges / (d + 2 * r)
-        outer = (kink - np.abs(edges)) / d
-        crossings = np.where(edges >= kink, outer, np.where(edges <= -kink, d - outer, inner))
+        outer = (loss_at_zero - np.abs(edges)) / d
+        crossings = np.where(
+            edges >= loss_at_zero, outer, np.where(edges <= -loss_at_zero, d - outer, inner)
+        )
         return np.asarray(crossings, dtype=np.float64)
 
     def renyi(self, order: float) -> float:
-        """Return the Renyi divergence of an order above 1, rounded up: eq. (56)."""
+        """Return the Rényi divergence of an order above 1, rounded up (eq. 56)."""
         a = Fraction(order)
 
-        def value() -> arb:
+        def divergence_ball() -> arb:
             d = ball(self.d)
             lower = _tail_integral(self.r - (a - 1) * self.d)
             slope = self.r + (a - 1) * (self.d + 2 * self.r)
             shrink = (-d * (d / 2 + ball(slope))).exp()
             middle = _tail_integral(slope) - shrink * _tail_integral(slope + self.d)
-            upper = (-ball((2 * a - 1) * self.kink)).exp() * _tail_integral(self.r + a * self.d)
+            upper = (-ball((2 * a - 1) * self.loss_at_zero)).exp() * _tail_integral(
+                self.r + a * self.d
+            )
             total = (lower + middle + upper) / (2 * _tail_integral(self.r))
-            return ball(self.kink) + total.log() / ball(a - 1)
+            return ball(self.loss_at_zero) + total.log() / ball(a - 1)
 
-        return least_above(value, 256)
+        return float_upper_bound(divergence_ball, 256)
 
-    def concentration_beyond(self, order: float) -> float:
-        """Return d^2 / 2 + C / (a (a - 1)) for the order a.
+    def renyi_ratio_bound(self, order: float) -> float:
+        """Return the bound d^2 / 2 + C / (a (a - 1)) for the order a.
 
-        C = r^2 / 2 - ln erfcx(r / sqrt 2) + ln 2. The integral below zero is at most
+        The number C is r^2 / 2 - ln erfcx(r / sqrt 2) + ln 2. The integral below zero is at most
         exp(m^2 / 2) sqrt(2 pi), with m = (a - 1) d - r, and the integrals above zero are together
-        at most as large. The norm is sqrt(2 pi) erfcx(r / sqrt 2), which is one over the density at
-        zero: Theorem 2.
+        at most as large. The norm N is sqrt(2 pi) erfcx(r / sqrt 2), which is one over the density
+        at zero (Theorem 2).
         """
         d, r = float(self.d), float(self.r)
         rest = r * r / 2 + math.log(2 * math.sqrt(2 * math.pi) * density_at_zero(r))

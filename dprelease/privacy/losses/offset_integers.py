@@ -1,8 +1,9 @@
 """The privacy loss of integer noise with weights exp(-(k / scale)^2 / 2 - ratio |k| / scale).
 
-The loss at the integer k equals the loss in `offset_gaussian` at k / scale; only the probabilities
-differ. Ratio 0 is the discrete Gaussian distribution (Canonne, Kamath and Steinke 2020, arXiv
-2004.00010v5, Theorem 7). The distribution is log-concave, so the divergence grows with the shift.
+The loss of the integer k is the loss of k / scale in `offset_gaussian`; only the probabilities
+differ. For ratio 0 the noise has the discrete Gaussian distribution (Canonne, Kamath and Steinke
+2020, arXiv 2004.00010v5, Theorem 7). The distribution is log-concave, so the divergence grows with
+the shift.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import numpy as np
 from flint import arb
 
 from dprelease.numerics import theta
-from dprelease.numerics.balls import LEAST_FLOAT, ball, least_above
+from dprelease.numerics.balls import LEAST_FLOAT, ball, float_upper_bound
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
+from dprelease.privacy.loss import Floats, MonotoneLoss, epsilon_lower_bound
 from dprelease.privacy.losses.offset_gaussian import (
     UNDERFLOW_EXPONENT,
     OffsetGaussianLoss,
@@ -29,7 +30,7 @@ from dprelease.privacy.losses.offset_gaussian import (
 
 @dataclass(frozen=True)
 class OffsetIntegerLoss(MonotoneLoss):
-    """The loss of noise of a scale and a ratio against the same noise moved up by `shift` steps."""
+    """The loss of integer noise against the same noise moved up by `shift` steps."""
 
     scale: float
     ratio: float
@@ -41,27 +42,30 @@ class OffsetIntegerLoss(MonotoneLoss):
         return OffsetGaussianLoss(self.shift / Fraction(self.scale), Fraction(self.ratio))
 
     @property
-    def span(self) -> float:
+    def largest_relevant_loss(self) -> float:
         """Return the loss one step below the output whose lower tail is 1e-40."""
-        return self.continuous.span + float(self.continuous.d) / self.scale
+        return self.continuous.largest_relevant_loss + float(self.continuous.d) / self.scale
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return P(K <= k) - exp(epsilon) P(K <= k - shift) for the last k with a larger loss."""
-        edge = strictly_below(epsilon)
+        """Return P(K <= k) - exp(epsilon) P(K <= k - shift).
+
+        The integer k is the largest one with a loss above epsilon.
+        """
+        edge = epsilon_lower_bound(epsilon)
         cut = self.continuous.output_of_loss(edge)
         last = math.ceil(cut * Fraction(self.scale)) - 1
         far = -last / Fraction(self.scale)
-        # P(K >= j) <= w(j), because w(j + i) <= w(j) w(i).
+        # With w the weight, P(K >= j) <= w(j), because w(j + i) <= w(j) w(i).
         exponent = far * (far / 2 + Fraction(self.ratio))
         if far > 0 and exponent > UNDERFLOW_EXPONENT:
             return LEAST_FLOAT
 
-        def value() -> arb:
+        def delta_ball() -> arb:
             return self._probability_up_to(last) - ball(edge).exp() * self._probability_up_to(
                 last - self.shift
             )
 
-        return min(1.0, least_above(value, 96 + int(3 * exponent / 2 if far > 0 else 0)))
+        return min(1.0, float_upper_bound(delta_ball, 96 + int(3 * exponent / 2 if far > 0 else 0)))
 
     def _probability_up_to(self, k: int) -> arb:
         """Return a ball around P(K <= k)."""
@@ -70,11 +74,11 @@ class OffsetIntegerLoss(MonotoneLoss):
         return 1 - theta.upper_tail(self.scale, self.ratio, k + 1)
 
     def renyi(self, order: float) -> float:
-        """Return the divergence of an order above 1, rounded up, from three sums of weights.
+        """Return the Rényi divergence of an order above 1, rounded up, from three sums of weights.
 
-        The tilted weights are divided by exp((order - 1) kink). Below zero they have the ratio
-        ratio - (order - 1) d, from zero to the shift the ratio ratio + (order - 1)(d + 2 ratio),
-        and above the shift the ratio ratio + (order - 1) d. This is eq. (56) of Sadeghi and Korki
+        All tilted weights are divided by exp((order - 1) loss_at_zero). Below zero they have the
+        ratio ratio - (order - 1) d, from zero to the shift ratio + (order - 1)(d + 2 ratio), and
+        above the shift ratio + (order - 1) d. This is eq. (56) of Sadeghi and Korki
         with sums in place of integrals.
         """
         a = Fraction(order) - 1
@@ -84,23 +88,26 @@ class OffsetIntegerLoss(MonotoneLoss):
         def weight(ratio: Fraction, k: int) -> arb:
             return theta.weight_from(self.scale, ratio, k)
 
-        def value() -> arb:
+        def divergence_ball() -> arb:
             below_zero = 1 + weight(loss.r - a * loss.d, 1)
             between = weight(slope, 1) - weight(slope, self.shift)
-            tilt = ball(a * (loss.d**2 - 2 * loss.kink)).exp()
+            tilt = ball(a * (loss.d**2 - 2 * loss.loss_at_zero)).exp()
             beyond = tilt * weight(loss.r + a * loss.d, self.shift)
-            moment = (below_zero + between + beyond) / theta.total(self.scale, self.ratio)
-            return ball(loss.kink) + moment.log() / ball(a)
+            moment = (below_zero + between + beyond) / theta.total_weight(self.scale, self.ratio)
+            return ball(loss.loss_at_zero) + moment.log() / ball(a)
 
-        return least_above(value, 128)
+        return float_upper_bound(divergence_ball, 128)
 
     @property
     def rho(self) -> float | None:
-        """Return d^2 / 2, rounded up, for ratio 0: Canonne, Kamath and Steinke, Theorem 4."""
+        """Return d^2 / 2, rounded up, for ratio 0, else None.
+
+        The rho is from Theorem 4 of Canonne, Kamath and Steinke.
+        """
         return round_up(self.continuous.d**2 / 2) if self.ratio == 0 else None
 
-    def concentration_beyond(self, order: float) -> float:
-        """Return d^2 / 2 + C / (a (a - 1)) for the order a.
+    def renyi_ratio_bound(self, order: float) -> float:
+        """Return the bound d^2 / 2 + C / (a (a - 1)) for the order a.
 
         The tilted weights below zero are at most exp(m^2 / 2), with m = (a - 1) d - ratio, times
         the weights of ratio 0 around m, whose sum is at most scale sqrt(2 pi) + 1. The other tilted
@@ -108,15 +115,16 @@ class OffsetIntegerLoss(MonotoneLoss):
         total + 1).
         """
         d, r = float(self.continuous.d), self.ratio
-        weights = theta.size(self.scale, self.ratio)
+        weights = theta.weights_per_scale(self.scale, self.ratio)
         above = (math.sqrt(2 * math.pi) + 1 / self.scale) / weights
         rest = r * r / 2 + math.log(2 * above + 1)
         return (d * d / 2 + rest / (order * (order - 1))) * (1 + 2.0**-40)
 
-    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+    def interval_probabilities(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the probabilities of loss intervals.
 
-        They are sums over integers for small scales, else from the Euler-Maclaurin formula.
+        At small scales they are sums over integers, and at large scales the Euler-Maclaurin formula
+        replaces the sums.
         """
         if self.scale < theta.TABLE_BELOW:
             return self._sums_over_integers(edges)
@@ -131,8 +139,8 @@ class OffsetIntegerLoss(MonotoneLoss):
         return _sum_by_bin(bin_of_integer, p, bins), _sum_by_bin(bin_of_integer, q, bins)
 
     def _relevant_integers(self) -> tuple[Floats, Floats, Floats]:
-        """Return the integers with a relevant probability under P or Q, with both probabilities."""
-        probabilities = theta.weights(self.scale, self.ratio)
+        """Return the integers with a relevant probability under P or Q, and both probabilities."""
+        probabilities = theta.point_probabilities(self.scale, self.ratio)
         largest = len(probabilities) - 1
         k = np.arange(-largest, largest + min(self.shift, 2 * largest) + 1, dtype=np.int64)
         if self.shift > 2 * largest:  # the two distributions have no relevant overlap
@@ -143,15 +151,21 @@ class OffsetIntegerLoss(MonotoneLoss):
         return k.astype(np.float64), p, q
 
     def _probabilities_between(self, ends: Floats) -> Floats:
-        """Return P(ends[i + 1] < K < ends[i]) for falling `ends`, halfway between integers."""
-        weight = theta.size(self.scale, self.ratio) * density_at_zero(self.ratio)
+        """Return P(ends[i + 1] < K < ends[i]) for each i.
+
+        The numbers in `ends` are in falling order, and lie halfway between integers.
+        """
+        weight = theta.weights_per_scale(self.scale, self.ratio) * density_at_zero(self.ratio)
         zero = (ends[:-1] > 0) & (ends[1:] < 0)
         both = self._positive_sum(ends[1:], ends[:-1]) + self._positive_sum(-ends[:-1], -ends[1:])
         masses: Floats = (both + zero * (density_at_zero(self.ratio) / self.scale)) / weight
         return masses
 
     def _positive_sum(self, low: Floats, high: Floats) -> Floats:
-        """Return h / (2 Q(ratio)) times the sum of phi over the positive integers in between."""
+        """Return h / (2 Q(ratio)) times the sum of phi over positive integers.
+
+        The integers are those between `low` and `high`.
+        """
         first = np.maximum(low, 0.5) / self.scale
         last = np.maximum(high, 0.5) / self.scale
         rest = self._series_terms(last) - self._series_terms(first)
@@ -163,7 +177,8 @@ class OffsetIntegerLoss(MonotoneLoss):
         With a = y + ratio they are h^2/24 a phi(a) - 7 h^4/5760 (a^3 - 3a) phi(a).
         """
         h2 = self.scale**-2
-        near = np.minimum(y, 60.0)  # the terms are zero above; infinity times zero is undefined
+        # The terms are zero above 60, and infinity times zero would be undefined.
+        near = np.minimum(y, 60.0)
         a = near + self.ratio
         density = np.exp(-near * (near / 2 + self.ratio)) * density_at_zero(self.ratio)
         terms: Floats = density * a * (h2 / 24 - 7 * h2 * h2 / 5760 * (a * a - 3))

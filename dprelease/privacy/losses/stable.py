@@ -1,14 +1,14 @@
 """The privacy loss of symmetric alpha-stable noise, which is bounded but not monotone.
 
-With p the density, x an output and d the shift, both in scales: on x = -y <= 0 the loss is
-L(y) = ln p(y) - ln p(y + d); between 0 and d it falls through zero at d / 2; above d it is the
-negative of its mirror image. p is symmetric and unimodal, so that L(y) grows with d for every y,
-and so does every part of the hockey-stick divergence for epsilon >= 0: a claim for one shift covers
-all smaller ones.
+Let p be the density of the noise, x an output and d the shift, both in scales. For x = -y <= 0, the
+loss is L(y) = ln p(y) - ln p(y + d). Between 0 and d the loss falls, and is zero at d / 2. Above d
+it is the negative of its mirror image. The density is symmetric and unimodal, so L(y) grows with d
+for every y, and the hockey-stick divergence for every epsilon >= 0 grows with d as well. So a claim
+for one shift holds for all smaller shifts.
 
-L is evaluated in floats with a known error; between two points it is bounded by its curvature:
-|L''| <= min(d THIRD, 2 SECOND), with bounds of the second and third derivative of ln p. From
-`TAIL_START` on ln p is in its power tail, where L falls.
+L is evaluated in floats with a known error. Between two points, its curvature bounds L:
+|L''| <= min(d THIRD_DERIVATIVE, 2 SECOND_DERIVATIVE). From `TAIL_START` on, ln p is in its power
+tail, where L falls.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ import numpy as np
 
 from dprelease.numerics import stable
 from dprelease.numerics.lattice import Floats, Integers
-from dprelease.numerics.quadrature import cells_between
+from dprelease.numerics.quadrature import interval_integrals
 from dprelease.privacy.loss import Pieces, PrivacyLoss, renyi_bound
 
 SECOND_DERIVATIVE, THIRD_DERIVATIVE = 16.0, 64.0
-"""Bounds of |(ln p)''| and |(ln p)'''| for every alpha, which tests compare on dense grids."""
+"""Bounds of |(ln p)''| and |(ln p)'''| for every alpha, which tests check on dense grids."""
 
 TAIL_START = 30.0
 LEAST_SHIFT = 2.0**-12
-"""Below this shift the loss uses the slope of ln p, because differences would lose digits."""
+"""Shift below which the loss is bounded by the slope of ln p, because differences lose digits."""
 
 LOG_ERROR = 2.0 * stable.RELATIVE_ERROR
-"""Error of one difference of two logarithms."""
+"""Bound on the error of the difference of two logarithms."""
 
-STEP, FINE_STEPS, CELL_PARTS = 1 / 256, 64, 256
+STEP, FINE_STEPS, INTERVAL_PARTS = 1 / 256, 64, 256
 FLOAT_MARGIN = 1.0 + 2.0**-36
 
 
 @lru_cache(maxsize=1024)
 def largest_loss(alpha: float, shift: float) -> float:
-    """Return an upper bound of the largest loss, about 1e-7 above it; `shift` is in scales.
+    """Return an upper bound of the largest loss, which exceeds the largest loss by about 1e-7.
 
-    For alpha 1 the largest loss is 2 asinh(shift / 2) (Zawacki and Abed, eq. 73). For other alphas,
-    the bound is the largest value on a grid, refined near its maximum, plus the largest possible
-    excess between two points.
+    `shift` is in scales. For alpha 1 the largest loss is 2 asinh(shift / 2) (Zawacki and Abed, eq.
+    73). For other alphas, the bound is the largest loss on a grid, which is refined near its
+    maximum, plus the largest possible excess between two grid points.
     """
     if alpha == 1.0:
         return 2 * math.asinh(shift / 2) * (1 + 2.0**-50)
@@ -72,7 +72,7 @@ def _grid_log_density(alpha: float) -> Floats:
 
 
 def _chord_error(shift: float, step: float) -> float:
-    """Return the largest excess of L over the chord between two points at a distance of `step`."""
+    """Return a bound of L minus its chord between two points at a distance of `step`."""
     return step * step / 8 * min(shift * THIRD_DERIVATIVE, 2 * SECOND_DERIVATIVE)
 
 
@@ -82,7 +82,7 @@ def _loss(alpha: float, y: Floats, shift: float) -> Floats:
 
 @dataclass(frozen=True)
 class StableLoss(PrivacyLoss):
-    """The loss of stable noise of `alpha` that moves by `shift` scales (rounded up)."""
+    """The loss of stable noise against the same noise moved by `shift` scales, rounded up."""
 
     alpha: float
     shift: float
@@ -93,13 +93,13 @@ class StableLoss(PrivacyLoss):
         return largest_loss(self.alpha, self.shift)
 
     @cached_property
-    def _half(self) -> _PositiveHalf:
-        return _PositiveHalf.of(self.alpha, self.shift)
+    def _nonnegative_half(self) -> _NonnegativeHalf:
+        return _NonnegativeHalf.of(self.alpha, self.shift)
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return an upper bound of delta, with finer cells where losses are near epsilon.
+        """Return an upper bound of delta, from intervals that are divided if they contain epsilon.
 
-        For epsilon < 0 it is 1 - exp(epsilon) + exp(epsilon) delta(-epsilon), because both
+        For epsilon < 0, delta is 1 - exp(epsilon) + exp(epsilon) delta(-epsilon), because both
         directions of the shift have the same curve.
         """
         if epsilon >= self.pure_epsilon:
@@ -108,12 +108,12 @@ class StableLoss(PrivacyLoss):
         if edge < 0:
             rest = self.delta(-edge)
             return min(1.0, (-math.expm1(edge) + math.exp(edge) * rest) * FLOAT_MARGIN)
-        return min(1.0, self._half.gain(edge))
+        return min(1.0, self._nonnegative_half.hockey_stick_bound(edge))
 
     def pieces(self, width: float) -> Pieces:
-        """Return the cells of both halves, which are narrow enough for every `width`."""
-        half = self._half
-        p, q = half.masses
+        """Return one piece for each interval of both halves, narrow enough for every `width`."""
+        half = self._nonnegative_half
+        p, q = half.probabilities
         return Pieces(
             np.concatenate((p, q)),
             np.concatenate((q, p)),
@@ -127,10 +127,11 @@ class StableLoss(PrivacyLoss):
 
 
 @dataclass(frozen=True)
-class _PositiveHalf:
-    """Cells [left, right] that cover the outputs x <= shift / 2, where the loss is not negative.
+class _NonnegativeHalf:
+    """Intervals [left, right] of all outputs x <= shift / 2, where the loss is not negative.
 
-    The first cell extends to minus infinity. `low` and `high` bound the loss on each cell.
+    The first interval extends to minus infinity. `low` and `high` bound the losses on each
+    interval.
     """
 
     alpha: float
@@ -141,9 +142,9 @@ class _PositiveHalf:
     high: Floats
 
     @classmethod
-    def of(cls, alpha: float, shift: float) -> _PositiveHalf:
-        """Return the cells for an alpha and a shift."""
-        x = _cell_edges(shift)
+    def of(cls, alpha: float, shift: float) -> _NonnegativeHalf:
+        """Return the intervals for an alpha and a shift."""
+        x = _interval_edges(shift)
         loss = np.asarray(stable.log_pdf(alpha, x) - stable.log_pdf(alpha, x - shift))
         left, right = x[:-1], x[1:]
         may_curve = (left >= -TAIL_START) & (right <= 0)
@@ -159,11 +160,11 @@ class _PositiveHalf:
         return cls(alpha, shift, left, right, low, high)
 
     @cached_property
-    def masses(self) -> tuple[Floats, Floats]:
-        """Return the P and Q probabilities of the cells."""
-        return self._masses(self.left, self.right)
+    def probabilities(self) -> tuple[Floats, Floats]:
+        """Return the P probabilities and the Q probabilities of the intervals."""
+        return self._interval_probabilities(self.left, self.right)
 
-    def _masses(self, left: Floats, right: Floats) -> tuple[Floats, Floats]:
+    def _interval_probabilities(self, left: Floats, right: Floats) -> tuple[Floats, Floats]:
         alpha, shift = self.alpha, self.shift
 
         def density(x: Floats) -> Floats:
@@ -171,33 +172,36 @@ class _PositiveHalf:
 
         is_unbounded = np.isinf(left)
         start = np.where(is_unbounded, right - 1.0, left)
-        p = cells_between(start, right, density)
-        q = cells_between(start - shift, right - shift, density)
+        p = interval_integrals(start, right, density)
+        q = interval_integrals(start - shift, right - shift, density)
         p[is_unbounded] = stable.sf(alpha, -right[is_unbounded])
         q[is_unbounded] = stable.sf(alpha, shift - right[is_unbounded])
         return p, q
 
-    def gain(self, epsilon: float) -> float:
-        """Return the integral of p - exp(epsilon) q over all outputs with a loss above epsilon."""
-        p, q = self.masses
+    def hockey_stick_bound(self, epsilon: float) -> float:
+        """Return an upper bound of the hockey-stick divergence at `epsilon` >= 0.
+
+        It bounds the integral of p - exp(epsilon) q over all outputs with a loss above epsilon.
+        """
+        p, q = self.probabilities
         above_epsilon = self.low >= epsilon
         total = _sum_of_gains(p[above_epsilon], q[above_epsilon], epsilon)
-        cut_cells = np.flatnonzero((self.high > epsilon) & ~above_epsilon)
-        is_unbounded = cut_cells[np.isinf(self.left[cut_cells])]
+        divided = np.flatnonzero((self.high > epsilon) & ~above_epsilon)
+        is_unbounded = divided[np.isinf(self.left[divided])]
         total += float(np.sum(p[is_unbounded] * -np.expm1(epsilon - self.high[is_unbounded])))
         return (
-            total + self._gain_of_cut_cells(cut_cells[~np.isinf(self.left[cut_cells])], epsilon)
+            total + self._gain_of_divided_intervals(divided[~np.isinf(self.left[divided])], epsilon)
         ) * FLOAT_MARGIN
 
-    def _gain_of_cut_cells(self, cells: Integers, epsilon: float) -> float:
-        """Return an upper bound of the gain of cells with losses on both sides of epsilon.
+    def _gain_of_divided_intervals(self, cells: Integers, epsilon: float) -> float:
+        """Return an upper bound of the integral over intervals that may contain losses of epsilon.
 
-        Each cell is divided into `CELL_PARTS` parts.
+        Each of these intervals is divided into `INTERVAL_PARTS` parts.
         """
         if not len(cells):
             return 0.0
-        left, width = self.left[cells, None], (self.right - self.left)[cells, None] / CELL_PARTS
-        ends = left + width * np.arange(CELL_PARTS + 1)
+        left, width = self.left[cells, None], (self.right - self.left)[cells, None] / INTERVAL_PARTS
+        ends = left + width * np.arange(INTERVAL_PARTS + 1)
         log_p, log_q = (
             stable.log_pdf(self.alpha, x.ravel()).reshape(ends.shape)
             for x in (ends, ends - self.shift)
@@ -211,13 +215,16 @@ class _PositiveHalf:
 
 
 def _sum_of_gains(p: Floats, q: Floats, epsilon: float) -> float:
-    """Return the sum of p - exp(epsilon) q, plus a bound of the rounding error of differences."""
+    """Return the sum of p - exp(epsilon) q, plus a bound of its rounding errors."""
     difference = p - math.exp(epsilon) * q
     return float(np.sum(np.maximum(difference, 0.0)) + np.sum(p) * 2.0**-38)
 
 
-def _cell_edges(shift: float) -> Floats:
-    """Return sorted cell edges up to shift / 2, at equal distances near 0, geometric far out."""
+def _interval_edges(shift: float) -> Floats:
+    """Return sorted edges of intervals of outputs, up to shift / 2.
+
+    Near 0 the edges have equal distances, and far from 0 they have equal ratios.
+    """
     near_maximum = np.arange(0.0, TAIL_START, 1 / 64)
     far = np.geomspace(TAIL_START, 1e7 * max(1.0, shift), 400)
     outer = -np.concatenate((near_maximum, far))[::-1]

@@ -1,4 +1,4 @@
-"""Truncated two-sided exponential noise: the admissible lengths of its sides, and its loss."""
+"""The admissible lengths of the sides of truncated Laplace noise, and its privacy loss."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
-from dprelease.numerics.balls import ball, least_above
+from dprelease.numerics.balls import ball, float_upper_bound
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
+from dprelease.privacy.loss import Floats, MonotoneLoss, epsilon_lower_bound
 
 
 @dataclass(frozen=True)
-class Ends:
-    """Parameters of the search for ends of the noise, in steps.
+class EndSearch:
+    """The parameters of a search for the two ends of truncated Laplace noise.
 
-    Noise of `scale` with these ends has `delta` at epsilon = shift / scale.
+    With the ends that the search finds, noise with `scale` has at most `delta` at
+    epsilon = shift / scale. Scale and shift are in steps.
     """
 
     scale: Fraction
@@ -27,13 +28,13 @@ class Ends:
 
     @property
     def growth_over_delta(self) -> float:
-        """Return approximately (exp(epsilon) - 1) / delta."""
+        """Return (exp(epsilon) - 1) / delta, with the accuracy of floats."""
         epsilon = float(self.shift / self.scale)
         return math.expm1(min(epsilon, 700.0)) / float(self.delta)
 
 
-def symmetric_length(ends: Ends) -> float:
-    """Return the length of both sides of symmetric noise, slightly above the exact length.
+def symmetric_length(ends: EndSearch) -> float:
+    """Return the length of each side of symmetric noise, slightly above the exact length.
 
     The exact length is scale ln(1 + (e^epsilon - 1) / (2 delta)) (Geng et al. 2018, arXiv
     1810.00877v3, Theorem 1).
@@ -42,40 +43,40 @@ def symmetric_length(ends: Ends) -> float:
     return _certify_length(ends, length, None)
 
 
-def bounds(ends: Ends) -> tuple[float, float]:
-    """Return the approximate lower (open) and upper (closed) bound of the length of a short side.
+def short_side_bounds(ends: EndSearch) -> tuple[float, float]:
+    """Return approximate bounds of the length of a short side.
 
-    With b = exp(-short / scale), the other end has a = 2 - b - b (e^epsilon - 1) / delta, which
-    lies in (0, b] if and only if the length is between these bounds. The paper admits any length,
-    which is wrong.
+    The length must be above the lower bound, and may be equal to the upper bound. With
+    b = exp(-length / scale), the other end has a = 2 - b - b (e^epsilon - 1) / delta, which lies in
+    (0, b] if and only if the length is between these bounds. The paper wrongly admits any length.
     """
     scale, growth = float(ends.scale), ends.growth_over_delta
     return scale * math.log(max((growth + 1) / 2, 1.0)), scale * math.log1p(growth / 2)
 
 
-def other_end(ends: Ends, length: float) -> float:
+def other_length(ends: EndSearch, length: float) -> float:
     """Return the length of the other side, slightly above the exact length.
 
     Raises
     ------
     ValueError
-        If no length of the other side has this delta, or one side is shorter than the shift.
+        If no length of the other side has this delta, or if one side is shorter than the shift.
     """
-    return _certify_length(ends, near_other_end(ends, length), length)
+    return _certify_length(ends, approximate_other_length(ends, length), length)
 
 
-def near_other_end(ends: Ends, length: float) -> float:
+def approximate_other_length(ends: EndSearch, length: float) -> float:
     """Return the length of the other side with the accuracy of floats, for comparisons only.
 
     Raises
     ------
     ValueError
-        The errors of `other_end`.
+        The errors of `other_length`.
     """
     if length < ends.shift:
         raise ValueError("a side is shorter than the shift")
     scale, b = float(ends.scale), math.exp(-length / float(ends.scale))
-    if length <= bounds(ends)[1]:
+    if length <= short_side_bounds(ends)[1]:
         a = 2 - b - b * ends.growth_over_delta
         # Near the lower bound a cancels to zero: reject values that may be rounding errors.
         if a <= 2.0**-40:
@@ -88,26 +89,35 @@ def near_other_end(ends: Ends, length: float) -> float:
     return other
 
 
-def _certify_length(ends: Ends, length: float, fixed: float | None) -> float:
-    """Return `length`, increased until balls prove that delta is at most the declared one."""
+def _certify_length(ends: EndSearch, length: float, fixed: float | None) -> float:
+    """Return a length, at least `length`, for which balls prove the declared delta.
+
+    The other side has the length `fixed`, or the same length if `fixed` is None.
+
+    Raises
+    ------
+    ValueError
+        If no length near `length` can be certified.
+    """
     for i in range(24):
         # If the exact length is the logarithm of a small difference, several bits are lost.
         length *= 1.0 + 2.0 ** (2 * i - 50)
         sides = (Fraction(length), Fraction(length if fixed is None else fixed))
         loss = TruncatedLoss(ends.scale, *sides, ends.shift)
         mirrored = TruncatedLoss(ends.scale, *sides[::-1], ends.shift)
-        if max(loss.infinity_mass, mirrored.infinity_mass) <= ends.delta:
+        if max(loss.infinite_loss_probability, mirrored.infinite_loss_probability) <= ends.delta:
             return length
     raise ValueError("no length near the exact one can be certified")
 
 
 @dataclass(frozen=True)
 class TruncatedLoss(MonotoneLoss):
-    """The loss of noise with density exp(-|x| / scale) on [-low, high], moved up by `shift` steps.
+    """The loss of truncated Laplace noise against the same noise moved up by `shift` steps.
 
-    Outputs below -low + shift have an infinite loss. For a shift longer than one of the sides, the
-    loss is that of a mechanism that reveals everything. This is an upper bound, and no noise is
-    designed for such shifts.
+    The density is proportional to exp(-|x| / scale) on [-low, high]. Outputs below -low + shift
+    have an infinite loss. For a shift that is longer than one of the sides, the class uses the loss
+    of a mechanism that reveals everything, which is an upper bound. No noise is designed for such
+    shifts.
     """
 
     scale: Fraction
@@ -120,32 +130,32 @@ class TruncatedLoss(MonotoneLoss):
         return self.shift > min(self.low, self.high)
 
     @property
-    def span(self) -> float:
+    def largest_relevant_loss(self) -> float:
         """Return the largest finite loss."""
         return round_up(self.shift / self.scale)
 
     @property
-    def infinity_mass(self) -> float:
+    def infinite_loss_probability(self) -> float:
         """Return the probability of an infinite loss, rounded up."""
         return self.delta(self.shift / self.scale)
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return P(Y < x) - exp(epsilon) P(Y + shift < x) for the x whose loss is epsilon."""
+        """Return P(Y < x) - exp(epsilon) P(Y + shift < x) for the output x with loss epsilon."""
         if self._reveals_everything:
             return 1.0
         ratio = self.shift / self.scale
-        edge = strictly_below(epsilon)
+        edge = epsilon_lower_bound(epsilon)
         cut = min(self.high, max(self.shift - self.low, (self.shift - edge * self.scale) / 2))
         if edge >= ratio:
             cut = self.shift - self.low
         elif edge <= -ratio:
             cut = self.high
 
-        def value() -> arb:
+        def delta_ball() -> arb:
             moved = self._probability_below(cut - self.shift)
             return self._probability_below(cut) - (ball(edge).exp() * moved if moved != 0 else 0)
 
-        return min(1.0, least_above(value))
+        return min(1.0, float_upper_bound(delta_ball))
 
     def _probability_below(self, x: Fraction) -> arb:
         """Return a ball around P(Y < x) for -low <= x <= high."""
@@ -156,10 +166,10 @@ class TruncatedLoss(MonotoneLoss):
             return a * ball((x + self.low) / self.scale).expm1() / (2 - a - b)
         return 1 - b * ball((self.high - x) / self.scale).expm1() / (2 - a - b)
 
-    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+    def interval_probabilities(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the probabilities of loss intervals.
 
-        Losses of +-shift / scale and +-infinity have positive probabilities.
+        The losses +-shift / scale and +-infinity have positive probabilities.
         """
         p, q = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
         if self._reveals_everything:

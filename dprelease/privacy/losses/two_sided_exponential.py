@@ -1,9 +1,9 @@
 """The privacy loss of two-sided exponential noise, whose sides may have different scales.
 
-The density is continuous, proportional to exp(x / left) below zero and to exp(-x / right) above
-zero. Compared with the same noise moved up by `shift`, the loss is shift / left below zero, falls
-linearly from zero to `shift`, and is -shift / right above `shift`. The distribution is log-concave,
-so the divergence grows with the shift.
+The density is continuous. It is proportional to exp(x / left) below zero, and to exp(-x / right)
+above zero. Compared with the same noise moved up by `shift`, the loss of an output below zero is
+shift / left. Between zero and `shift` the loss falls linearly, and above `shift` it is
+-shift / right. The distribution is log-concave, so the divergence grows with the shift.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
-from dprelease.numerics.balls import ball, least_above
+from dprelease.numerics.balls import ball, float_upper_bound
 from dprelease.numerics.rounding import round_up
-from dprelease.privacy.loss import Floats, MonotoneLoss, strictly_below
+from dprelease.privacy.loss import Floats, MonotoneLoss, epsilon_lower_bound
 
 FLOAT_MARGIN = 1.0 + 2.0**-40
-"""Bound on the float error of a few dozen operations."""
+"""Factor that exceeds the relative error of a few dozen float operations."""
 
 
 @dataclass(frozen=True)
 class ExponentialLoss(MonotoneLoss):
-    """The loss of noise with two exact scales, in steps, against the same noise moved up.
+    """The loss of noise with two exact scales against the same noise moved up by `shift` steps.
 
-    A move down has the loss of noise with exchanged scales.
+    `left` and `right` are the scales below and above zero, in steps. The loss of a move down is the
+    loss of noise with exchanged scales that moves up.
     """
 
     left: Fraction
@@ -40,28 +41,28 @@ class ExponentialLoss(MonotoneLoss):
         return round_up(self.shift / self.left)
 
     @property
-    def span(self) -> float:
+    def largest_relevant_loss(self) -> float:
         """Return the largest absolute value of a loss."""
         return round_up(self.shift / min(self.left, self.right))
 
     def _delta(self, epsilon: float | Fraction) -> float:
-        """Return P(Y < x) - exp(epsilon) P(Y + shift < x) for the x whose loss is epsilon."""
+        """Return P(Y < x) - exp(epsilon) P(Y + shift < x) for the output x with loss epsilon."""
         left, right, shift = self.left, self.right, self.shift
         if epsilon >= shift / left:
             return 0.0
-        edge = strictly_below(epsilon)
+        edge = epsilon_lower_bound(epsilon)
         if edge <= -shift / right:
-            return min(1.0, least_above(lambda: -ball(edge).expm1()))
+            return min(1.0, float_upper_bound(lambda: -ball(edge).expm1()))
         x = (shift / left - edge) * left * right / (left + right)
 
-        def value() -> arb:
+        def delta_ball() -> arb:
             above = ball(right / (left + right)) * ball(-x / right).exp()
             moved = ball(left / (left + right)) * ball((x - shift) / left + edge).exp()
             return 1 - above - moved
 
-        return min(1.0, least_above(value))
+        return min(1.0, float_upper_bound(delta_ball))
 
-    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+    def interval_probabilities(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the probabilities of loss intervals.
 
         The loss has a positive probability at each end, and a density between the ends.
@@ -70,7 +71,7 @@ class ExponentialLoss(MonotoneLoss):
         top, bottom = shift / left, -shift / right
         inside = np.clip(edges, bottom, top)
         ends = np.concatenate(([bottom], inside, [top]))
-        # Where the loss is l: x = (top - l) left right / (left + right), from shift down to 0.
+        # The output with a loss l is x = (top - l) left right / (left + right).
         x = np.clip((top - ends) * (left / (left + right) * right), 0.0, shift)
         width = np.diff(ends) * (left / (left + right) * right)
         below_zero, above_zero = left / (left + right), right / (left + right)

@@ -51,7 +51,7 @@ class PartyFacts(Facts):
         """Return each column of messages with the noise that one party adds."""
         found = []
         for held in self.record.measurements:
-            law, asked = registry.law_of(held.event), self.queries[held.query]
+            law, asked = registry.mechanism_of_event(held.event), self.queries[held.query]
             measurement = next(one for one in asked.measurements if one.name == held.column)
             if not isinstance(law, SymmetricAlphaStable):
                 raise TypeError("shares of noise are stable")

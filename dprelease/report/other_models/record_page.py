@@ -58,7 +58,7 @@ class RecordFacts(Facts):
     def laws(self) -> Mapping[tuple[str, str], Mechanism]:
         """Return the noise mechanism of each column."""
         return {
-            name: registry.record_law_of(held.event)
+            name: registry.record_mechanism_of_event(held.event)
             for name, held in self.measurement_records.items()
         }
 
@@ -186,7 +186,9 @@ def _single_record_table(context: Context, facts: RecordFacts) -> PageTable:
         one = held.one_record
         if isinstance(one, ResponseRecord):
             says = words.say(
-                "records.kept", keep=words.percent(one.keep), values=words.number(one.values)
+                "records.kept",
+                keep=words.percent(one.keep),
+                values=words.number(one.values),
             )
         else:
             margin = words.number(three_up(float(exact_of(one.margin_95))))

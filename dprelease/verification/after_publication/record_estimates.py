@@ -100,7 +100,7 @@ def _described_column(
 
 def _mechanism_of(event: Event) -> Mechanism:
     try:
-        return registry.record_law_of(event)
+        return registry.record_mechanism_of_event(event)
     except DpReleaseError as error:
         why = error.code
     _raise_verification_error("DP-VERIFY-009", why=why)

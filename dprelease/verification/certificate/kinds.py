@@ -127,7 +127,7 @@ def kinds_of(events: Sequence[Event]) -> list[VectorKind]:
     """
     named: dict[tuple[Randomizer, Sensitivity], list[str]] = {}
     for event in events:
-        law = registry.law_of(event)
+        law = registry.mechanism_of_event(event)
         named.setdefault((law, event.sensitivity), []).append(f"{event.query}.{event.column}")
     proven = {law: proven_losses(law) for law, _ in named}
     return [

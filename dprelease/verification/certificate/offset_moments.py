@@ -42,7 +42,7 @@ class OffsetMoments:
         total = 1 + theta.weight_from(scale, below, 1)
         total += theta.weight_from(scale, between, 1) - theta.weight_from(scale, between, shift)
         total += tilt * theta.weight_from(scale, above, shift)
-        return total / theta.total(scale, float(self.offset))
+        return total / theta.total_weight(scale, float(self.offset))
 
     def _continuous(self, shift: int, slopes: tuple[Fraction, ...], tilt: arb) -> arb:
         d = ball(shift / self.scale)
@@ -66,7 +66,9 @@ class OffsetMoments:
         most = (2 * arb.pi()).sqrt()
         if self.integers:
             most += 1 / ball(self.scale)
-            share = most * ball(self.scale) / theta.total(float(self.scale), float(self.offset))
+            share = (
+                most * ball(self.scale) / theta.total_weight(float(self.scale), float(self.offset))
+            )
         else:
             share = most / (2 * mills_ratio(ball(self.offset)))
         rest = ball(self.offset) ** 2 / 2 + (share + 1).log()

@@ -150,7 +150,7 @@ def _log_concave_losses(
     def cells(shift: int, cutting: Cutting) -> list[list[Block]]:
         of_one = None if losses is None else losses(shift)
         up = ShiftedLaw(tails or law, shift, middle, largest(shift), of_one)
-        if law.symmetric:
+        if law.is_symmetric:
             return [up.blocks(cutting)]
         down = ShiftedLaw(MirroredLaw(law), shift, -middle, largest(shift))
         return [up.blocks(cutting), down.blocks(cutting)]
@@ -343,7 +343,7 @@ def _choice_losses(law: Any) -> ProvenLosses:
     Proposition 1.4).
     """
     largest = _shift_over_scale(Fraction(law.scale))
-    part = 8 if law.in_range else 2
+    part = 8 if law.has_bounded_range else 2
 
     def cells(shift: int, _cutting: Cutting) -> list[list[Block]]:
         return [bit(shift / Fraction(law.scale))]

@@ -108,8 +108,8 @@ def test_sound_selections_are_not_accused(mechanism: str | None) -> None:
 
 def test_keys_that_are_told_too_early_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     bounded = keys("truncated_laplace")
-    least = noised_answers.threshold(bounded.mechanism)  # type: ignore[arg-type]
-    monkeypatch.setattr(noised_answers, "threshold", lambda law: least - 5)
+    least = noised_answers.key_threshold(bounded.mechanism)  # type: ignore[arg-type]
+    monkeypatch.setattr(noised_answers, "key_threshold", lambda law: least - 5)
     assert broken(selected(bounded, [1, 30], [0, 30]))
     optimal = keys(None)
     early = replace(optimal, mechanism=replace(optimal.mechanism, delta=0.02))

@@ -19,7 +19,7 @@ from dprelease.auditing.black_box.table_questions import ReleasedCells, Releases
 from dprelease.auditing.black_box.tiled_tables import KnownCells
 from dprelease.noise import noised_vectors
 from dprelease.numerics.entropy import BitSource
-from dprelease.numerics.lattice import Integers, SampledLaw, sample
+from dprelease.numerics.lattice import Integers, SampledDistribution, sample
 from dprelease.planning.plan import PlannedColumn
 from tests.auditing.black_box.build import broken, cells, of_law, planned, streams, told
 from tests.replay import Keyed
@@ -38,33 +38,33 @@ def vector(mechanism: str = "discrete_laplace", **more: Any) -> tuple[PlannedCol
     return column, cells([column], *moved)
 
 
-def in_pairs(law: SampledLaw, n: int, bits: BitSource) -> Integers:
+def in_pairs(law: SampledDistribution, n: int, bits: BitSource) -> Integers:
     """Draw once for every two cells."""
     return np.repeat(sample(law, (n + 1) // 2, bits), 2)[:n]
 
 
-def opposite(law: SampledLaw, n: int, bits: BitSource) -> Integers:
+def opposite(law: SampledDistribution, n: int, bits: BitSource) -> Integers:
     drawn = in_pairs(law, n, bits)
     drawn[::2] *= -1
     return drawn
 
 
-def coarse(law: SampledLaw, n: int, bits: BitSource) -> Integers:
+def coarse(law: SampledDistribution, n: int, bits: BitSource) -> Integers:
     """Draw multiples of 3: of a law with a third of the scale, times 3."""
     return 3 * (sample(law, n, bits) // 3)
 
 
-def mostly_coarse(law: SampledLaw, n: int, bits: BitSource) -> Integers:
+def mostly_coarse(law: SampledDistribution, n: int, bits: BitSource) -> Integers:
     """Lose the last bits of what is large, as floats do."""
     drawn = sample(law, n, bits)
     return np.where(np.abs(drawn) > 2, drawn & ~1, drawn)
 
 
-def bounded(law: SampledLaw, n: int, bits: BitSource) -> Integers:
+def bounded(law: SampledDistribution, n: int, bits: BitSource) -> Integers:
     return np.clip(sample(law, n, bits), -6, 6)
 
 
-def never_zero(law: SampledLaw, n: int, bits: BitSource) -> Integers:
+def never_zero(law: SampledDistribution, n: int, bits: BitSource) -> Integers:
     drawn = sample(law, n, bits)
     return np.where(drawn == 0, 1, drawn)
 
@@ -142,7 +142,7 @@ def test_two_columns_with_the_same_noise_are_found(monkeypatch: pytest.MonkeyPat
 
     assert not shown("sound")
 
-    def again(law: SampledLaw, n: int, bits: BitSource) -> Integers:
+    def again(law: SampledDistribution, n: int, bits: BitSource) -> Integers:
         if not hasattr(bits, "kept"):
             bits.kept = bits.words(n)  # type: ignore[attr-defined]
         words = bits.kept  # type: ignore[attr-defined]

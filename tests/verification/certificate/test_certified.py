@@ -142,9 +142,9 @@ def test_mixed_kinds_and_choices_together() -> None:
     laws = [law_of("discrete_gaussian", 60.0), law_of("laplace", 90.0)]
     laws.append(law_of("asymmetric_laplace", 90.0, 2))
     for name, shape in (("exponential", {"candidates": 12}), ("permute_and_flip", {})):
-        laws.append(registry.get_selection(name).of(scale=80.0, **shape))  # type: ignore[arg-type]
+        laws.append(registry.selection_class(name).of(scale=80.0, **shape))  # type: ignore[arg-type]
     events, guarantee = claimed(laws, unit, "approximate") or ([], {})
-    keys = registry.randomizer("partition_selection").of(scale=20.0, delta=1e-8)
+    keys = registry.randomizer_class("partition_selection").of(scale=20.0, delta=1e-8)
     one = Sensitivity(2, (Move(1, 1),))
     vectors = [make_accounting_input(law, unit) for law in laws] + [
         make_accounting_input(keys, one)
