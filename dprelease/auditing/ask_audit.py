@@ -24,24 +24,25 @@ def audit(
 ) -> Audit:
     """Test a release on neighbouring tables of synthetic rows, and return the outcome.
 
-    No declared source is opened. The attribute `holds` of the outcome is whether every claim held.
+    An audit opens no declared source. The attribute `holds` of the outcome says whether every
+    tested claim is true.
 
     Parameters
     ----------
     release
         A release, or the file that declares it.
     queries
-        The names of the queries to audit; all by default.
+        The names of the queries to audit; by default, all queries are audited.
     engine
         The engine that reads the synthetic rows, instead of the declared engine.
     time_limit
         The number of seconds after which no further check starts.
     draws
-        Whether to draw millions of noisy answers as well, which takes nearly all of the time.
+        Whether the audit also draws millions of noisy answers, which takes most of its time.
     output
         A new folder for audit.json, and for files that reproduce each finding.
     variables
-        The values of variables in the release file, if `release` is a file.
+        The values of the variables in the release file, if `release` is a file.
 
     Raises
     ------

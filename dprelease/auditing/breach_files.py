@@ -1,4 +1,4 @@
-"""Write the outcome of an audit, and for each breach a release with two small tables."""
+"""Write the outcome of an audit, and files that reproduce each breach on two small tables."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ for side in ("one", "other"):
 
 
 def write_outcome(outcome: Outcome, folder: Path) -> Path:
-    """Write the outcome of an audit into a new folder; return the path of audit.json.
+    """Write the outcome of an audit into a new folder, and return the path of audit.json.
 
-    After an error there is no folder. For each breach the folder has a subfolder with the release
-    as declared, but without its ledger, with both tables, and with a script that runs it.
+    For each breach, the folder has a subfolder with the files of the declaration, the tables of
+    both sides, and a script that runs the release without its ledger. If the function raises an
+    error, there is no new folder.
 
     Raises
     ------
@@ -71,15 +72,15 @@ def _write_all(outcome: Outcome, folder: Path) -> None:
     declaration = outcome.declaration
     variables = f", variables={declaration.variables!r}" if declaration.variables else ""
     for number, (found, pair) in enumerate(outcome.pairs, 1):
-        place = folder / f"finding-{number}"
-        release = _write_declared(declaration, place)
-        _write_pair(pair, place)
-        named = {key: " ".join(text.split()) for key, text in found.model_dump().items()}
+        finding_folder = folder / f"finding-{number}"
+        release = _write_declaration_files(declaration, finding_folder)
+        _write_pair(pair, finding_folder)
+        texts = {key: " ".join(text.split()) for key, text in found.model_dump().items()}
         script = SCRIPT.format(
-            release=release.as_posix(), variables=variables, words=named["pair"],
-            **{key: named[key] for key in ("claimed", "query", "column", "seen")},
+            release=release.as_posix(), variables=variables, words=texts["pair"],
+            **{key: texts[key] for key in ("claimed", "query", "column", "seen")},
         )  # fmt: skip
-        (place / "reproduce.py").write_text(script, encoding="utf-8")
+        (finding_folder / "reproduce.py").write_text(script, encoding="utf-8")
 
 
 def refuse_folder(folder: Path) -> None:
@@ -88,37 +89,38 @@ def refuse_folder(folder: Path) -> None:
         raise OutputError("DP-AUDIT-002", name=folder.name)
 
 
-def _write_declared(declaration: Declaration, place: Path) -> PurePosixPath:
-    """Write all files that a release was read from; return the path of the release file.
+def _write_declaration_files(declaration: Declaration, finding_folder: Path) -> PurePosixPath:
+    """Write all files that a release was read from, and return the path of the release file.
 
-    The release file is written as many folders deep as relative paths in it go up. Absolute paths
-    stay unchanged.
+    The release file is written into as many nested folders as its relative paths have parts `..`,
+    so that all files are inside the folder of the finding. Files with an absolute path are not
+    written.
     """
     names = [PurePosixPath(name) for name in (*declaration.texts, *declaration.kept)]
     above = max((name.parts.count("..") for name in names), default=0)
-    down = PurePosixPath(*["declared"] * above)
-    own = place / down
+    subfolders = PurePosixPath(*["declared"] * above)
+    declaration_folder = finding_folder / subfolders
     for name, text in declaration.texts.items():
         if not PurePosixPath(name).is_absolute():
-            _path_with_folders(own, name).write_text(text, encoding="utf-8")
+            _make_folders_of(declaration_folder, name).write_text(text, encoding="utf-8")
     for name, (_, path) in declaration.kept.items():
         if not PurePosixPath(name).is_absolute():
-            shutil.copyfile(path, _path_with_folders(own, name))
-    return down / declaration.document.path.name
+            shutil.copyfile(path, _make_folders_of(declaration_folder, name))
+    return subfolders / declaration.document.path.name
 
 
-def _path_with_folders(own: Path, name: str) -> Path:
-    """Create the folders of a file's path, and return it."""
-    own.mkdir(parents=True, exist_ok=True)
-    path = Path(os.path.normpath(own / name))
+def _make_folders_of(declaration_folder: Path, name: str) -> Path:
+    """Create the parent folders of a file, and return its path."""
+    declaration_folder.mkdir(parents=True, exist_ok=True)
+    path = Path(os.path.normpath(declaration_folder / name))
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
 
-def _write_pair(pair: Pair, place: Path) -> None:
+def _write_pair(pair: Pair, finding_folder: Path) -> None:
     import pyarrow.parquet as pq
 
     for side, tables in zip(("one", "other"), pair.sides, strict=True):
-        (place / side).mkdir(parents=True, exist_ok=True)
+        (finding_folder / side).mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():
-            pq.write_table(table, place.absolute() / side / f"{name}.parquet")
+            pq.write_table(table, finding_folder.absolute() / side / f"{name}.parquet")

@@ -1,7 +1,7 @@
 """Compute the change of each cell between the two sides of a stack, or of one pair.
 
-For a choice, the change of a cell is the largest change of the difference between the scores of two
-candidates, because this change determines the privacy cost.
+The change of a choice in a cell is the largest change of the difference between the scores of any
+two candidates, because this change determines the privacy cost.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from dprelease.auditing.exact_pairs import FoundCells
+from dprelease.auditing.exact_pairs import MeasuredCells
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.quantile_target import Target, rows_inside
@@ -20,26 +20,26 @@ from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.aggregates.tree_of_counts import Tree
 
 Changes = dict[int, list[int]]
-"""By pair, the change of each changed cell, in noise steps or in points of the score."""
+"""The changes of all changed cells by pair, in steps of the noise or in points of the score."""
 
 
 def changes_of(
-    aggregate: Aggregate, mechanism: Randomizer, one: FoundCells, other: FoundCells
+    aggregate: Aggregate, mechanism: Randomizer, one: MeasuredCells, other: MeasuredCells
 ) -> Changes:
-    """Return the changes of a measurement between both sides, by pair."""
+    """Return the changes of a measurement between the two sides, by pair."""
     if not aggregate.is_choice:
         return _vector_changes(one, other)
-    return CHOICES[type(aggregate)](aggregate, mechanism, one, other)
+    return CHANGES_BY_AGGREGATE[type(aggregate)](aggregate, mechanism, one, other)
 
 
-def _vector_changes(one: FoundCells, other: FoundCells) -> Changes:
+def _vector_changes(one: MeasuredCells, other: MeasuredCells) -> Changes:
     pair = np.concatenate((one.pair, other.pair))
     cell = np.concatenate((one.cell, other.cell))
-    moved = np.concatenate((one.value, -other.value))
+    differences = np.concatenate((one.value, -other.value))
     order = np.lexsort((cell, pair))
-    pair, cell, moved = pair[order], cell[order], moved[order]
+    pair, cell, differences = pair[order], cell[order], differences[order]
     first = np.flatnonzero((np.diff(pair, prepend=-1) != 0) | (np.diff(cell, prepend=-1) != 0))
-    sums = np.add.reduceat(moved, first) if len(first) else moved
+    sums = np.add.reduceat(differences, first) if len(first) else differences
     changes: Changes = {}
     for at, by in zip(pair[first].tolist(), sums.tolist(), strict=True):
         if by:
@@ -47,11 +47,11 @@ def _vector_changes(one: FoundCells, other: FoundCells) -> Changes:
     return changes
 
 
-Cells = Iterator[tuple[int, Integers, Integers, Integers]]
+DifferingCells = Iterator[tuple[int, Integers, Integers, Integers]]
 
 
-def _differing_cells(one: FoundCells, other: FoundCells) -> Cells:
-    """Yield, for each cell that differs, its pair, and the candidates and counts on both sides."""
+def _differing_cells(one: MeasuredCells, other: MeasuredCells) -> DifferingCells:
+    """Yield the pair, the candidates, and the counts on both sides of each differing cell."""
     by_cell: dict[tuple[int, int], dict[int, list[int]]] = {}
     for side, found in enumerate((one, other)):
         entries = zip(
@@ -69,7 +69,7 @@ def _differing_cells(one: FoundCells, other: FoundCells) -> Cells:
 
 
 def _frequent_changes(
-    aggregate: Aggregate, _mechanism: Randomizer, one: FoundCells, other: FoundCells
+    aggregate: Aggregate, _mechanism: Randomizer, one: MeasuredCells, other: MeasuredCells
 ) -> Changes:
     changes: Changes = {}
     for pair, candidates, left, right in _differing_cells(one, other):
@@ -81,13 +81,13 @@ def _frequent_changes(
 
 
 def _quantile_changes(
-    aggregate: Aggregate, mechanism: Randomizer, one: FoundCells, other: FoundCells
+    aggregate: Aggregate, mechanism: Randomizer, one: MeasuredCells, other: MeasuredCells
 ) -> Changes:
     quantile = narrow_aggregate(aggregate, Quantile)
     target = Target.of(quantile, rows_inside(quantile, mechanism))
     changes: Changes = {}
     for pair, candidates, left, right in _differing_cells(one, other):
-        # Scores change only at values that occur, and right after them.
+        # Scores change only at values that occur in the cell, and at the next candidate.
         at = np.unique(np.concatenate(([0], candidates, candidates + 1)))
         at = at[at < quantile.candidates]
         score_difference = _scores(target, at, candidates, left) - _scores(
@@ -105,7 +105,7 @@ def _scores(target: Target, at: Integers, candidates: Integers, counts: Integers
 
 
 def _tree_changes(
-    aggregate: Aggregate, _mechanism: Randomizer, one: FoundCells, other: FoundCells
+    aggregate: Aggregate, _mechanism: Randomizer, one: MeasuredCells, other: MeasuredCells
 ) -> Changes:
     levels = narrow_aggregate(aggregate, Tree).levels
     changes: Changes = {}
@@ -117,11 +117,11 @@ def _tree_changes(
     return changes
 
 
-Choice = Callable[[Aggregate, Randomizer, FoundCells, FoundCells], Changes]
+ChangesFunction = Callable[[Aggregate, Randomizer, MeasuredCells, MeasuredCells], Changes]
 
-CHOICES: dict[type[Aggregate], Choice] = {
+CHANGES_BY_AGGREGATE: dict[type[Aggregate], ChangesFunction] = {
     Frequent: _frequent_changes,
     Quantile: _quantile_changes,
     Tree: _tree_changes,
 }
-"""By aggregate, the function that computes changes of scores, or of the nodes of a tree."""
+"""The function that computes the changes of scores, or of a tree's nodes, by type of aggregate."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dprelease.auditing.pairs import Pair, Tables
-from dprelease.auditing.stage import EngineFailure, Stage
+from dprelease.auditing.stage import AuditedRelease, EngineFailure
 from dprelease.exact.engine_api import Answering
 from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.numerics.lattice import Integers
@@ -18,10 +18,11 @@ from dprelease.schema.release import PRIVATE_KEYS
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The exact answers of an engine about one set of tables, by the name of the query.
+    """The exact answers of an engine about one side of a pair, by the name of the query.
 
-    `queries` have all non-public keys that occur on either side of the pair. `tables` are the exact
-    tables, which are the input of noise. `units` has the number of units of each non-public key.
+    `queries` have the non-public keys that occur on either side of the pair. `tables` are the exact
+    tables, to which the noise is added. `units` has the number of privacy units of each non-public
+    key.
     """
 
     queries: Mapping[str, Query]
@@ -29,48 +30,50 @@ class Side:
     units: Mapping[str, Integers]
 
     def vector(self, query: str, measurement: str) -> Integers:
-        """Return the (cells,) integers of a measurement that is a vector, in noise steps."""
+        """Return the (cells,) integers of a vector measurement, in the steps of its noise."""
         if measurement == PRIVATE_KEYS and query in self.units:
             return self.units[query]
         return self.tables[query].vector(measurement)
 
     def profile(self, query: str, measurement: str) -> Profile:
-        """Return the counts of each candidate of a choice in each cell."""
+        """Return the counts of the candidates of a choice in each cell."""
         profile = self.tables[query].profile(measurement)
         return profile.pairs() if isinstance(profile, DenseProfile) else profile
 
 
 def exact_sides(
-    stage: Stage, pair: Pair, queries: Sequence[Query] | None = None
+    audited: AuditedRelease, pair: Pair, queries: Sequence[Query] | None = None
 ) -> tuple[Side, Side]:
-    """Return the exact integers of both tables, over the same cells.
+    """Return the exact integers of both sides of a pair, over the same cells.
 
-    `queries` are the queries to answer; all queries of the stage by default. Raises the errors of
-    `Stage.engines`.
+    `queries` are the queries to answer, by default all queries of the release. The errors are those
+    of `AuditedRelease.engines`.
     """
-    requested = stage.queries if queries is None else tuple(queries)
-    found = [_partitions(stage, requested, tables) for tables in pair.sides]
+    requested = audited.queries if queries is None else tuple(queries)
+    found = [_units_by_query(audited, requested, tables) for tables in pair.sides]
     keys = {name: sorted({*found[0][name], *found[1][name]}) for name in found[0]}
-    spaced = [_over_found_keys(query, keys) for query in requested]
+    queries_with_keys = [_with_found_keys(query, keys) for query in requested]
     sides = []
     for tables, units in zip(pair.sides, found, strict=True):
-        with stage.engines(requested, tables) as engines:
-            answers = {query.name: engines[query.name].run(query) for query in spaced}
+        with audited.engines(requested, tables) as engines:
+            answers = {query.name: engines[query.name].run(query) for query in queries_with_keys}
         numbers = {
-            q.name: _units_in_order(q, units[q.name]) for q in spaced if q.private is not None
+            q.name: _units_in_key_order(q, units[q.name])
+            for q in queries_with_keys
+            if q.private is not None
         }
-        sides.append(Side({query.name: query for query in spaced}, answers, numbers))
+        sides.append(Side({query.name: query for query in queries_with_keys}, answers, numbers))
     return sides[0], sides[1]
 
 
-def _partitions(
-    stage: Stage, queries: Sequence[Query], tables: Tables
+def _units_by_query(
+    audited: AuditedRelease, queries: Sequence[Query], tables: Tables
 ) -> dict[str, dict[str, int]]:
-    """Return, by query, the non-public keys that occur, each with its number of units."""
+    """Return the non-public keys that occur, with their numbers of units, by query."""
     with_private_keys = [query for query in queries if query.private is not None]
     if not with_private_keys:
         return {}
-    with stage.engines(with_private_keys, tables) as engines:
+    with audited.engines(with_private_keys, tables) as engines:
         return {
             query.name: _units_by_key(engines[query.name], query) for query in with_private_keys
         }
@@ -81,23 +84,24 @@ def _units_by_key(engine: Answering, query: Query) -> dict[str, int]:
     return dict(zip(found.names, found.units.tolist(), strict=True))
 
 
-def _over_found_keys(query: Query, keys: Mapping[str, Sequence[str]]) -> Query:
+def _with_found_keys(query: Query, keys: Mapping[str, Sequence[str]]) -> Query:
+    """Return a query over the keys that were found for it, if its keys are non-public."""
     if query.private is None:
         return query
     return replace(query, keys=query.private.among(keys[query.name]))
 
 
-def _units_in_order(query: Query, units: Mapping[str, int]) -> Integers:
+def _units_in_key_order(query: Query, units: Mapping[str, int]) -> Integers:
     (key,) = query.keys.keys
     return np.array([units.get(str(name), 0) for name in key.values], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class FoundCells:
-    """The values of one measurement in a stack of pairs, as entries for non-empty cells.
+class MeasuredCells:
+    """The values of one measurement in a stack of pairs, with one entry for each non-zero value.
 
-    Each entry has a pair, a cell, a candidate and a value. For vectors, `candidate` is 0. For
-    choices, `value` is the count of the candidate in the cell.
+    Each entry has the number of a pair, a cell, a candidate and a value. The candidate of a vector
+    is 0. For choices, the value is the count of the candidate in the cell.
     """
 
     pair: Integers
@@ -106,63 +110,71 @@ class FoundCells:
     value: Integers
 
 
-Codes = dict[tuple[str, tuple[str, ...]], int]
-"""The numbers of non-public keys, by query and key; they are the same for both sides of a stack."""
+KeyNumbers = dict[tuple[str, tuple[str, ...]], int]
+"""The numbers of non-public keys, by query and key, which both sides of a stack share."""
 
 
-Keys = Mapping[str, Collection[str]]
-"""Non-public keys, by query."""
+KeysByQuery = Mapping[str, Collection[str]]
+"""The non-public keys of each query."""
 
 
 def keys_in_stack(
-    stage: Stage, queries: Sequence[Query], tables: Tables
+    audited: AuditedRelease, queries: Sequence[Query], tables: Tables
 ) -> dict[str, Collection[str]]:
-    """Return the non-public keys of stacked queries; raise the errors of `Stage.engines`."""
-    return {name: [*units] for name, units in _partitions(stage, queries, tables).items()}
+    """Return the non-public keys that occur in a stack, by query.
+
+    The errors are those of `AuditedRelease.engines`.
+    """
+    return {name: [*units] for name, units in _units_by_query(audited, queries, tables).items()}
 
 
-def found_in_stack(
-    stage: Stage, queries: Sequence[Query], tables: Tables, codes: Codes, keys: Keys
-) -> dict[tuple[str, str], FoundCells]:
-    """Return the values of every measurement of stacked queries, by names of query and measurement.
+def measure_stack(
+    audited: AuditedRelease,
+    queries: Sequence[Query],
+    tables: Tables,
+    codes: KeyNumbers,
+    keys: KeysByQuery,
+) -> dict[tuple[str, str], MeasuredCells]:
+    """Return the values of all measurements of stacked queries, by query and measurement.
 
     `keys` are the non-public keys that occur on either side. All of them are needed, because
-    contribution limits select the groups of a unit among all keys, as among all selected keys in a
-    release. Raises the errors of `Stage.engines`.
+    contribution limits select the groups of a unit among all keys that a query has, as they do
+    among the selected keys in a release. `codes` has the numbers of keys, to which new keys are
+    added. The errors are those of `AuditedRelease.engines`.
     """
-    found: dict[tuple[str, str], FoundCells] = {}
-    with stage.engines(queries, tables) as engines:
+    found: dict[tuple[str, str], MeasuredCells] = {}
+    with audited.engines(queries, tables) as engines:
         for query in queries:
             engine = engines[query.name]
             if query.private is None:
-                exact, place = engine.run(query), _public_places(query)
+                exact, lookup = engine.run(query), _lookup_with_public_keys(query)
             else:
                 units = _units_by_key(engine, query)
                 known = {*units, *keys.get(query.name, ())}
                 query = replace(query, keys=query.private.among(known))
-                exact, place = engine.run(query), _private_places(query, codes)
+                exact, lookup = engine.run(query), _lookup_with_private_keys(query, codes)
                 found[query.name, PRIVATE_KEYS] = _nonzero_cells(
-                    _units_in_order(query, units), place
+                    _units_in_key_order(query, units), lookup
                 )
             for measurement in query.measurements:
                 name = (query.name, measurement.name)
                 if measurement.is_choice:
-                    found[name] = _profile_placed(exact.profile(measurement.name), place)
+                    found[name] = _profile_entries(exact.profile(measurement.name), lookup)
                 elif measurement.is_vector and not measurement.finds_keys:
-                    found[name] = _nonzero_cells(exact.vector(measurement.name), place)
+                    found[name] = _nonzero_cells(exact.vector(measurement.name), lookup)
     return found
 
 
-Place = Callable[[Integers], tuple[Integers, Integers]]
-"""Maps indices in a vector to numbers of pairs and of cells."""
+CellLookup = Callable[[Integers], tuple[Integers, Integers]]
+"""A function that returns the numbers of the pairs, and those of the cells, of vector indices."""
 
 
-def _public_places(query: Query) -> Place:
+def _lookup_with_public_keys(query: Query) -> CellLookup:
     cells = query.keys.size // query.keys.keys[0].size
     return lambda at: (at // cells, at % cells)
 
 
-def _private_places(query: Query, codes: Codes) -> Place:
+def _lookup_with_private_keys(query: Query, codes: KeyNumbers) -> CellLookup:
     pairs, cells = list[int](), list[int]()
     assert query.private is not None
     for name in query.keys.keys[0].values:
@@ -173,50 +185,52 @@ def _private_places(query: Query, codes: Codes) -> Place:
     return lambda at: (numbers[0][at], numbers[1][at])
 
 
-def _nonzero_cells(vector: Integers, place: Place) -> FoundCells:
+def _nonzero_cells(vector: Integers, lookup: CellLookup) -> MeasuredCells:
     at = np.flatnonzero(vector)
-    pair, cell = place(at)
-    return FoundCells(pair, cell, np.zeros_like(at), vector[at])
+    pair, cell = lookup(at)
+    return MeasuredCells(pair, cell, np.zeros_like(at), vector[at])
 
 
-def _profile_placed(profile: Profile | DenseProfile, place: Place) -> FoundCells:
+def _profile_entries(profile: Profile | DenseProfile, lookup: CellLookup) -> MeasuredCells:
     profile = profile.pairs() if isinstance(profile, DenseProfile) else profile
     at = np.repeat(np.arange(len(profile.starts) - 1), np.diff(profile.starts))
-    pair, cell = place(at)
-    return FoundCells(pair, cell, profile.values, profile.counts)
+    pair, cell = lookup(at)
+    return MeasuredCells(pair, cell, profile.values, profile.counts)
 
 
-def found_of_pair(
-    stage: Stage, pair: Pair, queries: Sequence[Query]
-) -> tuple[dict[tuple[str, str], FoundCells], dict[tuple[str, str], FoundCells]]:
-    """Return the values of all measurements on both sides of a pair."""
-    one, other = exact_sides(stage, pair, queries)
-    return _found_of_side(one), _found_of_side(other)
+def measure_pair(
+    audited: AuditedRelease, pair: Pair, queries: Sequence[Query]
+) -> tuple[dict[tuple[str, str], MeasuredCells], dict[tuple[str, str], MeasuredCells]]:
+    """Return the values of all measurements on the first and on the second side of a pair."""
+    one, other = exact_sides(audited, pair, queries)
+    return _measure_side(one), _measure_side(other)
 
 
-def failing_sides(stage: Stage, pair: Pair, queries: Sequence[Query]) -> tuple[str, str]:
-    """Return the codes of the errors with which the engine fails on each side of a pair."""
+def error_codes_of_sides(
+    audited: AuditedRelease, pair: Pair, queries: Sequence[Query]
+) -> tuple[str, str]:
+    """Return the code of the error with which the engine fails on each side; empty for none."""
     codes = []
     for tables in pair.sides:
         try:
-            exact_sides(stage, replace(pair, one=tables, other=tables), queries)
+            exact_sides(audited, replace(pair, one=tables, other=tables), queries)
             codes.append("")
         except EngineFailure as failure:
             codes.append(failure.code)
     return codes[0], codes[1]
 
 
-def _found_of_side(side: Side) -> dict[tuple[str, str], FoundCells]:
-    found: dict[tuple[str, str], FoundCells] = {}
+def _measure_side(side: Side) -> dict[tuple[str, str], MeasuredCells]:
+    found: dict[tuple[str, str], MeasuredCells] = {}
 
-    def place(at: Integers) -> tuple[Integers, Integers]:
+    def lookup(at: Integers) -> tuple[Integers, Integers]:
         return np.zeros_like(at), at
 
     for query in side.queries.values():
         for measurement in query.measurements:
             name = (query.name, measurement.name)
             if measurement.is_choice:
-                found[name] = _profile_placed(side.profile(*name), place)
+                found[name] = _profile_entries(side.profile(*name), lookup)
             else:
-                found[name] = _nonzero_cells(side.vector(*name), place)
+                found[name] = _nonzero_cells(side.vector(*name), lookup)
     return found

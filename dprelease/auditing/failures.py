@@ -1,7 +1,7 @@
 """Find synthetic rows on which an engine fails, and continue the audit without these rows.
 
-An engine that fails at a value reveals that value by failing. So a failure is a finding, and must
-not end the audit: all other rows are still compared.
+An engine that fails because of a value reveals the value by its failure. So a failure of the engine
+is a finding, and does not end the audit: all other rows are still compared.
 """
 
 from __future__ import annotations
@@ -10,32 +10,34 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from dprelease.auditing.neighbours.situations import NOBODY, Situation
+from dprelease.auditing.neighbours.situations import NO_ROWS, Situation
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import EngineFailure
 from dprelease.documents.audits.audit_record import AuditFinding
 
 MOST_FAILING = 3
-"""The maximum number of failing pairs in a stack that are found one by one. A stack with more
-failing pairs is left out."""
+"""The maximum number of failing pairs that are searched for in a stack.
+
+A stack with more failing pairs is left out.
+"""
 
 STRIDE = 4
-"""Among many similar other units of a situation, every STRIDE-th unit is tested alone."""
+"""The stride by which other units of a situation, many of which are similar, are tested alone."""
 
-NOWHERE = Situation("", NOBODY)
-"""The situation that replaces a pair that is left out, so that other pairs keep their numbers."""
+EMPTY_SITUATION = Situation("", NO_ROWS)
+"""The situation that replaces a left-out situation, so that the others keep their numbers."""
 
 Answer = TypeVar("Answer")
-Ask = Callable[[Sequence[Situation]], Answer]
+AskEngine = Callable[[Sequence[Situation]], Answer]
 
 
 def answer_without_failures(
-    ask: Ask[Answer], situations: Sequence[Situation]
+    ask: AskEngine[Answer], situations: Sequence[Situation]
 ) -> tuple[Answer | None, list[int]]:
-    """Return the answer about situations, and the numbers of those on which the engine fails.
+    """Return an answer about situations, and the numbers of situations on which the engine fails.
 
-    The answer is about all other situations, with unchanged numbers; it is None if the engine fails
-    on too many situations.
+    The answer is about the situations on which the engine does not fail, under their original
+    numbers. It is None if the engine fails on too many situations.
     """
     failing: list[int] = []
     while True:
@@ -44,27 +46,27 @@ def answer_without_failures(
         except EngineFailure:
             if len(failing) == MOST_FAILING:
                 return None, failing
-            if error_code_of(ask, [NOWHERE] * len(situations)):
+            if error_code_of(ask, [EMPTY_SITUATION] * len(situations)):
                 return None, [0]
         failing.append(_failing_index(ask, _without_left_out(situations, failing)))
 
 
 def _without_left_out(situations: Sequence[Situation], left_out: Sequence[int]) -> list[Situation]:
-    return [NOWHERE if i in left_out else one for i, one in enumerate(situations)]
+    return [EMPTY_SITUATION if i in left_out else one for i, one in enumerate(situations)]
 
 
-def _failing_index(ask: Ask[object], situations: Sequence[Situation]) -> int:
+def _failing_index(ask: AskEngine[object], situations: Sequence[Situation]) -> int:
     """Return the number of a situation on which the engine fails, by bisection."""
     low, high = 0, len(situations)
     while high - low > 1:
         middle = (low + high) // 2
-        half = [one if low <= i < middle else NOWHERE for i, one in enumerate(situations)]
+        half = [one if low <= i < middle else EMPTY_SITUATION for i, one in enumerate(situations)]
         low, high = (low, middle) if error_code_of(ask, half) else (middle, high)
     return low
 
 
-def error_code_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
-    """Return the code of the error with which the engine fails; empty if it answers."""
+def error_code_of(ask: AskEngine[object], situations: Sequence[Situation]) -> str:
+    """Return the code of the error with which the engine fails; empty if the engine answers."""
     try:
         ask(situations)
     except EngineFailure as failure:
@@ -73,14 +75,14 @@ def error_code_of(ask: Ask[object], situations: Sequence[Situation]) -> str:
 
 
 def smallest_failure(
-    sides: Sequence[Ask[object]], situation: Situation
+    sides: Sequence[AskEngine[object]], situation: Situation
 ) -> tuple[Situation, tuple[str, str]]:
-    """Return a small situation on whose two sides the engine fails differently, with the errors.
+    """Return a small situation on which the engine fails, and the error codes of its two sides.
 
-    The result is a single unit of the situation, if its failure depends on the side, or else the
-    situation itself.
+    If the engine fails differently on the two sides, the result is a situation with a single unit
+    that also causes this difference, if there is one. Otherwise it is the situation itself.
     """
-    units = [situation.one, *situation.crowd[::STRIDE], *situation.crowd[-1:]]
+    units = [situation.one, *situation.other_units[::STRIDE], *situation.other_units[-1:]]
     alone = [Situation(f"{situation.description}, alone", unit) for unit in units]
     for tried in (situation, *alone):
         codes = error_code_of(sides[0], [tried]), error_code_of(sides[1], [tried])
@@ -89,20 +91,24 @@ def smallest_failure(
     return situation, (error_code_of(sides[0], [situation]), error_code_of(sides[1], [situation]))
 
 
-def type_error_code(ask: Ask[object], situations: Sequence[Situation]) -> str:
-    """Return the code of an error that also occurs for a table without rows; empty if none does.
+def type_error_code(ask: AskEngine[object], situations: Sequence[Situation]) -> str:
+    """Return the code of an error that the engine also raises for a table without rows.
 
     Such an error depends only on declared types. The result is empty if the engine answers, or if
     it fails because of the rows.
     """
-    nobody = [NOWHERE] * len(situations)
+    nobody = [EMPTY_SITUATION] * len(situations)
     codes = [error_code_of(ask, some) for some in (situations, nobody)]
     return codes[0] if codes[0] == codes[1] else ""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A pair on which the engine fails, how its values were stored, and the error on each side."""
+    """A failure of the engine on a pair.
+
+    `stored` describes the physical types of the columns, and `codes` has the code of the error on
+    each side, empty for a side on which the engine answers.
+    """
 
     description: str
     stored: str
@@ -111,7 +117,7 @@ class Failure:
 
     @property
     def finding(self) -> AuditFinding:
-        """Return the failure as a finding."""
+        """Return the failure as a finding of the audit."""
         codes = " and ".join(sorted({code for code in self.codes if code})) or "a failure"
         one_alone = self.codes[0] != self.codes[1]
         return AuditFinding(
@@ -126,12 +132,12 @@ class Failure:
 
 @dataclass
 class GroupReport:
-    """For one group of queries: what was tried, what was left out, and failures of the engine."""
+    """The report on one group of queries: texts on tried and left-out checks, and failures."""
 
     tried: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     failures: dict[tuple[str, tuple[str, str]], Failure] = field(default_factory=dict)
 
     def add_failure(self, failure: Failure) -> None:
-        """Record a failure; only one is kept for each way of storing and pair of errors."""
+        """Add a failure, unless there is one with the same storage and the same error codes."""
         self.failures.setdefault((failure.stored, failure.codes), failure)

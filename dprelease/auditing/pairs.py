@@ -1,4 +1,4 @@
-"""Neighbouring tables: all rows of both tables, and a description of their difference."""
+"""Describe pairs of neighbouring tables, with all rows of both sides."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Tables = Mapping[str, "pa.Table"]
-"""The table of synthetic rows for each declared table, by name."""
+"""The synthetic rows of each declared table, by the name of the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Two sets of synthetic tables that differ in one privacy unit.
 
-    `description` describes the unit without any of its values. The tables of `one` have the unit.
-    The tables of `other` lack the unit, or have another unit in its place if neighbours are defined
-    by `replace`. `table` is the table about people to which the unit belongs. `one` and `other` may
-    store the same column in different physical types.
+    `description` describes the privacy unit without any of its values. The tables of `one` have the
+    unit. The tables of `other` lack the unit, or have its replacement if the neighbours of the
+    release are defined by `replace`. `table` is the table about people to which the unit belongs.
+    The two sides may store the same column in different physical types.
     """
 
     description: str

@@ -1,7 +1,8 @@
-"""Generate the random 64-bit words of an audit, the same ones for the same declaration.
+"""Generate the random bits of an audit, which are the same for the same declaration.
 
-The words determine synthetic rows, and the noise of runs on such rows. No real release is drawn
-from them: only `Stage.publish` accepts such a stream, and a stage has no declared source.
+These bits determine synthetic rows, and the noise of runs on synthetic rows. They never determine
+the noise of a real release: only `AuditedRelease.publish` accepts such a stream of bits, and an
+audited release has no declared source.
 """
 
 from __future__ import annotations
@@ -12,32 +13,35 @@ import numpy as np
 
 from dprelease.numerics.entropy import Words
 
-BLOCK = 1 << 13
-"""The number of words that are generated at a time."""
+WORDS_AT_ONCE = 1 << 13
+"""The number of 64-bit words that are generated at a time."""
 
 
-class ReplayedWords:
-    """A stream of random words derived from a text; it counts the words that it returns."""
+class ReplayedBits:
+    """A stream of random 64-bit words that is derived from a text.
+
+    `drawn_words` is the number of words that it has returned.
+    """
 
     def __init__(self, text: str) -> None:
-        self._text, self._block = text, 0
-        self._held: Words = np.empty(0, dtype=np.uint64)
-        self.drawn = 0
+        self._text, self._batch = text, 0
+        self._unused: Words = np.empty(0, dtype=np.uint64)
+        self.drawn_words = 0
 
     def words(self, n: int) -> Words:
         """Return the next (n,) words of the stream."""
-        self.drawn += n
-        parts, missing = [self._held[:n]], n - len(self._held)
-        self._held = self._held[n:]
+        self.drawn_words += n
+        parts, missing = [self._unused[:n]], n - len(self._unused)
+        self._unused = self._unused[n:]
         while missing > 0:
-            block = self._next_words()
-            parts.append(block[:missing])
-            self._held = block[missing:]
-            missing -= len(block)
+            batch = self._next_words()
+            parts.append(batch[:missing])
+            self._unused = batch[missing:]
+            missing -= len(batch)
         return np.concatenate(parts)
 
     def _next_words(self) -> Words:
-        self._block += 1
-        named = f"{self._block} {self._text}".encode()
-        raw = hashlib.shake_128(named).digest(8 * BLOCK)
+        self._batch += 1
+        named = f"{self._batch} {self._text}".encode()
+        raw = hashlib.shake_128(named).digest(8 * WORDS_AT_ONCE)
         return np.frombuffer(raw, dtype=np.uint64)

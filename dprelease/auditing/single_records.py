@@ -1,6 +1,7 @@
-"""Audit releases of single records: a record changes only its own output, as far as claimed.
+"""Audit releases of single records: whether a record changes its own output by more than claimed.
 
-Each record has a number that is read together with it, because records may come in any order.
+Each record has a number, which is read together with the record, because an engine may return
+records in any order.
 """
 
 from __future__ import annotations
@@ -13,15 +14,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from dprelease.auditing.claims import Nearness
+from dprelease.auditing.claims import (
+    LargestChange,
+    MeasurementName,
+    ShareOfClaim,
+    record_changes,
+)
 from dprelease.auditing.failures import (
-    NOWHERE,
+    EMPTY_SITUATION,
     Failure,
     GroupReport,
     answer_without_failures,
     error_code_of,
 )
-from dprelease.auditing.neighbours.counting_rows import Group
+from dprelease.auditing.neighbours.counting_rows import QueryGroup
 from dprelease.auditing.neighbours.situations import Rows, Situation
 from dprelease.auditing.neighbours.stacks import (
     PAIR,
@@ -29,66 +35,71 @@ from dprelease.auditing.neighbours.stacks import (
     situation_pair,
     with_pair_number,
 )
-from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED, WAYS
+from dprelease.auditing.neighbours.stored_values import AS_DECLARED, EQUAL_STORAGES, STORAGES
 from dprelease.auditing.pairs import Pair
-from dprelease.auditing.replayed_words import ReplayedWords
-from dprelease.auditing.sensitivities import Named, Worst, record
-from dprelease.auditing.stage import Stage
+from dprelease.auditing.replayed_words import ReplayedBits
+from dprelease.auditing.stage import AuditedRelease
 from dprelease.errors.printable import count_text
 from dprelease.numerics.lattice import Integers
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.local_records import RecordColumn, Records
 from dprelease.rehearsal.draws import Draws
-from dprelease.rehearsal.meeting import literals_of
+from dprelease.rehearsal.meeting import literals_in
 from dprelease.schema.columns import IntegerColumn
 
 RECORDS = 2000
-"""The number of synthetic records of a table; each is compared with its replacement."""
+"""The number of synthetic records of a table, each of which is compared with its replacement."""
 
 MOST_ANSWERS = 8
-"""The maximum number of values of a response that are compared, evenly spread over all."""
+"""The maximum number of compared values of a response column, evenly spread over all its values."""
 
-FORGED = 2**62
-"""The mark for the value of a record that is not read exactly once; it is no column's value."""
+NOT_READ_ONCE = 2**62
+"""The value of records that are not read exactly once, which no column can have."""
 
 
 @dataclass(frozen=True)
-class TriedRecords:
-    """The results for the records of one table."""
+class RecordsResult:
+    """The results of comparing the records of one table."""
 
-    group: Group
+    group: QueryGroup
     part: Records
-    worst: dict[Named, Worst]
+    worst: dict[MeasurementName, LargestChange]
     report: GroupReport
-    nearby: dict[Named, list[Situation]]
-    """By column, situations in which a record is replaced by one with a neighbouring value."""
+    neighbouring: dict[MeasurementName, list[Situation]]
+    """Situations in which a record is replaced by one with a neighbouring value, by column."""
 
     @property
     def complete(self) -> bool:
         """Return whether all records were compared."""
         return not self.report.left_out
 
-    def pair(self, name: Named) -> Pair | None:
-        """Return the record with the largest change of a column, and its replacement."""
-        case = self.worst[name]
-        if case.situation is None:
+    def pair(self, name: MeasurementName) -> Pair | None:
+        """Return the record with the largest change of a column, and its replacement, as a pair."""
+        largest = self.worst[name]
+        if largest.situation is None:
             return None
-        return situation_pair(self.group.tables, case.situation, {}, case.storages)
+        return situation_pair(self.group.tables, largest.situation, {}, largest.storages)
 
-    def pairs_alone(self, name: Named) -> list[Pair]:
+    def pairs_alone(self, name: MeasurementName) -> list[Pair]:
         """Return pairs of one record each, with values across the range of the column."""
-        return [situation_pair(self.group.tables, one, {}) for one in self.nearby.get(name, ())]
+        return [
+            situation_pair(self.group.tables, one, {}) for one in self.neighbouring.get(name, ())
+        ]
 
 
-def tried_records(stage: Stage, part: Records, bits: ReplayedWords) -> TriedRecords:
-    """Compare records, each replaced by another one, with the claims of every column."""
+def compare_record_pairs(
+    audited: AuditedRelease, part: Records, bits: ReplayedBits
+) -> RecordsResult:
+    """Replace each record by another one, and compare the changes with the columns' claims."""
     table = part.declared.table
-    literals, draws = literals_of(stage.declaration), Draws(bits)
-    group = Group(stage, (), {table.name: table}, {}, literals, draws)
+    literals, draws = literals_in(audited.declaration), Draws(bits)
+    group = QueryGroup(audited, (), {table.name: table}, {}, literals, draws)
     units = group.invent_units(RECORDS)
-    mechanisms = {c.measurement.name: c.mechanism for c in stage.plan.of_query(part.name)}
+    mechanisms = {c.measurement.name: c.mechanism for c in audited.plan.of_query(part.name)}
     worst = {
-        (part.name, column.name): Worst(part.query, column.measurement, mechanisms[column.name])
+        (part.name, column.name): LargestChange(
+            part.query, column.measurement, mechanisms[column.name]
+        )
         for column in part.columns
     }
     situations = [
@@ -96,39 +107,51 @@ def tried_records(stage: Stage, part: Records, bits: ReplayedWords) -> TriedReco
         for one, other in zip(units, units[::-1], strict=True)
     ]
     report = GroupReport()
-    sides = _values_by_storage(stage, part, group, situations, report)
-    nearby = {
+    sides = _values_by_storage(audited, part, group, situations, report)
+    neighbouring = {
         (part.name, column.name): list(
-            _neighbouring_values(column, sides[AS_DECLARED][column.name], units)
+            _neighbouring_situations(column, sides[AS_DECLARED][column.name], units)
         )
         for column in part.columns
         if AS_DECLARED in sides
     }
-    turned = {
-        storage: _read_units(stage, part, group, units[::-1], storage)
-        for storage in ALIKE
+    reversed_values = {
+        storage: _read_records(audited, part, group, units[::-1], storage)
+        for storage in EQUAL_STORAGES
         if storage in sides
     }
     for column in part.columns:
-        case = worst[part.name, column.name]
+        largest = worst[part.name, column.name]
         for storage, read in sides.items():
             values = read[column.name]
-            _compare(column, case, values, values[::-1], situations, (storage, storage))
-        for storage, other in turned.items():
+            _compare_readings(column, largest, values, values[::-1], situations, (storage, storage))
+        for storage, other in reversed_values.items():
             other_values, values = other[column.name], sides[storage][column.name]
-            _compare(
-                column, case, other_values[::-1], values, situations, (storage, storage), same=True
+            _compare_readings(
+                column,
+                largest,
+                other_values[::-1],
+                values,
+                situations,
+                (storage, storage),
+                same=True,
             )
             if AS_DECLARED in sides:
                 declared = sides[AS_DECLARED][column.name]
-                _compare(column, case, other_values, declared, situations, (storage, AS_DECLARED))
-    return TriedRecords(group, part, worst, report, nearby)
+                _compare_readings(
+                    column, largest, other_values, declared, situations, (storage, AS_DECLARED)
+                )
+    return RecordsResult(group, part, worst, report, neighbouring)
 
 
-def _neighbouring_values(
+def _neighbouring_situations(
     column: RecordColumn, values: Integers, units: Sequence[Rows]
 ) -> Iterator[Situation]:
-    """Yield pairs of records with values next to 0 and at the ends; for others, in a ring."""
+    """Yield situations in which a record is replaced by one with a neighbouring value.
+
+    For numbers, these are values next to 0, and the largest and the smallest value. For responses,
+    each of some values is replaced by the next one, and the last value by the first.
+    """
     found, first = np.unique(values, return_index=True)
     if len(found) < 2:
         return
@@ -144,17 +167,21 @@ def _neighbouring_values(
 
 
 def _values_by_storage(
-    stage: Stage, part: Records, group: Group, situations: Sequence[Situation], report: GroupReport
+    audited: AuditedRelease,
+    part: Records,
+    group: QueryGroup,
+    situations: Sequence[Situation],
+    report: GroupReport,
 ) -> dict[str, dict[str, Integers]]:
-    """Return the values of all records, for each way of storing that the engine accepts."""
+    """Return the values of all records by column, for each way of storing without a failure."""
     name, sides = part.declared.table.name, {}
 
     def read(some: Sequence[Situation], storage: str) -> dict[str, Integers]:
-        return _read_units(
-            stage, part, group, [one.one for one in some if one is not NOWHERE], storage
+        return _read_records(
+            audited, part, group, [one.one for one in some if one is not EMPTY_SITUATION], storage
         )
 
-    for storage in WAYS:
+    for storage in STORAGES:
         ask = partial(read, storage=storage)
         found, failing = answer_without_failures(ask, situations)
         if found is not None and not failing:
@@ -172,19 +199,19 @@ def _values_by_storage(
     return sides
 
 
-def _read_units(
-    stage: Stage, part: Records, group: Group, units: list[Rows], storage: str
+def _read_records(
+    audited: AuditedRelease, part: Records, group: QueryGroup, units: list[Rows], storage: str
 ) -> dict[str, Integers]:
-    """Return the values of each unit's record, in the order of the units."""
+    """Return the values of the records of units by column, in the order of the units."""
     name = part.declared.table.name
     rows = {name: [row for unit in units for row in unit[name]]}
     table = situation_pair(group.tables, Situation("", rows), {}, (storage, storage)).one[name]
     table = table.add_column(0, PAIR, [pair_number_array(range(len(units)))])
-    exact = stage.exact_records(_with_record_number(part, len(units)), {name: table})
+    exact = audited.exact_records(_with_record_number(part, len(units)), {name: table})
     numbers = exact.vector(PAIR)
     if sorted(numbers.tolist()) != [*range(len(units))]:
-        # The presence of a record would reveal its value.
-        return {column.name: np.full(len(units), FORGED) for column in part.columns}
+        # A record that is missing or repeated because of its value would reveal the value.
+        return {column.name: np.full(len(units), NOT_READ_ONCE) for column in part.columns}
     order = np.argsort(numbers)
     return {column.name: exact.vector(column.name)[order] for column in part.columns}
 
@@ -203,9 +230,9 @@ def _with_record_number(part: Records, records: int) -> Records:
     )
 
 
-def _compare(
+def _compare_readings(
     column: RecordColumn,
-    case: Worst,
+    largest: LargestChange,
     one: Integers,
     other: Integers,
     situations: list[Situation],
@@ -213,22 +240,25 @@ def _compare(
     *,
     same: bool = False,
 ) -> None:
-    """Compare two readings record by record; `same` if these are the same records, reordered."""
+    """Compare two readings of one column, record by record.
+
+    `same` says that both readings are those of the same records, read in different orders.
+    """
     changes: dict[int, list[int]] = {}
     for at, (left, right) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
         inside = all(column.low <= value <= column.high for value in (left, right))
         if not inside or (same and left != right):
-            case.near = Nearness(float("inf"), "the values that a record may have")
-            case.situation, case.description, case.storages = (
+            largest.share = ShareOfClaim(float("inf"), "the values that a record may have")
+            largest.situation, largest.description, largest.storages = (
                 situations[at],
                 situations[at].description,
                 storages,
             )
         elif left != right:
             changes[at] = [1 if column.is_response else left - right]
-    record(
-        {(case.query.name, column.name): case},
-        {(case.query.name, column.name): changes},
+    record_changes(
+        {(largest.query.name, column.name): largest},
+        {(largest.query.name, column.name): changes},
         situations,
         storages,
     )

@@ -1,8 +1,8 @@
-"""The audited release without its sources, with engines over synthetic tables.
+"""Run an audited release, without its sources, on synthetic tables.
 
-A `Stage` has a declaration whose tables have no declared source, and no folders, ledger or key. All
-modules of this package use the stage to open engines and to run the release, so no argument can
-lead to a declared source.
+The declaration of an `AuditedRelease` has tables without a declared source, and neither a ledger
+nor a key. All modules of this package use an `AuditedRelease` to open engines and to run the
+release, so that no argument can lead to a declared source.
 """
 
 from __future__ import annotations
@@ -37,11 +37,14 @@ OWNER = "audit"
 
 
 PARTY = 1
-"""The number of the party whose run is audited; all parties run the same code."""
+"""The number of the party whose run is audited, because all parties run the same code."""
 
 
 class EngineFailure(Exception):
-    """An engine failed on synthetic rows, with an error of this code or of this class."""
+    """The failure of an engine on synthetic rows.
+
+    `code` is the code of the engine's error, or the name of its class if it has no code.
+    """
 
     def __init__(self, problem: Exception) -> None:
         own = isinstance(problem, DpReleaseError)
@@ -51,6 +54,7 @@ class EngineFailure(Exception):
 
 @contextmanager
 def _wrap_failures() -> Iterator[None]:
+    """Raise every error within the `with` block as an `EngineFailure`."""
     try:
         yield
     except EngineFailure:
@@ -60,16 +64,16 @@ def _wrap_failures() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """The audited release: declaration, queries and plan, without any source."""
+class AuditedRelease:
+    """An audited release without any source: its declaration, its queries and its plan."""
 
     declaration: Declaration
     queries: tuple[Query, ...]
     plan: Plan
 
     @classmethod
-    def of(cls, declaration: Declaration, engine: str = DEFAULT_ENGINE) -> Stage:
-        """Return the stage of a release, with the same noise as in the release.
+    def of(cls, declaration: Declaration, engine: str = DEFAULT_ENGINE) -> AuditedRelease:
+        """Return a release without its sources, with the noise of the declared release.
 
         Raises
         ------
@@ -77,31 +81,33 @@ class Stage:
             The errors of `prepare`.
         """
         spec = declaration.spec.model_copy(update={"engine": engine, "duckdb": DuckDBSpec()})
-        bare = replace(declaration, spec=spec, tables=_without_sources(declaration))
-        bare = replace(bare, key=None, audit=None)
-        queries, plan = prepare(bare)
-        unpaid = replace(bare, spec=spec.model_copy(update={"ledger": None}))
-        return cls(unpaid, queries, plan)
+        without_sources = replace(
+            declaration, spec=spec, tables=_tables_without_sources(declaration)
+        )
+        without_sources = replace(without_sources, key=None, audit=None)
+        queries, plan = prepare(without_sources)
+        without_ledger = replace(without_sources, spec=spec.model_copy(update={"ledger": None}))
+        return cls(without_ledger, queries, plan)
 
     @property
     def records(self) -> tuple[Records, ...]:
-        """Return the records of a release of single records; empty for any other."""
+        """Return the records of a release of single records; empty for other releases."""
         return self.plan.records
 
     def keep_engine(self) -> AbstractContextManager[None]:
-        """Share resources between all engines in a `with` block; raise as `engine_kept`."""
+        """Share resources among all engines in a `with` block; see `keep_engine_alive`."""
         return keep_engine_alive(self.declaration.spec)
 
     @contextmanager
     def engines(self, queries: Sequence[Query], tables: Tables) -> Iterator[dict[str, Answering]]:
-        """Yield the engine of each query over synthetic tables.
+        """Yield the engine of each query, which reads synthetic tables.
 
         Raises
         ------
         EngineFailure
             If the engine fails when it is opened or used.
         TypeError
-            For a query of a declaration with sources.
+            If a query belongs to a declaration with sources.
         """
         for query in queries:
             joined = [] if query.join is None else [query.join.declared]
@@ -111,7 +117,10 @@ class Stage:
             yield engines
 
     def exact_records(self, part: Records, tables: Tables) -> ExactRecords:
-        """Return the exact values of single records; raise the errors of `engines`."""
+        """Return the exact values of single records.
+
+        The errors are those of `engines`.
+        """
         if part.declared.table.source is not None:
             raise TypeError("an audit asks invented tables alone")
         frame = tables[part.declared.table.name]
@@ -131,26 +140,44 @@ class Stage:
         progress: Callable[[str], None] = lambda _step: None,
         state: RunState | None = None,
     ) -> Path:
-        """Run the whole release on synthetic people and return its folder.
+        """Run the whole release on synthetic people, and return its folder.
 
-        `files` has sources that were written from `tables`, by table; without it, the run reads
-        frames. `ledger` is a ledger made for this run. `formats` are formats of publication that
-        replace the declared ones. Raises the errors of `pipeline.run`.
+        The errors are those of `pipeline.run`.
+
+        Parameters
+        ----------
+        folder
+            The folder of the release.
+        tables
+            The synthetic tables by name.
+        bits
+            The random bits of the run.
+        files
+            The files that were written from `tables`, by table. A table without a file is read as a
+            frame.
+        ledger
+            A ledger that was made for this run.
+        formats
+            The formats of publication that replace the declared formats.
+        progress
+            A function that is called with the name of each step.
+        state
+            The state of the run.
         """
         written = files or {}
-        spec, bare = self.declaration.spec, self.declaration
+        spec, without_sources = self.declaration.spec, self.declaration
         more = {"ledger": None if ledger is None else str(ledger)}
         spec = spec.model_copy(update=more if formats is None else {**more, "formats": formats})
-        placed = {
+        tables_with_sources = {
             name: replace(
                 declared, table=declared.table.model_copy(update={"source": written.get(name)})
             )
-            for name, declared in bare.tables.items()
+            for name, declared in without_sources.tables.items()
         }
         frames = {name: table for name, table in tables.items() if name not in written}
         party = None if spec.federated is None else PARTY
         return run(
-            as_party(replace(bare, spec=spec, tables=placed), party),
+            as_party(replace(without_sources, spec=spec, tables=tables_with_sources), party),
             output=folder,
             bits=bits,
             frames=frames,
@@ -159,10 +186,10 @@ class Stage:
         )
 
 
-def _without_sources(declaration: Declaration) -> dict[str, Declared]:
-    """Return the tables without their sources, and with an owner, which a ledger requires."""
-    bare = {}
+def _tables_without_sources(declaration: Declaration) -> dict[str, Declared]:
+    """Return the declared tables without sources, and with an owner, which a ledger requires."""
+    without_sources = {}
     for name, declared in declaration.tables.items():
         changed = {"source": None, "owner": declared.table.owner or OWNER}
-        bare[name] = replace(declared, table=declared.table.model_copy(update=changed))
-    return bare
+        without_sources[name] = replace(declared, table=declared.table.model_copy(update=changed))
+    return without_sources

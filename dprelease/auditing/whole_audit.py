@@ -2,9 +2,9 @@
 
 This module also checks the claim about all measurements together. Neighbouring tables show the
 change of each measurement, but not the joint privacy cost. Code that the planner does not use
-computes that cost from the noise in the plan: a lower bound from the probabilities of the integers,
-and an upper bound in ball arithmetic and integers. So a claim is found to be false even if it is
-only slightly too small.
+computes this cost from the noise in the plan: a lower bound from the probabilities of the noisy
+integers, and an upper bound in ball arithmetic and integers. So even a claim that is only slightly
+too small is found to be false.
 """
 
 from __future__ import annotations
@@ -14,24 +14,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dprelease.auditing.claims import LargestChange, MeasurementName
 from dprelease.auditing.failures import GroupReport
-from dprelease.auditing.neighbours.counting_rows import Group
+from dprelease.auditing.neighbours.counting_rows import QueryGroup
 from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.pairs import Pair
-from dprelease.auditing.replayed_words import ReplayedWords
+from dprelease.auditing.replayed_words import ReplayedBits
 from dprelease.auditing.sensitivities import (
-    Named,
-    TriedGroup,
-    Worst,
+    GroupResult,
     compare_pairs,
-    groups_of,
-    queries_by_name,
+    query_groups,
+    select_queries,
 )
-from dprelease.auditing.single_records import TriedRecords, tried_records
-from dprelease.auditing.stage import Stage
-from dprelease.auditing.whole_runs.canaries import canaries
-from dprelease.auditing.whole_runs.replayed_run import temporary_room
-from dprelease.auditing.whole_runs.twin_runs import twins
+from dprelease.auditing.single_records import RecordsResult, compare_record_pairs
+from dprelease.auditing.stage import AuditedRelease
+from dprelease.auditing.whole_runs.canaries import run_canaries
+from dprelease.auditing.whole_runs.replayed_run import folder_for_runs
+from dprelease.auditing.whole_runs.twin_runs import run_twins
 from dprelease.documents.audits.audit_record import (
     Audit,
     AuditFinding,
@@ -54,19 +53,20 @@ if TYPE_CHECKING:
     from dprelease.verification.certificate.verdicts import CertifiedClaim
 
 
-TOGETHER = " of all measurements together"
-SUMS = "a proof of what sums of several parties' messages cost"
+TOGETHER_SUFFIX = " of all measurements together"
+UNPROVEN_SUMS = "a proof of what sums of several parties' messages cost"
 
 MOST_SLOTS = 1000
-"""The maximum number of parts of a change, in all measurements, for a proof within seconds."""
+"""The maximum number of parts of a change, over all measurements, for a proof within seconds."""
 
 
-def composed_claims(
-    stage: Stage, until: float, report: GroupReport
+def check_composed_claims(
+    audited: AuditedRelease, until: float, report: GroupReport
 ) -> tuple[list[AuditFinding], list[UntestedPart]]:
-    """Return findings on false claims of the plan, and the claims without a proof.
+    """Return findings on false claims about all measurements together, and the unproven claims.
 
-    `until` is the deadline, by `time.monotonic()`, after which nothing new starts.
+    `until` is the deadline, by `time.monotonic()`, after which no check starts. The texts of
+    `report` are extended by what was tried and left out.
     """
     from dprelease.verification.certificate.verdicts import Verdict
     from dprelease.verification.second_opinion import second_opinion
@@ -74,30 +74,34 @@ def composed_claims(
     if time.monotonic() > until:
         report.left_out.append("what all measurements cost together")
         return [], []
-    events, guarantee = _events_and_guarantee(stage)
+    events, guarantee = _events_and_guarantee(audited)
     findings = list[AuditFinding]()
     opinion = second_opinion(events, guarantee)
     if opinion.contradicted:
         claimed, seen = f"{opinion.counted} {opinion.claimed:.9g}", f"{opinion.at_least:.9g}"
-        findings.append(_make_finding(claimed, f"at least {seen}, by the masses of the noise"))
+        findings.append(
+            _composition_finding(claimed, f"at least {seen}, by the masses of the noise")
+        )
     if sum(event.sensitivity.slots for event in events) > MOST_SLOTS:
         report.left_out.append("a proof of what so many measurements cost together")
         return findings, []
     verdicts = _verdicts(events, guarantee)
-    report.tried += [f"{one.claim.words}{TOGETHER}: {one.verdict.value}" for one in verdicts]
+    report.tried += [f"{one.claim.words}{TOGETHER_SUFFIX}: {one.verdict.value}" for one in verdicts]
     findings += [
-        _make_finding(f"{one.claim.words} is {float(one.claim.claimed):.9g}", _proof_text(one))
+        _composition_finding(
+            f"{one.claim.words} is {float(one.claim.claimed):.9g}", _proof_text(one)
+        )
         for one in verdicts
         if one.verdict is Verdict.REFUSED
     ]
     untested = [f"a proof of {one.claim.words}" for one in verdicts if one.verdict is Verdict.OPEN]
-    untested += [SUMS] * isinstance(stage.plan, FederatedPlan)
+    untested += [UNPROVEN_SUMS] * isinstance(audited.plan, FederatedPlan)
     return findings, [UntestedPart(query="", column="", mechanism=what) for what in untested]
 
 
-def _events_and_guarantee(stage: Stage) -> tuple[list[Event], Guarantee]:
-    """Return the events of all noise in the plan, and the guarantee of the plan for them."""
-    plan = stage.plan
+def _events_and_guarantee(audited: AuditedRelease) -> tuple[list[Event], Guarantee]:
+    """Return the events of all noise in the plan, and the guarantee that the plan claims."""
+    plan = audited.plan
     if isinstance(plan, FederatedPlan):  # as in `verify`, the claim about one party's messages
         alone = next(trust.guarantee for trust in plan.trusts if trust.honest == 1)
         return [share.fine_event for share in plan.shares], alone
@@ -117,18 +121,18 @@ def _proof_text(one: CertifiedClaim) -> str:
     )
 
 
-def _make_finding(claimed: str, seen: str) -> AuditFinding:
+def _composition_finding(claimed: str, seen: str) -> AuditFinding:
     return AuditFinding(
         check="composition", query="", column="", claimed=claimed, seen=seen, pair=""
     )
 
 
 TIME_LIMIT = 240.0
-"""The default number of seconds after which an audit starts nothing new."""
+"""The default number of seconds after which an audit starts no further check."""
 
-PARTS = {True: (0.35, 0.55, 0.6), False: (0.6, 0.9, 1.0)}
-"""The shares of that time by which exact integers, twin runs and proofs must have started: for an
-audit with drawn answers, which come last, and for an audit without."""
+TIME_SHARES = {True: (0.35, 0.55, 0.6), False: (0.6, 0.9, 1.0)}
+"""The shares of the time limit at which the checks of exact integers, the twin runs and the proofs
+end, for an audit with drawn answers (True), which come last, and for an audit without (False)."""
 
 
 @dataclass
@@ -141,7 +145,7 @@ class Outcome:
 
     @property
     def errors(self) -> list[DpReleaseError]:
-        """Return the failed claims as findings of a verification."""
+        """Return the findings of the audit as errors."""
         return [
             VerificationError(
                 "DP-AUDIT-006",
@@ -164,30 +168,32 @@ def run_audit(
     draws: bool = True,
     progress: Callable[[str], None] = lambda _step: None,
 ) -> Outcome:
-    """Audit a release, without opening a declared source, and return the outcome.
+    """Audit a release without opening a declared source, and return the outcome.
 
-    `names` are the names of the queries to audit; all by default. `engine` replaces the declared
-    engine. `draws` is whether to draw millions of answers as well, which takes most of the time.
+    `names` are the names of the queries to audit; by default, all queries are audited. `engine`
+    replaces the declared engine. `time_limit` is the number of seconds after which no further check
+    starts. `draws` says whether the audit also draws millions of answers, which takes most of the
+    time. `progress` is called with the name of each step.
 
     Raises
     ------
     QueryError
         DP-AUDIT-001 for an unknown query.
     OutputError
-        DP-AUDIT-008 if there is no temporary folder for whole runs, or no run finishes.
+        DP-AUDIT-008 if there is no temporary folder for whole runs, or if no run finishes.
     DpReleaseError
-        The errors of `prepare`, because a release that can't run is not audited; the error of the
-        engine if it is unavailable.
+        The errors of `prepare`, because a release that can't run can't be audited; also the error
+        of an engine that is unavailable.
     """
     start = time.monotonic()
-    stage = Stage.of(declaration, engine or declaration.spec.engine)
-    _refuse_unknown(stage, names)
-    with stage.keep_engine():
-        return _run_steps(stage, declaration, names, start, time_limit, draws, progress)
+    audited = AuditedRelease.of(declaration, engine or declaration.spec.engine)
+    _refuse_unknown_queries(audited, names)
+    with audited.keep_engine():
+        return _run_steps(audited, declaration, names, start, time_limit, draws, progress)
 
 
 def _run_steps(
-    stage: Stage,
+    audited: AuditedRelease,
     declaration: Declaration,
     names: Sequence[str],
     start: float,
@@ -195,62 +201,66 @@ def _run_steps(
     draws: bool,
     progress: Callable[[str], None],
 ) -> Outcome:
-    bits = ReplayedWords(digest_of_declaration(declaration))
-    parts = PARTS[draws]
+    bits = ReplayedBits(digest_of_declaration(declaration))
+    time_shares = TIME_SHARES[draws]
     progress("sensitivities")
-    done = list(_compare_all(stage, names, bits, start + parts[0] * time_limit))
-    worst = {name: case for one in done for name, case in one.worst.items()}
-    broken = [(case, name) for name, case in worst.items() if not case.near.holds]
-    failures = [failure for one in done for failure in one.report.failures.values()]
-    findings = [_breach_finding(case, name) for case, name in broken]
+    results = list(_compare_all(audited, names, bits, start + time_shares[0] * time_limit))
+    worst = {name: largest for one in results for name, largest in one.worst.items()}
+    broken = [(largest, name) for name, largest in worst.items() if not largest.share.holds]
+    failures = [failure for one in results for failure in one.report.failures.values()]
+    findings = [_breach_finding(largest, name) for largest, name in broken]
     findings += [failure.finding for failure in failures]
-    tried_words = [description for one in done for description in one.report.tried]
-    left_out = [description for one in done for description in one.report.left_out]
+    tried_words = [description for one in results for description in one.report.tried]
+    left_out = [description for one in results for description in one.report.left_out]
     outcome: dict[str, object] = {"twins": None, "canaries": None, "black_box": None}
-    groups = [one.group for one in done]
-    with temporary_room() as scratch_folder:
+    groups = [one.group for one in results]
+    with folder_for_runs() as scratch_folder:
         progress("twins")
-        until = start + parts[1] * time_limit
-        outcome["twins"], more, unrun = twins(
-            stage, groups, _largest_situations(done), scratch_folder, until
+        until = start + time_shares[1] * time_limit
+        outcome["twins"], more, unrun = run_twins(
+            audited, groups, _largest_situations(results), scratch_folder, until
         )
         progress("canaries")
         left_out += unrun
         if time.monotonic() > start + time_limit:
             left_out.append("values that stand nowhere else")
         else:
-            outcome["canaries"], leaks, unsaid = canaries(
-                stage, groups, scratch_folder / "canaries"
+            outcome["canaries"], leaks, unsaid = run_canaries(
+                audited, groups, scratch_folder / "canaries"
             )
             findings += leaks
             left_out += unsaid
     findings += more
     composed = GroupReport(tried_words, left_out)
-    false, unproved = composed_claims(stage, start + parts[2] * time_limit, composed)
+    false, unproved = check_composed_claims(audited, start + time_shares[2] * time_limit, composed)
     findings += false
     outcome["not_tried"] = unproved
-    pairs = {name: pair for one in done for name in one.worst if (pair := one.pair(name))}
-    alone = {name: one.pairs_alone(name) for one in done for name in one.worst}
+    pairs = {name: pair for one in results for name in one.worst if (pair := one.pair(name))}
+    alone = {name: one.pairs_alone(name) for one in results for name in one.worst}
     progress("black box")
     if draws:
-        at_once = [pair for one in done if isinstance(one, TriedGroup) for pair in one.joint_pairs]
-        bounds, untried, failed = _black_box(
-            stage, pairs, at_once, alone, start + time_limit, progress
+        joint_pairs = [
+            pair for one in results if isinstance(one, GroupResult) for pair in one.joint_pairs
+        ]
+        bounds, untried, failed = _drawn_bounds(
+            audited, pairs, joint_pairs, alone, start + time_limit, progress
         )
         findings += [_bound_finding(one) for one in bounds if not one.holds]
         outcome |= {"black_box": bounds, "not_tried": [*unproved, *untried]}
         left_out += failed
     report = GroupReport(tried_words, left_out)
-    audit = _audit_record(stage, declaration, worst, report, outcome, findings)
-    shown = [(_breach_finding(case, name), pairs[name]) for case, name in broken if name in pairs]
+    audit = _audit_record(audited, declaration, worst, report, outcome, findings)
+    shown = [
+        (_breach_finding(largest, name), pairs[name]) for largest, name in broken if name in pairs
+    ]
     shown += [(one.finding, one.pair) for one in failures if one.pair is not None]
     return Outcome(audit, declaration, shown)
 
 
 def _audit_record(
-    stage: Stage,
+    audited: AuditedRelease,
     declaration: Declaration,
-    worst: Mapping[Named, Worst],
+    worst: Mapping[MeasurementName, LargestChange],
     report: GroupReport,
     outcome: Mapping[str, object],
     findings: Sequence[AuditFinding],
@@ -258,17 +268,17 @@ def _audit_record(
     return seal_audit(
         declaration,
         {
-            "engine": stage.declaration.spec.engine,
+            "engine": audited.declaration.spec.engine,
             "queries": sorted({name for name, _ in worst}),
-            "whole": {name for name, _ in worst} >= _all_names(stage),
+            "whole": {name for name, _ in worst} >= _all_query_names(audited),
             "complete": not report.left_out,
             "tried": report.tried,
             "left_out": report.left_out,
             "holds": not findings,
             "sensitivities": [
-                _comparison_record(case, name)
-                for name, case in worst.items()
-                if case.measurement.exact != "declared"
+                _comparison_record(largest, name)
+                for name, largest in worst.items()
+                if largest.measurement.exact != "declared"
             ],
             **outcome,
             "findings": findings,
@@ -276,8 +286,8 @@ def _audit_record(
     )
 
 
-def _refuse_unknown(stage: Stage, names: Sequence[str]) -> None:
-    asked_by = _queries_of(stage)
+def _refuse_unknown_queries(audited: AuditedRelease, names: Sequence[str]) -> None:
+    asked_by = _queries_by_table(audited)
     known = {**asked_by, **dict.fromkeys(asked_by.values(), "")}
     for name in names:
         if name not in known:
@@ -285,80 +295,87 @@ def _refuse_unknown(stage: Stage, names: Sequence[str]) -> None:
             raise QueryError("DP-AUDIT-001", name=name, nearest=close, known=", ".join(known))
 
 
-def _queries_of(stage: Stage) -> Mapping[str, str]:
-    if stage.records:
-        return {part.name: part.name for part in stage.records}
-    return stage.declaration.spec.query_of_table
+def _queries_by_table(audited: AuditedRelease) -> Mapping[str, str]:
+    if audited.records:
+        return {part.name: part.name for part in audited.records}
+    return audited.declaration.spec.query_of_table
 
 
-def _all_names(stage: Stage) -> set[str]:
+def _all_query_names(audited: AuditedRelease) -> set[str]:
     """Return the names of all queries, or of all records."""
-    return {part.name for part in (stage.records or stage.queries)}
+    return {part.name for part in (audited.records or audited.queries)}
 
 
 def _compare_all(
-    stage: Stage, names: Sequence[str], bits: ReplayedWords, until: float
-) -> Iterator[TriedGroup | TriedRecords]:
-    if stage.records:
-        for part in stage.records:
+    audited: AuditedRelease, names: Sequence[str], bits: ReplayedBits, until: float
+) -> Iterator[GroupResult | RecordsResult]:
+    if audited.records:
+        for part in audited.records:
             if not names or part.name in names:
-                yield tried_records(stage, part, bits)
+                yield compare_record_pairs(audited, part, bits)
         return
-    for group in groups_of(stage, queries_by_name(stage.queries, names, _queries_of(stage)), bits):
+    for group in query_groups(
+        audited, select_queries(audited.queries, names, _queries_by_table(audited)), bits
+    ):
         yield compare_pairs(group, until)
 
 
-def _largest_situations(done: Sequence[TriedGroup | TriedRecords]) -> list[tuple[Group, Situation]]:
-    """Return the situations with the largest changes, one for each measurement in turn."""
-    at_once = [
+def _largest_situations(
+    results: Sequence[GroupResult | RecordsResult],
+) -> list[tuple[QueryGroup, Situation]]:
+    """Return the situations with the largest changes, in descending order, with their groups.
+
+    The first situation is that with the largest joint change, if there is one.
+    """
+    joint_pairs = [
         (one.group, one.most.situation)
-        for one in done
-        if isinstance(one, TriedGroup) and one.most.situation is not None
+        for one in results
+        if isinstance(one, GroupResult) and one.most.situation is not None
     ]
     largest = [
-        (one.group, worst.situation, worst.near.ratio)
-        for one in done
+        (one.group, worst.situation, worst.share.ratio)
+        for one in results
         for worst in one.worst.values()
         if worst.situation is not None
     ]
     largest.sort(key=lambda one: -one[2])
-    return [*at_once[:1], *((group, situation) for group, situation, _ in largest)]
+    return [*joint_pairs[:1], *((group, situation) for group, situation, _ in largest)]
 
 
-def _breach_finding(case: Worst, name: Named) -> AuditFinding:
+def _breach_finding(largest: LargestChange, name: MeasurementName) -> AuditFinding:
     return AuditFinding(
         check="sensitivity",
         query=name[0],
         column=name[1],
-        claimed=str(case.measurement.sensitivity),
-        seen=f"{case.near.ratio:.6g} times as much in {case.near.by}",
-        pair=case.description,
+        claimed=str(largest.measurement.sensitivity),
+        seen=f"{largest.share.ratio:.6g} times as much in {largest.share.by}",
+        pair=largest.description,
     )
 
 
-def _comparison_record(case: Worst, name: Named) -> SensitivityCheck:
+def _comparison_record(largest: LargestChange, name: MeasurementName) -> SensitivityCheck:
     return SensitivityCheck(
         query=name[0],
         column=name[1],
-        claimed=str(case.measurement.sensitivity),
-        pairs=case.pairs,
-        ratio=min(case.near.ratio, 1e300),
-        worst=case.description,
-        holds=case.near.holds,
+        claimed=str(largest.measurement.sensitivity),
+        pairs=largest.pairs,
+        ratio=min(largest.share.ratio, 1e300),
+        worst=largest.description,
+        holds=largest.share.holds,
     )
 
 
-def _black_box(
-    stage: Stage,
-    pairs: Mapping[Named, Pair],
-    at_once: Sequence[Pair],
-    alone: Mapping[Named, Sequence[Pair]],
+def _drawn_bounds(
+    audited: AuditedRelease,
+    pairs: Mapping[MeasurementName, Pair],
+    joint_pairs: Sequence[Pair],
+    alone: Mapping[MeasurementName, Sequence[Pair]],
     until: float,
     progress: Callable[[str], None],
 ) -> tuple[list[EpsilonBound], list[UntestedPart], list[str]]:
     from dprelease.auditing.black_box import lower_bounds
 
-    return lower_bounds(stage, pairs, until, progress, at_once=at_once, alone=alone)
+    return lower_bounds(audited, pairs, until, progress, joint_pairs=joint_pairs, alone=alone)
 
 
 def _bound_finding(one: EpsilonBound) -> AuditFinding:

@@ -17,9 +17,9 @@ from dprelease.errors import OutputError
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
-    from dprelease.profile.bounds import TriedBound
+    from dprelease.profile.bounds import TriedLimit
     from dprelease.profile.look import Profile
-    from dprelease.profile.losses import Losses
+    from dprelease.profile.losses import LeftOutRows
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -69,9 +69,9 @@ def profile(
                     refuse_as_source(declaration, path)  # the next run would read this file
             found = look(declaration, {}, state)
             if drawn is not None and plot is not None:
-                from dprelease.profile.picture import draw
+                from dprelease.profile.picture import draw_limits
 
-                draw(found.bounds, drawn, plot.name)
+                draw_limits(found.bounds, drawn, plot.name)
             if written is None or output is None:
                 respond(as_json, found.to_json(), profile_text(found, wide=wide))
                 return
@@ -90,19 +90,19 @@ def profile_text(found: Profile, *, wide: bool) -> str:
     """Return a profile as text: a warning, tables of rows, values and bounds, the warning again."""
     from dprelease.profile.look import CONFIDENTIAL, WARNING
 
-    parts = [CONFIDENTIAL, table(_row_table(found.losses), wide=wide)]
-    values = _value_table(found.losses)
+    parts = [CONFIDENTIAL, table(_row_table(found.left_out), wide=wide)]
+    values = _value_table(found.left_out)
     parts += [table(values, wide=wide)] if len(values) > 1 else []
-    fractions = _fraction_table(found.losses)
+    fractions = _fraction_table(found.left_out)
     parts += [table(fractions, wide=wide)] if len(fractions) > 1 else []
     bounds = _bound_table(found.bounds)
     parts += [table(bounds, wide=wide), WARNING] if len(bounds) > 1 else []
     return "\n\n".join([*parts, CONFIDENTIAL])
 
 
-def _row_table(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
+def _row_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
     lines: list[tuple[str, ...]] = [("table", "rows", "number", "part")]
-    for one in losses:
+    for one in left_out:
         counts: list[tuple[str, int | None]] = [("read", one.rows)]
         if one.lines is not None:
             counts.insert(0, ("lines of the file", one.lines))
@@ -119,9 +119,9 @@ def _row_table(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
     return lines
 
 
-def _value_table(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
+def _value_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
     lines: list[tuple[str, ...]] = [("table", "column", "values", "number", "part")]
-    for one in losses:
+    for one in left_out:
         for words, numbers in (
             ("not read as declared", one.unread),
             ("missing", one.missing),
@@ -134,16 +134,16 @@ def _value_table(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
     return lines
 
 
-def _fraction_table(losses: tuple[Losses, ...]) -> list[tuple[str, ...]]:
+def _fraction_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
     lines: list[tuple[str, ...]] = [("table", "column", "of all rows", "of counted rows")]
-    for one in losses:
+    for one in left_out:
         for column, values in one.fractions.items():
             numbers = ("" if value is None else _number_text(value) for value in values)
             lines.append((one.query, column, *numbers))
     return lines
 
 
-def _bound_table(bounds: tuple[TriedBound, ...]) -> list[tuple[str, ...]]:
+def _bound_table(bounds: tuple[TriedLimit, ...]) -> list[tuple[str, ...]]:
     heads = ("column", "bound", "", "rows cut", "cut off a cell", "noise", "error at most", "unit")
     lines: list[tuple[str, ...]] = [heads]
     for one in bounds:

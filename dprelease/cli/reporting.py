@@ -24,8 +24,8 @@ from typer.core import TyperGroup
 from dprelease.errors import DpReleaseError, EndedError, Findings, OutputError, RunState, State
 from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import one_line, printable
-from dprelease.system.deferred_signals import ENDING
-from dprelease.system.resource_errors import gives_no_more
+from dprelease.system.deferred_signals import ENDING_SIGNALS
+from dprelease.system.resource_errors import is_exhausted
 
 REPLACED_HANDLERS = (signal.SIG_DFL, signal.default_int_handler)
 """The signal handlers that are replaced; a signal that the caller ignores or handles is left alone.
@@ -47,7 +47,7 @@ def ending_signals() -> Iterator[list[int]]:
         raise KeyboardInterrupt
 
     if threading.current_thread() is threading.main_thread():
-        for number in ENDING:
+        for number in ENDING_SIGNALS:
             if signal.getsignal(number) in REPLACED_HANDLERS:
                 before[number] = signal.signal(number, interrupt)
     try:
@@ -240,7 +240,7 @@ def _resource_error(problem: Exception) -> DpReleaseError | None:
     reason = ""
     if isinstance(problem, MemoryError) or _is_unmapped(problem):
         reason = "there is no more memory"
-    elif isinstance(problem, OSError) and problem.errno and gives_no_more(problem):
+    elif isinstance(problem, OSError) and problem.errno and is_exhausted(problem):
         reason = os.strerror(problem.errno).lower()
     elif isinstance(problem, RuntimeError) and str(problem) == NO_THREAD_MESSAGE:
         reason = "it can't start more threads"

@@ -36,7 +36,7 @@ from dprelease.errors.words.publishing import rehearsal_words as rehearsal
 from dprelease.errors.words.publishing import report_words as report
 from dprelease.errors.words.publishing import signature_words as signature
 from dprelease.errors.words.publishing import verification_words as verification
-from dprelease.system.resource_errors import gives_no_more
+from dprelease.system.resource_errors import is_exhausted
 
 EXIT_UNEXPECTED, EXIT_INPUT, EXIT_BUDGET, EXIT_VERIFICATION = 1, 2, 3, 4
 
@@ -81,7 +81,7 @@ class DpReleaseError(Exception):
         **fields: object,
     ) -> None:
         template = self.templates[code]
-        if code in SYSTEM_CODES or gives_no_more(refused_by):
+        if code in SYSTEM_CODES or is_exhausted(refused_by):
             self.exit_code = EXIT_UNEXPECTED
         self.code = code
         self.place = place or Place()

@@ -46,7 +46,7 @@ def private_folder(parent: Path, prefix: str, again: Path | None = None) -> Iter
         if made is not None and maker.is_here:
             with defer_signals():
                 shutil.rmtree(made[0], ignore_errors=True)
-                made[1].let_go()
+                made[1].release()
 
 
 def _make_folder(parent: Path, prefix: str, again: Path | None) -> tuple[Path, Lock]:
@@ -59,7 +59,7 @@ def _make_folder(parent: Path, prefix: str, again: Path | None) -> tuple[Path, L
         folder = _create_again(again) or Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         with contextlib.suppress(FileNotFoundError):
             try:
-                lock = Lock.take(folder / LOCK)
+                lock = Lock.acquire(folder / LOCK)
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
@@ -83,10 +83,10 @@ def remove_stale(parent: Path, prefix: str) -> None:
     """
     for folder in folders_with_prefix(parent, prefix):
         with contextlib.suppress(OSError):  # held, removed meanwhile, or not ours to remove
-            lock = Lock.take(folder / LOCK)
+            lock = Lock.acquire(folder / LOCK)
             if lock is not None:
                 shutil.rmtree(folder, ignore_errors=True)
-                lock.let_go()
+                lock.release()
 
 
 def folders_with_prefix(parent: Path, prefix: str) -> list[Path]:

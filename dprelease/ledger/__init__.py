@@ -1,1 +1,1 @@
-"""The ledger: one SQLite file that many processes can use, with an append-only chain of entries."""
+"""Keep the ledger: one SQLite file for many processes, with an append-only chain of entries."""

@@ -40,7 +40,7 @@ EPSILON, RHO = "epsilon", "rho"
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The budget of one table: its identity, its privacy unit, and its privacy measure.
+    """The account of one table: its budget, its privacy unit, and its neighbour relation.
 
     With a `renewal`, the amounts are the budget of each period, and the privacy filter applies
     within each period. The budgets of several periods add up by basic composition, because each
@@ -56,12 +56,12 @@ class Account:
     rho: Fraction | None
     renewal: Renewal | None = None
     invariants: tuple[str, ...] = ()
-    """Names of the tables that releases may publish exactly. Their publication is not charged. The
-    guarantee of all releases together holds between data sets with equal values in these tables."""
+    """The names of the tables that releases may publish exactly, without a charge. The guarantee of
+    all releases together holds between data sets with equal values in these tables."""
 
     @property
     def privacy_measure(self) -> str:
-        """Return "epsilon" for a pure budget, otherwise "rho"."""
+        """Return "epsilon" for a pure budget, and "rho" for other budgets."""
         return EPSILON if self.rho is None and self.delta == 0 else RHO
 
     @property
@@ -123,7 +123,7 @@ class Charge:
     unit: str
     events: tuple[Event, ...]
     exactly: tuple[tuple[str, str], ...] = ()
-    """The exactly published tables: the name of each, and a digest of the function it names."""
+    """The name of each exactly published table, with the digest of the function that it names."""
 
     @property
     def invariants(self) -> tuple[str, ...]:
@@ -132,7 +132,10 @@ class Charge:
 
 
 def cost_of_events(account: Account, events: Sequence[Event]) -> float:
-    """Return the cost of events in the account's privacy measure, rounded up; may be infinity."""
+    """Return the cost of events in the privacy measure of an account, rounded up.
+
+    The cost is infinite if the noise has no finite cost in this measure.
+    """
     vectors = vectors_of(events)
     if account.privacy_measure == RHO:
         return rho_of(vectors)
@@ -141,8 +144,10 @@ def cost_of_events(account: Account, events: Sequence[Event]) -> float:
 
 
 def fits_unused_budget(account: Account, events: Sequence[Event]) -> bool:
-    """Return whether the composed loss distributions of events fit an unused (epsilon, delta)
-    budget."""
+    """Return whether events fit an unused budget of epsilon and delta.
+
+    Their cost is computed from the composition of their privacy loss distributions.
+    """
     if account.epsilon is None or account.delta == 0:
         return False
     return epsilon_at(vectors_of(events), account.delta) <= account.epsilon

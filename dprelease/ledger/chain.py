@@ -13,7 +13,7 @@ FIRST_DIGEST = "0" * 64
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the ledger: `body` is a JSON object with the key "kind"."""
+    """One entry of the ledger, whose `body` is a JSON object with the key "kind"."""
 
     number: int
     body: dict[str, Any]
@@ -22,7 +22,7 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """Return the kind of event: open, signers, reserve, read, publish, commit or cancel."""
+        """Return the kind: open, signers, reserve, read, publish, commit or cancel."""
         return str(self.body["kind"])
 
 
@@ -32,14 +32,15 @@ def canonical_json_text(body: dict[str, Any]) -> str:
 
 
 def entry_digest(number: int, text: str, previous: str) -> str:
-    """Return the SHA-256 digest of an entry's number, its text and the digest of the previous
-    entry."""
+    """Return the SHA-256 digest of an entry: of its number, its text, and the previous digest."""
     return hashlib.sha256(_hashed_bytes(number, text, previous)).hexdigest()
 
 
 def signed_text(entry: Entry) -> bytes:
-    """Return the bytes that the signature of an entry covers: its number and body, without
-    itself."""
+    """Return the bytes that the signature of an entry covers.
+
+    These are its number, the previous digest, and its body without the signature.
+    """
     body = {name: value for name, value in entry.body.items() if name != "signature"}
     return _hashed_bytes(entry.number, canonical_json_text(body), entry.previous)
 

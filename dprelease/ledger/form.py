@@ -1,4 +1,4 @@
-"""Validate the body of an entry, because anybody who can write the file can write any content."""
+"""Validate the bodies of entries, because a file may have been written by any program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dprelease.ledger.periods import MOST_PERIODS, Renewal
 from dprelease.numerics.rounding import exact
 
 LARGEST_BUDGET = 10**12
-"""Maximum of any budget; the budgets that commands can open are far smaller."""
+"""The maximum of any budget; the budgets that commands can open are far smaller."""
 
 NonNegativeInteger = Annotated[int, Field(ge=0, lt=2**127)]
 
@@ -34,8 +34,7 @@ CostText = Annotated[str, AfterValidator(_check_cost_spelling)]
 
 
 class _EntryPart(BaseModel):
-    """A part of an entry: its known keys have known types, and later versions may add other
-    keys."""
+    """A part of an entry, whose known keys have known types; later versions may add other keys."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 

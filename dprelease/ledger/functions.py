@@ -1,9 +1,9 @@
-"""Check that the name of an exactly published table stands for the same function in all releases.
+"""Check that the name of an exactly published table means the same function in all releases.
 
-Exactly published tables are not charged to any budget. If two functions were published under the
-same name, a reader could subtract them, and would know exactly how many rows a condition, a
-computed column or a limit leaves out. The owner of the budget allowed only one function by that
-name.
+Exactly published tables are not charged to any budget. If the results of two functions were
+published under one name, a reader could subtract them, and would know exactly how many rows a
+condition, a computed column or a limit leaves out. The owner of the budget has allowed only one
+function with this name.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ from dprelease.ledger.history import State
 
 
 def invariants_record(charge: Charge) -> dict[str, Any]:
-    """Return the keys of a charge record about exactly published tables; empty without such
-    tables."""
+    """Return the keys of a charge's record on exactly published tables; empty if there are none."""
     if not charge.exactly:
         return {}
     return {"invariants": [*charge.invariants], "functions": dict(charge.exactly)}
 
 
 def refuse_changed_functions(state: State, charge: Charge, ledger: str) -> None:
-    """Raise LedgerError DP-LEDGER-022 if a name stood for another function in an earlier charge.
+    """Raise LedgerError DP-LEDGER-022 if a name meant another function in an earlier charge.
 
-    Entries of earlier versions record no functions. After such entries, the first recorded function
-    of a name is the one that all later charges must have.
+    Entries of earlier versions record no functions. After such entries, all charges must have the
+    function that is first recorded for the name.
     """
     known: dict[str, str] = {}
     for past_charge in state.all_charges(charge.table):

@@ -1,4 +1,4 @@
-"""The state that results from the entries of a ledger."""
+"""Compute the state of a ledger from its entries."""
 
 from __future__ import annotations
 
@@ -17,32 +17,31 @@ from dprelease.ledger import signed_entries
 from dprelease.ledger.account import Account
 from dprelease.ledger.chain import Entry
 from dprelease.ledger.holder import Process
-from dprelease.ledger.periods import moment_of
+from dprelease.ledger.periods import parse_utc_time
 from dprelease.ledger.steps import CANCEL, COMMIT, OPEN, RESERVE, SIGNERS, problem_of
 from dprelease.signatures.signers import Signers
 from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock, is_held
 
-LOCK = ".lock"
+LOCK_SUFFIX = ".lock"
 
 
-class ImpossibleEntry(ValueError):
-    """Raised for an entry that has correct digests, but that no version of the ledger would
-    write."""
+class ImpossibleEntryError(ValueError):
+    """Raised for an entry with correct digests that no version of the ledger would write."""
 
 
 @dataclass(slots=True)
 class Reservation:
-    """One release in the ledger: its first entry, and the kinds of its later entries."""
+    """The reservation of one release: its first entry, and the kinds of its later entries."""
 
     entry: Entry
     steps: list[str] = field(default_factory=list)
     lock: Lock | None = None
-    """The held lock, in the process that made the reservation: it shows that the run is alive."""
+    """The lock that shows that the run is alive; only in the process that made the reservation."""
     maker: Maker = field(default_factory=Maker)
     """The process that may write the next step; not checked for reservations read from a file."""
     accounts: Mapping[str, Account] = field(default_factory=dict)
-    """The budgets at the time of the reservation, in the process that made it."""
+    """The budgets at the time of the reservation; only in the process that made it."""
 
     @property
     def id(self) -> str:
@@ -61,8 +60,7 @@ class Reservation:
 
     @property
     def records_reads(self) -> bool:
-        """Return whether the ledger records when a run reads rows, which ledgers of format 1
-        don't."""
+        """Return whether the ledger records when the run reads rows, as it does since format 2."""
         return bool(self.entry.body.get("locked"))
 
     @property
@@ -72,14 +70,13 @@ class Reservation:
         return Process(process_record["host"], process_record["pid"], process_record["started"])
 
     def is_abandoned(self, ledger: Path) -> bool:
-        """Return whether the run has certainly ended, which only the machine of the run can
-        know."""
+        """Return whether the run has certainly ended; always False on other machines."""
         if not self.entry.body.get("locked"):  # the entry was written in format 1
             return self.process.is_dead
         return self.process.is_here and not is_held(lock_path(ledger, self.id))
 
     def charge_of(self, table: str) -> Mapping[str, Any] | None:
-        """Return the charge of this reservation to a table; None if it has none."""
+        """Return the charge of this reservation to a table; None if the table is not charged."""
         return next((c for c in self.entry.body["charges"] if c["table"] == table), None)
 
 
@@ -93,7 +90,7 @@ class State:
     signers: Signers | None = None
     """The keys that may sign entries; None if entries need no signature."""
     latest: datetime | None = None
-    """The latest time of all entries; no later charge belongs to a period before it."""
+    """The latest time of all entries; later charges never belong to an earlier period."""
 
     @classmethod
     def of(cls, entries: Sequence[Entry]) -> State:
@@ -111,11 +108,11 @@ class State:
             except (KeyError, TypeError, ValueError, SignatureError):
                 problem = "it is no entry of a ledger"
             if problem is not None:
-                raise ImpossibleEntry(f"entry {entry.number}: {problem}")
+                raise ImpossibleEntryError(f"entry {entry.number}: {problem}")
         return state
 
     def _add(self, entry: Entry) -> str | None:
-        """Add an entry; return why it can't follow the entries before it, or None if it can."""
+        """Add an entry; return why it can't follow the earlier entries, or None if it can."""
         body = entry.body
         self._update_latest_time(body)
         if entry.kind == SIGNERS or self.signers is not None:
@@ -132,10 +129,10 @@ class State:
         if entry.kind == RESERVE:
             if name in self.reservations:
                 return "a second reservation of one name"
-            if not name.isalnum():  # it becomes part of a file name
+            if not name.isalnum():  # the name becomes a part of the name of the lock file
                 return "a name that no ledger gives"
             reservation = self.reservations[name] = Reservation(entry)
-            return self._problem_of_charges(body["charges"]) if reservation.process else None
+            return self._charge_problem(body["charges"]) if reservation.process else None
         if name not in self.reservations:
             return "a step of no reservation"
         steps = self.reservations[name].steps
@@ -144,9 +141,9 @@ class State:
         return problem
 
     def _update_latest_time(self, body: Mapping[str, Any]) -> None:
-        """Update the latest time; raise ValueError if an entry has no valid time but needs one."""
+        """Update the latest time; raise ValueError for an invalid time that a check needs."""
         try:
-            moment = moment_of(body["time"])
+            moment = parse_utc_time(body["time"])
         except ValueError:
             if self.signers or any(account.renewal for account in self.accounts.values()):
                 raise
@@ -154,30 +151,30 @@ class State:
         self.latest = moment if self.latest is None else max(moment, self.latest)
 
     def _signature_problem(self, entry: Entry) -> str | None:
-        """Return why an entry's signature is missing or invalid; store a new list of signers."""
+        """Return why an entry has no valid signature, or None; apply a new list of signers."""
         new = signed_entries.signers_of_entry(entry) if entry.kind == SIGNERS else None
-        problem = signed_entries.problem_of(
+        problem = signed_entries.signature_problem(
             entry, self.signers or new or signed_entries.signers_of_entry(entry), self.latest
         )
         self.signers = new or self.signers
         return problem
 
     def period(self, table: str, now: datetime) -> int | None:
-        """Return the period of a charge made now; None for a budget that does not renew.
+        """Return the period of a charge at the time `now`; None for a budget that does not renew.
 
-        The returned period may have no budget: see `Renewal.problem_at`.
+        The period may have no budget; see `Renewal.problem_at`.
         """
         renewal = self.accounts[table].renewal
         if renewal is None:
             return None
         return renewal.period_at(now if self.latest is None else max(now, self.latest))
 
-    def _problem_of_charges(self, charges: Sequence[Mapping[str, Any]]) -> str | None:
-        problem = _problem_of_charges(charges, self.accounts)
+    def _charge_problem(self, charges: Sequence[Mapping[str, Any]]) -> str | None:
+        problem = _charge_problem(charges, self.accounts)
         if problem is not None:
             return problem
         for charge in charges:
-            # The latest time is that of this entry, or that of an earlier entry if it is later.
+            # The latest time is that of this entry, or a later time of an earlier entry.
             renewal, expected_period = self.accounts[charge["table"]].renewal, None
             if renewal is not None and self.latest is not None:
                 expected_period = renewal.period_at(self.latest)
@@ -188,7 +185,7 @@ class State:
         return None
 
     def charges(self, table: str, period: int | None = None) -> Iterator[Mapping[str, Any]]:
-        """Yield the charges that count against a table: in one period, if its budget renews."""
+        """Yield the charges that count against a table; if its budget renews, those of a period."""
         if (period is None) is not (self.accounts[table].renewal is None):
             raise ValueError("a budget that renews, and no other, is asked for by a period")
         for charge in self.all_charges(table):
@@ -203,19 +200,19 @@ class State:
                 yield charge
 
     def spent(self, table: str, period: int | None = None) -> Fraction:
-        """Return the exact sum of the charges; the whole budget if one release used it up."""
+        """Return the exact sum of the charges, or the whole budget if one release used it up."""
         charges = list(self.charges(table, period))
         if any(charge["takes_all"] for charge in charges):
             return self.accounts[table].amount
         return sum((Fraction(float(charge["price"])) for charge in charges), Fraction(0))
 
     def remaining_budget(self, table: str, period: int | None = None) -> Fraction:
-        """Return the remaining budget: that of one period, if the budget renews."""
+        """Return the remaining budget of a table; if its budget renews, that of a period."""
         return max(Fraction(0), self.accounts[table].amount - self.spent(table, period))
 
 
 def open_period(state: State, table: str, now: datetime) -> int | None:
-    """Return the period of a charge made now; None for a budget that does not renew.
+    """Return the period of a charge at the time `now`; None for a budget that does not renew.
 
     Raises
     ------
@@ -229,7 +226,7 @@ def open_period(state: State, table: str, now: datetime) -> int | None:
     return period
 
 
-def _problem_of_charges(charges: Sequence[Mapping[str, Any]], known: Container[str]) -> str | None:
+def _charge_problem(charges: Sequence[Mapping[str, Any]], known: Container[str]) -> str | None:
     for charge in charges:
         if charge["table"] not in known:
             return "a charge to a table that has no budget"
@@ -241,7 +238,7 @@ def _problem_of_charges(charges: Sequence[Mapping[str, Any]], known: Container[s
 def lock_path(ledger: Path, name: str) -> Path:
     """Return the lock file of a reservation, next to the ledger."""
     real = ledger.resolve()
-    return real.parent / f"{_lock_prefix(real)}{name}{LOCK}"
+    return real.parent / f"{_lock_prefix(real)}{name}{LOCK_SUFFIX}"
 
 
 def lock_paths(ledger: Path) -> dict[str, Path]:
@@ -249,8 +246,10 @@ def lock_paths(ledger: Path) -> dict[str, Path]:
     real, locks = ledger.resolve(), {}
     with suppress(OSError):
         for name in os.listdir(real.parent):
-            if name.startswith(_lock_prefix(real)) and name.endswith(LOCK):
-                locks[name.removeprefix(_lock_prefix(real)).removesuffix(LOCK)] = real.parent / name
+            if name.startswith(_lock_prefix(real)) and name.endswith(LOCK_SUFFIX):
+                locks[name.removeprefix(_lock_prefix(real)).removesuffix(LOCK_SUFFIX)] = (
+                    real.parent / name
+                )
     return locks
 
 

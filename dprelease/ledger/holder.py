@@ -1,6 +1,6 @@
-"""The process that made a reservation, and its machine.
+"""Identify the process that made a reservation, and its machine.
 
-A lock shows whether that process is alive (see `dprelease.system.locks`). Process numbers are used
+A lock shows whether this process is alive (see `dprelease.system.locks`). Process numbers are used
 only for reservations that older versions wrote, because the same number can mean different
 processes in different containers.
 """
@@ -16,27 +16,26 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process of a machine; `started` distinguishes it from later processes with its number."""
+    """A process on a machine; `started` distinguishes it from later ones with the same number."""
 
     host: str
     pid: int
     started: str
 
     @classmethod
-    def this(cls) -> Self:
+    def current(cls) -> Self:
         """Return the running process."""
         return cls(platform.node(), os.getpid(), _start_time(os.getpid()) or "")
 
     @property
     def is_here(self) -> bool:
-        """Return whether the process ran on this machine: the same host name, or the same kernel
-        boot."""
+        """Return whether the process ran on this machine, by host name or by the kernel's boot."""
         boot = self.started.partition("/")[0]
         return self.host == platform.node() or (boot != "" and boot == _boot_id())
 
     @property
     def is_dead(self) -> bool:
-        """Return whether the process is certainly dead; only its own machine can know."""
+        """Return whether the process has certainly ended; always False on other machines."""
         if self.host != platform.node():
             return False
         try:

@@ -1,10 +1,10 @@
-"""Reserve, read, publish, commit, recover: a run that read rows is charged exactly once.
+"""Charge releases to a ledger, so that a run which read rows is charged exactly once.
 
-`steps.py` defines the order of steps and their meaning. The process of a run holds a lock on a file
-next to the ledger. When no process holds the lock any more, the next reservation, or `recover`,
-settles the reservation: it is refunded if its entries show that the run read nothing, otherwise it
-stays charged. If a live run is mistaken for an ended one, only that run is lost, because no step
-can be written for a settled reservation.
+A run makes a reservation, and then records each further step; `steps.py` defines their order and
+meaning. The process of a run holds a lock on a file next to the ledger. When no process holds the
+lock any more, the next reservation, or `recover`, settles the reservation: the charge is refunded
+if the entries show that the run read nothing, and otherwise remains. If a live run is mistaken for
+one that has ended, only this run fails, because a settled reservation gets no further step.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dprelease.ledger.account import (
 from dprelease.ledger.chain import Entry
 from dprelease.ledger.functions import invariants_record, refuse_changed_functions
 from dprelease.ledger.history import (
-    ImpossibleEntry,
+    ImpossibleEntryError,
     Reservation,
     State,
     lock_path,
@@ -38,7 +38,7 @@ from dprelease.ledger.history import (
     open_period,
 )
 from dprelease.ledger.holder import Process
-from dprelease.ledger.periods import moment_of
+from dprelease.ledger.periods import parse_utc_time
 from dprelease.ledger.signed_entries import signers_without_local_times
 from dprelease.ledger.steps import CANCEL, COMMIT, OPEN, PUBLISH, READ, RESERVE, SIGNERS, problem_of
 from dprelease.ledger.store import Store, damage_error, write_error
@@ -51,10 +51,9 @@ if TYPE_CHECKING:
 
 
 class Ledger:
-    """A ledger file; every method opens it, changes it in one transaction, and closes it.
+    """A ledger file; every method opens the file, changes it in one transaction, and closes it.
 
-    `key` signs the entries if the ledger has signers. Without a key, no entry can be written to
-    such a ledger.
+    If the ledger has signers, entries can be written only with a `key`, which signs them.
     """
 
     def __init__(self, path: str | Path, key: SigningKey | None = None) -> None:
@@ -66,21 +65,22 @@ class Ledger:
         Raises
         ------
         LedgerError
-            DP-LEDGER-007 if the table has a budget already; 002 to 005 for problems of the file.
+            DP-LEDGER-007 if the table already has a budget; 002 to 005 for problems of the file.
         """
         Store.create(self.path)
         with Store.open(self.path) as store, store.transaction():
             state = self._state(store)
             if account.table in state.accounts:
                 raise LedgerError("DP-LEDGER-007", name=self.path.name, table=account.table)
-            body = {"kind": OPEN, "account": account.to_json(), "time": _now()}
+            body = {"kind": OPEN, "account": account.to_json(), "time": _now_text()}
             return self._append(store, state, body)
 
     def set_signers(self, text: str) -> Entry:
-        """Require a signature by a listed key on every entry from now on; create a missing file.
+        """Require, from now on, a signature by one of the listed keys on every entry.
 
         `text` is the content of an allowed_signers file of OpenSSH. The first list must be signed
-        by a key in that list, and every later list by a key in the list before it.
+        by a key in this list, and every later list by a key in the previous list. A missing file is
+        created.
 
         Raises
         ------
@@ -93,8 +93,8 @@ class Ledger:
         new = signers_without_local_times(text)
         Store.create(self.path)
         with Store.open(self.path) as store, store.transaction():
-            state, now = self._state(store), _now()
-            if all(line.refusal(ENTRIES, moment_of(now)) for line in new.lines):
+            state, now = self._state(store), _now_text()
+            if all(line.refusal(ENTRIES, parse_utc_time(now)) for line in new.lines):
                 problem = "none of its keys may currently sign entries of a ledger"
                 raise SignatureError("DP-SIGN-007", problem=problem)
             state.signers = state.signers or new
@@ -102,16 +102,16 @@ class Ledger:
             return self._append(store, state, body)
 
     def _append(self, store: Store, state: State, body: dict[str, Any]) -> Entry:
-        """Add an entry, signed if required; raise LedgerError if the key is missing or refused."""
+        """Add an entry, signed if required; raise LedgerError for a missing or refused key."""
         return store.append(body, self._key_for_entry(state, body["time"]))
 
     def _key_for_entry(self, state: State, time: str) -> SigningKey | None:
-        """Return the key that signs an entry at a time; None if the ledger has no signers."""
+        """Return the key for an entry with a time; None if the ledger has no signers."""
         if state.signers is None:
             return None
         if self.key is None:
             raise LedgerError("DP-LEDGER-015", name=self.path.name)
-        now = moment_of(time)
+        now = parse_utc_time(time)
         at = now if state.latest is None else max(now, state.latest)
         verdict = state.signers.judge(self.key.public, ENTRIES, at)
         if not verdict.is_accepted:
@@ -129,7 +129,7 @@ class Ledger:
         problem = ""
         try:
             return State.of(store.entries())
-        except ImpossibleEntry as impossible:
+        except ImpossibleEntryError as impossible:
             problem = str(impossible)
         raise damage_error(self.path, problem)
 
@@ -141,7 +141,7 @@ class Ledger:
     def reserve(
         self, charges: Sequence[Charge], title: str, state: RunState | None = None
     ) -> Reservation:
-        """Charge a release to all its tables or to none; `state` records which of these happened.
+        """Charge a release to all its tables or to none; `state` records whether it was charged.
 
         Raises
         ------
@@ -154,24 +154,24 @@ class Ledger:
             for an invariant that the budget was not opened with; 022 for an invariant whose name
             stands for another function; 001 to 005 for problems of the file.
         """
-        opened = self.state()
-        accounts = opened.accounts
-        self._key_for_entry(opened, _now())
-        # Costs are slow to compute, so this precedes the transaction: accounts never change.
+        state_before = self.state()
+        accounts = state_before.accounts
+        self._key_for_entry(state_before, _now_text())
+        # Costs take long; they may be computed before the transaction, as accounts never change.
         costs = [self.with_cost(accounts, charge) for charge in charges]
         name, lock = self._new_name_and_lock()
         state = RunState() if state is None else state
-        state.charge = ChargeState.HELD  # an interrupt may come right after the entry is written
+        state.charge = ChargeState.HELD  # set first, as an interrupt may follow the written entry
         try:
             with Store.open(self.path) as store, store.transaction():
                 self._settle_abandoned(store)
-                known, now = self._state(store), _now()
+                known, now = self._state(store), _now_text()
                 records = [self._charge_record(known, charge, cost, now) for charge, cost in costs]
                 body = {
                     "kind": RESERVE,
                     "id": name,
                     "title": title,
-                    "process": Process.this().to_json(),
+                    "process": Process.current().to_json(),
                     "locked": True,
                     "time": now,
                     "charges": records,
@@ -183,32 +183,32 @@ class Ledger:
                 state.charge = ChargeState.NONE
             else:
                 self._cancel_failed_reservation(name, state)
-            lock.let_go()
+            lock.release()
             raise
 
     def _new_name_and_lock(self) -> tuple[str, Lock]:
-        """Return the name of a new reservation, and its lock, which is held from now on."""
+        """Return the name of a new reservation, and its lock, which this process now holds."""
         failure: LedgerError | None = None
         while failure is None:
             name = uuid4().hex
             try:
-                lock = Lock.take(lock_path(self.path, name))
+                lock = Lock.acquire(lock_path(self.path, name))
             except OSError as refused:
                 failure = write_error(self.path, refused)
             else:
-                if lock is not None:  # otherwise another process mistook the file for a leftover
+                if lock is not None:  # otherwise another process has just taken it as a leftover
                     return name, lock
         raise failure
 
     def _cancel_failed_reservation(self, name: str, state: RunState) -> None:
         """Refund the entry that a failed write may have left, and update `state`; never raise."""
-        with suppress(Exception):  # otherwise the entry stays for `recover`, as `state` says
+        with suppress(Exception):  # if this fails, `recover` settles the entry later
             if name in self.state().reservations:
                 self._step(name, CANCEL, {"why": "it could not be written"})
             state.charge = ChargeState.NONE
 
     def with_cost(self, accounts: Mapping[str, Account], charge: Charge) -> tuple[Charge, float]:
-        """Return a charge and its cost; raise the errors of `reserve` about accounts and noise."""
+        """Return a charge with its cost; raise the errors of `reserve` on accounts and noise."""
         account = accounts.get(charge.table)
         if account is None:
             close = get_close_matches(charge.table, accounts, n=1)
@@ -219,26 +219,26 @@ class Ledger:
                 nearest=f"; did you mean '{close[0]}'" if close else "",
                 known=", ".join(accounts) or "none",
             )
-        declared, asked = (f"{one.neighbours} of {one.unit}" for one in (account, charge))
-        if declared != asked:
-            raise LedgerError("DP-LEDGER-008", table=charge.table, declared=declared, found=asked)
+        declared, found = (f"{one.neighbours} of {one.unit}" for one in (account, charge))
+        if declared != found:
+            raise LedgerError("DP-LEDGER-008", table=charge.table, declared=declared, found=found)
         for name in charge.invariants:
             if name not in account.invariants:
                 raise invariant_error(self.path.name, account, name)
         return charge, cost_of_events(account, charge.events)
 
     def _charge_record(self, state: State, charge: Charge, cost: float, now: str) -> dict[str, Any]:
-        """Return the JSON record of a charge; raise an error if it exceeds the budget."""
+        """Return the JSON record of a charge; raise an error if the cost exceeds the budget."""
         account = state.accounts[charge.table]
         refuse_changed_functions(state, charge, self.path.name)
-        period = open_period(state, charge.table, moment_of(now))
-        left = state.remaining_budget(charge.table, period)
+        period = open_period(state, charge.table, parse_utc_time(now))
+        remaining = state.remaining_budget(charge.table, period)
         takes_all = False
-        if not 0.0 <= cost <= left:  # a cost of NaN takes this branch too
+        if not 0.0 <= cost <= remaining:  # a cost of NaN takes this branch too
             untouched = not any(True for _ in state.charges(charge.table, period))
             takes_all = untouched and fits_unused_budget(account, charge.events)
             if not takes_all:
-                self._refuse_cost(account, charge, cost, left)
+                self._refuse_cost(account, charge, cost, remaining)
         return {
             "table": charge.table,
             "price": repr(cost),
@@ -251,11 +251,11 @@ class Ledger:
 
     def _refuse_cost(self, account: Account, charge: Charge, cost: float, left: Fraction) -> None:
         if math.isinf(cost):
-            unpriced = next(e for e in charge.events if math.isinf(cost_of_events(account, [e])))
+            event = next(e for e in charge.events if math.isinf(cost_of_events(account, [e])))
             raise LedgerError(
                 "DP-LEDGER-010",
                 table=account.table,
-                column=f"{unpriced.query}.{unpriced.column}",
+                column=f"{event.query}.{event.column}",
                 counted=account.privacy_measure,
             )
         raise BudgetError(
@@ -268,7 +268,7 @@ class Ledger:
         )
 
     def read(self, reservation: Reservation) -> None:
-        """Record that rows are about to be read: from here on the release stays charged."""
+        """Record that rows are about to be read, so that the release stays charged from now on."""
         self._advance(reservation, READ, {})
 
     def publish(self, reservation: Reservation) -> None:
@@ -287,16 +287,16 @@ class Ledger:
         """Refund a reservation whose run read no rows."""
         self._advance(reservation, CANCEL, {"why": "nothing was read or released"})
 
-    def _advance(self, reservation: Reservation, kind: str, more: dict[str, Any]) -> None:
+    def _advance(self, reservation: Reservation, kind: str, fields: dict[str, Any]) -> None:
         if not reservation.maker.is_here:
             raise LedgerError("DP-LEDGER-012", name=self.path.name, id=reservation.id)
-        self._step(reservation.id, kind, more)
+        self._step(reservation.id, kind, fields)
         reservation.steps.append(kind)
         if not reservation.is_open and reservation.lock is not None:
-            reservation.lock.let_go()
+            reservation.lock.release()
 
-    def _step(self, name: str, kind: str, more: dict[str, Any]) -> None:
-        body = {"kind": kind, "id": name, "time": _now(), **more}
+    def _step(self, name: str, kind: str, fields: dict[str, Any]) -> None:
+        body = {"kind": kind, "id": name, "time": _now_text(), **fields}
         with Store.open(self.path) as store, store.transaction():
             state = self._state(store)
             reservation = state.reservations.get(name)
@@ -308,11 +308,11 @@ class Ledger:
     def reserve_for_block(
         self, charges: Sequence[Charge], title: str, state: RunState
     ) -> Iterator[Reservation]:
-        """Charge a release for the run in a `with` block, and settle it when the block fails.
+        """Charge a release for the run in a `with` block, and settle the charge if the block fails.
 
-        If the block fails before it reads anything, the release is refunded. A later failure may
-        reveal something about the rows, so the release stays charged, whatever the cause. Raises
-        the errors of `reserve`.
+        If the block fails before it reads anything, the charge is refunded. A later failure may
+        reveal something about the rows, so the release stays charged, whatever the cause. The
+        errors are those of `reserve`.
         """
         reservation: Reservation | None = None
         try:
@@ -324,14 +324,14 @@ class Ledger:
             raise
         finally:
             if reservation is not None and reservation.lock is not None:
-                reservation.lock.let_go()
+                reservation.lock.release()
 
     def _settle(self, reservation: Reservation, state: RunState) -> None:
         """Record how a failed run ended; never raise.
 
-        If the entry can't be written now, `recover` writes the same entry later, from the entries
-        so far. A child process that was forked during the run can't write the entry, because its
-        parent may still be running.
+        If the entry can't be written now, `recover` later writes the same entry, which follows from
+        the entries so far. A child process that was forked during the run can't write the entry,
+        because its parent may still be running.
         """
         if not reservation.is_open or state.released is not False:
             return
@@ -340,7 +340,7 @@ class Ledger:
                 self.cancel(reservation)
                 state.charge = ChargeState.NONE
                 return
-            is_read_recorded = False  # the step may be there although writing it seemed to fail
+            is_read_recorded = False  # the entry may exist although writing it raised an error
             with suppress(Exception):
                 is_read_recorded = READ in self.state().reservations[reservation.id].steps
             if not is_read_recorded:
@@ -349,46 +349,46 @@ class Ledger:
         with suppress(Exception):
             self.fail(reservation)
 
-    def recover(self, gone: Sequence[str] = ()) -> list[str]:
+    def recover(self, ended_hosts: Sequence[str] = ()) -> list[str]:
         """Settle the reservations of processes that have ended; return a sentence about each.
 
-        `gone` has the names of machines on which, as the caller knows, no run is alive.
+        `ended_hosts` has the names of machines of which the caller knows that no run is alive.
         """
         with Store.open(self.path) as store, store.transaction():
-            return self._settle_abandoned(store, gone)
+            return self._settle_abandoned(store, ended_hosts)
 
-    def _settle_abandoned(self, store: Store, gone: Sequence[str] = ()) -> list[str]:
-        lines = []
+    def _settle_abandoned(self, store: Store, ended_hosts: Sequence[str] = ()) -> list[str]:
+        texts = []
         state = self._state(store)
         reservations = state.reservations
         for name, path in lock_paths(self.path).items():
             if name not in reservations or not reservations[name].is_open:
                 with suppress(OSError):
-                    left = Lock.take(path)  # an ended run could not remove this file
-                    if left is not None:
-                        left.let_go()
+                    leftover = Lock.acquire(path)  # a run has ended without removing this file
+                    if leftover is not None:
+                        leftover.release()
         for reservation in reservations.values():
-            gone_host = reservation.process.host in gone
-            if not reservation.is_open or not (gone_host or reservation.is_abandoned(self.path)):
+            host_ended = reservation.process.host in ended_hosts
+            if not reservation.is_open or not (host_ended or reservation.is_abandoned(self.path)):
                 continue
             title = reservation.entry.body["title"]
             body: dict[str, Any] = {"kind": COMMIT, "manifest": None}
             if PUBLISH in reservation.steps:
-                lines.append(
+                texts.append(
                     f"{reservation.id} ({title}): may have been published; the charge remains"
                 )
             elif READ in reservation.steps:
-                lines.append(f"{reservation.id} ({title}): rows had been read; the charge remains")
+                texts.append(f"{reservation.id} ({title}): rows had been read; the charge remains")
             elif not reservation.records_reads:
-                lines.append(f"{reservation.id} ({title}): may have read rows; the charge remains")
+                texts.append(f"{reservation.id} ({title}): may have read rows; the charge remains")
             else:
                 body = {"kind": CANCEL, "why": "its run ended before it read a row"}
-                lines.append(f"{reservation.id} ({title}): released nothing; charge returned")
-            body = {**body, "id": reservation.id, "time": _now()}
+                texts.append(f"{reservation.id} ({title}): released nothing; charge returned")
+            body = {**body, "id": reservation.id, "time": _now_text()}
             self._append(store, state, body)
             with suppress(OSError):
                 lock_path(self.path, reservation.id).unlink()
-        return lines
+        return texts
 
 
 def recorded_events(charge: Mapping[str, Any]) -> list[Event]:
@@ -396,5 +396,5 @@ def recorded_events(charge: Mapping[str, Any]) -> list[Event]:
     return [Event.from_json(record) for record in charge["events"]]
 
 
-def _now() -> str:
+def _now_text() -> str:
     return periods.now().isoformat(timespec="seconds")

@@ -21,12 +21,15 @@ from dprelease.numerics.rounding import plain_text
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """One table's budget over its periods; `period` is the current period, None without renewal."""
+    """The budget of one table over its periods.
+
+    `period` is the current period, and None for a budget that does not renew.
+    """
 
     account: Account
     period: int | None
     charged: Fraction = Fraction(0)
-    """The sum over all periods; a period whose budget one release used up counts in full."""
+    """The sum of the charges over all periods; a budget that one release used up counts in full."""
 
     @property
     def is_open(self) -> bool:
@@ -69,21 +72,21 @@ class Lifetime:
 
     @property
     def words(self) -> str:
-        """Return, in a few sentences, what the renewal means for a person."""
+        """Return a few sentences on the meaning of the renewal for a person."""
         account, renewal = self.account, _renewal_of(self.account)
         number, every = self.elapsed_periods, renewal.every
         so_far = _budget_text(account, number)
         all_so_far = "the first period" if number == 1 else f"all {number} periods so far"
         period = self.period or 0
-        now = (
+        days = (
             f"{renewal.start(period).isoformat()} to before {renewal.start(period + 1).isoformat()}"
         )
         if renewal.problem_at(period) is not None:
-            now = f"none now, as {renewal.problem_at(period)}"
+            days = f"none now, as {renewal.problem_at(period)}"
         text = (
             f"The budget of {_budget_text(account, 1)} is for one {every}, and is renewed every "
-            f"{every} from {renewal.begins.isoformat()} on (UTC): period {period + 1}, {now}. The "
-            f"cost for a person in the data of {all_so_far} may reach {so_far}"
+            f"{every} from {renewal.begins.isoformat()} on (UTC): period {period + 1}, {days}. "
+            f"The cost for a person in the data of {all_so_far} may reach {so_far}"
         )
         if renewal.periods is None:
             one_budget = _budget_text(account, 1)
@@ -105,14 +108,14 @@ def recomputed_record(record: Mapping[str, Any]) -> dict[str, Any]:
     return Lifetime(Account.from_json(account), record["period"]).record()
 
 
-def lifetime_of(state: State, table: str, now: datetime) -> Lifetime:
+def lifetime_of(state: State, table: str, days: datetime) -> Lifetime:
     """Return the budget of a table over its periods up to a time."""
     account = state.accounts[table]
     if account.renewal is None:
         return Lifetime(account, None)
     periods = {charge["period"] for charge in state.all_charges(table)}
     charged = sum((state.spent(table, period) for period in periods), Fraction(0))
-    return Lifetime(account, state.period(table, now), charged)
+    return Lifetime(account, state.period(table, days), charged)
 
 
 def _renewal_of(account: Account) -> Renewal:
@@ -122,7 +125,7 @@ def _renewal_of(account: Account) -> Renewal:
 
 
 def _budget_text(account: Account, times: int) -> str:
-    """Return, as a text, the sum of this many budgets by basic composition."""
+    """Return the text of the sum of `times` budgets, by basic composition."""
     if account.rho is not None:
         return f"rho {plain_text(account.rho * times)}"
     at = f" at delta {plain_text(account.delta * times)}" if account.delta else ""

@@ -1,4 +1,4 @@
-"""Budgets that renew: each calendar period has the whole budget again.
+"""Compute the periods of budgets that renew: each calendar period has the whole budget again.
 
 Periods are whole months or years from a declared day on, and start at midnight UTC. The time at
 which a charge is written decides its period. If the clock was set back, the latest time in the
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Self
 
-MONTHS = {"month": 1, "year": 12}
+MONTHS_OF_PERIOD = {"month": 1, "year": 12}
 LAST_DAY = 28
-"""The last day of a month on which a period may start; every month has a day of this number."""
+"""The last day of the month on which a period may start, because every month has this day."""
 
 MOST_PERIODS = 10_000
 
@@ -24,8 +24,8 @@ def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
-def moment_of(text: str) -> datetime:
-    """Return the time in a text; raise ValueError if it is invalid or has no time zone."""
+def parse_utc_time(text: str) -> datetime:
+    """Return the time in a text, in UTC; raise ValueError if it is invalid or has no time zone."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError("a time of no zone")
@@ -37,15 +37,15 @@ def moment_of(text: str) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """How a budget renews: `every` month or year from the day `begins` on, `periods` times."""
+    """The renewal of a budget: `every` month or year from the day `begins` on, `periods` times."""
 
     every: str
     begins: date
     periods: int | None = None
 
     def __post_init__(self) -> None:
-        if self.every not in MONTHS:
-            raise ValueError(f"a budget renews every {' or '.join(MONTHS)}")
+        if self.every not in MONTHS_OF_PERIOD:
+            raise ValueError(f"a budget renews every {' or '.join(MONTHS_OF_PERIOD)}")
         if self.begins.day > LAST_DAY or not 1900 <= self.begins.year < 3000:
             raise ValueError(f"a period begins on one of the days 1 to {LAST_DAY} of a month")
         if self.periods is not None and not 1 <= self.periods <= MOST_PERIODS:
@@ -53,15 +53,16 @@ class Renewal:
 
     def start(self, number: int) -> date:
         """Return the first day of a period; the first period has number 0."""
-        months = 12 * self.begins.year + self.begins.month - 1 + number * MONTHS[self.every]
+        months = (
+            12 * self.begins.year + self.begins.month - 1 + number * MONTHS_OF_PERIOD[self.every]
+        )
         return date(months // 12, months % 12 + 1, self.begins.day)
 
     def period_at(self, moment: datetime) -> int:
-        """Return the number of the period that contains a time; negative before the first
-        period."""
+        """Return the number of the period that contains a time; negative before the first."""
         day = moment.astimezone(UTC).date()
         months = 12 * (day.year - self.begins.year) + day.month - self.begins.month
-        return (months - (day.day < self.begins.day)) // MONTHS[self.every]
+        return (months - (day.day < self.begins.day)) // MONTHS_OF_PERIOD[self.every]
 
     def problem_at(self, number: int) -> str | None:
         """Return why a period has no budget; None if it has a budget."""
@@ -77,8 +78,7 @@ class Renewal:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
-        """Return the renewal from a record written by `to_json`; raise ValueError for an invalid
-        record."""
+        """Return the renewal from a record written by `to_json`; raise ValueError if invalid."""
         begins = date.fromisoformat(record["begins"])
         if begins.isoformat() != record["begins"]:
             raise ValueError("a day is written YYYY-MM-DD")

@@ -1,13 +1,13 @@
-"""The allowed order of the steps of a reservation; the ledger writes no other order.
+"""Check the order of the steps of a reservation; the ledger writes them in no other order.
 
-A reservation is charged from the moment it is written. The step `read` is written before the first
-row about people is read, so before there is any result that depends on a row, with or without
-noise. A reservation without `read` provably released nothing, and may be refunded. A reservation
-with `read` stays charged permanently, however its run ends. A reservation of format 1, which has no
-such step, also stays charged: its run may have left noisy answers in a private folder. The step
-`publish` is written right before the rename that makes a release readable, and `commit` after the
-rename. A `commit` has the digest of the manifest, an empty text for an answer without a manifest,
-or null for a run that failed.
+A reservation is charged from the moment at which it is written. The step `read` is written before
+the first row about people is read, and so before there is any result that depends on a row, with or
+without noise. A reservation without `read` has certainly released nothing, and may be refunded. A
+reservation with `read` stays charged permanently, however its run ends. A reservation of format 1,
+which has no step `read`, also stays charged: its run may have left noisy answers in a private
+folder. The step `publish` is written right before the rename that makes a release readable, and
+`commit` after the rename. A `commit` has the digest of the manifest, an empty text for an answer
+without a manifest, or null for a run that failed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The ledger file: SQLite with a rollback journal, which machines can share on a network disk.
+"""Read and write the ledger file: SQLite with a rollback journal, which works on network disks.
 
 A write-ahead log would need shared memory, which network disks don't provide. Every change is one
-transaction that holds the only write lock from its first read on. The change is on the disk (fsync
-of journal, file and folder) before the call returns. Rows can only be added; triggers reject all
-other changes.
+transaction, which holds the only write lock from its first read on. The change is on the disk
+(fsync of journal, file and folder) before the call returns. Rows can only be added, because
+triggers reject all other changes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dprelease.ledger.chain import (
 from dprelease.ledger.form import is_entry
 from dprelease.ledger.steps import SIGNERS
 from dprelease.signatures.sshsig import ENTRIES
-from dprelease.system.files import NoFile, reason_of, refuse_side_files
+from dprelease.system.files import NotRegularFile, reason_of, refuse_side_files
 from dprelease.system.forks import Maker, can_use_ledgers, parent_only
 from dprelease.system.json_text import MOST_BYTES, parse_json
 from dprelease.system.mounts import is_mounted
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey
 
 FORMAT = 3
-"""The newest format. Format 1 can still be read. Since format 2, a reservation records when rows
-are read, and its run holds a lock. In format 3, budgets can renew and entries can be signed: a
-ledger changes to format 3 with its first entry of such a kind."""
+"""The newest format. Format 1 can still be read. Since format 2, a ledger records when a run reads
+rows, and the run holds a lock. In format 3, budgets can renew and entries can be signed; a ledger
+changes to format 3 with its first entry that needs this format."""
 APPLICATION_ID = 0x44505231  # "DPR1"
-PATIENCE = 60.0
-"""Seconds that a process waits for the write lock of another process."""
+LOCK_SECONDS = 60.0
+"""The number of seconds that a process waits for the write lock of another process."""
 
 TABLES = (
     "CREATE TABLE entries (number INTEGER PRIMARY KEY, body TEXT NOT NULL, previous TEXT NOT NULL,"
@@ -63,15 +63,15 @@ SCHEMA = (
     ("trigger", "no_delete", "entries", TABLES[3]),
     ("trigger", "no_update", "entries", TABLES[2]),
 )
-"""All tables, indices and triggers of a ledger file, in any format. They are compared with those in
-the file, because additional triggers could do anything, and triggers with the right names could do
-nothing."""
+"""All tables, indices and triggers of a ledger file, which are the same in all formats. They are
+compared with those in a file, because an additional trigger could do anything, and a trigger with
+the right name could do nothing."""
 EXHAUSTED_ERRNO = {
     "SQLITE_FULL": errno.ENOSPC,
     "SQLITE_IOERR": errno.EIO,
     "SQLITE_NOMEM": errno.ENOMEM,
 }
-"""The operating system's error numbers for SQLite's errors about exhausted resources."""
+"""The error numbers of the operating system for SQLite's errors about exhausted resources."""
 JOURNAL_SUFFIXES = ("-journal", "-wal", "-shm")
 WRONG_SCHEMA = "its tables or triggers are not those of a ledger"
 UNREADABLE_PAGES = "its pages can't be read"
@@ -110,9 +110,9 @@ class Store:
         with _open_connection(path, "rwc") as connection:
             store = cls(path, connection)
             with store.transaction():
-                if store._query_number("PRAGMA application_id") == APPLICATION_ID:
+                if store._read_integer("PRAGMA application_id") == APPLICATION_ID:
                     return
-                if store._query_number("SELECT count(*) FROM sqlite_schema"):
+                if store._read_integer("SELECT count(*) FROM sqlite_schema"):
                     raise damage_error(path, "it is a database of another program")
                 for statement in TABLES:
                     store._run(statement)
@@ -121,14 +121,14 @@ class Store:
                 store._run("PRAGMA user_version = 2")
 
     def _check_format(self) -> None:
-        if self._query_number("PRAGMA application_id") != APPLICATION_ID:
+        if self._read_integer("PRAGMA application_id") != APPLICATION_ID:
             raise damage_error(self.path, "it is not a ledger")
-        written = self._query_number("PRAGMA user_version")
+        written = self._read_integer("PRAGMA user_version")
         if not 1 <= written <= FORMAT:
             raise LedgerError("DP-LEDGER-003", name=self.path.name, found=written, known=FORMAT)
 
     def _check_pages(self) -> None:
-        """Raise LedgerError unless the file holds exactly a ledger's tables, undamaged.
+        """Raise LedgerError unless the file has exactly the tables of a ledger, without damage.
 
         SQLite's integrity check is needed because the next entry would overwrite a used page that
         is listed as free.
@@ -139,7 +139,7 @@ class Store:
         if self._run("PRAGMA integrity_check(1)") != [("ok",)]:
             raise damage_error(self.path, UNREADABLE_PAGES)
 
-    def _query_number(self, query: str) -> int:
+    def _read_integer(self, query: str) -> int:
         return int(self._run(query)[0][0])
 
     def _run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -149,8 +149,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Hold the only write lock during a `with` block; commit all its changes, or none of
-        them."""
+        """Hold the only write lock during a `with` block; commit all of its changes, or none."""
         self._run("BEGIN IMMEDIATE")
         try:
             yield
@@ -161,14 +160,14 @@ class Store:
         self._run("COMMIT")
 
     def _roll_back(self) -> None:
-        if not self._maker.is_here:  # a rollback would use the journal of the parent process
+        if not self._maker.is_here:  # in a child, a rollback would use the parent's journal
             return
         if self._connection.in_transaction:  # otherwise a full disk has ended the transaction
             self._run("ROLLBACK")
 
     @contextmanager
     def _read_snapshot(self) -> Iterator[None]:
-        """Let all reads in a `with` block see the same state, whatever other processes write."""
+        """Let all reads in a `with` block see one state, even if other processes write."""
         if self._connection.in_transaction:
             yield
             return
@@ -179,7 +178,7 @@ class Store:
             self._roll_back()
 
     def entries(self) -> list[Entry]:
-        """Return the whole history, after checking its chain and its tables.
+        """Check the tables and the chain of the ledger, and return all its entries.
 
         Raises
         ------
@@ -197,9 +196,11 @@ class Store:
         last = (rows[-1][0], rows[-1][3]) if rows else (0, FIRST_DIGEST)
         if head != [last]:
             raise damage_error(self.path, f"the history was cut: it ends at entry {last[0]}")
-        return [Entry(n, self._body(n, text), before, digest) for n, text, before, digest in rows]
+        return [
+            Entry(n, self._parse_body(n, text), before, digest) for n, text, before, digest in rows
+        ]
 
-    def _body(self, number: int, text: str) -> dict[str, Any]:
+    def _parse_body(self, number: int, text: str) -> dict[str, Any]:
         body: Any = None
         try:
             body = parse_json(text.encode())
@@ -210,12 +211,12 @@ class Store:
         return dict(body)
 
     def append(self, body: dict[str, Any], key: SigningKey | None = None) -> Entry:
-        """Add an entry inside a transaction, signed if there is a key; return the entry.
+        """Add an entry inside a transaction, with a signature if there is a key; return the entry.
 
         Raises
         ------
         ValueError
-            For a body that is not valid: no version could read the ledger any more.
+            For an invalid body, with which no version could read the ledger any more.
         """
         number, previous = self._run("SELECT number, digest FROM head")[0]
         if key is not None:
@@ -226,7 +227,7 @@ class Store:
             raise ValueError("this is no entry of a ledger")
         # Older versions would refund reservations whose runs have read rows, or write entries
         # without a required signature. The higher format number stops older versions from writing.
-        form = max(_lowest_format(body), self._query_number("PRAGMA user_version"))
+        form = max(_lowest_format(body), self._read_integer("PRAGMA user_version"))
         self._run(f"PRAGMA user_version = {form}")
         text = canonical_json_text(body)
         digest = entry_digest(number + 1, text, previous)
@@ -236,7 +237,7 @@ class Store:
 
 
 def _lowest_format(body: dict[str, Any]) -> int:
-    """Return the lowest format in which a ledger may have an entry with this body."""
+    """Return the lowest format of ledgers in which an entry may have this body."""
     return 3 if body["kind"] == SIGNERS or body.get("account", {}).get("renews") else 2
 
 
@@ -246,7 +247,7 @@ def _refuse_second_names(path: Path) -> None:
     After a crash, SQLite finds the journal under one name of the file only. A process that uses the
     other name would add entries, which the journal removes when the first name is opened again.
     """
-    if _stat(path).st_nlink > 1:
+    if _file_status(path).st_nlink > 1:
         raise damage_error(path, "the file has a second name (a hard link)")
     if is_mounted(path):
         raise damage_error(
@@ -254,24 +255,28 @@ def _refuse_second_names(path: Path) -> None:
         )
 
 
-def _refuse_odd_journals(path: Path) -> None:
-    """Raise LedgerError if a journal's name belongs to something else than a file: it may block."""
-    odd: NoFile | None = None
+def _refuse_special_journals(path: Path) -> None:
+    """Raise LedgerError if a journal is no regular file, because it might block SQLite."""
+    special_file: NotRegularFile | None = None
     try:
         refuse_side_files(path, JOURNAL_SUFFIXES)
-    except NoFile as problem:
-        odd = problem
-    if odd is not None:
-        fields = {"journal": odd.filename, "name": path.name, "problem": odd.strerror}
+    except NotRegularFile as problem:
+        special_file = problem
+    if special_file is not None:
+        fields = {
+            "journal": special_file.filename,
+            "name": path.name,
+            "problem": special_file.strerror,
+        }
         raise LedgerError("DP-LEDGER-025", **fields)
 
 
 def refuse_missing(path: Path) -> None:
-    """Raise LedgerError: DP-LEDGER-001 for a missing file, 005 if the file can't be examined."""
-    _stat(path)
+    """Raise LedgerError DP-LEDGER-001 for a missing file, and 005 if its status can't be read."""
+    _file_status(path)
 
 
-def _stat(path: Path) -> os.stat_result:
+def _file_status(path: Path) -> os.stat_result:
     failure: LedgerError | None = None
     try:
         status = path.stat()
@@ -303,7 +308,7 @@ def _open_connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
         connection = _connection(path, mode)
         open_resources.append(connection)
         try:
-            _set_up(path, connection)
+            _configure(path, connection)
             yield connection
         finally:
             if maker.is_here:
@@ -311,14 +316,14 @@ def _open_connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
 
 
 def _connection(path: Path, mode: str) -> sqlite3.Connection:
-    _refuse_odd_journals(path)
+    _refuse_special_journals(path)
     with _translate_errors(path):
         uri = f"{path.absolute().as_uri()}?mode={mode}"
-        # `transaction` begins transactions, because Python's module would begin none for SELECT.
-        return sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
+        # `transaction` begins transactions itself: Python's module would begin none for SELECT.
+        return sqlite3.connect(uri, uri=True, timeout=LOCK_SECONDS, isolation_level=None)
 
 
-def _set_up(path: Path, connection: sqlite3.Connection) -> None:
+def _configure(path: Path, connection: sqlite3.Connection) -> None:
     with _translate_errors(path):
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
         mode = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
@@ -330,10 +335,10 @@ def _set_up(path: Path, connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def _translate_errors(path: Path) -> Iterator[None]:
-    """Raise LedgerError instead of the database's errors.
+    """Raise LedgerError instead of the errors of the database.
 
-    UnicodeError is one of these: SQLite's message about a damaged schema quotes the schema, and
-    Python can't decode a message that is not UTF-8.
+    These include UnicodeError, because SQLite's message about a damaged schema quotes the schema,
+    and Python can't decode a message that is not UTF-8.
     """
     failure: LedgerError | None = None
     try:

@@ -1,7 +1,7 @@
-"""Show exact numbers about the data to a data steward: a confidential check.
+"""Show exact numbers about the data to a data steward, for a confidential check.
 
-A profile is not published, charged or recorded: the result goes to one terminal, or to one file
-that only its owner can read. So this package may read exact answers of engines, as `noise` does,
-and imports nothing that publishes. A choice that is based on a profile depends on the data, and no
-guarantee covers it.
+A profile is not published, charged or recorded: it is printed on a terminal, or written to a file
+that only its owner can read. For this reason the package may read exact answers of engines, like
+the package `noise`, and it imports nothing that publishes. A choice that is based on a profile
+depends on the data, so that no guarantee covers the choice.
 """

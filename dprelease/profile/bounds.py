@@ -1,4 +1,4 @@
-"""Compare contribution limits: the rows that each limit leaves out, and the resulting error."""
+"""Compare contribution limits by the rows that each limit leaves out, and by the errors."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from dprelease.profile.exact_sums import (
     MANY_GROUPS,
     MANY_ROWS,
     Sums,
-    bounds_to_try,
-    sums_under_bounds,
+    limits_to_try,
+    sums_under_limits,
 )
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 
-BOUNDS = {"max_groups": MANY_GROUPS, "max_rows_per_group": MANY_ROWS}
+HIGHEST_LIMITS = {"max_groups": MANY_GROUPS, "max_rows_per_group": MANY_ROWS}
 
 
 @dataclass(frozen=True, slots=True)
-class TriedBound:
-    """One contribution limit with a value to try, and its effect on one column of one table.
+class TriedLimit:
+    """One tried value of one contribution limit, and its effect on one column of one table.
 
-    `cut_rows` is the share of rows that both contribution limits leave out. `cut` is the mean
-    amount by which the limits lower a cell. `noise` is the expected error of the noise at the same
-    budget; None if no noise fits the budget, or if the error is infinite.
+    `bound` is the name of the limit, `value` the tried value, and `declared` says whether it is the
+    declared value. `cut_rows` is the share of rows that both contribution limits leave out. `cut`
+    is the mean amount by which the limits change a cell. `noise` is the expected error of the noise
+    at the same budget, and None if no noise fits the budget, or if the error is infinite.
     """
 
     query: str
@@ -45,7 +46,7 @@ class TriedBound:
 
     @property
     def error(self) -> float | None:
-        """Return an upper bound of the mean error of a cell, from left-out rows and noise."""
+        """Return an upper bound of the mean error of a cell, due to left-out rows and noise."""
         return None if self.noise is None else self.cut + self.noise
 
     def to_json(self) -> dict[str, Any]:
@@ -54,42 +55,45 @@ class TriedBound:
         return {**record, "error": self.error}
 
 
-def bounds_tried(
+def try_limits(
     declaration: Declaration, queries: Sequence[Query], engines: Mapping[str, Answering]
-) -> Iterator[TriedBound]:
-    """Yield the effect of other limits, query by query.
+) -> Iterator[TriedLimit]:
+    """Yield the effects of tried contribution limits, query by query.
 
-    These queries are left out: queries whose units have one row each, queries with non-public keys,
-    and joins of tables with separate limits.
+    Three kinds of queries are left out: queries whose units have one row each, queries with
+    non-public keys, and joins of tables with separate limits.
     """
-    with_bounds = [query for query in queries if _has_bounds(query)]
+    with_bounds = [query for query in queries if _has_limits(query)]
     plans: dict[tuple[str, str, int], Plan | None] = {}
     for query in with_bounds:
         engine = engines[query.name]
-        unlimited = sums_under_bounds(engine, query, MANY_GROUPS, MANY_ROWS)
-        for bound, most in BOUNDS.items():
+        unlimited = sums_under_limits(engine, query, MANY_GROUPS, MANY_ROWS)
+        for bound, most in HIGHEST_LIMITS.items():
             declared = getattr(query.unit, bound)
             space = query.finest or query.keys
-            useful = min(most, space.size) if bound == "max_groups" else most
-            for value in bounds_to_try(declared, useful):
+            highest_useful = min(most, space.size) if bound == "max_groups" else most
+            for value in limits_to_try(declared, highest_useful):
                 key = query.declared.table.name, bound, value
                 if key not in plans:
-                    plans[key] = _plan(_with_bound(declaration, *key))
-                pair = {**{name: getattr(query.unit, name) for name in BOUNDS}, bound: value}
-                limited = sums_under_bounds(
+                    plans[key] = _plan_or_none(_with_limit(declaration, *key))
+                pair = {
+                    **{name: getattr(query.unit, name) for name in HIGHEST_LIMITS},
+                    bound: value,
+                }
+                limited = sums_under_limits(
                     engine, query, pair["max_groups"], pair["max_rows_per_group"]
                 )
-                yield from _compare_bound(
+                yield from _effects_of_limit(
                     query, bound, value, value == declared, limited, unlimited, plans[key]
                 )
 
 
-def _has_bounds(query: Query) -> bool:
+def _has_limits(query: Query) -> bool:
     by_unit = query.join is not None and query.join.by_unit
     return query.unit.id is not None and query.private is None and not by_unit
 
 
-def _compare_bound(
+def _effects_of_limit(
     query: Query,
     bound: str,
     value: int,
@@ -97,36 +101,36 @@ def _compare_bound(
     limited: Sums,
     unlimited: Sums,
     plan: Plan | None,
-) -> Iterator[TriedBound]:
+) -> Iterator[TriedLimit]:
     errors: dict[str, float | None] = {}
     if plan is not None:
         planned = plan.of_query(query.name)
         errors = {c.measurement.name: finite(c.mean_absolute_error) for c in planned}
-    lost = 1 - limited.rows / unlimited.rows if unlimited.rows else 0.0
+    left_out_share = 1 - limited.rows / unlimited.rows if unlimited.rows else 0.0
     for measurement in query.measurements:
         if measurement.name in limited.vectors:
-            yield TriedBound(
+            yield TriedLimit(
                 query=query.name,
                 column=measurement.name,
                 unit=measurement.unit,
                 bound=bound,
                 value=value,
                 declared=declared,
-                cut_rows=lost,
+                cut_rows=left_out_share,
                 cut=limited.cut(unlimited, measurement.name),
                 noise=errors.get(measurement.name),
             )
 
 
-def _with_bound(declaration: Declaration, table: str, bound: str, value: int) -> Declaration:
-    """Return the declaration with one changed contribution limit of one table."""
+def _with_limit(declaration: Declaration, table: str, bound: str, value: int) -> Declaration:
+    """Return the declaration in which one contribution limit of one table is changed."""
     declared = declaration.tables[table]
     unit = declared.table.privacy_unit.model_copy(update={bound: value})
     changed = replace(declared, table=declared.table.model_copy(update={"privacy_unit": unit}))
     return replace(declaration, tables={**declaration.tables, table: changed})
 
 
-def _plan(declaration: Declaration) -> Plan | None:
+def _plan_or_none(declaration: Declaration) -> Plan | None:
     try:
         return prepare(declaration)[1]
     except DpReleaseError:  # no noise fits the budget under this limit

@@ -1,7 +1,7 @@
-"""Compute how much contribution limits lower the answers of a query, without noise.
+"""Compute how much contribution limits change the answers of a query, without noise.
 
-The statements are those of the query. Only this module of the package reads exact answers about
-cells.
+The engine runs the statements of the query itself. No other module of this package reads exact
+answers about cells.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MANY_GROUPS, MANY_ROWS = 10**6, 10**9
 class Sums:
     """The exact answers of one query under some contribution limits.
 
-    `rows` is the number of rows that count. `vectors` has the sums in each cell by column, in the
-    unit of the column. `fractions` has the means, ratios, variances and standard deviations of the
-    whole table; NaN without rows.
+    `rows` is the number of counted rows. `vectors` has the sums in each cell by column, in the unit
+    of the column. `fractions` has the means, ratios, variances and standard deviations over all
+    cells together, which are NaN without rows.
     """
 
     rows: int
@@ -40,18 +40,20 @@ class Sums:
     fractions: Mapping[str, float]
 
     def cut(self, unlimited: Sums, column: str) -> float:
-        """Return the mean absolute difference of a column's cells from those in `unlimited`."""
+        """Return the mean absolute difference between a column's cells here and in `unlimited`."""
         return float(np.abs(unlimited.vectors[column] - self.vectors[column]).mean())
 
 
-def sums_under_bounds(engine: Answering, query: Query, max_groups: int, max_rows: int) -> Sums:
-    """Return the exact answers of a query under other limits, by the statements of the release."""
+def sums_under_limits(engine: Answering, query: Query, max_groups: int, max_rows: int) -> Sums:
+    """Return the exact answers of a query under other contribution limits."""
     unit = query.unit
     if unit.id is not None:
         unit = PrivacyUnit(unit.id, max_groups, max_rows)
     measurements = [_with_sensitivity(m, query, unit) for m in query.measurements if m.is_vector]
-    widened = replace(query, unit=unit, measurements=(*measurements, _rows(query, unit)))
-    exact = engine.run(widened)
+    with_limits = replace(
+        query, unit=unit, measurements=(*measurements, _row_count_measurement(query, unit))
+    )
+    exact = engine.run(with_limits)
     vectors = {
         m.name: exact.vector(m.name).astype(np.float64) * float(m.step) for m in measurements
     }
@@ -65,29 +67,30 @@ def sums_under_bounds(engine: Answering, query: Query, max_groups: int, max_rows
 
 
 def _total(vector: Integers) -> Integers:
-    """Return the sum of all cells as a vector of one cell, limited to the range of vectors."""
+    """Return the sum of all cells as a vector of one cell, clamped to the range of vectors."""
     total = sum(vector.tolist())
     return np.array([min(max(total, -LIMIT), LIMIT)], dtype=np.int64)
 
 
 def _with_sensitivity(measurement: Measurement, query: Query, unit: PrivacyUnit) -> Measurement:
-    """Return the measurement with a sensitivity that is large enough for these limits."""
+    """Return the measurement with the sensitivity that belongs to the limits of `unit`."""
     cells = query.keys.size
     sensitivity = measurement.aggregate.sensitivity(unit, query.neighbours, cells)
     return replace(measurement, sensitivity=sensitivity)
 
 
-def _rows(query: Query, unit: PrivacyUnit) -> Measurement:
+def _row_count_measurement(query: Query, unit: PrivacyUnit) -> Measurement:
+    """Return the measurement that counts the rows of each cell."""
     count = Count()
     sensitivity = count.sensitivity(unit, query.neighbours, query.keys.size)
     noise = MechanismSpec(name=AUTO)
     return Measurement(ROWS, count, sensitivity, "rows", noise, Fraction(1), ROWS)
 
 
-def bounds_to_try(declared: int, most: int) -> Sequence[int]:
-    """Return the limits to try: 1, the declared limit, and its halves and doubles.
+def limits_to_try(declared: int, most: int) -> Sequence[int]:
+    """Return the limits to try: 1, and the declared limit, also divided or multiplied by 2 and 4.
 
-    A limit above `most` has the same effect as `most`.
+    Other limits above `most` are left out, because they have the same effect as `most`.
     """
-    around = {1, declared // 4, declared // 2, 2 * declared, 4 * declared}
-    return sorted({declared, *(bound for bound in around if 1 <= bound <= most)})
+    candidates = {1, declared // 4, declared // 2, 2 * declared, 4 * declared}
+    return sorted({declared, *(bound for bound in candidates if 1 <= bound <= most)})

@@ -1,4 +1,4 @@
-"""Compute the profile of a release's data for a data steward; nothing is charged or written."""
+"""Compute the profile of the data of a release for a data steward, without charging a ledger."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dprelease.exact.tallies import TallyingEngine, tallying
 from dprelease.numerics.rounding import finite
 from dprelease.planning.kinds import kind_of
 from dprelease.planning.prepare import prepare
-from dprelease.profile.bounds import TriedBound, bounds_tried
-from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, sums_under_bounds
-from dprelease.profile.losses import Losses
+from dprelease.profile.bounds import TriedLimit, try_limits
+from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, sums_under_limits
+from dprelease.profile.losses import LeftOutRows
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
@@ -34,10 +34,10 @@ WARNING = (
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The exact numbers of a profile, without noise."""
+    """The exact numbers of a profile: left-out rows by query, and effects of tried limits."""
 
-    losses: tuple[Losses, ...]
-    bounds: tuple[TriedBound, ...]
+    left_out: tuple[LeftOutRows, ...]
+    bounds: tuple[TriedLimit, ...]
 
     def __repr__(self) -> str:
         return "<Profile>"
@@ -47,7 +47,7 @@ class Profile:
         return {
             "confidential": CONFIDENTIAL,
             "warning": WARNING,
-            "rows": [losses.to_json() for losses in self.losses],
+            "rows": [left_out.to_json() for left_out in self.left_out],
             "bounds": [tried.to_json() for tried in self.bounds],
         }
 
@@ -55,35 +55,38 @@ class Profile:
 def profile(
     declaration: Declaration, frames: Mapping[str, object], state: RunState | None = None
 ) -> Profile:
-    """Return the profile of a release: exact results of its statements, before noise.
+    """Return the profile of a release, from exact results of its statements.
 
-    Nothing is charged; the ledger is only read, as in `plan`.
+    `frames` are the frames of tables without a source. The ledger is only read, as in `plan`, and
+    not charged. `state` records that rows are read.
 
     Raises
     ------
     OutputError
         DP-PROFILE-003 for single records, several parties, or an engine other than duckdb.
     DpReleaseError
-        The errors of `prepare`, and errors of sources that don't match their declaration.
+        The errors of `prepare`, and the errors of sources that don't match their declaration.
     """
     state = RunState() if state is None else state
-    _refuse_others(declaration)
+    _refuse_without_profile(declaration)
     queries, _ = prepare(declaration)
     with state.add_state_to_errors(), ExitStack() as stack:
         engines: dict[str, TallyingEngine] = {}
-        opened: dict[tuple[str, str | None], TallyingEngine] = {}
+        engines_by_tables: dict[tuple[str, str | None], TallyingEngine] = {}
         for query in queries:
             pair = query.table.name, None if query.join is None else query.join.declared.table.name
-            if pair not in opened:
-                opened[pair] = stack.enter_context(_open_tallies(declaration, query, frames))
-            engines[query.name] = opened[pair]
+            if pair not in engines_by_tables:
+                engines_by_tables[pair] = stack.enter_context(
+                    _open_tallies(declaration, query, frames)
+                )
+            engines[query.name] = engines_by_tables[pair]
             engines[query.name].compile(query)
         state.rows = True
-        losses = tuple(_losses(engines[query.name], query) for query in queries)
-        return Profile(losses, tuple(bounds_tried(declaration, queries, engines)))
+        left_out = tuple(_count_left_out(engines[query.name], query) for query in queries)
+        return Profile(left_out, tuple(try_limits(declaration, queries, engines)))
 
 
-def _refuse_others(declaration: Declaration) -> None:
+def _refuse_without_profile(declaration: Declaration) -> None:
     spec = declaration.spec
     problem = kind_of(spec).profile_problem
     if not problem and spec.engine != DEFAULT_ENGINE:
@@ -100,16 +103,16 @@ def _open_tallies(declaration: Declaration, query: Query, frames: Mapping[str, o
     return tallying(query, own, joined, Settings.of(declaration))
 
 
-def _losses(engine: TallyingEngine, query: Query) -> Losses:
+def _count_left_out(engine: TallyingEngine, query: Query) -> LeftOutRows:
     tallies, bounded = engine.tallies(query), None
     fractions: dict[str, tuple[float | None, float | None]] = {}
     if query.unit.id is not None and query.private is None:
         unit = query.unit
-        unlimited = sums_under_bounds(engine, query, MANY_GROUPS, MANY_ROWS)
-        limited = sums_under_bounds(engine, query, unit.max_groups, unit.max_rows_per_group)
+        unlimited = sums_under_limits(engine, query, MANY_GROUPS, MANY_ROWS)
+        limited = sums_under_limits(engine, query, unit.max_groups, unit.max_rows_per_group)
         bounded = unlimited.rows - limited.rows
         fractions = {
             name: (finite(before), finite(limited.fractions[name]))
             for name, before in unlimited.fractions.items()
         }
-    return Losses.of(query.name, tallies, bounded, fractions)
+    return LeftOutRows.of(query.name, tallies, bounded, fractions)

@@ -1,4 +1,4 @@
-"""Count the rows that a release leaves out, and the values that it changes."""
+"""Describe the rows that a release leaves out, and the values that it changes."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from dprelease.statements.lost_rows import (
 
 
 @dataclass(frozen=True, slots=True)
-class Losses:
-    """The numbers of rows of one table that are left out, by reason, and of changed values.
+class LeftOutRows:
+    """The numbers of rows that one query leaves out, by reason, and of values that it changes.
 
-    First, rows that don't meet the condition are left out, and then rows without a cell: `keys` has
-    the number of rows that lack a cell because of each key, which may be several keys for one row.
-    Then rows without an id are left out, and finally rows above the contribution limits. `bounded`
-    is the number of these last rows; None if no unit has several rows, or if non-public keys must
-    be selected first.
+    A query first leaves out the rows that don't meet its condition (`condition`), and then the rows
+    without a cell (`no_cell`). `keys` has the number of rows that lack a cell because of each key;
+    a row may lack a cell because of several keys. Then the query leaves out the rows without an id
+    (`no_id`), and finally the rows above the contribution limits (`bounded`, which is None if each
+    row is a unit, or if non-public keys must be selected first).
     """
 
     query: str
     lines: int | None
     rows: int
     asked: int
-    """The number of rows of the query: the rows that are read or, if a table about people is
-    joined, all pairs of rows that one person has in both tables."""
+    """The number of rows to which the query applies: the rows that are read or, if the query joins
+    a table about people, all pairs of rows that one person has in both tables."""
     condition: int
     keys: dict[str, int]
     no_cell: int
@@ -46,8 +46,8 @@ class Losses:
     low: dict[str, int]
     high: dict[str, int]
     fractions: dict[str, tuple[float | None, float | None]]
-    """For each mean, ratio, variance and standard deviation, its value over all cells of the table
-    before and after contribution limits; None without rows."""
+    """The values of each mean, ratio, variance and standard deviation over all cells together,
+    without and with contribution limits; a value is None without rows."""
 
     @classmethod
     def of(
@@ -56,7 +56,7 @@ class Losses:
         tallies: Tallies,
         bounded: int | None,
         fractions: dict[str, tuple[float | None, float | None]],
-    ) -> Losses:
+    ) -> LeftOutRows:
         """Return the numbers of left-out rows and changed values, from the tallies of an engine."""
         declared = tallies.asked
         return cls(
@@ -65,20 +65,20 @@ class Losses:
             rows=tallies.stored[ROWS, ""],
             asked=declared[ROWS, ""],
             condition=declared[CONDITION, ""],
-            keys=_by_column(declared, KEY),
+            keys=_tally_by_column(declared, KEY),
             no_cell=declared[NO_CELL, ""],
             no_id=declared[NO_ID, ""],
             bounded=bounded,
-            unread=_by_column(tallies.stored, UNREAD),
-            missing=_by_column(declared, MISSING),
-            low=_by_column(declared, LOW),
-            high=_by_column(declared, HIGH),
+            unread=_tally_by_column(tallies.stored, UNREAD),
+            missing=_tally_by_column(declared, MISSING),
+            low=_tally_by_column(declared, LOW),
+            high=_tally_by_column(declared, HIGH),
             fractions=fractions,
         )
 
     @property
     def remaining_rows(self) -> int:
-        """Return the number of rows that count in the release."""
+        """Return the number of rows that the query counts."""
         return self.asked - self.condition - self.no_cell - self.no_id - (self.bounded or 0)
 
     def to_json(self) -> dict[str, Any]:
@@ -89,5 +89,5 @@ class Losses:
         }
 
 
-def _by_column(tally: dict[tuple[str, str], int], what: str) -> dict[str, int]:
+def _tally_by_column(tally: dict[tuple[str, str], int], what: str) -> dict[str, int]:
     return {column: number for (counted, column), number in tally.items() if counted == what}

@@ -1,6 +1,6 @@
-"""Draw the errors from left-out rows and from noise, for each tried contribution limit.
+"""Draw the errors due to left-out rows and to noise, by tried contribution limit.
 
-There is one panel for each column and each kind of limit.
+The picture has one panel for each column and each kind of limit.
 """
 
 from __future__ import annotations
@@ -9,29 +9,29 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from dprelease.errors import OutputError
-from dprelease.profile.bounds import TriedBound
+from dprelease.profile.bounds import TriedLimit
 from dprelease.profile.look import CONFIDENTIAL
 
 MOST_PANELS = 24
-WIDE = 2
-APART = 0.09
+PANELS_PER_ROW = 2
+LABEL_DISTANCE = 0.09
 """The minimum distance between labels of lines, as a share of the panel's height."""
 
-CUT, NOISE, BOTH = "#D55E00", "#0072B2", "#000000"
-"""Colours that colour-blind readers can distinguish; lines also have different markers."""
+CUT_COLOUR, NOISE_COLOUR, SUM_COLOUR = "#D55E00", "#0072B2", "#000000"
+"""Colours that colour-blind readers can distinguish; the lines also have different markers."""
 
 
-def panels(bounds: Sequence[TriedBound]) -> dict[tuple[str, str, str], list[TriedBound]]:
-    """Return the tried limits for each panel: by query, column and kind of limit."""
-    found: dict[tuple[str, str], dict[str, list[TriedBound]]] = {}
+def tried_by_panel(bounds: Sequence[TriedLimit]) -> dict[tuple[str, str, str], list[TriedLimit]]:
+    """Return the tried limits of each panel, by the names of query, column and limit."""
+    found: dict[tuple[str, str], dict[str, list[TriedLimit]]] = {}
     for tried in bounds:
         by_bound = found.setdefault((tried.query, tried.column), {})
         by_bound.setdefault(tried.bound, []).append(tried)
     return {(*names, bound): tried for names, by in found.items() for bound, tried in by.items()}
 
 
-def draw(bounds: Sequence[TriedBound], file: BinaryIO, name: str) -> None:
-    """Draw the errors of a cell by limit into a PNG, SVG or PDF file.
+def draw_limits(bounds: Sequence[TriedLimit], file: BinaryIO, name: str) -> None:
+    """Draw the errors of a cell by tried limit into a PNG, SVG or PDF file.
 
     Raises
     ------
@@ -42,25 +42,25 @@ def draw(bounds: Sequence[TriedBound], file: BinaryIO, name: str) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise OutputError("DP-OUTPUT-004", name=name) from None
-    found = list(panels(bounds).items())[:MOST_PANELS]
-    rows = max(1, -(-len(found) // WIDE))
-    figure = Figure(figsize=(4.5 * WIDE, 2.6 * rows + 0.6), layout="constrained")
+    found = list(tried_by_panel(bounds).items())[:MOST_PANELS]
+    rows = max(1, -(-len(found) // PANELS_PER_ROW))
+    figure = Figure(figsize=(4.5 * PANELS_PER_ROW, 2.6 * rows + 0.6), layout="constrained")
     figure.suptitle(CONFIDENTIAL.split(".")[0] + ": exact numbers about the data", fontsize=10)
-    axes = figure.subplots(rows, WIDE, squeeze=False).ravel()
+    axes = figure.subplots(rows, PANELS_PER_ROW, squeeze=False).ravel()
     for (names, tried), axis in zip(found, axes, strict=False):
-        _panel(axis, names, tried)
+        _draw_panel(axis, names, tried)
     for axis in axes[len(found) :]:
         axis.set_axis_off()
     figure.savefig(file, format=name.rpartition(".")[2].lower())
 
 
-def _panel(axis: Any, names: tuple[str, str, str], tried: Sequence[TriedBound]) -> None:
+def _draw_panel(axis: Any, names: tuple[str, str, str], tried: Sequence[TriedLimit]) -> None:
     query, column, bound = names
     values = [one.value for one in tried]
     lines = (
-        ("both, at most", BOTH, "", [one.error for one in tried]),
-        ("cut off", CUT, "s", [one.cut for one in tried]),
-        ("noise", NOISE, "o", [one.noise for one in tried]),
+        ("both, at most", SUM_COLOUR, "", [one.error for one in tried]),
+        ("cut off", CUT_COLOUR, "s", [one.cut for one in tried]),
+        ("noise", NOISE_COLOUR, "o", [one.noise for one in tried]),
     )
     ends: list[tuple[float, str, str]] = []
     for label, colour, mark, errors in lines:
@@ -70,12 +70,12 @@ def _panel(axis: Any, names: tuple[str, str, str], tried: Sequence[TriedBound]) 
         known = [number for number in numbers if number == number]
         ends += [(known[-1], label, colour)] if known else []
     axis.set_ylim(
-        0, axis.get_ylim()[1] * (1 + 2 * APART)
+        0, axis.get_ylim()[1] * (1 + 2 * LABEL_DISTANCE)
     )  # leave space for labels above the highest point
     least = 0.0
     for end, label, colour in sorted(ends):  # stack the labels of lines that end together
         height = max(end, least)
-        least = height + axis.get_ylim()[1] * APART
+        least = height + axis.get_ylim()[1] * LABEL_DISTANCE
         spot = (values[-1], height)
         axis.annotate(
             label, spot, (5, 0), textcoords="offset points", fontsize=7, color=colour, va="center"

@@ -1,4 +1,4 @@
-"""Write a file that only its owner can read, outside all published folders."""
+"""Write a file that only its owner can read, outside all folders that are published."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MANIFEST = "manifest.json"
 
 @contextmanager
 def private_file(path: Path, declaration: Declaration) -> Iterator[BinaryIO]:
-    """Yield a new file with permissions 0600; it is removed if the `with` block raises.
+    """Yield a new file with the permissions 0600, which is removed if the `with` block raises.
 
     Raises
     ------
     OutputError
-        DP-PROFILE-002 for a path in a release or in a folder to be published, DP-OUTPUT-014 if the
-        file exists, 002 if the operating system refuses to write it.
+        DP-PROFILE-002 for a path in a release, or in the declared folder of this release;
+        DP-OUTPUT-014 if the file exists, 002 if the operating system refuses to write it.
     """
     _refuse_published(path, declaration)
     refused: OutputError | None = None

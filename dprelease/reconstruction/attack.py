@@ -1,7 +1,7 @@
 """Attack the tables of a rehearsal, and other protected forms of the same tables.
 
-The records are solved in independent blocks: one block per area, if no cell of a table covers
-several areas. The other forms are those that statistical offices have used: exact, rounded,
+The records are computed in independent blocks: one block for each area, if no cell of a table
+covers several areas. The other forms are those that statistical offices have used: exact, rounded,
 suppressed and swapped tables.
 """
 
@@ -28,7 +28,12 @@ from dprelease.errors import DeclarationError, Place
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.query.grouping.group_keys import KeySpace
-from dprelease.reconstruction.cell_likelihoods import ObservedCells, cells_within, convex, exactly
+from dprelease.reconstruction.cell_likelihoods import (
+    ObservedCells,
+    cells_within,
+    convex_segments,
+    exact_cells,
+)
 from dprelease.reconstruction.certain_records import certain_records
 from dprelease.reconstruction.counted_tables import CountedTable, counted_tables
 from dprelease.reconstruction.guesses import (
@@ -39,69 +44,71 @@ from dprelease.reconstruction.guesses import (
 )
 from dprelease.reconstruction.noised_cells import likelihoods_from_noise
 from dprelease.reconstruction.opened_rehearsal import OpenedRehearsal, open_rehearsal
-from dprelease.reconstruction.programs import likeliest, program
+from dprelease.reconstruction.programs import likeliest_records, record_program
 from dprelease.reconstruction.record_combinations import Combinations, combinations_of
-from dprelease.reconstruction.scoring import SolvedBlock, baseline, error_of, outcome
+from dprelease.reconstruction.scoring import SolvedBlock, form_outcome, guess_baseline, mean_error
 from dprelease.reconstruction.swapping import swap_areas
 from dprelease.reconstruction.true_counts import TrueCounts, true_counts
 from dprelease.rehearsal.draws import Draws
-from dprelease.rehearsal.rehearsal_options import Words
+from dprelease.rehearsal.rehearsal_options import OptionValues
 from dprelease.verification.manifest_reader import read_sealed
 
-BASE = 5
-"""Counts are rounded to multiples of this base."""
+ROUNDING_BASE = 5
+"""The base to whose multiples counts are rounded."""
 
-FEWEST = 10
-"""Counts from 1 to below this threshold are suppressed."""
+SUPPRESSION_THRESHOLD = 10
+"""The smallest count, other than 0, that is not suppressed."""
 
 
 def round_counts(true: Integers) -> ObservedCells:
-    """Return counts rounded to the nearest multiple of 5; an integer is never half-way."""
-    shown = (BASE * np.rint(true / BASE)).astype(np.float64)
-    return cells_within(shown, shown - BASE // 2, shown + BASE // 2, shown)
+    """Return counts that are rounded to the nearest multiple of 5."""
+    shown = (ROUNDING_BASE * np.rint(true / ROUNDING_BASE)).astype(np.float64)
+    return cells_within(shown, shown - ROUNDING_BASE // 2, shown + ROUNDING_BASE // 2, shown)
 
 
-def randomly_rounded(true: Integers, draws: Draws) -> ObservedCells:
-    """Return counts rounded up or down to a multiple of 5, more often to the nearer one.
+def round_randomly(true: Integers, draws: Draws) -> ObservedCells:
+    """Return counts that are randomly rounded to one of the two nearest multiples of 5.
 
-    A count is rounded up with the probability remainder / 5, so that the mean published value is
-    the count; multiples of 5 are unchanged. A count at a distance d from a published value was
-    rounded to it with the probability 1 - d / 5. The logarithm of this probability is concave, as
-    the attacker's linear program needs.
+    A count is rounded up with the probability remainder / 5, so that the expected published value
+    is the count; multiples of 5 are unchanged. A count at a distance d from a published value was
+    rounded to this value with the probability 1 - d / 5. The logarithm of this probability is
+    concave, as the attacker's linear program needs.
     """
-    down, rest = np.divmod(true, BASE)
-    up = draws.uniform(len(true)) * BASE < rest
-    shown = (BASE * (down + up)).astype(np.float64)
-    costs = [-math.log(1.0 - d / BASE) for d in range(BASE)]
+    down, rest = np.divmod(true, ROUNDING_BASE)
+    up = draws.uniform(len(true)) * ROUNDING_BASE < rest
+    shown = (ROUNDING_BASE * (down + up)).astype(np.float64)
+    costs = [-math.log(1.0 - d / ROUNDING_BASE) for d in range(ROUNDING_BASE)]
     slopes = [after - before for before, after in pairwise(costs)]
-    falls = convex([1.0] * (BASE - 1), slopes)
-    lower = np.maximum(shown - (BASE - 1), 0.0)
-    return ObservedCells(shown, lower, shown + BASE - 1, shown, falls, falls)
+    falls = convex_segments([1.0] * (ROUNDING_BASE - 1), slopes)
+    lower = np.maximum(shown - (ROUNDING_BASE - 1), 0.0)
+    return ObservedCells(shown, lower, shown + ROUNDING_BASE - 1, shown, falls, falls)
 
 
 def suppress_small_counts(true: Integers) -> ObservedCells:
-    """Return counts in which those from 1 to 9 are suppressed, and marked as suppressed."""
-    return _withheld(true, (true > 0) & (true < FEWEST), FEWEST - 1.0)
+    """Return counts of which those from 1 to 9 are suppressed, and visibly so."""
+    return _suppressed_cells(
+        true, (true > 0) & (true < SUPPRESSION_THRESHOLD), SUPPRESSION_THRESHOLD - 1.0
+    )
 
 
-def doubly_suppressed(true: Integers, keys: KeySpace) -> ObservedCells:
+def suppress_twice(true: Integers, keys: KeySpace) -> ObservedCells:
     """Return counts with secondary suppression, so that subtraction reveals no suppressed count.
 
     If a line of the table, along any of its keys, has exactly one suppressed count, then the
-    smallest other count of the line that is not 0 is suppressed, too. This is repeated until no
-    such line remains. The attacker knows that suppressed counts are at least 1, but not which of
-    them are small.
+    smallest other count of the line that is not 0 is suppressed, too. These steps are repeated
+    until no such line remains. The attacker knows that suppressed counts are at least 1, but not
+    which of them are small.
     """
-    hidden = (true > 0) & (true < FEWEST)
+    hidden = (true > 0) & (true < SUPPRESSION_THRESHOLD)
     shape = tuple(key.size for key in keys.keys)
     table, cover = true.reshape(shape), hidden.reshape(shape).copy()
     while sum(_cover_lines(table, cover, axis) for axis in range(len(shape))):  # along every key
         pass
-    return _withheld(true, cover.reshape(-1), math.inf)
+    return _suppressed_cells(true, cover.reshape(-1), math.inf)
 
 
 def _cover_lines(table: Integers, cover: Flags, axis: int) -> bool:
-    """Suppress a second count in lines with one suppressed count; return whether any changed."""
+    """Suppress a second count in lines with one suppressed count; return whether there were any."""
     counts, hidden = np.moveaxis(table, axis, -1), np.moveaxis(cover, axis, -1)
     free = np.where(hidden | (counts == 0), np.iinfo(np.int64).max, counts)
     least = free.argmin(axis=-1)
@@ -112,9 +119,9 @@ def _cover_lines(table: Integers, cover: Flags, axis: int) -> bool:
     return len(lines) > 0
 
 
-def _withheld(true: Integers, hidden: Flags, upper: float) -> ObservedCells:
+def _suppressed_cells(true: Integers, hidden: Flags, upper: float) -> ObservedCells:
     shown: Floats = true.astype(np.float64)
-    guess = np.where(hidden, FEWEST / 2, shown)
+    guess = np.where(hidden, SUPPRESSION_THRESHOLD / 2, shown)
     return ObservedCells(
         np.where(hidden, np.nan, shown),
         np.where(hidden, 1.0, shown),
@@ -124,17 +131,20 @@ def _withheld(true: Integers, hidden: Flags, upper: float) -> ObservedCells:
 
 
 MOST_TOGETHER = 2_000
-"""The maximum number of combinations for which all areas are solved together; with more
-combinations, each area is solved separately."""
+"""The maximum number of combinations that are solved in one block.
+
+With more combinations, each area is solved separately.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Areas:
     """The division of all combinations into blocks, one for each area.
 
-    `attribute` is the attribute whose values are the areas; None for a single block. `blocks` has
-    the indices of the combinations in each block. `tables` are the tables that distinguish areas,
-    so that each cell belongs to one area. `left_out` has the reasons why other tables are not used.
+    `attribute` is the index of the attribute whose values are the areas, and may be None for a
+    single block. `blocks` has the indices of the combinations in each block. `tables` are the
+    tables that distinguish areas, so that each of their cells belongs to one area. `left_out` has
+    the reasons why other tables are not used.
     """
 
     attribute: int | None
@@ -143,10 +153,12 @@ class Areas:
     left_out: dict[str, str]
 
 
-def area_of(
+def area_attribute(
     combinations: Combinations, tables: Sequence[CountedTable], column: str | None
 ) -> int | None:
-    """Return the attribute whose values are areas: that of `column`, or that in most tables.
+    """Return the index of the attribute with areas: that of `column`, or that in most tables.
+
+    The result is None without `column` if there are fewer than two attributes.
 
     Raises
     ------
@@ -162,17 +174,17 @@ def area_of(
         raise DeclarationError("DP-ATTACK-005", place=Place(key="area"), column=column, known=known)
     if len(names) < 2:
         return None
-    log_likelihoods = [
-        sum(attribute.tells_apart(one.query.keys.keys) for one in tables)
+    separating_tables = [
+        sum(attribute.separates_values(one.query.keys.keys) for one in tables)
         for attribute in combinations.attributes
     ]
-    return int(np.argmax(log_likelihoods))
+    return int(np.argmax(separating_tables))
 
 
 def divide_by_area(
     combinations: Combinations, tables: Sequence[CountedTable], attribute: int | None
 ) -> Areas:
-    """Return one block if there are few combinations, otherwise one block per area.
+    """Return one block of all combinations if they are few, and otherwise one block per area.
 
     Raises
     ------
@@ -184,7 +196,7 @@ def divide_by_area(
     separate: list[CountedTable] = []
     if attribute is not None:
         areas = combinations.attributes[attribute]
-        separate = [one for one in tables if areas.tells_apart(one.query.keys.keys)]
+        separate = [one for one in tables if areas.separates_values(one.query.keys.keys)]
     if attribute is None or not separate:
         column = "" if attribute is None else combinations.attributes[attribute].column
         known = ", ".join(one.column for one in combinations.attributes)
@@ -199,7 +211,7 @@ def divide_by_area(
 
 
 SECONDS = 60.0
-"""The default number of seconds for each form of the tables."""
+"""The default number of seconds for the attack on each form of the tables."""
 
 SWAPPED = 0.1
 """The default share of records that change areas by swapping."""
@@ -209,9 +221,9 @@ SWAPPED = 0.1
 class AttackRequest:
     """The options of an attack.
 
-    `table` is the table about people, `area` the column with areas, and `forms` are the forms of
-    the tables to attack. `seconds` is the time for each form. `swapped` is the share of records
-    that change areas by swapping.
+    `table` is the table about people, `area` is the column with areas, and `forms` are the forms of
+    the tables that are attacked. `seconds` is the time for each form. `swapped` is the share of
+    records that swapping moves to other areas.
     """
 
     table: str | None = None
@@ -240,16 +252,17 @@ def attack(
     folder: Path,
     request: AttackRequest | None = None,
     *,
-    on: Words = None,
+    on: OptionValues = None,
     bits: BitSource | None = None,
     progress: Callable[[str], None] = lambda _step: None,
 ) -> AttackOutcome:
-    """Attack the counts of a rehearsal, and return how many of its records are found.
+    """Attack the counts of a rehearsal, and return how many of its records the attack finds.
 
-    The attacker knows only the published tables, the declaration and the noise distributions. All
-    counts about one table of people are solved jointly for the number of records with each
-    combination of attributes. The solution is the likeliest one if attributes are independent,
-    except where a table shows otherwise. The same attack is run on other forms of the same counts.
+    The attacker knows only the published tables, the declaration and the noise distributions. From
+    all counts about one table of people together, the attack computes the number of records with
+    each combination of attributes. It finds the likeliest numbers under the assumption that
+    attributes are independent, except where a table shows that they are not. The same attack is run
+    on other forms of the same counts.
 
     Parameters
     ----------
@@ -268,7 +281,7 @@ def attack(
     ------
     VerificationError
         DP-ATTACK-001 for a folder that is not a rehearsal, 004 if its true values can't be
-        reproduced; errors of `verify`.
+        reproduced; also the errors of `verify`.
     DeclarationError
         DP-ATTACK-002, 003, 005 and 006 for rehearsals or options that can't be attacked.
     """
@@ -280,25 +293,25 @@ def attack(
         raise DeclarationError("DP-ATTACK-006", place=Place(key="queries"), reasons=reasons)
     combinations = combinations_of(found.used)
     areas = divide_by_area(
-        combinations, found.used, area_of(combinations, found.used, settings.area)
+        combinations, found.used, area_attribute(combinations, found.used, settings.area)
     )
     true = true_counts(rehearsal, found.used, combinations)
     guesses = tuple(
         guess_records(combinations, block, true.records[block]) for block in areas.blocks
     )
-    attacked = _AttackSetup(rehearsal, combinations, areas, true, guesses)
-    guessed = baseline(guesses, [true.records[block] for block in areas.blocks])
+    setup = _AttackSetup(rehearsal, combinations, areas, true, guesses)
+    guesses_baseline = guess_baseline(guesses, [true.records[block] for block in areas.blocks])
     draws = Draws(bits or Entropy())
     forms: list[FormOutcome] = []
     for form in settings.forms:
         progress(form)
         end = monotonic() + settings.seconds
-        likelihoods = _likelihoods_of_form(attacked, form, draws, settings.swapped)
+        likelihoods = _likelihoods_of_form(setup, form, draws, settings.swapped)
         if likelihoods is None:
             continue
-        error = error_of([*likelihoods.values()], [true.cells[name] for name in likelihoods])
-        blocks = _solve_blocks(attacked, likelihoods, end)
-        forms.append(outcome(form, blocks, guessed, error))
+        error = mean_error([*likelihoods.values()], [true.cells[name] for name in likelihoods])
+        blocks = _solve_blocks(setup, likelihoods, end)
+        forms.append(form_outcome(form, blocks, guesses_baseline, error))
     area = None if areas.attribute is None else combinations.attributes[areas.attribute].column
     return AttackOutcome(
         format="dprelease-attack/1",
@@ -316,68 +329,69 @@ def attack(
         alone=int((true.records == 1).sum()),
         swapped=settings.swapped,
         seconds=settings.seconds,
-        baseline=guessed,
+        baseline=guesses_baseline,
         forms=forms,
     )
 
 
 def _likelihoods_of_form(
-    attacked: _AttackSetup, form: Form, draws: Draws, rate: float
+    setup: _AttackSetup, form: Form, draws: Draws, rate: float
 ) -> dict[str, ObservedCells] | None:
-    """Return the likelihoods of the tables in one form, by name; None if the form is impossible."""
-    true, folder = attacked.true.cells, attacked.rehearsal.folder
+    """Return the information in the tables of one form, by name; None if the form is impossible."""
+    true, folder = setup.true.cells, setup.rehearsal.folder
     if form == "swapped":
-        if attacked.areas.attribute is None:
+        if setup.areas.attribute is None:
             return None
-        true = _cells_after_swaps(attacked, rate, draws)
+        true = _cells_after_swaps(setup, rate, draws)
     make: dict[Form, Callable[[CountedTable, Integers], ObservedCells]] = {
-        "exact": lambda _, cells: exactly(cells.astype(np.float64)),
+        "exact": lambda _, cells: exact_cells(cells.astype(np.float64)),
         "rounded": lambda _, cells: round_counts(cells),
-        "rounded at random": lambda _, cells: randomly_rounded(cells, draws),
+        "rounded at random": lambda _, cells: round_randomly(cells, draws),
         "suppressed": lambda _, cells: suppress_small_counts(cells),
-        "suppressed twice": lambda one, cells: doubly_suppressed(cells, one.query.keys),
-        "swapped": lambda _, cells: exactly(cells.astype(np.float64)),
+        "suppressed twice": lambda one, cells: suppress_twice(cells, one.query.keys),
+        "swapped": lambda _, cells: exact_cells(cells.astype(np.float64)),
         "noised": lambda one, _: likelihoods_from_noise(
             one.read_published(folder), one.law, one.post
         ),
     }
-    return {one.name: make[form](one, true[one.name]) for one in attacked.tables}
+    return {one.name: make[form](one, true[one.name]) for one in setup.tables}
 
 
-def _cells_after_swaps(attacked: _AttackSetup, rate: float, draws: Draws) -> dict[str, Integers]:
-    """Return the counts of all tables after swapping; incomplete records are not swapped."""
-    combinations, area = attacked.combinations, attacked.areas.attribute or 0
-    records = attacked.true.records
+def _cells_after_swaps(setup: _AttackSetup, rate: float, draws: Draws) -> dict[str, Integers]:
+    """Return the counts of all tables after swapping, which moves only complete records."""
+    combinations, area = setup.combinations, setup.areas.attribute or 0
+    records = setup.true.records
     moved = swap_areas(records, combinations, area, rate, draws) - records
     found = {}
-    for one in attacked.tables:
+    for one in setup.tables:
         cells = combinations.cells[one.name]
         inside = cells >= 0
         size = one.query.keys.size
         change = np.bincount(cells[inside], moved[inside], size).astype(np.int64)
-        found[one.name] = attacked.true.cells[one.name] + change
+        found[one.name] = setup.true.cells[one.name] + change
     return found
 
 
 def _solve_blocks(
-    attacked: _AttackSetup, likelihoods: dict[str, ObservedCells], end: float
+    setup: _AttackSetup, likelihoods: dict[str, ObservedCells], end: float
 ) -> list[SolvedBlock]:
-    """Return all solved blocks, smallest first; each gets its share of the remaining time.
+    """Return all solved blocks, the smallest first.
 
-    `end` is the deadline for all blocks, by the monotonic clock.
+    Each block gets an equal share of the remaining time. `end` is the deadline for all blocks, by
+    the monotonic clock.
     """
-    areas, combinations = attacked.areas, attacked.combinations
+    areas, combinations = setup.areas, setup.combinations
     order = np.argsort([len(block) for block in areas.blocks], kind="stable")
     done = []
     for i, number in enumerate(order):
         block = areas.blocks[number]
         share = max(0.5, (end - monotonic()) / (len(order) - i))
-        rates = expected_rates(combinations, block, attacked.tables, likelihoods)
-        problem = program(combinations, block, attacked.tables, likelihoods, float(rates.sum()))
+        rates = expected_rates(combinations, block, setup.tables, likelihoods)
+        problem = record_program(combinations, block, setup.tables, likelihoods, float(rates.sum()))
         begun = monotonic()
-        solved = likeliest(problem, log_rates(rates), 0.6 * share)
+        solved = likeliest_records(problem, log_rates(rates), 0.6 * share)
         left = max(0.2, share - (monotonic() - begun))
         certain = certain_records(problem, solved.records, left)
-        complete, records = combinations.complete[block], attacked.true.records[block]
-        done.append(SolvedBlock(solved, certain, complete, records, attacked.guesses[number]))
+        complete, records = combinations.complete[block], setup.true.records[block]
+        done.append(SolvedBlock(solved, certain, complete, records, setup.guesses[number]))
     return done

@@ -1,8 +1,7 @@
-"""Define the attributes of records: for each counted column, its distinguishable values.
+"""Define the attributes of records, which are the distinguishable values of counted columns.
 
-Tables may have several keys that are made from one column, such as ages by year and by group, or a
-tract and its county. A value of the attribute is then a possible combination of values of these
-keys.
+Tables may have several keys from one column, such as ages by year and by group, or a tract and its
+county. Then a value of the attribute is a possible combination of values of these keys.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from dprelease.query.resolve import Query
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn
 
 OUTSIDE = -1
-"""The cell of a value that no cell of a key contains, so that its rows are not counted."""
+"""The cell of a value that is in no cell of a key, so that rows with this value are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """One column of the records.
 
-    `places` has, by key, the cell that contains each value. `leaf` has the texts of the values if
+    `places` has the cell that contains each value, by key. `leaf` has the texts of the values if
     the column has levels of areas, and is empty otherwise.
     """
 
@@ -38,17 +37,17 @@ class Attribute:
 
     @property
     def size(self) -> int:
-        """Return the number of values, including those outside all cells."""
+        """Return the number of values, with values outside all cells."""
         return len(next(iter(self.places.values())))
 
     @property
     def complete(self) -> Flags:
-        """Return which values are in a cell of every key."""
+        """Return which of the values are in a cell of every key."""
         inside: Flags = np.all([places >= 0 for places in self.places.values()], axis=0)
         return inside
 
-    def tells_apart(self, keys: Sequence[Key]) -> bool:
-        """Return whether these keys of the column put all values into different cells."""
+    def separates_values(self, keys: Sequence[Key]) -> bool:
+        """Return whether no two complete values are in the same cells of these keys."""
         named = [self.places[key.column] for key in keys if key.column in self.places]
         if not named:
             return False
@@ -57,7 +56,7 @@ class Attribute:
 
 
 def attributes_of(queries: Sequence[Query]) -> tuple[Attribute, ...]:
-    """Return the attributes of tables with consistent keys, in order of appearance."""
+    """Return the attributes of tables whose keys have unique names, in order of appearance."""
     columns = columns_of(queries)
     keys: dict[str, dict[str, Key]] = {}
     leaves: dict[str, Key] = {}
@@ -68,16 +67,18 @@ def attributes_of(queries: Sequence[Query]) -> tuple[Attribute, ...]:
             keys.setdefault(column, {})[key.column] = key
             leaves |= {one.column: one for one in finest if key.leaf == one.column}
     return tuple(
-        _areas(column, tuple(keys_of_column.values()), leaves[column])
+        _area_attribute(column, tuple(keys_of_column.values()), leaves[column])
         if column in leaves
-        else _attribute(column, tuple(keys_of_column.values()), columns)
+        else _value_attribute(column, tuple(keys_of_column.values()), columns)
         for column, keys_of_column in keys.items()
     )
 
 
 def columns_of(queries: Sequence[Query]) -> dict[str, Column]:
-    """Return the columns of all queries by name; key columns as in the query that groups by
-    them."""
+    """Return the columns of all queries by name.
+
+    A key column is that of the query which groups by it.
+    """
     columns: dict[str, Column] = {}
     for query in queries:
         columns |= {key.column: query.table.columns[key.column] for key in query.keys.keys}
@@ -93,7 +94,9 @@ def _column_of(key: Key, columns: Mapping[str, Column]) -> str:
     return column.cut if isinstance(column, CutColumn) else key.column
 
 
-def _attribute(column: str, keys: tuple[Key, ...], columns: Mapping[str, Column]) -> Attribute:
+def _value_attribute(
+    column: str, keys: tuple[Key, ...], columns: Mapping[str, Column]
+) -> Attribute:
     first = keys[0]
     rows: list[tuple[int, ...]]
     if len(keys) == 1 and not isinstance(columns[first.column], CutColumn):
@@ -101,8 +104,8 @@ def _attribute(column: str, keys: tuple[Key, ...], columns: Mapping[str, Column]
         others = first.others is None and first.kind != "boolean"
         rows += [(OUTSIDE,)] if first.nulls is None or others else []
     else:
-        numbers = _numbers(column, keys, columns)
-        rows = [tuple(_place(key, number, columns) for key in keys) for number in numbers]
+        numbers = _distinguishing_numbers(column, keys, columns)
+        rows = [tuple(_cell_of_number(key, number, columns) for key in keys) for number in numbers]
         rows.append(tuple(OUTSIDE if key.nulls is None else key.nulls for key in keys))
     inside = dict.fromkeys(sorted(row for row in rows if min(row) >= 0))
     outside = dict.fromkeys(row for row in rows if min(row) < 0)
@@ -110,8 +113,8 @@ def _attribute(column: str, keys: tuple[Key, ...], columns: Mapping[str, Column]
     return Attribute(column, keys, {key.column: places[i] for i, key in enumerate(keys)})
 
 
-def _areas(column: str, keys: tuple[Key, ...], leaf: Key) -> Attribute:
-    """Return an attribute with levels of areas: one value per area of the last level."""
+def _area_attribute(column: str, keys: tuple[Key, ...], leaf: Key) -> Attribute:
+    """Return the attribute of a column with levels of areas; its values are the smallest areas."""
     texts = tuple(map(str, leaf.values))
     places = {}
     for key in keys:
@@ -124,8 +127,10 @@ def _areas(column: str, keys: tuple[Key, ...], leaf: Key) -> Attribute:
     return Attribute(column, keys, places, texts)
 
 
-def _numbers(column: str, keys: Sequence[Key], columns: Mapping[str, Column]) -> Iterator[Fraction]:
-    """Yield numbers such that every possible cell, and every gap between cells, contains one."""
+def _distinguishing_numbers(
+    column: str, keys: Sequence[Key], columns: Mapping[str, Column]
+) -> Iterator[Fraction]:
+    """Yield numbers, of which every possible cell, and every gap between cells, contains one."""
     known: set[Fraction] = set()
     for key in keys:
         declared = columns[key.column]
@@ -143,7 +148,7 @@ def _numbers(column: str, keys: Sequence[Key], columns: Mapping[str, Column]) ->
     yield from sorted(numbers)
 
 
-def _place(key: Key, number: Fraction, columns: Mapping[str, Column]) -> int:
+def _cell_of_number(key: Key, number: Fraction, columns: Mapping[str, Column]) -> int:
     """Return the cell of a key that contains a number."""
     declared = columns[key.column]
     other = OUTSIDE if key.others is None else key.others

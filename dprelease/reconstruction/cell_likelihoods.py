@@ -1,4 +1,4 @@
-"""Describe what a published table reveals about its true cells: certain bounds and likelihoods."""
+"""Describe what a published table reveals about its true cells: certain bounds, and likelihoods."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from dprelease.numerics.lattice import Floats
 
 Segments = tuple[tuple[float, float], ...]
-"""The widths and slopes of the segments of a convex function, from its minimum outwards."""
+"""The widths and slopes of the linear segments of a convex function, from its minimum outwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedCells:
     """The information about the cells of one table.
 
-    `middle` is the likeliest true value, NaN without information. `lower` and `upper` are certain
-    bounds, infinite without a bound. `below` and `above` have the decrease of the log likelihood
-    with every step away from `middle`; they are empty if only bounds are known. `guess` is the
-    expected value of each cell, from which marginals are computed.
+    `middle` is the likeliest true value of each cell, or NaN without information. `lower` and
+    `upper` are certain bounds, which are infinite if there is no bound. `guess` is the expected
+    value of each cell, from which marginals are computed. `below` and `above` have the decrease of
+    the log likelihood on both sides of `middle`; they are empty if only bounds are known.
     """
 
     middle: Floats
@@ -32,11 +32,11 @@ class ObservedCells:
 
     @property
     def is_hard(self) -> bool:
-        """Return whether the bounds exclude any values with certainty."""
+        """Return whether the bounds exclude any value with certainty."""
         return bool(np.isfinite(self.upper).any() or (self.lower > 0).any())
 
 
-def exactly(true: Floats) -> ObservedCells:
+def exact_cells(true: Floats) -> ObservedCells:
     """Return the information about cells whose exact values are published."""
     return ObservedCells(true, true, true, true)
 
@@ -46,7 +46,7 @@ def cells_within(middle: Floats, lower: Floats, upper: Floats, guess: Floats) ->
     return ObservedCells(middle, np.maximum(lower, 0.0), upper, guess)
 
 
-def convex(widths: Sequence[float], slopes: Sequence[float]) -> Segments:
-    """Return segments whose slopes are made non-decreasing, so that the function is convex."""
+def convex_segments(widths: Sequence[float], slopes: Sequence[float]) -> Segments:
+    """Return segments of a convex function: a slope below an earlier slope is raised to it."""
     steepest = np.maximum.accumulate(np.asarray(slopes, dtype=np.float64))
     return tuple(zip(map(float, widths), steepest.tolist(), strict=True))

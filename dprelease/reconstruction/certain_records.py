@@ -13,22 +13,22 @@ from dprelease.numerics.lattice import Floats, Integers
 from dprelease.reconstruction.programs import Program
 
 TOLERANCE = 1e-5
-"""A tolerance that is larger than the error that HiGHS allows for a cell or an integer."""
+"""A tolerance that is larger than the errors that HiGHS allows in a cell or in an integer."""
 
 INFEASIBLE = 2
 """The status code of SciPy for an infeasible program."""
 
-ENOUGH = 0.5
-"""The relative gap to the minimum at which a search ends, as any compatible set is useful."""
+SEARCH_GAP = 0.5
+"""The relative gap to the minimum at which a search ends, because any compatible set is useful."""
 
 
 @dataclass(frozen=True, slots=True)
-class Certain:
-    """The proven minimum number of records of each combination.
+class CertainRecords:
+    """The proven minimum number of records of each combination (`least`).
 
-    `decided` is whether all numbers are exact minima; if not, time ran out, and more records may be
-    certain. `only` is whether it is proven that no other set of records is compatible with the
-    tables.
+    `decided` says whether all numbers are exact minima; if not, the time ran out, and more records
+    may be certain. `only` says whether it is proven that no other set of records is compatible with
+    the tables.
     """
 
     least: Integers
@@ -36,19 +36,20 @@ class Certain:
     only: bool = False
 
 
-def certain_records(problem: Program, found: Integers, seconds: float) -> Certain:
+def certain_records(problem: Program, found: Integers, seconds: float) -> CertainRecords:
     """Return the number of records of each combination that every compatible set contains.
 
-    `found` is one compatible set. For each combination, in the order of its number of records, the
-    solver searches for a compatible set with fewer records of it, and with few records of all
-    undecided combinations, so that one set decides many of them. A number is proven to be minimal
-    if no such set exists in fractions, or else none in integers. Noisy tables are compatible with
-    every set, so they make no record certain.
+    `found` is one set of records that is compatible with the tables. For each combination, in
+    ascending order of its number of records, the solver searches for a compatible set with fewer
+    records of this combination. Among these sets it looks for one with few records of all undecided
+    combinations, so that one set decides many of them. A number is proven to be minimal if there is
+    no compatible set with a smaller number, either in fractions or in integers. Every set is
+    compatible with noisy tables, so these make no record certain.
     """
     if not problem.is_hard:
-        return Certain(np.zeros(len(found), dtype=np.int64), True)
+        return CertainRecords(np.zeros(len(found), dtype=np.int64), True)
     if not problem.admits(found):
-        return Certain(np.zeros(len(found), dtype=np.int64), False)
+        return CertainRecords(np.zeros(len(found), dtype=np.int64), False)
     end = monotonic() + seconds
     least, sure = found.copy(), np.zeros(len(found), dtype=np.bool_)
     order = np.flatnonzero(found)
@@ -58,10 +59,12 @@ def certain_records(problem: Program, found: Integers, seconds: float) -> Certai
             if monotonic() > end:
                 undecided += 1
                 break
-            if _at_least(problem, int(one), end - monotonic()) >= least[one]:
+            if _fractional_minimum(problem, int(one), end - monotonic()) >= least[one]:
                 sure[one] = True
                 break
-            other = _fewer(problem, int(one), least, ~sure & (least > 0), end - monotonic())
+            other = _set_with_fewer(
+                problem, int(one), least, ~sure & (least > 0), end - monotonic()
+            )
             if other is None:
                 undecided += 1
                 break
@@ -69,13 +72,15 @@ def certain_records(problem: Program, found: Integers, seconds: float) -> Certai
             least = np.minimum(least, other) if len(other) else least
     least = np.where(sure, least, 0)
     only = not undecided and np.array_equal(least, found)
-    return Certain(least, not undecided, only and not _can_be_more(problem, int(found.sum())))
+    return CertainRecords(
+        least, not undecided, only and not _can_be_more(problem, int(found.sum()))
+    )
 
 
 def _solve_program(problem: Program, costs: Floats, most: Floats, **more: Any) -> Any:
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    # Combinations that a cell with a count of 0 excludes (usually most of them) are left out.
+    # Combinations without any record in a cell that counts them (usually most) are left out.
     possible = np.flatnonzero(problem.most > 0)
     found = milp(
         costs[possible],
@@ -90,8 +95,8 @@ def _solve_program(problem: Program, costs: Floats, most: Floats, **more: Any) -
     return found
 
 
-def _at_least(problem: Program, one: int, seconds: float) -> int:
-    """Return a lower bound of a combination's records: the fractional minimum, rounded up."""
+def _fractional_minimum(problem: Program, one: int, seconds: float) -> int:
+    """Return the fractional minimum of a combination's records, rounded up, as a lower bound."""
     costs = np.zeros(len(problem.most))
     costs[one] = 1.0
     limit = {"time_limit": max(0.1, seconds)}
@@ -99,21 +104,21 @@ def _at_least(problem: Program, one: int, seconds: float) -> int:
     return 0 if found.status != 0 else math.ceil(found.fun - TOLERANCE)
 
 
-def _fewer(
-    problem: Program, one: int, least: Integers, open_: Any, seconds: float
+def _set_with_fewer(
+    problem: Program, one: int, least: Integers, undecided_flags: Any, seconds: float
 ) -> Integers | None:
-    """Return a compatible set with fewer records of a combination than any known set.
+    """Return a compatible set with fewer records of a combination than all sets found so far.
 
-    The result is empty if it is proven that no such set exists, and None if time ran out.
+    The result is empty if it is proven that there is no such set, and None if time runs out.
     """
     most = problem.most.astype(np.float64)
     most[one] = least[one] - 1.0
     found = _solve_program(
         problem,
-        open_.astype(np.float64),
+        undecided_flags.astype(np.float64),
         most,
         integrality=np.ones(int((problem.most > 0).sum()), dtype=np.int64),
-        options={"time_limit": max(0.1, seconds), "mip_rel_gap": ENOUGH},
+        options={"time_limit": max(0.1, seconds), "mip_rel_gap": SEARCH_GAP},
     )
     if found.status == INFEASIBLE:
         return least[:0]
@@ -124,7 +129,7 @@ def _fewer(
 
 
 def _can_be_more(problem: Program, number: int) -> bool:
-    """Return whether a compatible set in fractions may have more records in total than a number."""
+    """Return whether a compatible set, in fractions, may have more than `number` records."""
     if not (problem.most > 0).any():
         return False
     found = _solve_program(problem, -np.ones(len(problem.most)), problem.most.astype(np.float64))

@@ -1,4 +1,4 @@
-"""Select the published tables that count people and can be solved jointly; report the others."""
+"""Select the published tables that count people and can be solved together; report the others."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dprelease.tables import formats
 class CountedTable:
     """A published table that counts rows by public keys.
 
-    `query` has key names that mean the same in all attacked tables. `file` and `column` say where
-    its numbers are. `law` is the noise mechanism, None for exact numbers. `post` is the
-    post-processing of the numbers.
+    `query` has key names that have the same meaning in all attacked tables. `file` and `column` are
+    the names of the file and of the column with its numbers. `law` is the mechanism of the noise,
+    and None for exact numbers. `post` is the post-processing of the numbers.
     """
 
     query: Query
@@ -41,7 +41,7 @@ class CountedTable:
         return self.query.name
 
     def read_published(self, folder: Path) -> Floats:
-        """Return the (cells,) published numbers, in the order of cells; NaN for an empty cell."""
+        """Return the (cells,) published numbers, in the order of cells; NaN without a number."""
         import pyarrow as pa
 
         published = formats.PUBLISHED.read(folder / self.file, [self.column]).column(0)
@@ -51,9 +51,9 @@ class CountedTable:
 
 @dataclass(frozen=True, slots=True)
 class CountedTables:
-    """The published tables that are attacked jointly, all about one declared table.
+    """The published tables that are attacked together, all about one declared table.
 
-    `left_out` has the reasons why other published tables are not attacked.
+    `left_out` has the reasons why other published tables are not attacked, by name.
     """
 
     table: str
@@ -62,13 +62,16 @@ class CountedTables:
 
 
 def counted_tables(families: Sequence[Family], about: str | None = None) -> CountedTables:
-    """Return the counted tables about one declared table: `about`, or that with most of them."""
+    """Return the counted tables about one declared table.
+
+    This is the table `about`, or by default the table that most published tables count.
+    """
     found: list[CountedTable] = []
     left_out: dict[str, str] = {}
     for family in families:
         for table in family.tables:
-            reason = _unfit(table.query)
-            counts = [] if reason else list(_counts(family, table))
+            reason = _unfit_reason(table.query)
+            counts = [] if reason else list(_tables_of_counts(family, table))
             if counts:
                 found.append(counts[0])
             else:
@@ -80,16 +83,16 @@ def counted_tables(families: Sequence[Family], about: str | None = None) -> Coun
         reason = ""
         if one.query.declared.table.name != name:
             reason = f"it counts rows of '{one.query.declared.table.name}'"
-        with_unique_keys = None if reason else _with_unique_keys(one, used)
-        if with_unique_keys is None:
+        renamed_table = None if reason else _with_unique_keys(one, used)
+        if renamed_table is None:
             left_out[one.name] = reason or "its areas differ from those of an earlier table"
         else:
-            used.append(with_unique_keys)
+            used.append(renamed_table)
     return CountedTables(name, tuple(used), left_out)
 
 
-def _unfit(query: Query) -> str:
-    """Return why a table can't be solved jointly with others; empty if it can."""
+def _unfit_reason(query: Query) -> str:
+    """Return why a table can't be solved together with others; empty if it can."""
     if query.private is not None:
         return "its keys are not public"
     if query.join is not None:
@@ -99,8 +102,11 @@ def _unfit(query: Query) -> str:
     return ""
 
 
-def _counts(family: Family, table: FamilyTable) -> Iterator[CountedTable]:
-    """Yield the tables that count all rows, as measured if a step has processed them further."""
+def _tables_of_counts(family: Family, table: FamilyTable) -> Iterator[CountedTable]:
+    """Yield the tables that count all rows of one query.
+
+    If a step has made a family of tables consistent, these are the tables of its measurements.
+    """
     query = table.query
     if family.step is not None:
         for one in filter(_is_count, query.measurements):
@@ -108,7 +114,7 @@ def _counts(family: Family, table: FamilyTable) -> Iterator[CountedTable]:
                 measured = formats.file_of(table.measurements_name)
                 yield CountedTable(query, measured, one.name, table.mechanisms[one.name])
             elif one.exact:
-                yield from _invariants(family, query, one)
+                yield from _tables_of_invariants(family, query, one)
         return
     for column in query.columns:
         first, post = column.parts[0], column.post
@@ -118,8 +124,8 @@ def _counts(family: Family, table: FamilyTable) -> Iterator[CountedTable]:
             yield CountedTable(query, formats.file_of(query.name), column.name, noise, post)
 
 
-def _invariants(family: Family, query: Query, one: Measurement) -> Iterator[CountedTable]:
-    """Yield the table with the exact numbers of an invariant, from the output of a step."""
+def _tables_of_invariants(family: Family, query: Query, one: Measurement) -> Iterator[CountedTable]:
+    """Yield the tables with the exact numbers of an invariant, from the output of a step."""
     names = [column.name for column in query.columns if column.parts == (one,)]
     for output in family.outputs:
         covers_all_keys = output.rows == "cells" and output.keys == query.keys
@@ -134,10 +140,10 @@ def _is_count(one: Measurement) -> bool:
 
 
 def _with_unique_keys(one: CountedTable, others: Sequence[CountedTable]) -> CountedTable | None:
-    """Return a table whose keys are renamed if other tables use the same name differently.
+    """Return a table in which keys are renamed if other tables use their names differently.
 
-    Bands of the same column with other edges are renamed, too. Returns None for levels of areas,
-    which have no edges.
+    Bands of a column are also renamed if another table has bands of this column with other edges.
+    The result is None if a level of areas would have to be renamed.
     """
     known = {key.column: (key, other.query) for other in others for key in other.query.keys.keys}
     query, renamed = one.query, list(one.query.keys.keys)
@@ -155,7 +161,7 @@ def _with_unique_keys(one: CountedTable, others: Sequence[CountedTable]) -> Coun
 
 
 def _is_same(key: Key, query: Query, other: Key, elsewhere: Query) -> bool:
-    # The values of levels of areas have another order than declared values, so names must differ.
+    # Levels of areas have another order than declared values, so they need another name.
     kinds = [(k.kind, k.nulls, k.others, k.level, list(k.values)) for k in (key, other)]
     columns = [
         (q.table.columns[k.column], q.formulas.get(k.column))

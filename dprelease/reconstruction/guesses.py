@@ -1,4 +1,4 @@
-"""Guess records from one-way marginals, without solving, as a baseline for the attack."""
+"""Guess records from one-way marginals, without solving a program, as a baseline for the attack."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dprelease.reconstruction.cell_likelihoods import ObservedCells
 from dprelease.reconstruction.counted_tables import CountedTable
 from dprelease.reconstruction.record_combinations import Combinations
 
-LEAST = 0.1
-"""The minimum number of rows that is assumed for any value, because a published 0 may be noise."""
+LEAST_COUNT = 0.1
+"""The minimum number of rows that is assumed for a value, because a published 0 may be noise."""
 
-RARE = 1e-3
+OUTSIDE_SHARE = 1e-3
 """The share of rows that is assumed to have values outside all cells of an attribute."""
 
-CYCLES = 20
+FITTING_CYCLES = 20
 
 
 def expected_rates(
@@ -32,12 +32,12 @@ def expected_rates(
 ) -> Floats:
     """Return the number of records of each combination that the one-way marginals predict.
 
-    The result is the product of the marginals of all attributes. The marginal of an attribute is
-    the mean of those in the tables with the same cells; it is fitted if tables have different cells
-    for the attribute.
+    The result is the total multiplied by the marginal shares of all attributes. The marginal of an
+    attribute is the mean of its marginals in the tables with the same cells. If tables have
+    different cells for an attribute, its marginal is fitted to all of them.
     """
     totals, weights = [], []
-    shares: list[Floats] = [_uniform(one) for one in combinations.attributes]
+    shares: list[Floats] = [_uniform_shares(one) for one in combinations.attributes]
     targets: dict[tuple[int, tuple[str, ...]], list[Floats]] = {}
     for one in tables:
         cells = np.unique(combinations.cells[one.name][block])
@@ -48,12 +48,12 @@ def expected_rates(
         for i, attribute in enumerate(combinations.attributes):
             names = tuple(k.column for k in one.query.keys.keys if k.column in attribute.places)
             if names:
-                found = _target(names, one, cells, guess)
+                found = _marginal_shares(names, one, cells, guess)
                 targets.setdefault((i, names), []).append(found)
     total = max(1.0, float(np.average(totals, weights=weights)))
-    for _ in range(CYCLES):
+    for _ in range(FITTING_CYCLES):
         for (i, names), several in targets.items():
-            labels = _labels(combinations.attributes[i], names)
+            labels = _joint_cells(combinations.attributes[i], names)
             shares[i] = _scale_to_margin(shares[i], labels, np.mean(several, axis=0))
     rates = np.full(len(block), total)
     for i, share in enumerate(shares):
@@ -61,13 +61,13 @@ def expected_rates(
     return rates
 
 
-def _uniform(attribute: Attribute) -> Floats:
+def _uniform_shares(attribute: Attribute) -> Floats:
     complete = attribute.complete
-    return np.where(complete, 1.0 / max(1, int(complete.sum())), RARE)
+    return np.where(complete, 1.0 / max(1, int(complete.sum())), OUTSIDE_SHARE)
 
 
-def _labels(attribute: Attribute, names: Sequence[str]) -> Integers:
-    """Return the joint cell of some keys for each value; -1 for a value outside a key's cells."""
+def _joint_cells(attribute: Attribute, names: Sequence[str]) -> Integers:
+    """Return the joint cell of some keys for each value; -1 for a value outside their cells."""
     labels = np.zeros(attribute.size, dtype=np.int64)
     sizes = {key.column: key.size for key in attribute.keys}
     for name in names:
@@ -76,8 +76,10 @@ def _labels(attribute: Attribute, names: Sequence[str]) -> Integers:
     return labels
 
 
-def _target(names: Sequence[str], one: CountedTable, cells: Integers, guess: Floats) -> Floats:
-    """Return the shares of rows in the joint cells of some keys, from one table."""
+def _marginal_shares(
+    names: Sequence[str], one: CountedTable, cells: Integers, guess: Floats
+) -> Floats:
+    """Return the shares of rows in the joint cells of some keys of one table."""
     keys, strides = one.query.keys.keys, one.query.keys.strides
     at = {key.column: (key.size, stride) for key, stride in zip(keys, strides, strict=True)}
     label = np.zeros(len(cells), dtype=np.int64)
@@ -85,10 +87,10 @@ def _target(names: Sequence[str], one: CountedTable, cells: Integers, guess: Flo
     for name in names:
         label = label * at[name][0] + (cells // at[name][1]) % at[name][0]
         size *= at[name][0]
-    sums = np.maximum(np.bincount(label, guess, size), LEAST)
+    sums = np.maximum(np.bincount(label, guess, size), LEAST_COUNT)
     present = np.bincount(label, minlength=size) > 0
     sums = np.where(present, sums, 0.0)
-    parts: Floats = sums / max(sums.sum(), LEAST)
+    parts: Floats = sums / max(sums.sum(), LEAST_COUNT)
     return parts
 
 
@@ -104,16 +106,17 @@ def _scale_to_margin(share: Floats, labels: Integers, target: Floats) -> Floats:
 class BaselineGuesses:
     """The score of a guesser who draws all records of a block from its true one-way marginals.
 
-    `right` has the expected number of correctly guessed records of each combination, and
-    `variance` the variance of this number. The variance of the sum is at most the sum of variances,
-    because multinomial counts are negatively associated (Joag-Dev and Proschan 1983). `met` is the
-    probability that a combination is among the drawn records. `apportioned` has the records of a
-    guesser who does not draw, but takes each combination as often as expected.
+    `right` has the expected number of correctly guessed records of each combination, and `variance`
+    the variance of this number. The variance of the sum is at most the sum of the variances,
+    because multinomial counts are negatively associated (Joag-Dev and Proschan 1983).
+    `drawn_probability` is the probability that a combination is among the drawn records.
+    `apportioned` has the records of another guesser, who does not draw, but takes each combination
+    as often as expected.
     """
 
     right: Floats
     variance: Floats
-    met: Floats
+    drawn_probability: Floats
     apportioned: Integers
 
 
@@ -122,8 +125,8 @@ def guess_records(
 ) -> BaselineGuesses:
     """Return the guesses for a block, from the true number of records of each combination.
 
-    The guesser knows more than the tables show: the exact number of records, and the exact marginal
-    of each attribute.
+    The guesser knows more than the tables show: the exact number of records, and the exact
+    marginals of all attributes.
     """
     total = int(records.sum())
     parts = np.full(len(block), 1.0)
@@ -136,12 +139,14 @@ def guess_records(
         reached = binom.sf(k - 1, total, parts[present])
         right[present] += reached
         squares[present] += (2 * k - 1) * reached
-    met: Floats = np.asarray(binom.sf(0, total, parts), dtype=np.float64)
-    return BaselineGuesses(right, squares - right**2, met, apportion(total * parts, total))
+    drawn_probability: Floats = np.asarray(binom.sf(0, total, parts), dtype=np.float64)
+    return BaselineGuesses(
+        right, squares - right**2, drawn_probability, apportion(total * parts, total)
+    )
 
 
 def apportion(expected: Floats, total: int) -> Integers:
-    """Return integers with a given sum, by largest remainders."""
+    """Return integers with the sum `total`, by the method of largest remainders."""
     integers = np.floor(expected).astype(np.int64)
     left = max(0, min(total - int(integers.sum()), len(integers)))
     rest = expected - integers
@@ -150,6 +155,6 @@ def apportion(expected: Floats, total: int) -> Integers:
 
 
 def log_rates(rates: Floats) -> Floats:
-    """Return the logarithms of expected numbers, which are replaced by a minimum if they are 0."""
+    """Return the logarithms of expected numbers, the smallest of which are raised to a minimum."""
     found: Floats = np.log(np.maximum(rates, math.exp(-20.0)))
     return found

@@ -1,4 +1,4 @@
-"""Compute the likelihood of every true value of noisy cells, from the noise in the manifest."""
+"""Compute the likelihoods of the true values of noisy cells, from the noise in the manifest."""
 
 from __future__ import annotations
 
@@ -12,55 +12,62 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Floats
 from dprelease.query.post import PostProcessing
-from dprelease.reconstruction.cell_likelihoods import ObservedCells, Segments, convex, exactly
+from dprelease.reconstruction.cell_likelihoods import (
+    ObservedCells,
+    Segments,
+    convex_segments,
+    exact_cells,
+)
 
 CONFIDENCES = (0.2, 0.5, 0.8, 0.95, 0.99, 0.999)
-"""The confidences whose half widths are the ends of linear segments of the log likelihood."""
+"""The confidences at whose half-widths the linear segments of the log likelihood end."""
 
 
 def likelihoods_from_noise(
     published: Floats, mechanism: Randomizer | None, post: PostProcessing
 ) -> ObservedCells:
-    """Return the likelihoods of true values for noisy counts; only negative values are excluded.
+    """Return the likelihoods of the true values of noisy counts.
 
-    Suppressed cells give no information, and rounding adds half a step on each side.
+    Only negative values are impossible. Suppressed cells give no information. For rounded counts,
+    all values within half a rounding step are equally likely.
     """
     if mechanism is None:
-        return exactly(published)
+        return exact_cells(published)
     if not isinstance(mechanism, Mechanism):
         raise TypeError("counts must have additive noise")
-    flat = () if post.round_to is None else ((float(post.round_to) / 2, 0.0),)
+    rounding_segments = () if post.round_to is None else ((float(post.round_to) / 2, 0.0),)
     n = len(published)
-    # Noise is the published value minus the true value: larger true values mean negative noise.
+    # The noise is the published minus the true value, so it is negative for larger true values.
     return ObservedCells(
         published,
         np.zeros(n),
         np.full(n, math.inf),
         np.where(np.isnan(published), 0.0, published),
-        (*flat, *falling(mechanism, 1)),
-        (*flat, *falling(mechanism, -1)),
+        (*rounding_segments, *log_probability_segments(mechanism, 1)),
+        (*rounding_segments, *log_probability_segments(mechanism, -1)),
     )
 
 
-def falling(mechanism: Mechanism, sign: int) -> Segments:
-    """Return the decrease of the log probability of noise on one side of 0, as segments.
+def log_probability_segments(mechanism: Mechanism, sign: int) -> Segments:
+    """Return the decrease of the log probability of noise on one side of 0, as linear segments.
 
-    The segments are linear between a few quantiles, and convex. For heavy-tailed noise, whose log
+    `sign` is the side, 1 or -1. The segments end at a few quantiles of the noise, and the last one
+    has no end. Their slopes never decrease, as the program needs. For heavy-tailed noise, whose log
     probability decreases more and more slowly, the slope next to 0 continues, as in least absolute
-    deviations. The last segment has no end.
+    deviations.
     """
     ends = sorted({0, *(max(1, mechanism.half_width(c)) for c in CONFIDENCES)})
-    falls = [_information(mechanism, sign * end) for end in ends]
+    falls = [_negative_log_probability(mechanism, sign * end) for end in ends]
     widths = [float(b - a) for a, b in pairwise(ends)]
     slopes = [
         max((after - before) / width, 0.0)
         for before, after, width in zip(falls, falls[1:], widths, strict=False)
     ]
-    return (*convex(widths, slopes), (math.inf, max(slopes)))
+    return (*convex_segments(widths, slopes), (math.inf, max(slopes)))
 
 
-def _information(mechanism: Mechanism, k: int) -> float:
-    """Return the negative log probability at k."""
+def _negative_log_probability(mechanism: Mechanism, k: int) -> float:
+    """Return the negative logarithm of the probability that the noise is k."""
     with ctx.workprec(256):
-        mass = mechanism.tail(k, True) - mechanism.tail(k + 1, True)
-        return -float(mass.log().mid())
+        probability = mechanism.tail(k, True) - mechanism.tail(k + 1, True)
+        return -float(probability.log().mid())

@@ -1,4 +1,4 @@
-"""Open a rehearsal for an attack, after verifying it; its rows are about stand-ins only."""
+"""Verify and open a rehearsal for an attack; its rows are about stand-ins only."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dprelease.planning.plan import PlannedColumn
 from dprelease.postprocess.families import Family
 from dprelease.postprocess.family_steps import families_of
 from dprelease.query.resolve import Query
-from dprelease.rehearsal.rehearsal_folder import people_of
-from dprelease.rehearsal.rehearsal_options import Words, requested_files
-from dprelease.rehearsal.stand_ins import Cast
+from dprelease.rehearsal.rehearsal_folder import synthetic_rows_file
+from dprelease.rehearsal.rehearsal_options import OptionValues, requested_files
+from dprelease.rehearsal.stand_ins import StandIns
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.verification.central import recorded_columns
@@ -28,18 +28,18 @@ from dprelease.verification.verify import verify
 
 @dataclass(frozen=True, slots=True)
 class OpenedRehearsal:
-    """A verified rehearsal with its declaration, its queries, its noise, and its stand-ins."""
+    """A verified rehearsal: its folder, declaration, queries, planned noise and stand-ins."""
 
     folder: Path
     declaration: Declaration
     queries: tuple[Query, ...]
     columns: tuple[PlannedColumn, ...]
     families: tuple[Family, ...]
-    cast: Cast
+    stand_ins: StandIns
 
 
-def open_rehearsal(folder: Path, on: Words = None) -> OpenedRehearsal:
-    """Return a verified rehearsal; `on` are the public stand-in files that it names.
+def open_rehearsal(folder: Path, on: OptionValues = None) -> OpenedRehearsal:
+    """Verify a rehearsal and return it; `on` are the public stand-in files that it names.
 
     Raises
     ------
@@ -47,7 +47,8 @@ def open_rehearsal(folder: Path, on: Words = None) -> OpenedRehearsal:
         DP-VERIFY-001 to 003 for a folder without a manifest; DP-ATTACK-001 for a release, whose
         true values must stay unknown; all errors of `verify`.
     DeclarationError
-        DP-ATTACK-002 for public files that are missing or different; errors of `requested_files`.
+        DP-ATTACK-002 for public files that are missing or different; also the errors of
+        `requested_files`.
     """
     record = read_any_manifest(folder)
     if not isinstance(record, RehearsalManifest):
@@ -55,26 +56,28 @@ def open_rehearsal(folder: Path, on: Words = None) -> OpenedRehearsal:
         raise VerificationError("DP-ATTACK-001", place=place, found=record.format)
     raise_all(verify(folder, rehearsal=True).findings)
     report = Report(folder)
-    made_again = resolve_declaration(report, record, CENTRAL)
-    if made_again is None:
+    resolved = resolve_declaration(report, record, CENTRAL)
+    if resolved is None:
         raise_all(report.findings)
         raise AssertionError("what verifies can be resolved")
-    declaration, queries = made_again
+    declaration, queries = resolved
     columns = recorded_columns(report, record.measurements, queries)
     if columns is None:
         raise_all(report.findings)
         raise AssertionError("what verifies has its noise")
     families = families_of(columns)
-    cast = _cast(folder, record.rehearsal, declaration, requested_files(declaration, on))
-    return OpenedRehearsal(folder, declaration, queries, columns, families, cast)
+    stand_ins = _opened_stand_ins(
+        folder, record.rehearsal, declaration, requested_files(declaration, on)
+    )
+    return OpenedRehearsal(folder, declaration, queries, columns, families, stand_ins)
 
 
-def _cast(
+def _opened_stand_ins(
     folder: Path, rehearsal: RehearsalRecord, declaration: Declaration, on: Mapping[str, Path]
-) -> Cast:
-    """Return the stand-ins: public files with the recorded digests, and synthetic people."""
-    stand_ins = {one.table: one for one in rehearsal.stand_ins}
-    public = {name: one for name, one in stand_ins.items() if one.by == "public"}
+) -> StandIns:
+    """Return the stand-ins: public files with the digests in the manifest, and synthetic people."""
+    stand_in_records = {one.table: one for one in rehearsal.stand_ins}
+    public = {name: one for name, one in stand_in_records.items() if one.by == "public"}
     for name, one in public.items():
         problem = _problem(on.get(name), one.sha256)
         if problem:
@@ -83,16 +86,16 @@ def _cast(
     for name in on.keys() - public.keys():
         problem = "its people were invented, and are stored in the rehearsal"
         raise DeclarationError("DP-ATTACK-002", table=name, file=on[name].name, problem=problem)
-    cast = Cast.of(declaration, dict(on), {})
+    stand_ins = StandIns.of(declaration, dict(on), {})
     invented = {
-        name: formats.PUBLISHED.read(folder / people_of(name))
-        for name in stand_ins.keys() - public.keys()
+        name: formats.PUBLISHED.read(folder / synthetic_rows_file(name))
+        for name in stand_in_records.keys() - public.keys()
     }
-    return replace(cast, invented=invented)
+    return replace(stand_ins, invented=invented)
 
 
 def _problem(path: Path | None, digest: str | None) -> str:
-    """Return why a file is not the recorded public stand-in; empty if it is."""
+    """Return why a file is not the public stand-in in the manifest; empty if it is."""
     if path is None:
         return "it is not given"
     try:

@@ -1,4 +1,4 @@
-"""Solve integer programs over the records of a block, with all tables jointly, by HiGHS."""
+"""Compute the likeliest records of a block from all tables together, by integer programs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Program:
 
     `matrix` has the shape (cells, combinations), with 1 where a cell counts a combination. `lower`
     and `upper` are certain bounds of each cell. `most` is the maximum number of records of each
-    combination, from the cells that count it. `middle` is the likeliest value of each cell, NaN
-    without information. `soft` has groups of cells, with the decrease of their log likelihood below
-    and above `middle`.
+    combination, from the cells that count the combination. `middle` is the likeliest value of each
+    cell, or NaN without information. `soft` has groups of cells, with the decrease of their log
+    likelihood below and above `middle`.
     """
 
     matrix: csr_matrix
@@ -45,17 +45,17 @@ class Program:
         return bool(((self.lower <= found) & (found <= self.upper)).all())
 
 
-def program(
+def record_program(
     combinations: Combinations,
     block: Integers,
     tables: Sequence[CountedTable],
     likelihoods: Mapping[str, ObservedCells],
     total: float,
 ) -> Program:
-    """Return the program of a block; `total` is its approximate number of records.
+    """Return the program of a block, which has approximately `total` records.
 
-    A combination has at most as many records as every cell that counts it. The maximum of a cell is
-    its certain bound, or lies within the last segment of its likelihood.
+    A combination has at most as many records as every cell that counts the combination. The maximum
+    of a cell is its certain bound, or lies in the last segment of its log likelihood.
     """
     rows, columns = [], []
     lower, upper, middle, caps, soft = [], [], [], [], []
@@ -91,16 +91,17 @@ def program(
     )
 
 
-STARTS = (0, 1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 95, 142, 213, 320, 480, 720, 10**9)
-"""The numbers of records between which the logarithm of the factorial is treated as linear."""
+SEGMENT_STARTS = (0, 1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 95, 142, 213, 320, 480, 720, 10**9)
+"""The numbers of records between which the logarithm of the factorial is approximated linearly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Numbers of records by combination, and whether they are proven to be the likeliest.
+    """The numbers of records of all combinations.
 
-    `admitted` is whether the numbers are within all certain bounds. If not, time ran out before any
-    such numbers were found, and the numbers are the rounded fractional solution.
+    `proved` says whether the numbers are proven to be the likeliest, and `admitted` whether they
+    are within all certain bounds. If they are not, the time ran out before any such numbers were
+    found, and the numbers are the rounded fractional solution.
     """
 
     records: Integers
@@ -109,13 +110,15 @@ class Solution:
     cost: float
 
 
-def likeliest(problem: Program, logs: Floats, seconds: float, gap: float = 0.01) -> Solution:
-    """Return the integers of the highest posterior probability that fit the tables.
+def likeliest_records(
+    problem: Program, logs: Floats, seconds: float, gap: float = 0.01
+) -> Solution:
+    """Return the numbers of records that have the highest posterior probability.
 
     The prior of the number of records of a combination is a Poisson distribution with the mean
-    exp(`logs`), and the tables give the likelihood. The logarithms of both are concave and
-    piecewise linear in integers (the logarithm of a factorial is treated as linear between a few
-    large integers), so that the program is linear.
+    exp(`logs`), and the tables determine the likelihood. The logarithms of the prior and of the
+    likelihood are concave and piecewise linear in integers (between a few large integers, the
+    logarithm of a factorial is approximated linearly), so that the program is linear.
 
     Parameters
     ----------
@@ -130,7 +133,7 @@ def likeliest(problem: Program, logs: Floats, seconds: float, gap: float = 0.01)
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    of, widths, costs = _units(problem.most, logs)
+    of, widths, costs = _unit_variables(problem.most, logs)
     parts = [problem.matrix[:, of]]
     lower, upper = problem.lower.copy(), problem.upper.copy()
     for cells, below, above in problem.soft:
@@ -143,9 +146,9 @@ def likeliest(problem: Program, logs: Floats, seconds: float, gap: float = 0.01)
                 widths = np.concatenate([widths, np.full(len(cells), width)])
                 costs = np.concatenate([costs, np.full(len(cells), slope)])
     matrix = hstack(parts, format="csr")
-    if not len(costs):  # cells with a count of 0 exclude every combination
-        nobody = np.zeros(len(logs), dtype=np.int64)
-        return Solution(nobody, True, problem.admits(nobody), 0.0)
+    if not len(costs):  # every combination is excluded by a cell with a count of 0
+        no_records = np.zeros(len(logs), dtype=np.int64)
+        return Solution(no_records, True, problem.admits(no_records), 0.0)
     is_whole = np.arange(len(costs)) < len(of)
     found = milp(
         costs,
@@ -156,15 +159,18 @@ def likeliest(problem: Program, logs: Floats, seconds: float, gap: float = 0.01)
     )
     if found.x is None:
         built = (costs, widths, matrix, lower, upper)
-        return _in_fractions(problem, built, of, seconds)
-    records = _sum_by_group(np.rint(found.x[: len(of)]), of, len(logs))
+        return _fractional_solution(problem, built, of, seconds)
+    records = _sum_by_combination(np.rint(found.x[: len(of)]), of, len(logs))
     return Solution(records, found.status == 0, problem.admits(records), float(found.fun))
 
 
-def _units(most: Integers, logs: Floats) -> tuple[Integers, Floats, Floats]:
-    """Return variables whose sums are the records of combinations: index, upper bound, cost."""
+def _unit_variables(most: Integers, logs: Floats) -> tuple[Integers, Floats, Floats]:
+    """Return the variables whose sums are the numbers of records of the combinations.
+
+    Each variable has the index of its combination, its upper bound, and its cost.
+    """
     of, widths, costs = [], [], []
-    for start, end in pairwise(STARTS):
+    for start, end in pairwise(SEGMENT_STARTS):
         free = np.flatnonzero(most > start)
         if not len(free):
             break
@@ -178,18 +184,18 @@ def _units(most: Integers, logs: Floats) -> tuple[Integers, Floats, Floats]:
     return np.concatenate(of), np.concatenate(widths), np.concatenate(costs)
 
 
-def _sum_by_group(values: Floats, of: Integers, n: int) -> Integers:
+def _sum_by_combination(values: Floats, of: Integers, n: int) -> Integers:
     records: Integers = np.bincount(of, values, n).astype(np.int64)
     return records
 
 
-def _in_fractions(
+def _fractional_solution(
     problem: Program,
     built: tuple[Floats, Floats, csr_matrix, Floats, Floats],
     of: Integers,
     seconds: float,
 ) -> Solution:
-    """Return the likeliest fractional numbers, rounded; zeros if there is no time for it."""
+    """Return the likeliest fractional numbers, rounded to integers; zeros if time runs out."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     from dprelease.reconstruction.guesses import apportion

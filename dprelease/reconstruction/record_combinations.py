@@ -1,4 +1,4 @@
-"""List all combinations of attributes that a record can have, and the cells that count each."""
+"""List all combinations of attributes that a record can have, and the cells that count them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dprelease.reconstruction.attributes import OUTSIDE, Attribute, attributes_o
 from dprelease.reconstruction.counted_tables import CountedTable
 
 MOST_COMBINATIONS = 2_000_000
-"""The maximum number of combinations, each of which takes 8 bytes per attribute and table."""
+"""The maximum number of combinations, which take 8 bytes for each attribute and each table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class Combinations:
     """All combinations of values that at least one table counts.
 
     `values` has the shape (combinations, attributes), with the indices of values. `complete` says
-    which combinations have a cell for every key; other combinations are counted only by tables that
-    lack an attribute. `cells` has, by table, the cell of each combination, `OUTSIDE` if it has
-    none.
+    which combinations have a cell of every key; other combinations are counted only by tables
+    without one of the attributes. `cells` has the cell of each combination by table, which is
+    `OUTSIDE` if the table does not count the combination.
     """
 
     attributes: tuple[Attribute, ...]
@@ -37,7 +37,7 @@ class Combinations:
         return len(self.values)
 
     def places(self, column: str) -> Integers:
-        """Return the index of each combination's value among the values of a key."""
+        """Return the cell of a key that contains each combination."""
         for i, attribute in enumerate(self.attributes):
             if column in attribute.places:
                 found: Integers = attribute.places[column][self.values[:, i]]
@@ -51,7 +51,7 @@ def combinations_of(tables: Sequence[CountedTable]) -> Combinations:
     Raises
     ------
     DeclarationError
-        DP-ATTACK-003 for more combinations than can be held in memory.
+        DP-ATTACK-003 for more than `MOST_COMBINATIONS` combinations.
     """
     attributes = attributes_of([table.query for table in tables])
     sizes = [attribute.size for attribute in attributes]

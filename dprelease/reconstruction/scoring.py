@@ -1,4 +1,4 @@
-"""Score an attack: the number of correct records, compared with that of guesses."""
+"""Score an attack by its number of correct records, compared with the number for guesses."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dprelease.documents.outcomes.attack_outcome import (
 )
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.reconstruction.cell_likelihoods import ObservedCells
-from dprelease.reconstruction.certain_records import Certain
+from dprelease.reconstruction.certain_records import CertainRecords
 from dprelease.reconstruction.guesses import BaselineGuesses
 from dprelease.reconstruction.programs import Solution
 
 SIZES = ((1, 1, "1"), (2, 9, "2 to 9"), (10, None, "10 or more"))
-"""The classes of records, by the number of people with the same combination."""
+"""The size classes of records, by the number of people with the same combination."""
 
 DEVIATIONS = 2.576
 """The half-width of a 99 % interval in standard deviations."""
@@ -30,21 +30,21 @@ DEVIATIONS = 2.576
 
 @dataclass(frozen=True, slots=True)
 class SolvedBlock:
-    """A solved block: its solution, its certain records, and the true numbers of records.
+    """A solved block: its solution, its certain records, the true records, and the guesses.
 
-    All arrays are by combination. Those of `solved` and `certain` have all combinations, and
-    `complete` says which of these are complete; other arrays have only complete combinations.
+    All arrays have one item for each combination of the block. `complete` says which combinations
+    are complete, and `records` has the true number of records of each.
     """
 
     solved: Solution
-    certain: Certain
+    certain: CertainRecords
     complete: Flags
     records: Integers
     guess: BaselineGuesses
 
 
-def baseline(guesses: Sequence[BaselineGuesses], records: Sequence[Integers]) -> Baseline:
-    """Return the number of correct guesses over all blocks."""
+def guess_baseline(guesses: Sequence[BaselineGuesses], records: Sequence[Integers]) -> Baseline:
+    """Return the numbers of correctly guessed records, over all blocks."""
     apportioned = [
         int(np.minimum(one.apportioned, true).sum())
         for one, true in zip(guesses, records, strict=True)
@@ -54,15 +54,19 @@ def baseline(guesses: Sequence[BaselineGuesses], records: Sequence[Integers]) ->
         deviation=math.sqrt(max(0.0, math.fsum(float(one.variance.sum()) for one in guesses))),
         apportioned=sum(apportioned),
         alone=math.fsum(
-            float(one.met[true == 1].sum()) for one, true in zip(guesses, records, strict=True)
+            float(one.drawn_probability[true == 1].sum())
+            for one, true in zip(guesses, records, strict=True)
         ),
     )
 
 
-def outcome(
+def form_outcome(
     form: Form, blocks: Sequence[SolvedBlock], guessed: Baseline, error: tuple[float | None, float]
 ) -> FormOutcome:
-    """Return the outcome for one form; `error` is the mean error and the suppressed share."""
+    """Return the outcome of the attack on one form of the tables.
+
+    `error` has the mean absolute error of the published counts, and the share of suppressed cells.
+    """
     named = np.concatenate([one.solved.records[one.complete] for one in blocks])
     true = np.concatenate([one.records[one.complete] for one in blocks])
     certain = np.concatenate([one.certain.least[one.complete] for one in blocks])
@@ -108,7 +112,7 @@ def _classes(named: Integers, true: Integers, guess: Floats) -> list[SizeClass]:
     return found
 
 
-def error_of(
+def mean_error(
     observed: Sequence[ObservedCells], true: Sequence[Integers]
 ) -> tuple[float | None, float]:
     """Return the mean absolute error of published cells, and the share of suppressed cells."""

@@ -1,7 +1,7 @@
-"""Count the true records of a rehearsal: by combination, and by cell of each table.
+"""Count the true records of a rehearsal by combination, and by cell of each table.
 
-The engine counts the people in the rehearsal, or in the public files, again. The counts are
-compared with the true answers in the rehearsal.
+An engine counts the synthetic people, or the rows of public files, again. These counts are compared
+with the true answers in the rehearsal.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from dprelease.reconstruction.attributes import Attribute, columns_of
 from dprelease.reconstruction.counted_tables import CountedTable
 from dprelease.reconstruction.opened_rehearsal import OpenedRehearsal
 from dprelease.reconstruction.record_combinations import Combinations
-from dprelease.rehearsal.rehearsal_folder import truth_of
+from dprelease.rehearsal.rehearsal_folder import truth_file
 from dprelease.rehearsal.truth import truths
 from dprelease.rehearsal.truth_comparison import published_tables
 from dprelease.tables import formats
 from dprelease.tables.published_tables import schema_of
 
 MOST_CELLS = 50_000_000
-"""The maximum number of cells of the table by all keys together."""
+"""The maximum number of cells of a table by all keys together."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrueCounts:
     """The true counts of a rehearsal.
 
-    `records` has the number of records of each combination, 0 for incomplete combinations. `cells`
-    has the counts in each cell, by table. `partial` is the number of records that lack a cell of
-    some key. They have no complete combination, so no guess of them can be right, but some tables
-    count them.
+    `records` has the number of records of each combination, which is 0 for incomplete combinations.
+    `cells` has the counts in each cell, by table. `partial` is the number of records that are in no
+    cell of some key. These records have no complete combination, so no guess of them can be right,
+    but some tables count them.
     """
 
     records: Integers
@@ -59,33 +59,37 @@ def true_counts(
     DeclarationError
         DP-ATTACK-003 for keys that have too many joint cells.
     """
-    asked_of = {query.name: query for query in resolve(rehearsal.cast.declaration)}
-    queries = [asked_of[one.name] for one in tables]
+    queries_by_name = {query.name: query for query in resolve(rehearsal.stand_ins.declaration)}
+    queries = [queries_by_name[one.name] for one in tables]
     first = queries[0]
     key_sets = [_keys_of_attribute(attribute, first) for attribute in combinations.attributes]
-    keys = KeySpace(tuple(key for of_one in key_sets for key in of_one))
-    joint = _joint(first, [one.query for one in tables], keys)
+    keys = KeySpace(tuple(key for keys_of_attribute in key_sets for key in keys_of_attribute))
+    joint = _joint_query(first, [one.query for one in tables], keys)
     if joint.keys.size > MOST_CELLS:
         description = " x ".join(f"{key.column} {key.size:,}" for key in joint.keys.keys)
         place = Place(key="queries")
         raise DeclarationError("DP-ATTACK-003", place=place, found=description, limit=MOST_CELLS)
-    nobody = replace(joint, name="all rows", keys=KeySpace(()))
+    without_keys = replace(joint, name="all rows", keys=KeySpace(()))
     found = {
-        truth.query.name: truth.rows for truth in truths(rehearsal.cast, [joint, nobody, *queries])
+        truth.query.name: truth.rows
+        for truth in truths(rehearsal.stand_ins, [joint, without_keys, *queries])
     }
     rows = found.pop(joint.name)
-    every = int(found.pop(nobody.name)[0])
-    records = _of_combinations(rows, joint.keys, key_sets, combinations)
+    all_rows = int(found.pop(without_keys.name)[0])
+    records = _records_by_combination(rows, joint.keys, key_sets, combinations)
     if records.sum() != rows.sum():
         check = "records have combinations that no declaration admits"
         raise InternalError("DP-INTERNAL-001", check=check)
     for one in tables:
         _refuse_other_truth(rehearsal, one.name, found[one.name])
-    return TrueCounts(records, found, every - int(rows.sum()))
+    return TrueCounts(records, found, all_rows - int(rows.sum()))
 
 
 def _keys_of_attribute(attribute: Attribute, query: Query) -> tuple[Key, ...]:
-    """Return the keys that separate all values of an attribute; the declared areas, for areas."""
+    """Return the keys that distinguish all values of an attribute.
+
+    For an attribute with areas, this is one key with the declared areas.
+    """
     if not attribute.leaf:
         return attribute.keys
     key = key_of(attribute.column, query.table.columns[attribute.column])
@@ -94,7 +98,7 @@ def _keys_of_attribute(attribute: Attribute, query: Query) -> tuple[Key, ...]:
     return (key,)
 
 
-def _joint(first: Query, queries: Sequence[Query], keys: KeySpace) -> Query:
+def _joint_query(first: Query, queries: Sequence[Query], keys: KeySpace) -> Query:
     """Return a query that counts rows by all keys jointly, made from the query `first`."""
     formulas: dict[str, Formula] = {}
     for query in queries:
@@ -107,7 +111,7 @@ def _joint(first: Query, queries: Sequence[Query], keys: KeySpace) -> Query:
         first,
         name="all keys",
         keys=keys,
-        measurements=first.measurements[:1],  # every answer has the number of rows per cell
+        measurements=first.measurements[:1],  # every answer also has the number of rows per cell
         columns=(),
         view=view,
         formulas=formulas,
@@ -115,13 +119,15 @@ def _joint(first: Query, queries: Sequence[Query], keys: KeySpace) -> Query:
     )
 
 
-def _of_combinations(
+def _records_by_combination(
     rows: Integers, keys: KeySpace, key_sets: Sequence[tuple[Key, ...]], combinations: Combinations
 ) -> Integers:
     cells = np.zeros(len(combinations), dtype=np.int64)
     strides = iter(keys.strides)
-    for i, (attribute, of_one) in enumerate(zip(combinations.attributes, key_sets, strict=True)):
-        for key in of_one:
+    for i, (attribute, keys_of_attribute) in enumerate(
+        zip(combinations.attributes, key_sets, strict=True)
+    ):
+        for key in keys_of_attribute:
             if attribute.leaf:
                 at = {str(value): place for place, value in enumerate(key.values)}
                 places = np.array([*(at[text] for text in attribute.leaf), 0], dtype=np.int64)
@@ -133,17 +139,17 @@ def _of_combinations(
 
 
 def _refuse_other_truth(rehearsal: OpenedRehearsal, query: str, rows: Integers) -> None:
-    """Raise DP-ATTACK-004 if the rehearsal's true answers to a query differ."""
+    """Raise DP-ATTACK-004 if the true answers to a query in the rehearsal differ from `rows`."""
     outputs = {one.name: one for family in rehearsal.families for one in family.outputs}
     for name, truth_query, as_noised in published_tables(rehearsal.families):
         if truth_query.name != query:
             continue
         keys = {key.column for key in truth_query.key_columns}
         names = [*dict(schema_of(truth_query))] if as_noised else [*outputs[name].columns]
-        file = truth_of(name)
+        file = truth_file(name)
         column = truth_columns(sorted(keys), (one for one in names if one not in keys)).rows
         published = formats.PUBLISHED.read(rehearsal.folder / file, [column]).column(0).to_numpy()
-        # If a step publishes only some cells, only their sum is checked.
+        # If a step publishes only some of the cells, only the sum of these cells is checked.
         same = (
             np.array_equal(published, rows)
             if len(published) == len(rows)

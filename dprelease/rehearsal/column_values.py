@@ -1,4 +1,4 @@
-"""Generate values of one column by its declared type, within its bounds and at its bounds."""
+"""Generate random values of a column, of its declared type, within its bounds and at its bounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.numerics.lattice import Flags, Floats, Integers
-from dprelease.rehearsal.draws import Draws, zipf
+from dprelease.rehearsal.draws import Draws, zipf_weights
 from dprelease.schema.columns import (
     BooleanColumn,
     CategoryColumn,
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 AT_A_BOUND = 0.02
-"""The share of numbers at the lower bound, and the equal share at the upper bound."""
+"""The share of numbers that equal the lower bound, and the share that equal the upper bound."""
 
 FIRST_DAY, LAST_DAY = date(2020, 1, 1), date(2029, 12, 31)
-"""The range of days in columns without bounds, if no condition contains a day."""
+"""The range of days in columns without bounds, for releases without days in their conditions."""
 
 EPOCH = date(1970, 1, 1)
 
 MOST_TEXTS = 5000
 FEWEST_TEXTS = 20
 ROWS_OF_A_TEXT = 20
-"""The number of rows for each different text of a column, within these limits."""
+"""The average number of rows with the same text, between these numbers of different texts."""
 
 
 @dataclass(frozen=True)
 class Literals:
-    """The literals that conditions and expressions of a release compare columns with."""
+    """The literals in the conditions and expressions of a release."""
 
     texts: tuple[str, ...] = ()
     numbers: tuple[Fraction, ...] = ()
@@ -51,24 +51,24 @@ class Literals:
 
 
 @dataclass(frozen=True)
-class Inventing:
-    """The state of one table while its columns are generated."""
+class ColumnGenerator:
+    """The generator of the columns of one table, which has the positions of earlier values."""
 
     draws: Draws
     spec: RehearsalSpec
     literals: Literals = Literals()
-    places: dict[str, Integers] = field(default_factory=dict)
-    """For generated category columns, the index of each row's value, by column."""
-    known: dict[str, Sequence[str]] = field(default_factory=dict)
-    """The declared values of generated category columns, by column."""
+    value_positions: dict[str, Integers] = field(default_factory=dict)
+    """The index of each row's value among the declared values, by generated category column."""
+    declared_values: dict[str, Sequence[str]] = field(default_factory=dict)
+    """The declared values of each generated category column."""
 
     def values(self, name: str, column: Column, n: int) -> pa.Array:
-        """Return (n,) values of a stored column, some of them missing."""
+        """Return (n,) values of a stored column, some of which are missing."""
         if isinstance(column, CategoryColumn):
             return self._categories(name, column, n)
-        missing = self.draws.happens(n, float(self.spec.missing))
+        missing = self.draws.bernoulli(n, float(self.spec.missing))
         if isinstance(column, BooleanColumn):
-            return _with_nulls(self._truths(name, n), missing)
+            return _with_nulls(self._booleans(name, n), missing)
         if isinstance(column, IntegerColumn):
             return _with_nulls(self._integers(column, n), missing)
         if isinstance(column, NumberColumn):
@@ -76,14 +76,14 @@ class Inventing:
         if isinstance(column, DateColumn):
             return _with_nulls(self._days(column, n), missing)
         if isinstance(column, TimestampColumn):
-            return _with_nulls(self._instants(n), missing)
+            return _with_nulls(self._timestamps(n), missing)
         return self._texts(name, n, missing)
 
     def _weights(self, name: str, values: Sequence[str]) -> Floats:
-        """Return the declared frequencies of values, or those of Zipf's law."""
+        """Return the declared frequencies of values, or by default those of Zipf's law."""
         declared = self.spec.frequencies.get(name)
         if declared is None:
-            return zipf(len(values), float(self.spec.zipf))
+            return zipf_weights(len(values), float(self.spec.zipf))
         return np.array([float(declared.get(value, 0)) for value in values])
 
     def _categories(self, name: str, column: CategoryColumn, n: int) -> pa.Array:
@@ -92,62 +92,62 @@ class Inventing:
         values = column.values or ()
         weights = self._weights(name, values)
         areas: Integers = np.zeros(n, dtype=np.int64)
-        lies: Integers = np.zeros(len(values), dtype=np.int64)
-        if column.within in self.places:
-            areas = self.places[column.within]
-            lies = self._lying(column, column.within)
+        value_areas: Integers = np.zeros(len(values), dtype=np.int64)
+        if column.within in self.value_positions:
+            areas = self.value_positions[column.within]
+            value_areas = self._parent_positions(column, column.within)
             if name not in self.spec.frequencies:  # Zipf's law holds in each area
-                weights = _zipf_within(lies, float(self.spec.zipf))
-        places = self.draws.of_parts(areas, weights, lies)
-        self.places[name], self.known[name] = places, values
+                weights = _zipf_weights_in_areas(value_areas, float(self.spec.zipf))
+        positions = self.draws.weighted_indices_in_areas(areas, weights, value_areas)
+        self.value_positions[name], self.declared_values[name] = positions, values
         texts = list(values)
         if column.others != DROP:
-            other = self.draws.happens(n, float(self.spec.undeclared))
-            places = np.where(other, len(values), places)
+            other = self.draws.bernoulli(n, float(self.spec.undeclared))
+            positions = np.where(other, len(values), positions)
             texts.append(_undeclared_text(values))
-        missing = self.draws.happens(n, float(self.spec.missing))
-        return pa.array(texts, pa.string()).take(pa.array(places, mask=missing))
+        missing = self.draws.bernoulli(n, float(self.spec.missing))
+        return pa.array(texts, pa.string()).take(pa.array(positions, mask=missing))
 
-    def _lying(self, column: CategoryColumn, above: str) -> Integers:
-        """Return the index of the parent area that contains each value, in ascending order."""
-        areas = {area: place for place, area in enumerate(self.known[above])}
-        lying: Integers = np.array([areas[area] for area in column.above], dtype=np.int64)
-        return lying
+    def _parent_positions(self, column: CategoryColumn, above: str) -> Integers:
+        """Return the index of each value's parent area among the values of the column `above`."""
+        position = {area: i for i, area in enumerate(self.declared_values[above])}
+        positions: Integers = np.array([position[area] for area in column.above], dtype=np.int64)
+        return positions
 
-    def _truths(self, name: str, n: int) -> pa.Array:
+    def _booleans(self, name: str, n: int) -> pa.Array:
         import pyarrow as pa
 
         declared = self.spec.frequencies.get(name, {"false": Fraction(2), "true": Fraction(1)})
         weights = np.array([float(declared.get(value, 0)) for value in ("false", "true")])
-        return pa.array(self.draws.of_weights(n, weights) == 1)
+        return pa.array(self.draws.weighted_indices(n, weights) == 1)
 
     def _integers(self, column: IntegerColumn, n: int) -> pa.Array:
         import pyarrow as pa
 
         low, high = column.lower, column.upper
         if low is None or high is None:
-            low, high = self._open_ends()
-        return pa.array(self._spread(n, low, high))
+            low, high = self._range_without_bounds()
+        return pa.array(self._skewed_integers(n, low, high))
 
     def _numbers(self, column: NumberColumn, n: int) -> pa.Array:
         import pyarrow as pa
 
         lattice = column.lattice
         if lattice is None:
-            low, high = self._open_ends()
+            low, high = self._range_without_bounds()
             return pa.array(low + self.draws.uniform(n) * (high - low))
-        steps = self._spread(n, lattice.lower, lattice.upper)
+        steps = self._skewed_integers(n, lattice.lower, lattice.upper)
         unit = lattice.step
         scaled = steps.astype(np.float64) * float(unit.numerator) / float(unit.denominator)
         return pa.array(np.clip(scaled, float(column.lower or 0), float(column.upper or 0)))
 
-    def _open_ends(self) -> tuple[int, int]:
-        """Return a range for numbers without bounds, around the literals in conditions."""
+    def _range_without_bounds(self) -> tuple[int, int]:
+        """Return a range of numbers without bounds, which contains the literals in conditions."""
         known = [int(number) for number in self.literals.numbers if abs(number) < 2**40]
         return min([0, *(2 * number for number in known)]), max([100, *(2 * n for n in known)])
 
-    def _spread(self, n: int, low: int, high: int) -> Integers:
-        """Return integers from `low` to `high`: some at each end, and more near `low`."""
+    def _skewed_integers(self, n: int, low: int, high: int) -> Integers:
+        """Return (n,) integers from `low` to `high`: some at both ends, and most of them low."""
         drawn = self.draws.uniform(n) ** 2
         span = float(high - low)
         spread = low + np.minimum(drawn * (span + 1), span).astype(np.int64)
@@ -156,7 +156,7 @@ class Inventing:
         spread[where >= 1 - AT_A_BOUND] = high
         return np.clip(spread, low, high)
 
-    def _span(self, column: DateColumn | None) -> tuple[date, date]:
+    def _day_range(self, column: DateColumn | None) -> tuple[date, date]:
         if column is not None and column.lower is not None and column.upper is not None:
             return column.lower, column.upper
         days = self.literals.days
@@ -167,16 +167,16 @@ class Inventing:
     def _days(self, column: DateColumn, n: int) -> pa.Array:
         import pyarrow as pa
 
-        first, last = self._span(column)
-        drawn = self.draws.whole(n, (first - EPOCH).days, (last - EPOCH).days)
+        first, last = self._day_range(column)
+        drawn = self.draws.integers(n, (first - EPOCH).days, (last - EPOCH).days)
         return pa.array(drawn.astype(np.int32)).cast(pa.date32())
 
-    def _instants(self, n: int) -> pa.Array:
+    def _timestamps(self, n: int) -> pa.Array:
         import pyarrow as pa
 
-        first, last = self._span(None)
+        first, last = self._day_range(None)
         day = 24 * 3600
-        seconds = self.draws.whole(n, (first - EPOCH).days * day, (last - EPOCH).days * day)
+        seconds = self.draws.integers(n, (first - EPOCH).days * day, (last - EPOCH).days * day)
         return pa.array(seconds * 10**6).cast(pa.timestamp("us"))
 
     def _texts(self, name: str, n: int, missing: Flags) -> pa.Array:
@@ -184,8 +184,8 @@ class Inventing:
 
         size = min(max(FEWEST_TEXTS, n // ROWS_OF_A_TEXT), MOST_TEXTS)
         texts = [*self.literals.texts, *(f"{name} {i}" for i in range(1, size + 1))]
-        places = self.draws.of_weights(n, zipf(len(texts), float(self.spec.zipf)))
-        return pa.array(texts, pa.string()).take(pa.array(places, mask=missing))
+        positions = self.draws.weighted_indices(n, zipf_weights(len(texts), float(self.spec.zipf)))
+        return pa.array(texts, pa.string()).take(pa.array(positions, mask=missing))
 
 
 def _with_nulls(values: pa.Array, missing: Flags) -> pa.Array:
@@ -203,8 +203,8 @@ def _undeclared_text(values: Sequence[str]) -> str:
     return text
 
 
-def _zipf_within(areas: Integers, power: float) -> Floats:
-    """Return weights by Zipf's law in each area; `areas` is ascending."""
+def _zipf_weights_in_areas(areas: Integers, power: float) -> Floats:
+    """Return the weights of Zipf's law within each area; `areas` is in ascending order."""
     first = np.searchsorted(areas, areas)
     rank: Floats = (np.arange(len(areas)) - first + 1).astype(np.float64)
     return rank**-power
@@ -217,12 +217,12 @@ def _shift_day(day: date, days: int) -> date:
         return day
 
 
-def nested_last(columns: Mapping[str, Column]) -> list[str]:
-    """Return the names of columns in an order in which parent areas come before their parts."""
-    left, done = dict(columns), list[str]()
-    while left:
-        for name, column in list(left.items()):
-            if getattr(column, "within", None) not in left:
-                done.append(name)
-                del left[name]
-    return done
+def parent_areas_first(columns: Mapping[str, Column]) -> list[str]:
+    """Return the names of columns, in an order in which parent areas come before their parts."""
+    remaining, ordered = dict(columns), list[str]()
+    while remaining:
+        for name, column in list(remaining.items()):
+            if getattr(column, "within", None) not in remaining:
+                ordered.append(name)
+                del remaining[name]
+    return ordered

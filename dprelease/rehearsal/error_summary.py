@@ -1,4 +1,4 @@
-"""Compute the errors of published values, by size of the cell, from truth tables."""
+"""Compute the errors of published values from truth tables, by size class of the cells."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SIZES = (0, 1, 10, 100, 1_000, 10_000)
-"""The numbers of rows of a cell at which each class of cells begins."""
+"""The smallest number of rows of a cell in each size class."""
 
 
-def summary(columns: Sequence[ColumnComparison], table: pa.Table) -> list[ColumnErrors]:
-    """Return the errors of the columns of one truth table, for each size class and all cells.
+def summarize_errors(columns: Sequence[ColumnComparison], table: pa.Table) -> list[ColumnErrors]:
+    """Return the errors of the columns of one truth table, by size class and for all cells.
 
-    The errors of choices are numbers of rows, as in `plan`.
+    The errors of choices (medians and most frequent values) are numbers of rows, as in `plan`.
     """
-    return [_of_column(one, table) for one in columns]
+    return [_column_errors(one, table) for one in columns]
 
 
-def _of_column(one: ColumnComparison, table: pa.Table) -> ColumnErrors:
-    rows = _floats(table, one.rows)
-    errors = _errors(one, table)
-    margins = _floats(table, one.margin) if one.margin in table.column_names else None
+def _column_errors(one: ColumnComparison, table: pa.Table) -> ColumnErrors:
+    rows = _to_floats(table, one.rows_column)
+    errors = _published_errors(one, table)
+    margins = (
+        _to_floats(table, one.margin_column) if one.margin_column in table.column_names else None
+    )
     cut = None
-    if one.unbounded and not one.off:
-        cut = _floats(table, one.unbounded) - _floats(table, one.true)
+    if one.unlimited_column and not one.rows_off_column:
+        cut = _to_floats(table, one.unlimited_column) - _to_floats(table, one.true_column)
     return ColumnErrors(
         table=one.table,
         column=one.column,
@@ -41,40 +43,41 @@ def _of_column(one: ColumnComparison, table: pa.Table) -> ColumnErrors:
         confidence=one.confidence if margins is not None else None,
         expected=one.expected,
         classes=class_errors(errors, rows, margins, cut),
-        **dict(figures_of(errors, margins, cut)),
+        **dict(error_figures(errors, margins, cut)),
     )
 
 
 def class_errors(
     errors: Floats, rows: Floats, margins: Floats | None, cut: Floats | None = None
 ) -> list[ClassErrors]:
-    """Return the errors of cells, by the size class of the cell.
+    """Return the errors of the cells of each size class.
 
-    Cells without an error (NaN) are empty. `cut` has the amount by which contribution limits lower
-    the exact value of each cell.
+    `rows` has the true number of rows of each cell. A cell whose error is NaN is counted as empty.
+    `cut` has, for each cell, the exact value without contribution limits minus that with them.
     """
     known = np.isfinite(errors)
     return [
-        ClassErrors(rows=words, **dict(_figures(errors, known, margins, cut, inside)))
-        for words, inside in _classes(rows)
+        ClassErrors(rows=label, **dict(_figures_of_cells(errors, known, margins, cut, inside)))
+        for label, inside in _size_classes(rows)
         if inside.any()
     ]
 
 
-def figures_of(errors: Floats, margins: Floats | None, cut: Floats | None = None) -> Figures:
-    """Return the errors of all cells together; the parameters are those of `class_errors`."""
+def error_figures(errors: Floats, margins: Floats | None, cut: Floats | None = None) -> Figures:
+    """Return the errors of all cells together; `margins` and `cut` are as in `class_errors`."""
     every = np.ones(len(errors), dtype=np.bool_)
-    return _figures(errors, np.isfinite(errors), margins, cut, every)
+    return _figures_of_cells(errors, np.isfinite(errors), margins, cut, every)
 
 
-def _errors(one: ColumnComparison, table: pa.Table) -> Floats:
-    if one.off:
-        return _floats(table, one.off)
-    errors: Floats = _floats(table, one.column) - _floats(table, one.true)
+def _published_errors(one: ColumnComparison, table: pa.Table) -> Floats:
+    if one.rows_off_column:
+        return _to_floats(table, one.rows_off_column)
+    errors: Floats = _to_floats(table, one.column) - _to_floats(table, one.true_column)
     return errors
 
 
-def _classes(rows: Floats) -> Iterable[tuple[str, Flags]]:
+def _size_classes(rows: Floats) -> Iterable[tuple[str, Flags]]:
+    """Yield the label of each size class, and which cells belong to the class."""
     for low, high in zip(SIZES, [*SIZES[1:], None], strict=True):
         inside = rows >= low if high is None else (rows >= low) & (rows < high)
         if low == 0:
@@ -84,34 +87,34 @@ def _classes(rows: Floats) -> Iterable[tuple[str, Flags]]:
         yield size_class, inside
 
 
-def _figures(
+def _figures_of_cells(
     errors: Floats, known: Flags, margins: Floats | None, cut: Floats | None, inside: Flags
 ) -> Figures:
-    """Return the figures of some cells; a figure is None without cells to compute it from."""
-    counted = errors[inside & known].tolist()
-    n = len(counted)
+    """Return the figures of the cells `inside`; None for a figure that no cell contributes to."""
+    known_errors = errors[inside & known].tolist()
+    n = len(known_errors)
     covered = mean_cut = None
     if margins is not None:
-        shown = inside & known & np.isfinite(margins)
-        if shown.any():
-            held = np.abs(errors[shown]) <= margins[shown] * (1 + 1e-12)
-            covered = int(held.sum()) / int(shown.sum())
+        has_margin = inside & known & np.isfinite(margins)
+        if has_margin.any():
+            within_margin = np.abs(errors[has_margin]) <= margins[has_margin] * (1 + 1e-12)
+            covered = int(within_margin.sum()) / int(has_margin.sum())
     if cut is not None:
-        lost = cut[inside & np.isfinite(cut)].tolist()
-        mean_cut = math.fsum(lost) / len(lost) if lost else None
+        amounts = cut[inside & np.isfinite(cut)].tolist()
+        mean_cut = math.fsum(amounts) / len(amounts) if amounts else None
     return Figures(
         cells=int(inside.sum()),
         empty=int((inside & ~known).sum()),
-        mean_absolute_error=math.fsum(map(abs, counted)) / n if n else None,
-        bias=math.fsum(counted) / n if n else None,
-        root_mean_square_error=math.sqrt(math.fsum(e * e for e in counted) / n) if n else None,
-        largest_error=max(map(abs, counted)) if n else None,
+        mean_absolute_error=math.fsum(map(abs, known_errors)) / n if n else None,
+        bias=math.fsum(known_errors) / n if n else None,
+        root_mean_square_error=math.sqrt(math.fsum(e * e for e in known_errors) / n) if n else None,
+        largest_error=max(map(abs, known_errors)) if n else None,
         covered=covered,
         cut=mean_cut,
     )
 
 
-def _floats(table: pa.Table, name: str) -> Floats:
+def _to_floats(table: pa.Table, name: str) -> Floats:
     import pyarrow as pa
 
     column = table.column(name)

@@ -1,4 +1,4 @@
-"""Find the values that synthetic tables need so that conditions and joins of a release match."""
+"""Find the values that synthetic tables need so that conditions are met and joins match rows."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 YEAR, YEARS = "year", re.compile("[1-9][0-9]{3}")
-"""The parts of days that conditions compare with a number, as in `year(day) = 2014`."""
+"""The SQL function, and the form of the years that it is compared with: `year(day) = 2014`."""
 
 MOST_KEYS = 100_000
 """The maximum number of keys of a synthetic public table."""
 
 
-def literals_of(declaration: Declaration) -> Literals:
-    """Return the literals of all conditions and expressions of a release.
+def literals_in(declaration: Declaration) -> Literals:
+    """Return the literals in all conditions and expressions of a release.
 
-    From these literals, free-text columns and columns without bounds get values that can satisfy
-    the conditions.
+    Columns of texts and columns without bounds get values from these literals, so that some
+    synthetic rows satisfy the conditions.
     """
-    written = list(_expressions(declaration))
-    if not written:
+    expressions = list(_expressions(declaration))
+    if not expressions:
         return Literals()
     from sqlglot import Dialect  # the SQL parser loads slowly
 
     texts, numbers, days = dict[str, None](), [], []
-    for text in written:
+    for text in expressions:
         tokens = Dialect.get_or_raise("duckdb").tokenize(text)
         of_years = any(token.text.casefold() == YEAR for token in tokens)
         for token in tokens:
             if of_years and token.text.isascii() and YEARS.fullmatch(token.text):
                 days += [date(int(token.text), 7, 1)]
             if token.token_type.name == "STRING":
-                day = _day(token.text)
+                day = _parse_day(token.text)
                 days += [] if day is None else [day]
                 texts[token.text] = None
             elif token.token_type.name == "NUMBER":
@@ -63,6 +63,7 @@ def literals_of(declaration: Declaration) -> Literals:
 
 
 def _expressions(declaration: Declaration) -> Iterator[str]:
+    """Yield all conditions and expressions of a release, in SQL."""
     for query in declaration.spec.queries.values():
         if query.where is not None:
             yield query.where
@@ -71,14 +72,14 @@ def _expressions(declaration: Declaration) -> Iterator[str]:
         yield from (text for text in map(expression_of, declared.table.columns.values()) if text)
 
 
-def _day(text: str) -> date | None:
+def _parse_day(text: str) -> date | None:
     try:
         return date.fromisoformat(text[:10])
     except ValueError:
         return None
 
 
-def keys_of(queries: Sequence[Query], table: str) -> frozenset[str]:
+def key_columns_of(queries: Sequence[Query], table: str) -> frozenset[str]:
     """Return the key columns of a table, and the columns from which keys are computed."""
     found = set[str]()
     for query in queries:
@@ -95,7 +96,10 @@ def keys_of(queries: Sequence[Query], table: str) -> frozenset[str]:
 def join_key_values(
     queries: Sequence[Query], people: Mapping[str, pa.Table], table: str
 ) -> dict[tuple[str, ...], list[tuple[object, ...]]]:
-    """Return the keys that joins with a public table can match, by the compared columns."""
+    """Return the keys for which joins with a public table find rows, by the compared columns.
+
+    `people` has the synthetic tables about people, from which the joins take some keys.
+    """
     found: dict[tuple[str, ...], list[tuple[object, ...]]] = {}
     for query in queries:
         join = query.join
@@ -104,11 +108,11 @@ def join_key_values(
         right = tuple(name for _, name in join.on)
         if right in found:
             continue
-        own = people.get(query.declared.table.name)
+        table_rows = people.get(query.declared.table.name)
         values = [
             list(
                 _comparison_values(
-                    query.table.columns[left], own, left, join.declared.table.columns[name]
+                    query.table.columns[left], table_rows, left, join.declared.table.columns[name]
                 )
             )
             for left, name in join.on
@@ -118,15 +122,18 @@ def join_key_values(
 
 
 def _comparison_values(
-    left: Column, own: pa.Table | None, name: str, right: Column
+    left: Column, table_rows: pa.Table | None, name: str, right: Column
 ) -> Iterator[object]:
-    """Yield the values of one compared column, as the joined table stores them."""
+    """Yield the values that one compared column can have, as the joined table stores them.
+
+    `left` is the column `name` of the table about people, and `right` that of the joined table.
+    """
     if isinstance(left, CategoryColumn | CutColumn):
         yield from left.values or ()
     elif isinstance(left, BooleanColumn):
         yield from (False, True)
-    elif own is not None and name in own.column_names:
-        yield from (v for v in own.column(name).unique().to_pylist() if v is not None)
+    elif table_rows is not None and name in table_rows.column_names:
+        yield from (v for v in table_rows.column(name).unique().to_pylist() if v is not None)
     elif isinstance(right, IntegerColumn | DateColumn):
         low, high = right.lower, right.upper
         if isinstance(low, int) and isinstance(high, int):

@@ -1,4 +1,4 @@
-"""Steps shared by all kinds of rehearsal: claim the folder, mark it, write the truth files."""
+"""Claim the folder of a rehearsal, mark the folder as a rehearsal, and write its truth files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import OutputError, RunState
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
-from dprelease.rehearsal.stand_ins import Cast
+from dprelease.rehearsal.stand_ins import StandIns
 from dprelease.release.execute import Publication, publishing
 from dprelease.release.path_conflicts import refuse_own_source
 from dprelease.schema.load import Declaration
@@ -34,13 +34,13 @@ from dprelease.tables import formats
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ASIDE = "-rehearsal"
-"""The suffix of a rehearsal's folder, after the name of the declared folder."""
+FOLDER_SUFFIX = "-rehearsal"
+"""The suffix of the default folder of a rehearsal, after the name of the declared folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class RehearsalRequest:
-    """A requested rehearsal; `declaration` still has its sources. See `rehearse`."""
+    """The arguments of `rehearse`; unlike that of stand-ins, the declaration has its sources."""
 
     declaration: Declaration
     output: Path | None
@@ -51,25 +51,26 @@ class RehearsalRequest:
 
     @property
     def target(self) -> Path:
-        """Return the path of the rehearsal: by default next to the folder of the release."""
+        """Return the folder of the rehearsal, by default next to the folder of the release."""
         declared = self.declaration.spec.output.rstrip("/")
-        return self.output or self.declaration.folder / f"{declared}{ASIDE}"
+        return self.output or self.declaration.folder / f"{declared}{FOLDER_SUFFIX}"
 
 
 @contextmanager
-def rehearsing(
+def rehearsal_publication(
     request: RehearsalRequest,
-    cast: Cast,
+    stand_ins: StandIns,
     plan: Plan,
     *,
     draft: ReleaseManifest,
     files: Sequence[str],
     tables: int = 0,
 ) -> Iterator[Publication]:
-    """Yield the publication of a rehearsal: its folder is claimed, and its tables will be marked.
+    """Yield the publication of a rehearsal, whose folder is claimed, and whose tables get a mark.
 
-    The folder must not be inside a declared source. `files` has the names of all possible files in
-    addition to the tables. `tables` is the number of bytes of the tables, as in `publishing`.
+    The folder must not be inside a declared source. `files` has the names of all files that may be
+    written in addition to the tables. `tables` is the maximum number of bytes of the tables, as in
+    `publishing`.
 
     Raises
     ------
@@ -78,7 +79,7 @@ def rehearsing(
     """
     refuse_own_source(request.declaration, plan, request.target, list(files))
     with publishing(
-        cast.unpaid,
+        stand_ins.without_ledger,
         plan,
         output=request.target,
         overwrite=request.overwrite,
@@ -91,44 +92,47 @@ def rehearsing(
 
 
 def _refuse_release(target: Path) -> None:
-    """Raise DP-REHEARSE-004 for a folder that is not a rehearsal: releases have used budget."""
+    """Raise DP-REHEARSE-004 for a folder with a manifest that is not that of a rehearsal.
+
+    A rehearsal never replaces a release, because the release has used privacy budget.
+    """
     try:
         record = parse_json(read_file(target / NAME, MOST_BYTES))
     except FileNotFoundError:
-        return  # without a manifest, the folder was free, or claiming it would have failed
+        return  # a folder without a manifest could only be claimed because it was free
     except (OSError, ValueError, RecursionError):
         record = None
     if not isinstance(record, dict) or record.get("format") not in FORMATS:
         raise OutputError("DP-REHEARSE-004", name=target.name)
 
 
-def truth_of(name: str) -> str:
-    """Return the name of the file that compares a published table with its truth."""
+def truth_file(name: str) -> str:
+    """Return the name of the truth file of a published table, which also has its true values."""
     return formats.file_of(f"{TRUTH}/{name}")
 
 
-def people_of(table: str) -> str:
-    """Return the name of the file of a table's synthetic rows."""
+def synthetic_rows_file(table: str) -> str:
+    """Return the name of the file with the synthetic rows of a table."""
     return formats.file_of(f"{PEOPLE}/{table}")
 
 
-def written_people(folder: Path, cast: Cast) -> dict[str, FileDigest]:
-    """Write the synthetic rows of every table, and return digests and rows by file."""
-    files = {people_of(name): table for name, table in cast.invented.items()}
-    return {name: written_table(folder, name, table) for name, table in files.items()}
+def write_synthetic_rows(folder: Path, stand_ins: StandIns) -> dict[str, FileDigest]:
+    """Write the synthetic rows of every table; return digests and numbers of rows, by file."""
+    files = {synthetic_rows_file(name): table for name, table in stand_ins.invented.items()}
+    return {name: write_marked_table(folder, name, table) for name, table in files.items()}
 
 
-def written_errors(folder: Path, errors: list[ColumnErrors]) -> dict[str, FileDigest]:
-    """Write the errors of all columns, and return the digest by file."""
+def write_errors(folder: Path, errors: list[ColumnErrors]) -> dict[str, FileDigest]:
+    """Write the file with the errors of all columns, and return its digest by its name."""
     text = encode_errors(errors)
     (folder / ERRORS).write_bytes(text)
     return {ERRORS: FileDigest(sha256(text), 0)}
 
 
-def written_table(
+def write_marked_table(
     folder: Path, file: str, table: pa.Table, notes: Mapping[str, str] | None = None
 ) -> FileDigest:
-    """Write a table marked as part of a rehearsal, and return its digest and rows."""
+    """Write a table that is marked as part of a rehearsal; return its digest and number of rows."""
     path = folder / file
     path.parent.mkdir(exist_ok=True, parents=True)
     noted = table.replace_schema_metadata(dict(notes or {NOTED: NOTE}))

@@ -1,4 +1,4 @@
-"""Read the command-line options of a rehearsal: rows per table, and public stand-in files."""
+"""Read the options of a rehearsal: the number of rows of tables, and public stand-in files."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from dprelease.schema.load import Declaration
 from dprelease.schema.model import shorten
 from dprelease.schema.rehearsal_form import MOST_ROWS
 
-Words = Sequence[str | int | Path] | Mapping[str, int | str | Path] | str | int | Path | None
+OptionValues = Sequence[str | int | Path] | Mapping[str, int | str | Path] | str | int | Path | None
 
 
-def requested_rows(declaration: Declaration, options: Words) -> dict[str, int]:
-    """Return the number of rows by table: `N` for all tables about people, or `table=N`.
+def requested_rows(declaration: Declaration, options: OptionValues) -> dict[str, int]:
+    """Return the requested numbers of rows, by table.
+
+    The option `N` is the number of rows of every table about people, and `table=N` that of one
+    table.
 
     Raises
     ------
@@ -37,8 +40,11 @@ def requested_rows(declaration: Declaration, options: Words) -> dict[str, int]:
     return rows
 
 
-def requested_files(declaration: Declaration, options: Words) -> dict[str, Path]:
-    """Return stand-in files by table: `FILE=table`, or `FILE` for the only table about people.
+def requested_files(declaration: Declaration, options: OptionValues) -> dict[str, Path]:
+    """Return the stand-in files, by table.
+
+    The option `FILE=table` names the table that the file replaces; `FILE` replaces the only table
+    about people.
 
     Raises
     ------
@@ -58,16 +64,20 @@ def requested_files(declaration: Declaration, options: Words) -> dict[str, Path]
         elif not problem and table in files:
             problem = "another file already replaces it"
         if problem:
-            file, asked_of = shorten(Path(written).name), name or "?"
-            raise DeclarationError("DP-REHEARSE-003", file=file, table=asked_of, problem=problem)
+            file, named_table = shorten(Path(written).name), name or "?"
+            raise DeclarationError("DP-REHEARSE-003", file=file, table=named_table, problem=problem)
         files[table] = Path(written)
     return files
 
 
 def _pairs(
-    options: Words, *, file_first: bool = False, known: Sequence[str] = ()
+    options: OptionValues, *, file_first: bool = False, known: Sequence[str] = ()
 ) -> Iterator[tuple[str | None, str]]:
-    """Yield the table (None for all tables) and the value of each option."""
+    """Yield the name of the table (None if an option names no table) and the value of each option.
+
+    `file_first` says that the table's name comes after the value, and `known` are the tables that
+    may be named there.
+    """
     if isinstance(options, Mapping):
         yield from ((str(name), str(value)) for name, value in options.items())
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dprelease.documents.rehearsal_errors import ColumnErrors, Figures, errors_in
 from dprelease.documents.rehearsal_manifest import TRUTH
 from dprelease.errors.local_paths import check_paths
-from dprelease.rehearsal.rehearsal_options import Words, requested_files, requested_rows
+from dprelease.rehearsal.rehearsal_options import OptionValues, requested_files, requested_rows
 from dprelease.rehearsal.run import rehearse as run
 from dprelease.release.api import Release, read_release
 from dprelease.tables import formats
@@ -21,44 +21,50 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """A finished rehearsal; `folder` is its path."""
+    """A finished rehearsal; `folder` is the path of its folder."""
 
     folder: Path
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
-        """Return each published table with its true values, by name; a table is read on access."""
-        return _Frames(self.folder / TRUTH)
+        """Return the published tables with their true values, by the name of the table.
+
+        Each table is read from its file when it is accessed.
+        """
+        return _TruthFrames(self.folder / TRUTH)
 
     @property
     def errors(self) -> pd.DataFrame:
         """Return the errors of the published values.
 
-        The frame has one row for each column of each table and each class of cells, by their true
-        number of rows. Rows in which `rows` is "all" are about all cells together.
+        The frame has one row for each published column and each size class. The size class of a
+        cell is an interval that contains its true number of rows. In the frame's rows with the
+        size class "all", the errors are those of all cells together.
         """
         import pandas as pd
 
-        return pd.DataFrame([row for column in errors_in(self.folder) for row in rows_of(column)])
+        return pd.DataFrame(
+            [row for column in errors_in(self.folder) for row in error_rows(column)]
+        )
 
 
-def rows_of(column: ColumnErrors) -> Iterator[dict[str, object]]:
-    """Yield the errors of one column as rows: one for each class of cells, then one for all."""
-    classes: list[tuple[str, Figures]] = [(one.rows, one) for one in column.classes]
-    for rows, one in (*classes, ("all", column)):
+def error_rows(column: ColumnErrors) -> Iterator[dict[str, object]]:
+    """Yield the errors of one column as rows: one for each size class, then one for all cells."""
+    size_classes: list[tuple[str, Figures]] = [(one.rows, one) for one in column.classes]
+    for rows, figures in (*size_classes, ("all", column)):
         yield {
             "table": column.table,
             "column": column.column,
             "unit": column.unit,
             "rows": rows,
-            **{name: getattr(one, name) for name in Figures.model_fields},
+            **{name: getattr(figures, name) for name in Figures.model_fields},
             "confidence": column.confidence,
             "expected": column.expected,
         }
 
 
-class _Frames(Mapping[str, Any]):
-    """The truth tables of a folder as frames, by the name of the published table."""
+class _TruthFrames(Mapping[str, Any]):
+    """The truth tables in a folder as pandas frames, by the name of the published table."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -84,40 +90,42 @@ class _Frames(Mapping[str, Any]):
 def rehearse(
     release: str | Path | Release,
     *,
-    rows: Words = None,
-    on: Words = None,
+    rows: OptionValues = None,
+    on: OptionValues = None,
     output: str | Path | None = None,
     overwrite: bool = False,
     variables: Mapping[str, object] | None = None,
 ) -> Rehearsal:
-    """Run a whole release on synthetic people, and compare its values with the true values.
+    """Run a whole release on synthetic people, and compare the published with the true values.
 
-    No declared source is opened and nothing is charged: you see tables, errors and margins before
-    any record is read. The manifest and every file are marked as a rehearsal, which no command
-    accepts as a release.
+    A rehearsal opens no declared source and charges no ledger: you see tables, errors and margins
+    before any real record is read. The manifest and every file are marked as a rehearsal, and no
+    command accepts a rehearsal as a release.
 
     Parameters
     ----------
     release
         A release, or the file that declares it.
     rows
-        The number of synthetic rows: one number, or numbers by table. By default the number in
-        `rehearsal: {rows: ...}` or `size` of each table, otherwise 100,000.
+        The number of synthetic rows: one number for all tables about people, or a number for each
+        table. By default, a table has the number of rows in its `rehearsal: {rows: ...}`, or the
+        number of privacy units in its `size`; otherwise it has 100,000 rows.
     on
-        A public file that replaces the only table about people, or files by table.
+        A public file that replaces the only table about people, or a file for each table.
     output
-        The folder of the rehearsal; by default the declared output with the suffix `-rehearsal`.
+        The folder of the rehearsal. The default is the declared folder of the release with the
+        suffix `-rehearsal`.
     overwrite
         Whether to replace an existing rehearsal; a release is never replaced.
     variables
-        The values of variables in the release file, if `release` is a file.
+        The values of the variables in the release file, if `release` is a file.
 
     Raises
     ------
     DeclarationError
-        DP-REHEARSE-001 to 003 for options or releases that can't be rehearsed.
+        DP-REHEARSE-001 to 003 for a release that can't be rehearsed, or for invalid options.
     OutputError
-        DP-REHEARSE-004 for a folder that holds a release; also the errors of any run.
+        DP-REHEARSE-004 for a folder that contains a release; also the output errors of a run.
     DpReleaseError
         The errors of `read_release` and of `Release.plan`.
     """

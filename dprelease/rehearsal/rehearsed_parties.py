@@ -1,6 +1,7 @@
-"""Rehearse a federated release: the messages of every party, their sums, and the true sums.
+"""Rehearse a federated release: write the messages of all parties, their sums, and the true sums.
 
-The stand-ins are split among the parties: all rows of one unit go to one party.
+The rows of the stand-ins are divided among the parties, so that all rows of a unit belong to one
+party.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ from dprelease.planning.federated_plan import (
     resolve_federated,
 )
 from dprelease.query.resolve import Query
-from dprelease.rehearsal.error_summary import summary
+from dprelease.rehearsal.error_summary import summarize_errors
 from dprelease.rehearsal.rehearsal_folder import (
     RehearsalRequest,
-    people_of,
-    rehearsing,
-    truth_of,
-    written_errors,
-    written_people,
-    written_table,
+    rehearsal_publication,
+    synthetic_rows_file,
+    truth_file,
+    write_errors,
+    write_marked_table,
+    write_synthetic_rows,
 )
-from dprelease.rehearsal.stand_ins import Cast
+from dprelease.rehearsal.stand_ins import StandIns
 from dprelease.rehearsal.truth import truths
 from dprelease.rehearsal.truth_comparison import ColumnComparison, compare_with_truth
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
@@ -72,74 +73,74 @@ if TYPE_CHECKING:
 
 
 ROWS_AT_ONCE = 1 << 16
-"""The number of rows of a text file that are in memory at a time."""
+"""The maximum number of rows of a text file that are in memory at a time."""
 
 
-def split_among_parties(cast: Cast, parties: int, scratch: Path) -> Iterator[Cast]:
-    """Yield the cast of each party; the rows of a unit in all tables belong to one party.
+def split_among_parties(stand_ins: StandIns, parties: int, scratch: Path) -> Iterator[StandIns]:
+    """Yield the stand-ins of each party; all rows of a unit, in all tables, belong to one party.
 
     Rows without an id are distributed to the parties in turn. Every party has all public tables.
-    `scratch` is an empty folder, for each party's part of the public files that replace tables.
+    `scratch` is an empty folder for the files with each party's rows of public stand-in files.
 
     Raises
     ------
     DeclarationError
-        DP-REHEARSE-003 for a file whose rows can't be separated.
+        DP-REHEARSE-003 for a stand-in file whose rows can't be divided among parties.
     """
-    tables = {name: declared.table for name, declared in cast.declaration.tables.items()}
+    tables = {name: declared.table for name, declared in stand_ins.declaration.tables.items()}
     people = {name: table for name, table in tables.items() if not table.public}
     files = {
-        name: _dealt_file(table, cast.public[name], parties, scratch)
+        name: _split_file(table, stand_ins.public[name], parties, scratch)
         for name, table in people.items()
-        if name in cast.public
+        if name in stand_ins.public
     }
     rows = {
-        name: (cast.invented[name], _dealt_rows(cast.invented[name], table, parties))
+        name: (stand_ins.invented[name], _parties_of_rows(stand_ins.invented[name], table, parties))
         for name, table in people.items()
-        if name in cast.invented
+        if name in stand_ins.invented
     }
     for party in range(parties):
-        yield cast.of_party(
-            {name: _rows_of_party(table, to, party) for name, (table, to) in rows.items()},
-            {name: paths[party] for name, paths in files.items()},
-        )
+        own_rows = {name: _rows_of_party(*parts, party) for name, parts in rows.items()}
+        own_files = {name: paths[party] for name, paths in files.items()}
+        yield stand_ins.of_party(own_rows, own_files)
 
 
-def dealt_to(unit: object, parties: int) -> int:
+def party_of_unit(unit: object, parties: int) -> int:
     """Return the index of a unit's party, computed from the text of its id."""
     return crc32(str(unit).encode("utf-8", "surrogatepass")) % parties
 
 
-def _dealt_rows(table: pa.Table, declared: Table, parties: int) -> Integers:
-    """Return the index of the party of every row."""
-    name = declared.unit.id
+def _parties_of_rows(table: pa.Table, declared: Table, parties: int) -> Integers:
+    """Return the index of the party of every row of a table."""
+    name, rows = declared.unit.id, len(table)
     if name is None or name not in table.column_names:
-        return np.arange(len(table), dtype=np.int64) % parties
+        return np.arange(rows, dtype=np.int64) % parties
     coded = table.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
-    by_code = [dealt_to(unit, parties) for unit in coded.dictionary.to_pylist()]
+    by_code = [party_of_unit(unit, parties) for unit in coded.dictionary.to_pylist()]
     codes = coded.indices.to_numpy(zero_copy_only=False)
-    return np.array(by_code, dtype=np.int64)[codes] if len(table) else np.zeros(0, dtype=np.int64)
+    return np.array(by_code, dtype=np.int64)[codes] if rows else np.zeros(0, dtype=np.int64)
 
 
-def _rows_of_party(table: pa.Table, to: Integers, party: int) -> pa.Table:
+def _rows_of_party(table: pa.Table, party_of_row: Integers, party: int) -> pa.Table:
     import pyarrow as pa
 
-    return table.filter(pa.array(to == party))
+    return table.filter(pa.array(party_of_row == party))
 
 
-def _dealt_file(table: Table, path: Path, parties: int, scratch: Path) -> list[Path]:
-    """Return the file of each party, in the format of the public one."""
+def _split_file(table: Table, path: Path, parties: int, scratch: Path) -> list[Path]:
+    """Divide a stand-in file into a file for each party, in the same format; return their paths."""
     source = table.source
     kind = None if source is None else source.kind
-    deal = {"parquet": _deal_parquet, "csv": _deal_csv, "json_lines": _deal_lines}.get(kind or "")
-    if source is None or deal is None:
+    splits = {"parquet": _split_parquet, "csv": _split_csv, "json_lines": _split_json_lines}
+    split = splits.get(kind or "")
+    if source is None or split is None:
         problem = "only rows of Parquet, CSV and JSON lines files can be divided among parties"
         raise DeclarationError("DP-REHEARSE-003", file=path.name, table=table.name, problem=problem)
     ending = {"parquet": ".parquet", "csv": ".csv", "json_lines": ".jsonl"}[str(kind)]
     paths = [scratch / f"{table.name}-{party + 1}{ending}" for party in range(parties)]
     failure = ""
     try:
-        deal(table, source, path, paths)
+        split(table, source, path, paths)
     except (OSError, ValueError, LookupError) as problem:
         failure = f"its rows can't be read ({type(problem).__name__})"
     if failure:
@@ -147,22 +148,25 @@ def _dealt_file(table: Table, path: Path, parties: int, scratch: Path) -> list[P
     return paths
 
 
-def _deal_parquet(table: Table, _source: Source, path: Path, paths: list[Path]) -> None:
+def _split_parquet(table: Table, _source: Source, path: Path, paths: list[Path]) -> None:
     import pyarrow.parquet as pq
 
     table_read = pq.read_table(path)
-    to = _dealt_rows(table_read, table, len(paths))
-    for party, own in enumerate(paths):
-        pq.write_table(_rows_of_party(table_read, to, party), own.absolute())
+    party_of_row = _parties_of_rows(table_read, table, len(paths))
+    for party, party_path in enumerate(paths):
+        pq.write_table(_rows_of_party(table_read, party_of_row, party), party_path.absolute())
 
 
-def _deal_csv(table: Table, source: Source, path: Path, paths: list[Path]) -> None:
-    """Write the rows of a CSV file as texts, with the same dialect; broken rows are left out."""
+def _split_csv(table: Table, source: Source, path: Path, paths: list[Path]) -> None:
+    """Write the rows of a CSV file into those of the parties, as texts in the same dialect.
+
+    Rows that can't be parsed are left out.
+    """
     import pandas as pd
 
-    how: dict[str, Any] = {"sep": source.separator, "quotechar": source.quote}
-    how["encoding"] = source.encoding
-    seen = 0
+    csv_options: dict[str, Any] = {"sep": source.separator, "quotechar": source.quote}
+    csv_options["encoding"] = source.encoding
+    rows_read = 0
     with _open_decompressed(path, source) as stream:
         for chunk in pd.read_csv(
             stream,
@@ -171,14 +175,14 @@ def _deal_csv(table: Table, source: Source, path: Path, paths: list[Path]) -> No
             na_filter=False,
             on_bad_lines="skip",
             chunksize=ROWS_AT_ONCE,
-            **how,
+            **csv_options,
         ):
-            to = _dealt_texts(chunk, table, len(paths), seen)
-            for party, own in enumerate(paths):
-                part, mode = chunk[to == party], "a" if seen else "w"
-                part.to_csv(own, index=False, header=not seen, mode=mode, **how)
-            seen += len(chunk)
-    if not seen:
+            party_of_row = _parties_of_texts(chunk, table, len(paths), rows_read)
+            for party, party_path in enumerate(paths):
+                part, mode = chunk[party_of_row == party], "a" if rows_read else "w"
+                part.to_csv(party_path, index=False, header=not rows_read, mode=mode, **csv_options)
+            rows_read += len(chunk)
+    if not rows_read:
         raise ValueError("there is no row")
 
 
@@ -190,32 +194,32 @@ def _open_decompressed(path: Path, source: Source) -> BinaryIO:
     return stream
 
 
-def _dealt_texts(chunk: pd.DataFrame, table: Table, parties: int, seen: int) -> Integers:
+def _parties_of_texts(chunk: pd.DataFrame, table: Table, parties: int, rows_read: int) -> Integers:
     name = table.unit.id
     if name is None or name not in chunk.columns:
-        return (np.arange(len(chunk), dtype=np.int64) + seen) % parties
-    return np.array([dealt_to(unit, parties) for unit in chunk[name]], dtype=np.int64)
+        return (np.arange(len(chunk), dtype=np.int64) + rows_read) % parties
+    return np.array([party_of_unit(unit, parties) for unit in chunk[name]], dtype=np.int64)
 
 
-def _deal_lines(table: Table, source: Source, path: Path, paths: list[Path]) -> None:
-    """Write the lines of a file of JSON objects, unchanged."""
+def _split_json_lines(table: Table, source: Source, path: Path, paths: list[Path]) -> None:
+    """Write the lines of a file of JSON objects, unchanged, into the files of the parties."""
     name, encoding = table.unit.id, source.encoding
     lines: list[list[str]] = [[] for _ in paths]
     with _open_decompressed(path, source) as stream:
         for i, line in enumerate(TextIOWrapper(stream, encoding)):
             row: Mapping[str, Any] = json.loads(line) if name is not None and line.strip() else {}
-            party = i % len(paths) if name is None else dealt_to(row.get(name), len(paths))
+            party = i % len(paths) if name is None else party_of_unit(row.get(name), len(paths))
             lines[party].append(str(line))
-    for own, lines_of_party in zip(paths, lines, strict=True):
-        own.write_text("".join(lines_of_party), encoding=encoding)
+    for party_path, lines_of_party in zip(paths, lines, strict=True):
+        party_path.write_text("".join(lines_of_party), encoding=encoding)
 
 
 MOST_PARTIES = 100
-"""The maximum number of parties that are rehearsed, because each party is a run."""
+"""The maximum number of parties in a rehearsal, because each party takes a whole run."""
 
 
-def rehearse_parties(request: RehearsalRequest, cast: Cast) -> Path:
-    """Run every party over its part of the stand-ins, sum the messages, and return the folder.
+def rehearse_parties(request: RehearsalRequest, stand_ins: StandIns) -> Path:
+    """Run every party over its stand-ins, add up the messages, and return the rehearsal's folder.
 
     Raises
     ------
@@ -225,47 +229,51 @@ def rehearse_parties(request: RehearsalRequest, cast: Cast) -> Path:
     BudgetError
         DP-FED-003 for sums that do not fit into 64 bits.
     """
-    _refuse_many(request.declaration)
-    queries = resolve_federated(cast.declaration)
-    plan, described = prepare_federated(cast.declaration), ReleaseMetadata(cast.declaration.spec)
-    blank = dict.fromkeys((query.name for query in queries), "")
-    record = of_party.build(cast.unpaid, queries, plan, blank, 1)
-    with rehearsing(
+    _refuse_too_many_parties(request.declaration)
+    queries = resolve_federated(stand_ins.declaration)
+    plan, metadata = (
+        prepare_federated(stand_ins.declaration),
+        ReleaseMetadata(stand_ins.declaration.spec),
+    )
+    blank_digests = dict.fromkeys((query.name for query in queries), "")
+    record = of_party.build(stand_ins.without_ledger, queries, plan, blank_digests, 1)
+    with rehearsal_publication(
         request,
-        cast,
+        stand_ins,
         plan,
         draft=record,
-        files=[*messages_of(queries, plan.parties), *truth_of_sums(queries, request.declaration)],
+        files=[
+            *message_files(queries, plan.parties),
+            *truth_files_of_sums(queries, request.declaration),
+        ],
     ) as release:
         request.progress("people")
-        cast = cast.invent(queries, request.bits)
-        sent = _write_messages(release.folder, cast, plan, described, request)
+        stand_ins = stand_ins.invent(queries, request.bits)
+        message_digests = _write_messages(release.folder, stand_ins, plan, metadata, request)
         sums: dict[str, FileDigest] = {}
         for query in queries:
-            table, description = sum_of(release.folder, query, plan), described.sums(query)
+            table, description = sum_table(release.folder, query, plan), metadata.sums(query)
             file = with_field_notes(table, field_notes(description))
-            sums[query.name] = written_table(release.folder, description.file, file)
+            sums[query.name] = write_marked_table(release.folder, description.file, file)
         request.progress("truth")
-        truth = _write_truth(release.folder, cast, queries, plan)
+        truth = _write_truth(release.folder, stand_ins, queries, plan)
         rehearsal = PartiesRecord(
-            words=WORDS,
-            stand_ins=[*cast.records()],
-            truth=truth_records(truth),
-            messages=truth_records(sent),
-        )
-        files = sum_records(queries, described, sums)
+            words=WORDS, stand_ins=[*stand_ins.manifest_records()],
+            truth=truth_records(truth), messages=truth_records(message_digests),
+        )  # fmt: skip
+        files = sum_records(queries, metadata, sums)
         release.publish(of_party.FederatedRehearsalManifest.of(record, files, rehearsal))
     return release.claim.target
 
 
 def sum_records(
-    queries: Sequence[Query], described: ReleaseMetadata, sums: Mapping[str, FileDigest]
+    queries: Sequence[Query], metadata: ReleaseMetadata, sums: Mapping[str, FileDigest]
 ) -> list[FileRecord]:
     """Return the manifest's records of the files with the sums of all messages."""
-    return [file_record(query.name, described.sums(query), sums[query.name]) for query in queries]
+    return [file_record(query.name, metadata.sums(query), sums[query.name]) for query in queries]
 
 
-def _refuse_many(declaration: Declaration) -> None:
+def _refuse_too_many_parties(declaration: Declaration) -> None:
     """Raise DP-REHEARSE-001 if there are too many parties to rehearse."""
     spec = declaration.spec.federated
     if spec is not None and spec.parties > MOST_PARTIES:
@@ -273,35 +281,35 @@ def _refuse_many(declaration: Declaration) -> None:
         raise DeclarationError("DP-REHEARSE-001", place=place, kind=kind)
 
 
-def message_of(party: int, query: str) -> str:
-    """Return the file name of a party's messages; parties are numbered from 1."""
+def message_file(party: int, query: str) -> str:
+    """Return the name of the file with a party's messages; parties are numbered from 1."""
     return formats.file_of(f"{PARTIES}/{party}/{query}")
 
 
-def messages_of(queries: Sequence[Query], parties: int) -> Iterator[str]:
-    """Yield the names of the files of all messages."""
+def message_files(queries: Sequence[Query], parties: int) -> Iterator[str]:
+    """Yield the names of the files with the messages of all parties."""
     for party in range(1, parties + 1):
-        yield from (message_of(party, query.name) for query in queries)
+        yield from (message_file(party, query.name) for query in queries)
 
 
-def truth_of_sums(queries: Sequence[Query], declaration: Declaration) -> Iterator[str]:
-    """Yield the names of all possible truth files of a rehearsal of several parties."""
-    yield from (truth_of(query.name) for query in queries)
-    yield from (people_of(name) for name in declaration.tables)
+def truth_files_of_sums(queries: Sequence[Query], declaration: Declaration) -> Iterator[str]:
+    """Yield the names of all truth files that a rehearsal of several parties may contain."""
+    yield from (truth_file(query.name) for query in queries)
+    yield from (synthetic_rows_file(name) for name in declaration.tables)
     yield ERRORS
 
 
 def _write_messages(
     folder: Path,
-    cast: Cast,
+    stand_ins: StandIns,
     plan: FederatedPlan,
-    described: ReleaseMetadata,
+    metadata: ReleaseMetadata,
     request: RehearsalRequest,
 ) -> dict[str, FileDigest]:
-    """Write every party's messages over its own rows; return digests and rows by file."""
+    """Write the messages of every party; return digests and numbers of rows, by file name."""
     written: dict[str, FileDigest] = {}
     with temporary_folder("dprelease-parties-") as scratch:
-        for party, own in enumerate(split_among_parties(cast, plan.parties, scratch), start=1):
+        for party, own in enumerate(split_among_parties(stand_ins, plan.parties, scratch), 1):
             queries = resolve_federated(own.declaration)
             with own.engines(queries) as engines:
                 for query in queries:
@@ -309,21 +317,21 @@ def _write_messages(
                     columns = plan.of_shares(query.name)
                     exact = engines[query.name].run(query)
                     vectors = noised_messages(exact, columns, plan.parties, request.bits)
-                    description, name = described.messages(query), message_of(party, query.name)
-                    table = with_field_notes(
+                    description, name = described.messages(query), message_file(party, query.name)
+                    table = field_notes(
                         messages_to_arrow(query, vectors), field_notes(description)
                     )
-                    written[name] = written_table(folder, name, table)
+                    written[name] = write_marked_table(folder, name, table)
     return written
 
 
-def sum_of(folder: Path, query: Query, plan: FederatedPlan) -> pa.Table:
-    """Return the sums of all parties' messages in a folder, with their margins.
+def sum_table(folder: Path, query: Query, plan: FederatedPlan) -> pa.Table:
+    """Return the sums of the messages of all parties in a folder, with their margins of error.
 
     Raises
     ------
     BudgetError
-        DP-FED-003 for sums that do not fit 64 bits.
+        DP-FED-003 for sums that do not fit into 64 bits.
     """
     import pyarrow as pa
 
@@ -343,54 +351,52 @@ def sum_of(folder: Path, query: Query, plan: FederatedPlan) -> pa.Table:
 
 
 def _message_columns(folder: Path, query: Query, share: ShareColumn, parties: int) -> Iterator[Any]:
-    """Yield one column of every party's messages."""
+    """Yield one column of the messages of each party."""
     name = share.measurement.name
     for party in range(1, parties + 1):
-        path = folder / message_of(party, query.name)
+        path = folder / message_file(party, query.name)
         yield formats.PUBLISHED.read(path, [name]).column(0).to_numpy()
 
 
-def compared_sums(query: Query, plan: FederatedPlan) -> list[ColumnComparison]:
-    """Return the columns of a sum that are compared with true values."""
+def sum_comparisons(query: Query, plan: FederatedPlan) -> list[ColumnComparison]:
+    """Return how each column of the sums is compared with its true values."""
     margins = margin_names(query)
-    column_names = [
-        name for column in query.columns for name in (column.name, margins[column.name])
-    ]
+    column_names = [name for c in query.columns for name in (c.name, margins[c.name])]
     names = truth_columns((key.column for key in query.key_columns), column_names)
     shares = {share.measurement.name: share for share in plan.of_shares(query.name)}
-    found = []
+    comparisons = []
     for column in query.columns:
         share = shares[column.parts[0].name]
         error = share.sum_law(plan.parties).mean_absolute_error
         error *= float(share.measurement.step) / share.refined
-        found.append(
+        comparisons.append(
             ColumnComparison(
                 table=query.name,
                 column=column.name,
                 unit=column.unit,
                 confidence=float(DEFAULT_CONFIDENCE),
                 expected=error if error < float("inf") else None,
-                true=names.true[column.name],
-                unbounded=names.unbounded[column.name] if query.unit.id else "",
-                off="",
-                margin=margins[column.name],
-                rows=names.rows,
-                told=names.told,
+                true_column=names.true[column.name],
+                unlimited_column=names.unbounded[column.name] if query.unit.id else "",
+                rows_off_column="",
+                margin_column=margins[column.name],
+                rows_column=names.rows,
+                published_column=names.told,
             )
         )
-    return found
+    return comparisons
 
 
 def _write_truth(
-    folder: Path, cast: Cast, queries: Sequence[Query], plan: FederatedPlan
+    folder: Path, stand_ins: StandIns, queries: Sequence[Query], plan: FederatedPlan
 ) -> Mapping[str, FileDigest]:
-    """Write the truth files: the noisy sums next to the exact answers over all rows."""
-    written = written_people(folder, cast)
+    """Write the truth files, which have the noisy sums and the exact answers over all rows."""
+    written = write_synthetic_rows(folder, stand_ins)
     errors: list[ColumnErrors] = []
-    for truth in truths(cast, queries):
+    for truth in truths(stand_ins, queries):
         name = truth.query.name
-        columns = compared_sums(truth.query, plan)
+        columns = sum_comparisons(truth.query, plan)
         table = compare_with_truth(folder, name, truth, columns)
-        written[truth_of(name)] = written_table(folder, truth_of(name), table)
-        errors += summary(columns, table)
-    return dict(sorted({**written, **written_errors(folder, errors)}.items()))
+        written[truth_file(name)] = write_marked_table(folder, truth_file(name), table)
+        errors += summarize_errors(columns, table)
+    return dict(sorted({**written, **write_errors(folder, errors)}.items()))

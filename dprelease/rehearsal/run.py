@@ -1,4 +1,4 @@
-"""Run a rehearsal: the steps of a release, over stand-ins, and then the truth files."""
+"""Run a rehearsal: publish a release of the stand-ins, then write the truth files."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.families import Family
 from dprelease.query.resolve import Query
-from dprelease.rehearsal.error_summary import summary
+from dprelease.rehearsal.error_summary import summarize_errors
 from dprelease.rehearsal.rehearsal_folder import (
     RehearsalRequest,
-    people_of,
-    rehearsing,
-    truth_of,
-    written_errors,
-    written_people,
-    written_table,
+    rehearsal_publication,
+    synthetic_rows_file,
+    truth_file,
+    write_errors,
+    write_marked_table,
+    write_synthetic_rows,
 )
-from dprelease.rehearsal.stand_ins import Cast
+from dprelease.rehearsal.stand_ins import StandIns
 from dprelease.rehearsal.truth import truths
 from dprelease.rehearsal.truth_comparison import (
     columns_to_compare,
@@ -38,8 +38,8 @@ from dprelease.release.disk import most_bytes
 from dprelease.release.runs.family_run import publish_families
 from dprelease.schema.load import Declaration
 
-BESIDE = 4
-"""The maximum size of the truth files, as a multiple of the size of the published tables."""
+MOST_TRUTH_FACTOR = 4
+"""The maximum number of bytes of the truth files, as a multiple of those of published tables."""
 
 
 def rehearse(
@@ -53,11 +53,12 @@ def rehearse(
     progress: Callable[[str], None] = lambda _step: None,
     state: RunState | None = None,
 ) -> Path:
-    """Rehearse a release and return the folder; on any failure nothing becomes readable.
+    """Rehearse a release and return the folder of the rehearsal.
 
-    No declared source is opened, and nothing is charged. `on` has public files that replace tables,
-    by name, and `rows` the number of rows of the other tables, which are generated. `output` is by
-    default a folder next to that of the release. `bits` is for tests.
+    The function opens no declared source and charges no ledger. If it fails, no incomplete folder
+    becomes visible. `on` has the public files that replace tables, by the name of the table, and
+    `rows` the numbers of rows of the other tables, which are generated. `output` is the folder of
+    the rehearsal; the default is a folder next to that of the release. `bits` is for tests.
 
     Raises
     ------
@@ -66,40 +67,40 @@ def rehearse(
     OutputError
         DP-REHEARSE-004 if a release would be replaced; also the errors of `publishing`.
     DpReleaseError
-        The errors of `pipeline.run`, except those that only a source or a ledger can cause.
+        The errors of `pipeline.run`, except the errors that only a source or a ledger can cause.
     """
     request = RehearsalRequest(declaration, output, overwrite, bits or Entropy(), progress, state)
-    other, cast = _other_mode(declaration), Cast.of(declaration, on or {}, rows or {})
+    other, stand_ins = _other_mode(declaration), StandIns.of(declaration, on or {}, rows or {})
     if other is not None:
-        return other(request, cast)
-    queries, plan = prepare(cast.declaration)
-    families, metadata = plan.families, metadata_of(cast.declaration, queries, plan.families)
-    blank = dict.fromkeys(
+        return other(request, stand_ins)
+    queries, plan = prepare(stand_ins.declaration)
+    families, metadata = plan.families, metadata_of(stand_ins.declaration, queries, plan.families)
+    blank_digests = dict.fromkeys(
         (n for family in families for n in family.published_names), FileDigest("", 0)
     )
-    draft = manifest.build(cast.unpaid, plan, metadata, blank)
-    with rehearsing(
+    draft = manifest.build(stand_ins.without_ledger, plan, metadata, blank_digests)
+    with rehearsal_publication(
         request,
-        cast,
+        stand_ins,
         plan,
         draft=draft,
-        files=list(truth_names(families, declaration)),
-        tables=most_bytes(families) * (1 + BESIDE),
+        files=list(truth_files(families, declaration)),
+        tables=most_bytes(families) * (1 + MOST_TRUTH_FACTOR),
     ) as release:
         progress("people")
-        cast = cast.invent(queries, request.bits)
-        with cast.engines(queries) as engines:
+        stand_ins = stand_ins.invent(queries, request.bits)
+        with stand_ins.engines(queries) as engines:
             written = publish_families(plan, engines, request.bits, release, metadata, progress)
         progress("truth")
-        truth = _write_truth(release.folder, cast, queries, plan, families)
-        record = manifest.build(cast.unpaid, plan, metadata, written)
-        rehearsal = rehearsal_record([*cast.records()], truth)
+        truth = _write_truth(release.folder, stand_ins, queries, plan, families)
+        record = manifest.build(stand_ins.without_ledger, plan, metadata, written)
+        rehearsal = rehearsal_record([*stand_ins.manifest_records()], truth)
         release.publish(manifest.RehearsalManifest.of(record, rehearsal))
     return release.claim.target
 
 
-def _other_mode(declaration: Declaration) -> Callable[[RehearsalRequest, Cast], Path] | None:
-    """Return the function that rehearses records or parties; None for tables of aggregates."""
+def _other_mode(declaration: Declaration) -> Callable[[RehearsalRequest, StandIns], Path] | None:
+    """Return the function that rehearses local or federated releases; None for other releases."""
     kind = kind_of(declaration.spec)
     if kind is LOCAL:
         from dprelease.rehearsal.rehearsed_records import rehearse_records
@@ -112,27 +113,31 @@ def _other_mode(declaration: Declaration) -> Callable[[RehearsalRequest, Cast], 
     return None
 
 
-def truth_names(families: Sequence[Family], declaration: Declaration) -> Iterator[str]:
-    """Yield the names of all possible files of a rehearsal other than published files."""
+def truth_files(families: Sequence[Family], declaration: Declaration) -> Iterator[str]:
+    """Yield the names of all files that a rehearsal may contain in addition to published files."""
     for name, _, _ in published_tables(families):
-        yield truth_of(name)
-    yield from (people_of(name) for name in declaration.tables)
+        yield truth_file(name)
+    yield from (synthetic_rows_file(name) for name in declaration.tables)
     yield ERRORS
 
 
 def _write_truth(
-    folder: Path, cast: Cast, queries: Sequence[Query], plan: Plan, families: Sequence[Family]
+    folder: Path,
+    stand_ins: StandIns,
+    queries: Sequence[Query],
+    plan: Plan,
+    families: Sequence[Family],
 ) -> dict[str, FileDigest]:
-    """Write the truth files, and return digests and rows by file."""
-    written = written_people(folder, cast)
+    """Write the truth files; return the digest and the number of rows of each, by file name."""
+    written = write_synthetic_rows(folder, stand_ins)
     columns = columns_to_compare(families, plan)
     outputs = [(name, query.name) for name, query, _ in published_tables(families)]
     errors: dict[str, list[ColumnErrors]] = {}
-    for truth in truths(cast, queries):
+    for truth in truths(stand_ins, queries):
         for name in (name for name, query_name in outputs if query_name == truth.query.name):
-            asked_of = [column for column in columns if column.table == name]
-            table = compare_with_truth(folder, name, truth, asked_of)
-            written[truth_of(name)] = written_table(folder, truth_of(name), table)
-            errors[name] = summary(asked_of, table)
-    written |= written_errors(folder, [record for name, _ in outputs for record in errors[name]])
+            compared_columns = [column for column in columns if column.table == name]
+            table = compare_with_truth(folder, name, truth, compared_columns)
+            written[truth_file(name)] = write_marked_table(folder, truth_file(name), table)
+            errors[name] = summarize_errors(compared_columns, table)
+    written |= write_errors(folder, [record for name, _ in outputs for record in errors[name]])
     return dict(sorted(written.items()))

@@ -1,8 +1,8 @@
 """Replace the declared sources of a release by stand-ins for a rehearsal.
 
-A `Cast` is a declaration whose tables have no declared source: each has a synthetic frame or a
-public file instead. Everything in this package that opens an engine gets it from the cast, so no
-argument can lead to a declared source.
+`StandIns` has a declaration whose tables have no declared source: each table has a synthetic frame
+or a public file instead. All engines in this package are opened by `StandIns`, so that no argument
+can lead to a declared source.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dprelease.numerics.entropy import BitSource
 from dprelease.query.local_records import Records
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.draws import Draws
-from dprelease.rehearsal.meeting import join_key_values, keys_of, literals_of
-from dprelease.rehearsal.people import invented_people, invented_public, wanted_of
+from dprelease.rehearsal.meeting import join_key_values, key_columns_of, literals_in
+from dprelease.rehearsal.people import generate_people, generate_public_table, table_request
 from dprelease.release.path_conflicts import is_source_of
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
@@ -35,7 +35,7 @@ from dprelease.schema.table import Source
 if TYPE_CHECKING:
     import pyarrow as pa
 
-WRITTEN = (
+TEXT_FORMAT_KEYS = (
     "delimiter",
     "quote",
     "nulls",
@@ -46,15 +46,16 @@ WRITTEN = (
     "timestamp_format",
     "time_zone",
 )
-"""The keys of a source about the format of its texts, which stand-ins share."""
+"""The keys of a source that describe the format of its texts, which stand-in files share."""
 
 
 @dataclass(frozen=True)
-class Cast:
-    """A release to be rehearsed: its declaration without any declared source.
+class StandIns:
+    """The tables that replace the declared sources of a release in a rehearsal.
 
-    `public` has the public files that replace tables, and `rows` the requested numbers of rows, by
-    table. `invented` has the generated tables by name, after `invent`.
+    `declaration` is that of the release, without any declared source. `public` has the public files
+    that replace tables, and `rows` the requested numbers of synthetic rows, both by the name of the
+    table. `invented` has the synthetic tables by name; it is empty before `invent`.
     """
 
     declaration: Declaration
@@ -63,51 +64,61 @@ class Cast:
     invented: Mapping[str, pa.Table]
 
     @classmethod
-    def of(cls, declaration: Declaration, on: Mapping[str, Path], rows: Mapping[str, int]) -> Cast:
-        """Return the cast of a release; raise DP-REHEARSE-003 for a file that can't be a stand-in.
+    def of(
+        cls, declaration: Declaration, on: Mapping[str, Path], rows: Mapping[str, int]
+    ) -> StandIns:
+        """Return the stand-ins of a release, without synthetic tables.
 
-        The cast uses the engine of this machine with default settings. The answers are the same,
-        and declared folders and clusters may belong to another machine. Nothing is signed.
+        Stand-ins are read by the default engine with default settings, because declared folders and
+        clusters may belong to another machine; the answers are the same. A rehearsal is not signed.
+
+        Raises
+        ------
+        DeclarationError
+            DP-REHEARSE-003 for a file that can't be a stand-in.
         """
         tables = {
             name: replace(declared, table=declared.table.model_copy(update={"source": source}))
             for name, declared in declaration.tables.items()
-            for source in [_stand_in(declaration, name, on[name]) if name in on else None]
+            for source in [_stand_in_source(declaration, name, on[name]) if name in on else None]
         }
         changed = {"engine": DEFAULT_ENGINE, "duckdb": DuckDBSpec()}
         spec = declaration.spec.model_copy(update=changed)
-        bare = replace(declaration, spec=spec, tables=tables, key=None)
-        return cls(bare, dict(on), dict(rows), {})
+        without_sources = replace(declaration, spec=spec, tables=tables, key=None)
+        return cls(without_sources, dict(on), dict(rows), {})
 
     @property
-    def unpaid(self) -> Declaration:
-        """Return the declaration without its ledger, which matters only for the choice of noise."""
+    def without_ledger(self) -> Declaration:
+        """Return the declaration without its ledger.
+
+        A rehearsal needs the declaration with its ledger only for the choice of noise.
+        """
         spec = self.declaration.spec.model_copy(update={"ledger": None})
         return replace(self.declaration, spec=spec)
 
-    def invent(self, queries: Sequence[Query], bits: BitSource) -> Cast:
-        """Return the cast with a synthetic table for each table that no file replaces."""
-        draws, literals = Draws(bits), literals_of(self.declaration)
+    def invent(self, queries: Sequence[Query], bits: BitSource) -> StandIns:
+        """Return the stand-ins with a synthetic table for each table that no file replaces."""
+        draws, literals = Draws(bits), literals_in(self.declaration)
         invented: dict[str, pa.Table] = {}
         tables = {n: d.table for n, d in self.declaration.tables.items() if n not in self.public}
         for name, table in tables.items():
             if not table.public:
-                request = wanted_of(table, self.rows.get(name), keys_of(queries, name))
-                invented[name] = invented_people(table, request, draws, literals)
+                request = table_request(table, self.rows.get(name), key_columns_of(queries, name))
+                invented[name] = generate_people(table, request, draws, literals)
         for name, table in tables.items():
             if table.public:
                 keys = join_key_values(queries, invented, name)
-                invented[name] = invented_public(table, keys, draws, literals)
+                invented[name] = generate_public_table(table, keys, draws, literals)
         return replace(self, invented=invented)
 
     @contextmanager
     def engines(self, queries: Sequence[Query]) -> Iterator[dict[str, Answering]]:
-        """Yield the engine of each query, over the stand-ins of its tables, as `open_engines` does.
+        """Yield the engine of each query, which reads the stand-ins of the query's tables.
 
         Raises
         ------
         TypeError
-            For a query of a declaration with sources.
+            If a query belongs to another declaration, which may have declared sources.
         """
         for query in queries:
             joined = [] if query.join is None else [query.join.declared]
@@ -117,12 +128,12 @@ class Cast:
 
     @contextmanager
     def recorders(self, parts: Sequence[Records]) -> Iterator[dict[str, Recording]]:
-        """Yield the engine of each table of records, over its stand-in, as `engines` does.
+        """Yield the engine of each table of records, which reads the table's stand-in.
 
         Raises
         ------
         TypeError
-            For records of a declaration with sources.
+            If records belong to another declaration, which may have declared sources.
         """
         declared = {part.declared.table.name: part.declared for part in parts}
         self._refuse_sources([part.declared for part in parts])
@@ -135,17 +146,18 @@ class Cast:
                 opened[part.declared.table.name].compile_records(part)
             yield opened
 
-    def _refuse_sources(self, read: Sequence[Declared]) -> None:
+    def _refuse_sources(self, tables: Sequence[Declared]) -> None:
         """Raise TypeError for a table whose source is not its stand-in."""
-        for declared in read:
+        for declared in tables:
             stand_in = self.declaration.tables[declared.table.name].table.source
             if declared.table.source is not stand_in:
                 raise TypeError("a rehearsal asks stand-ins alone")
 
-    def of_party(self, rows: Mapping[str, pa.Table], files: Mapping[str, Path]) -> Cast:
-        """Return the cast of one party, with its part of synthetic tables and of public files.
+    def of_party(self, rows: Mapping[str, pa.Table], files: Mapping[str, Path]) -> StandIns:
+        """Return the stand-ins of one party.
 
-        The files have the format of the public stand-ins, but are not compressed.
+        `rows` has its part of each synthetic table, and `files` its part of each public file. These
+        files have the format of the public stand-in files, but are not compressed.
         """
         tables = dict(self.declaration.tables)
         for name, path in files.items():
@@ -163,8 +175,8 @@ class Cast:
             invented={**self.invented, **rows},
         )
 
-    def records(self) -> Iterator[StandInRecord]:
-        """Yield the manifest's entry of each table's stand-in."""
+    def manifest_records(self) -> Iterator[StandInRecord]:
+        """Yield the manifest's record of the stand-in of each table."""
         for name in self.declaration.tables:
             if name in self.public:
                 file, digest = self.public[name].name, sha256_of(self.public[name])
@@ -173,21 +185,22 @@ class Cast:
                 yield StandInRecord(table=name, by="invention", rows=len(self.invented[name]))
 
 
-def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
-    """Return the source for a public file that replaces a table.
+def _stand_in_source(declaration: Declaration, name: str, path: Path) -> Source:
+    """Return the source that describes a public file which replaces a table.
 
     Raises
     ------
     DeclarationError
-        DP-REHEARSE-003 for a file that does not exist, has an unknown format, or is a declared
-        source of any table, because a rehearsal publishes the true values of its stand-ins.
+        DP-REHEARSE-003 for a file that does not exist, that has an unknown format, or that is a
+        declared source of any table. A declared source is refused because a rehearsal publishes the
+        true values of its stand-ins.
     """
     declared = declaration.tables[name]
     own = declared.table.source
     problem = "" if path.is_file() else "the file does not exist"
     if not problem:
         owners = (owner for owner in declaration.tables.values() if is_source_of(owner, path))
-        problem = next((_reason(owner, declared) for owner in owners), "")
+        problem = next((_declared_source_problem(owner, declared) for owner in owners), "")
     source: Source | None = None
     if not problem:
         written = {"path": str(path.absolute())}
@@ -196,8 +209,10 @@ def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
             declared_fields = (
                 own.model_fields_set if own is not None and own.kind == source.kind else ()
             )
-            alike = {key: getattr(own, key) for key in WRITTEN if key in declared_fields}
-            source = Source.model_validate({**written, **alike})
+            shared_format = {
+                key: getattr(own, key) for key in TEXT_FORMAT_KEYS if key in declared_fields
+            }
+            source = Source.model_validate({**written, **shared_format})
         except ValidationError:
             problem = "its extension is not that of a Parquet, CSV or JSON lines file"
     if source is None or problem or source.type.has_tables:
@@ -206,6 +221,7 @@ def _stand_in(declaration: Declaration, name: str, path: Path) -> Source:
     return source
 
 
-def _reason(owner: Declared, declaration: Declared) -> str:
+def _declared_source_problem(owner: Declared, declaration: Declared) -> str:
+    """Return the text of an error for a file that is a declared source of the table `owner`."""
     other = "" if owner is declaration else f" of the table '{owner.table.name}'"
     return f"it is the declared source itself{other}"

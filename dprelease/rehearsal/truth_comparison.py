@@ -1,4 +1,4 @@
-"""Compare published tables with true values, cell by cell: one truth table for each table."""
+"""Compare published tables with true values, cell by cell, in one truth table for each table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dprelease.query.grouping.group_keys import KeySpace
 from dprelease.query.measurement import OutputColumn, read_at
 from dprelease.query.post import NOTHING
 from dprelease.query.resolve import Query
-from dprelease.rehearsal.truth import MISSING, Truth, below_and_upto, totals
+from dprelease.rehearsal.truth import MISSING, Truth, cumulative_counts, value_totals
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.tables import formats
 from dprelease.tables.arrays import float_array, key_values, wrap_array
@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ColumnComparison:
-    """One published column of one published table, and its columns in the truth table.
+    """One published column of a published table, and its columns in the truth table.
 
-    In the truth table, `true` is the column of exact values, and `unbounded` that of values without
-    contribution limits (empty if there are none). `off` is the column of rows off (empty for a
-    number), `margin` that of margins (empty without margins), `rows` that of rows of the cell, and
-    `told` says whether the cell is published.
+    The fields that end in `_column` are names of columns of the truth table, and empty if there is
+    no such column. `true_column` has the exact values, and `unlimited_column` the exact values
+    without contribution limits. `rows_off_column` has the errors of a choice, in rows;
+    `margin_column` has the margins of error, and `rows_column` the number of rows of each cell.
+    `published_column` says whether the cell is published.
     """
 
     table: str
@@ -45,20 +46,21 @@ class ColumnComparison:
     unit: str
     confidence: float
     expected: float | None
-    true: str
-    unbounded: str
-    off: str
-    margin: str
-    rows: str
-    told: str
+    true_column: str
+    unlimited_column: str
+    rows_off_column: str
+    margin_column: str
+    rows_column: str
+    published_column: str
 
 
 def published_tables(families: Sequence[Family]) -> Iterator[tuple[str, Query, bool]]:
-    """Yield name and query of each table with a truth, and whether no step processed its values.
+    """Yield the name and the query of each published table that has a truth table.
 
-    Tables of measurements have no truth table, because the output of a step from them has the same
-    cells. Outputs of a step that are not tables of a query, such as synthetic persons, have no
-    truth table either.
+    The third item says whether the table has the noisy values themselves, which no step of a family
+    of tables has processed. Tables of measurements have no truth table, because the step's output
+    has the same cells. Outputs of a step that are not tables of a query, such as synthetic persons,
+    have no truth table either.
     """
     for family in families:
         queries = {table.query.name: table.query for table in family.tables}
@@ -72,33 +74,33 @@ def published_tables(families: Sequence[Family]) -> Iterator[tuple[str, Query, b
 
 
 def columns_to_compare(families: Sequence[Family], plan: Plan) -> list[ColumnComparison]:
-    """Return all columns that are compared, table by table."""
-    found = []
+    """Return how each published column is compared with its true values, table by table."""
+    comparisons = []
     names_by_table = _columns_by_table(families)
     for name, query, as_noised in published_tables(families):
         errors = {c.measurement.name: c.mean_absolute_error for c in plan.of_query(query.name)}
         names = truth_columns((key.column for key in query.key_columns), names_by_table[name])
         for column in query.columns:
-            first = column.parts[0]
-            alone = as_noised and len(column.parts) == 1
-            expected = errors.get(first.name) if alone else None
-            is_choice = first.is_choice
-            found.append(
+            first_part = column.parts[0]
+            is_noised_directly = as_noised and len(column.parts) == 1
+            expected = errors.get(first_part.name) if is_noised_directly else None
+            is_choice = first_part.is_choice
+            comparisons.append(
                 ColumnComparison(
                     table=name,
                     column=column.name,
-                    unit=first.error_unit if is_choice else column.unit,
+                    unit=first_part.error_unit if is_choice else column.unit,
                     confidence=float(column.margin or DEFAULT_CONFIDENCE),
                     expected=None if expected is None or np.isinf(expected) else expected,
-                    true=names.true[column.name],
-                    unbounded=names.unbounded[column.name] if query.unit.id else "",
-                    off=names.off[column.name] if is_choice else "",
-                    margin=_margin(column, as_noised),
-                    rows=names.rows,
-                    told=names.told,
+                    true_column=names.true[column.name],
+                    unlimited_column=names.unbounded[column.name] if query.unit.id else "",
+                    rows_off_column=names.off[column.name] if is_choice else "",
+                    margin_column=_margin_column(column, as_noised),
+                    rows_column=names.rows,
+                    published_column=names.told,
                 )
             )
-    return found
+    return comparisons
 
 
 def _columns_by_table(families: Sequence[Family]) -> dict[str, tuple[str, ...]]:
@@ -107,54 +109,59 @@ def _columns_by_table(families: Sequence[Family]) -> dict[str, tuple[str, ...]]:
     for family in families:
         for table in family.tables:
             types = (published_types(table.query, column) for column in table.query.columns)
-            names_by_table[table.query.name] = tuple(name for of_one in types for name, _ in of_one)
+            names_by_table[table.query.name] = tuple(
+                name for column_types in types for name, _ in column_types
+            )
         names_by_table |= {output.name: tuple(output.columns) for output in family.outputs}
     return names_by_table
 
 
-def _margin(column: OutputColumn, as_noised: bool) -> str:
+def _margin_column(column: OutputColumn, as_noised: bool) -> str:
+    """Return the name of the column with the margins of a column; empty if it has no margins."""
     return f"{column.name}_moe" if column.margin is not None or not as_noised else ""
 
 
 def compare_with_truth(
     folder: Path, name: str, truth: Truth, columns: Sequence[ColumnComparison]
 ) -> pa.Table:
-    """Return a published table with columns of true values.
+    """Return the truth table of a published table, which also has columns of true values.
 
-    The result has one row for each published row or, with non-public keys, one for each key that
-    occurs.
+    The truth table has one row for each published row; if the keys are non-public, it has one row
+    for each key that occurs.
     """
     published = formats.PUBLISHED.read(folder / formats.file_of(name))
     query = truth.query
     if query.private is not None:
-        published, cells = _spread(published, query, columns[0].told)
+        published, cells = _with_all_keys(published, query, columns[0].published_column)
     else:
-        cells = _cells(published, query.keys)
-    exact = _arrays(query, truth.vectors)
-    loose = {} if truth.unbounded is None else _arrays(query, truth.unbounded)
+        cells = _cells_of_rows(published, query.keys)
+    exact = _exact_arrays(query, truth.vectors)
+    unlimited = {} if truth.unbounded is None else _exact_arrays(query, truth.unbounded)
     by_name = {column.name: column for column in query.columns}
-    positions = wrapped_places(cells)
+    positions = integers_to_arrow(cells)
     for one in columns:
-        published = published.append_column(one.true, exact[one.column].take(positions))
-        if one.unbounded:
-            published = published.append_column(one.unbounded, loose[one.column].take(positions))
-        if one.off:
+        published = published.append_column(one.true_column, exact[one.column].take(positions))
+        if one.unlimited_column:
+            published = published.append_column(
+                one.unlimited_column, unlimited[one.column].take(positions)
+            )
+        if one.rows_off_column:
             off = _rows_off(published.column(one.column), by_name[one.column], truth, cells)
-            published = published.append_column(one.off, float_array(off))
+            published = published.append_column(one.rows_off_column, float_array(off))
     if columns:
-        rows = wrapped_places(np.ascontiguousarray(truth.rows[cells]))
-        published = published.append_column(columns[0].rows, rows)
+        rows = integers_to_arrow(np.ascontiguousarray(truth.rows[cells]))
+        published = published.append_column(columns[0].rows_column, rows)
     return published
 
 
-def wrapped_places(places: Integers) -> pa.Array:
+def integers_to_arrow(integers: Integers) -> pa.Array:
     """Return integers as an Arrow array."""
     import pyarrow as pa
 
-    return wrap_array(pa.int64(), np.ascontiguousarray(places))
+    return wrap_array(pa.int64(), np.ascontiguousarray(integers))
 
 
-def _arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa.Array]:
+def _exact_arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa.Array]:
     """Return the exact values of every published column, before rounding and suppression."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -162,7 +169,7 @@ def _arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa.Array
     arrays = {}
     for column in query.columns:
         unprocessed = replace(column, post=NOTHING, margin=None)
-        missing = _missing(column, vectors)
+        missing = _missing_flags(column, vectors)
         filled = {n: np.where(v == MISSING, 0, v) for n, v in vectors.items()}
         array = published_arrays(query, unprocessed, filled, {})[column.name]
         if missing.any():
@@ -171,14 +178,15 @@ def _arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa.Array
     return arrays
 
 
-def _missing(column: OutputColumn, vectors: Mapping[str, Integers]) -> Flags:
+def _missing_flags(column: OutputColumn, vectors: Mapping[str, Integers]) -> Flags:
+    """Return which cells of a column have no exact value."""
     first = column.parts[0]
     name = first.name if column.at is None else read_at(first.name, column.at)
     missing: Flags = vectors[name] == MISSING
     return missing
 
 
-def _cells(published: pa.Table, keys: KeySpace) -> Integers:
+def _cells_of_rows(published: pa.Table, keys: KeySpace) -> Integers:
     """Return the cell of each row of a published table."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -187,87 +195,95 @@ def _cells(published: pa.Table, keys: KeySpace) -> Integers:
     for key, stride in zip(keys.keys, keys.strides, strict=True):
         values = published.column(key.column).combine_chunks()
         if isinstance(key.values, range):
-            places = values.to_numpy(zero_copy_only=False).astype(np.int64) - key.values[0]
+            positions = values.to_numpy(zero_copy_only=False).astype(np.int64) - key.values[0]
         else:
             known = key_values(key)
             if known.type == pa.bool_():  # Arrow can't look up booleans
                 known, values = known.cast(pa.int8()), values.cast(pa.int8())
-            places = pc.index_in(values, value_set=known).to_numpy(zero_copy_only=False)
-        cells += places.astype(np.int64) * stride
+            positions = pc.index_in(values, value_set=known).to_numpy(zero_copy_only=False)
+        cells += positions.astype(np.int64) * stride
     return cells
 
 
-def _spread(published: pa.Table, query: Query, told_in: str) -> tuple[pa.Table, Integers]:
-    """Return a table of all keys that occur, with the published values; and its cells.
+def _with_all_keys(
+    published: pa.Table, query: Query, published_column: str
+) -> tuple[pa.Table, Integers]:
+    """Return a table with the published values and with all keys that occur, and its cells.
 
-    `told_in` is the name of the column that says which keys are published.
+    `published_column` is the name of the column that says which of the keys are published.
     """
     import pyarrow as pa
 
     keys = KeyArrays(query).of(0, query.keys.size)
     names = [key.column for key in query.key_columns]
     published_rows = list(zip(*(published.column(name).to_pylist() for name in names), strict=True))
-    place = {row: i for i, row in enumerate(published_rows)}
-    rows = zip(*(keys[name].to_pylist() for name in names), strict=True)
-    places = [place.get(row) for row in rows]
-    positions = pa.array(places, pa.int64())
+    row_by_key = {key: i for i, key in enumerate(published_rows)}
+    all_keys = zip(*(keys[name].to_pylist() for name in names), strict=True)
+    positions = pa.array([row_by_key.get(key) for key in all_keys], pa.int64())
     arrays = {**keys}
     arrays |= {
         name: published.column(name).combine_chunks().take(positions)
         for name in published.column_names
         if name not in keys
     }
-    arrays[told_in] = positions.is_valid()
+    arrays[published_column] = positions.is_valid()
     return pa.table(arrays), np.arange(query.keys.size, dtype=np.int64)
 
 
 def _rows_off(
     published: pa.ChunkedArray, column: OutputColumn, truth: Truth, cells: Integers
 ) -> Floats:
-    """Return the rows between the published and the exact choice; NaN if one of them is missing."""
+    """Return the number of rows between the published and the exact choice of each cell.
+
+    The number is NaN in a cell without a published or without an exact choice.
+    """
     first = column.parts[0]
     aggregate, profile = first.aggregate, truth.profiles[first.name]
-    places = _places(published, column, truth.query)
-    known = ~np.isnan(places)
-    cell, below, upto = below_and_upto(profile)
+    positions = _candidate_positions(published, column, truth.query)
+    known = ~np.isnan(positions)
+    cell, below, upto = cumulative_counts(profile)
     if aggregate.by_rank:
-        best = _count_at(profile.values, profile.counts, cell, cells, truth.vectors[first.name])
-        value_positions = np.where(known, places, -1).astype(np.int64)
-        count_of_published = _count_at(
+        best = _counts_of_values(
+            profile.values, profile.counts, cell, cells, truth.vectors[first.name]
+        )
+        value_positions = np.where(known, positions, -1).astype(np.int64)
+        count_of_published = _counts_of_values(
             profile.values, profile.counts, cell, cells, None, value_positions
         )
         return np.where(known, (best - count_of_published).astype(np.float64), np.nan)
     at = column.at if column.at is not None else aggregate.part
     if at is None:
         raise TypeError("a choice on a lattice is a quantile")
-    total = totals(profile)[cells]
+    total = value_totals(profile)[cells]
     target = Target.of(Quantile(column.name, 0, 1, first.step, at), 1)
-    ranks = _ranks(profile.values, cell, below, upto, cells, np.where(known, places, 0.0))
+    ranks = _counts_below_and_up_to(
+        profile.values, cell, below, upto, cells, np.where(known, positions, 0.0)
+    )
     scores = target.scores(ranks[0], ranks[1], total)
     return np.where(known & (total > 0), -scores / target.b, np.nan)
 
 
-def _places(published: pa.ChunkedArray, column: OutputColumn, query: Query) -> Floats:
-    """Return published values as indices of candidates; a rounded value may lie between two."""
+def _candidate_positions(published: pa.ChunkedArray, column: OutputColumn, query: Query) -> Floats:
+    """Return published values as indices of candidates, with fractions for rounded values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     first = column.parts[0]
     if first.aggregate.by_rank:
-        known = _candidates(query, first.aggregate.column or "")
+        known = _declared_candidates(query, first.aggregate.column or "")
         values = published.combine_chunks()
         if known.type == pa.bool_():
             known, values = known.cast(pa.int8()), values.cast(pa.int8())
         found = pc.index_in(values, value_set=known).cast(pa.float64())
-        return _floats(found)
+        return _to_floats(found)
     lattice = first.aggregate.lattice
     lower = 0 if lattice is None else lattice.lower
-    steps = _floats(published) / float(first.step)
-    places: Floats = (steps - lower) / getattr(first.aggregate, "stride", 1)
-    return places
+    steps = _to_floats(published) / float(first.step)
+    positions: Floats = (steps - lower) / getattr(first.aggregate, "stride", 1)
+    return positions
 
 
-def _candidates(query: Query, name: str) -> pa.Array:
+def _declared_candidates(query: Query, name: str) -> pa.Array:
     from dprelease.query.grouping.group_keys import Key, key_of
 
     key = key_of(name, query.table.columns[name])
@@ -276,14 +292,14 @@ def _candidates(query: Query, name: str) -> pa.Array:
     return key_values(key)
 
 
-def _floats(array: pa.Array | pa.ChunkedArray) -> Floats:
+def _to_floats(array: pa.Array | pa.ChunkedArray) -> Floats:
     import pyarrow as pa
 
     floats: Floats = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return floats
 
 
-def _count_at(
+def _counts_of_values(
     values: Integers,
     counts: Integers,
     cell: Integers,
@@ -291,7 +307,11 @@ def _count_at(
     by_cell: Integers | None,
     value_positions: Integers | None = None,
 ) -> Integers:
-    """Return the count of a value in each of some cells."""
+    """Return the number of rows that have a certain value, in each of the cells `cells`.
+
+    `values`, `counts` and `cell` are the entries of a profile. The certain value of a cell is that
+    in `by_cell`, which has a value for every cell, or else that in `value_positions`.
+    """
     cell_positions = value_positions if by_cell is None else by_cell[cells]
     if cell_positions is None:
         raise TypeError("a value is needed")
@@ -306,22 +326,26 @@ def _count_at(
     return found
 
 
-def _ranks(
+def _counts_below_and_up_to(
     values: Integers,
     cell: Integers,
     below: Integers,
     upto: Integers,
     cells: Integers,
-    places: Floats,
+    positions: Floats,
 ) -> tuple[Integers, Integers]:
-    """Return the numbers of values in each cell that are below a candidate, and up to it."""
-    lower_places = np.floor(places).astype(np.int64)
+    """Return the numbers of values in each cell that are below a candidate, and up to it.
+
+    `positions` has the index of one candidate for each of the cells `cells`. The other arguments
+    are the entries of a profile with their cumulative counts.
+    """
+    lower_positions = np.floor(positions).astype(np.int64)
     span = int(values.max(initial=0)) + 2
     pairs = cell * span + values
-    inside = np.clip(lower_places, -1, span - 2)
+    inside = np.clip(lower_positions, -1, span - 2)
     last = np.searchsorted(pairs, cells * span + inside, side="right") - 1
     present = (last >= 0) & (cell[np.maximum(last, 0)] == cells) if len(pairs) else cells < 0
     reached = np.where(present, upto[np.maximum(last, 0)], 0) if len(pairs) else 0 * cells
-    exact = present & (values[np.maximum(last, 0)] == places) if len(pairs) else present
+    exact = present & (values[np.maximum(last, 0)] == positions) if len(pairs) else present
     before = np.where(exact, below[np.maximum(last, 0)], reached) if len(pairs) else reached
     return before, reached

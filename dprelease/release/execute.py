@@ -38,7 +38,7 @@ from dprelease.schema.load import Declaration
 from dprelease.schema.public_values.large_files import KeptFile
 from dprelease.signatures.sshsig import MANIFESTS
 from dprelease.system.deferred_signals import defer_signals
-from dprelease.system.files import OPEN, PIECE, exact_size, refuse_others
+from dprelease.system.files import OPEN_FLAGS, PIECE_BYTES, require_regular_file, size_text
 from dprelease.system.json_text import MOST_BYTES
 from dprelease.tables.family_tables import published_answers
 
@@ -212,12 +212,12 @@ def _is_copied(path: Path, copy: Path, file: KeptFile) -> bool:
     """
     digest, left = hashlib.sha256(), file.size + 1
     try:
-        source = os.open(path, OPEN)
+        source = os.open(path, OPEN_FLAGS)
     except (OSError, ValueError):
         return False
     with open(source, "rb", buffering=0) as read, copy.open("wb") as written:
-        refuse_others(os.fstat(source))
-        while left and (piece := read.read(min(PIECE, left))):
+        require_regular_file(os.fstat(source))
+        while left and (piece := read.read(min(PIECE_BYTES, left))):
             digest.update(piece)
             written.write(piece)
             left -= len(piece)
@@ -239,7 +239,7 @@ def _refuse_large_manifest(declaration: Declaration, draft: ReleaseManifest) -> 
     """
     size = sum(map(len, pieces(draft.to_json())))
     if size > MOST_BYTES - ROOM:
-        place, limit = Place(declaration.document.path.name), exact_size(MOST_BYTES)
+        place, limit = Place(declaration.document.path.name), size_text(MOST_BYTES)
         raise DeclarationError("DP-RELEASE-019", place=place, limit=limit)
     return size
 

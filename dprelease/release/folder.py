@@ -161,14 +161,14 @@ def _lock_target(target: Path) -> Iterator[None]:
     lock: Lock | None = None
     try:
         with defer_signals():
-            lock = Lock.take(target.parent / f".{target.name}.dprelease-lock")
+            lock = Lock.acquire(target.parent / f".{target.name}.dprelease-lock")
         if lock is None:
             raise OutputError("DP-OUTPUT-006", name=target.name)
         yield
     finally:
         if lock is not None:
             with defer_signals():
-                lock.let_go()
+                lock.release()
 
 
 def _create_folder(folder: Path, missing: bool = False) -> None:

@@ -8,7 +8,7 @@ from dprelease.documents.encoding import NAME, SIGNATURE
 from dprelease.documents.listed_files import listed_files
 from dprelease.errors import OutputError
 from dprelease.system.entries import entries
-from dprelease.system.files import NoFile, TooLarge, read_file
+from dprelease.system.files import NotRegularFile, TooLarge, read_file
 from dprelease.system.json_text import MOST_BYTES, parse_json
 from dprelease.system.mounts import is_mounted
 
@@ -45,7 +45,7 @@ def _release_file_names(target: Path) -> set[str] | None:
     try:
         record = parse_json(read_file(target / NAME, MOST_BYTES))
         return {NAME, SIGNATURE, *listed_files(record)}
-    except (NoFile, TooLarge, FileNotFoundError, NotADirectoryError):
+    except (NotRegularFile, TooLarge, FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

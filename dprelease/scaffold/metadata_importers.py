@@ -1,8 +1,8 @@
-"""Read table descriptions of other differential privacy tools, as columns for a draft schema.
+"""Read descriptions of tables for other differential privacy tools, to draft a schema.
 
 The formats are: CSVW-EO and its predecessors (CSVW-SAFE, CSVW-DP), which Lomas reads, and plain
-CSVW, in JSON; the metadata of SmartNoise SQL, in YAML; lists of columns with types and bounds, as
-written for OpenDP and Tumult Analytics, in JSON or YAML. No row is read.
+CSVW, in JSON; the metadata of SmartNoise SQL, in YAML; and lists of columns with types and bounds,
+as for OpenDP and Tumult Analytics, in JSON or YAML. No row of the table is read.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ TYPES = {
     "timestamp": ("datetime", "timestamp", "datetimestamp"),
     "text": ("string", "str", "text", "varchar", "token", "anyuri", "normalizedstring"),
 }  # fmt: skip
-_KIND = {word: kind for kind, words in TYPES.items() for word in words}
+_KIND_BY_TYPE = {word: kind for kind, words in TYPES.items() for word in words}
 
 Properties = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnDescription:
-    """One column: its kind, as in declarations, and its properties as text."""
+    """The description of one column: its kind, as in declarations, and its properties as texts."""
 
     name: str
     kind: str
@@ -57,9 +57,10 @@ class ColumnDescription:
 
 @dataclass(frozen=True, slots=True)
 class DescribedTable:
-    """A described table; `source`: its file, if the description names one.
+    """The description of a table.
 
-    A bound is None if the description has none.
+    `max_groups` and `max_rows` are contribution limits, and `source` is the file with the rows;
+    each of them is None if the description does not have it.
     """
 
     form: str
@@ -79,21 +80,25 @@ def described_table(path: Path) -> DescribedTable:
     DataError
         DP-DATA-023 for a file that can't be read, has no table, or describes a column twice.
     """
-    values, why = _parse(path)
-    if not why:
+    values, reason = _read_values(path)
+    if not reason:
         table = _described_table(values)
-        why = "it describes no columns"
+        reason = "it describes no columns"
         if table is not None and table.columns:
-            often = Counter(same_name(column.name) for column in table.columns)
-            twice = next((c.name for c in table.columns if often[same_name(c.name)] > 1), None)
-            if twice is None:
+            name_counts = Counter(same_name(column.name) for column in table.columns)
+            repeated = next(
+                (c.name for c in table.columns if name_counts[same_name(c.name)] > 1), None
+            )
+            if repeated is None:
                 return table
-            why = f"it has the column '{shorten(twice)}' twice, or two that differ only by case"
-    raise DataError("DP-DATA-023", place=Place(path.name), path=path.name, reason=why)
+            reason = (
+                f"it has the column '{shorten(repeated)}' twice, or two that differ only by case"
+            )
+    raise DataError("DP-DATA-023", place=Place(path.name), path=path.name, reason=reason)
 
 
-def _parse(path: Path) -> tuple[Any, str]:
-    """Return the values of a file, with all scalars as text; or why it can't be parsed."""
+def _read_values(path: Path) -> tuple[Any, str]:
+    """Return the values of a file, with all scalars as texts, and why it can't be parsed."""
     try:
         text = read_file(path, SIZE_LIMIT).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
@@ -113,24 +118,24 @@ def _as_yaml(text: str) -> str:
         as_mapping = {"columns": values} if isinstance(values, list) else values
         return json.dumps(as_mapping, ensure_ascii=False)
     except (ValueError, RecursionError):
-        return text  # it may be YAML in braces
+        return text  # the text may be YAML in braces
 
 
 def _described_table(values: Any) -> DescribedTable | None:
     if not isinstance(values, Mapping):
         return None
-    bare = {_without_namespace(name): value for name, value in values.items()}
-    if isinstance(bare.get("tables"), list):  # a group of tables
-        first = next((one for one in bare["tables"] if isinstance(one, Mapping)), {})
-        bare = {_without_namespace(name): value for name, value in first.items()}
-    if isinstance(bare.get("tableSchema"), Mapping):
-        return _csvw_table(bare)
+    properties = {_without_namespace(name): value for name, value in values.items()}
+    if isinstance(properties.get("tables"), list):  # a group of tables
+        first = next((one for one in properties["tables"] if isinstance(one, Mapping)), {})
+        properties = {_without_namespace(name): value for name, value in first.items()}
+    if isinstance(properties.get("tableSchema"), Mapping):
+        return _csvw_table(properties)
     for root in (values.get("Database"), values):
-        if isinstance(root, Mapping) and "columns" not in bare:
+        if isinstance(root, Mapping) and "columns" not in properties:
             table = _smartnoise_database_table(root)
             if table is not None:
                 return table
-    return _listed_columns(bare) if "columns" in bare else None
+    return _listed_columns(properties) if "columns" in properties else None
 
 
 def _without_namespace(name: str) -> str:
@@ -140,41 +145,46 @@ def _without_namespace(name: str) -> str:
 
 def _csvw_table(table: Properties) -> DescribedTable:
     schema = {_without_namespace(name): value for name, value in table["tableSchema"].items()}
-    unit = _text(table.get("privacyUnit"))
+    unit = _scalar_text(table.get("privacyUnit"))
     columns = []
     for entry in _mappings_in(schema.get("columns")):
         column = {_without_namespace(name): value for name, value in entry.items()}
         datatype = column.get("datatype")
         inner = datatype if isinstance(datatype, Mapping) else column
         base = inner.get("base", "string") if isinstance(datatype, Mapping) else datatype
-        name = _text(column.get("name")) or _text(column.get("titles"))
+        name = _scalar_text(column.get("name")) or _scalar_text(column.get("titles"))
         if name:
             columns.append(
                 ColumnDescription(
                     name,
                     _column_kind(base),
-                    _text(inner.get("minimum", inner.get("minInclusive", column.get("minimum")))),
-                    _text(inner.get("maximum", inner.get("maxInclusive", column.get("maximum")))),
+                    _scalar_text(
+                        inner.get("minimum", inner.get("minInclusive", column.get("minimum")))
+                    ),
+                    _scalar_text(
+                        inner.get("maximum", inner.get("maxInclusive", column.get("maximum")))
+                    ),
                     _key_values(column),
-                    _text(column.get("titles")) or "",
-                    name == unit or _text(column.get("privacyId")) == "true",
+                    _scalar_text(column.get("titles")) or "",
+                    name == unit or _scalar_text(column.get("privacyId")) == "true",
                 )
             )
     return DescribedTable(
         CSVW,
-        _text(table.get("name")) or Path(_text(table.get("url")) or "table").stem,
+        _scalar_text(table.get("name")) or Path(_scalar_text(table.get("url")) or "table").stem,
         tuple(columns),
-        _text(table.get("maxGroupsPerUnit")) or _text(table.get("maxInfluencedPartitions")),
-        _text(table.get("maxContributions")),
-        _text(table.get("url")),
+        _scalar_text(table.get("maxGroupsPerUnit"))
+        or _scalar_text(table.get("maxInfluencedPartitions")),
+        _scalar_text(table.get("maxContributions")),
+        _scalar_text(table.get("url")),
     )
 
 
 def _key_values(column: Properties) -> tuple[str, ...]:
-    """Return the values of a key column: its own, or those of its partitions."""
+    """Return the listed values of a key column, or else the values of its partitions."""
     for name in ("keyValues", "publicKeys", "publicKeyValues", "values", "keys"):
         if isinstance(column.get(name), list):
-            return tuple(text for text in map(_text, column[name]) if text is not None)
+            return tuple(text for text in map(_scalar_text, column[name]) if text is not None)
     found: list[str] = []
     for name in ("partitions", "publicPartitions"):
         for entry in _mappings_in(column.get(name)):
@@ -182,12 +192,12 @@ def _key_values(column: Properties) -> tuple[str, ...]:
             predicate = partition.get("predicate", partition)
             if isinstance(predicate, Mapping):
                 values = {_without_namespace(key): value for key, value in predicate.items()}
-                found += [text for text in (_text(values.get("partitionValue")),) if text]
+                found += [text for text in (_scalar_text(values.get("partitionValue")),) if text]
     return tuple(dict.fromkeys(found))
 
 
 def _smartnoise_database_table(databases: Properties) -> DescribedTable | None:
-    """Return the first table in databases, schemas and tables that are nested to any depth."""
+    """Return the first table in nested mappings of databases, schemas and tables."""
     for name, entry in databases.items():
         if not isinstance(entry, Mapping):
             continue
@@ -207,17 +217,19 @@ def _smartnoise_table(
         ColumnDescription(
             column,
             _column_kind(entry.get("type")),
-            _text(entry.get("lower", entry.get("min"))),
-            _text(entry.get("upper", entry.get("max"))),
+            _scalar_text(entry.get("lower", entry.get("min"))),
+            _scalar_text(entry.get("upper", entry.get("max"))),
             is_unit=_is_true(entry.get("private_id")),
         )
         for column, entry in columns.items()
     ]
-    return DescribedTable(SMARTNOISE, name, tuple(described), None, _text(table.get("max_ids")))
+    return DescribedTable(
+        SMARTNOISE, name, tuple(described), None, _scalar_text(table.get("max_ids"))
+    )
 
 
 def _listed_columns(table: Properties) -> DescribedTable | None:
-    """Return a table from its columns: a list of named mappings, or a mapping by name."""
+    """Return a table whose columns are a list of mappings with names, or a mapping by name."""
     columns = table["columns"]
     if isinstance(columns, Mapping):
         named = [
@@ -229,10 +241,10 @@ def _listed_columns(table: Properties) -> DescribedTable | None:
         ]
     else:
         named = [dict(one) for one in _mappings_in(columns)]
-    unit = _text(table.get("privacy_unit", table.get("protected_change", table.get("id"))))
+    unit = _scalar_text(table.get("privacy_unit", table.get("protected_change", table.get("id"))))
     described = []
     for description in named:
-        name = _text(description.get("name", description.get("column")))
+        name = _scalar_text(description.get("name", description.get("column")))
         bounds = description.get("bounds")
         low, high = bounds if isinstance(bounds, list) and len(bounds) == 2 else (None, None)
         kind = description.get("type", description.get("column_type", description.get("dtype")))
@@ -241,12 +253,12 @@ def _listed_columns(table: Properties) -> DescribedTable | None:
                 ColumnDescription(
                     name,
                     _column_kind(kind),
-                    _text(
+                    _scalar_text(
                         description.get(
                             "lower", description.get("min", description.get("minimum", low))
                         )
                     ),
-                    _text(
+                    _scalar_text(
                         description.get(
                             "upper", description.get("max", description.get("maximum", high))
                         )
@@ -257,17 +269,17 @@ def _listed_columns(table: Properties) -> DescribedTable | None:
                             "values": description.get("categories", description.get("values")),
                         }
                     ),
-                    _text(description.get("label")) or "",
+                    _scalar_text(description.get("label")) or "",
                     name == unit,
                 )
             )
-    name = _text(table.get("name", table.get("table"))) or "table"
+    name = _scalar_text(table.get("name", table.get("table"))) or "table"
     return DescribedTable(COLUMNS, name, tuple(described))
 
 
 def _column_kind(written: object) -> str:
     type_name = re.split(r"[.:#/]", str(written or "string"))[-1].strip().lower()
-    return _KIND.get(type_name, "text")
+    return _KIND_BY_TYPE.get(type_name, "text")
 
 
 def _mappings_in(values: object) -> Iterator[Properties]:
@@ -275,11 +287,11 @@ def _mappings_in(values: object) -> Iterator[Properties]:
 
 
 def _is_true(value: object) -> bool:
-    return (_text(value) or "").lower() == "true"
+    return (_scalar_text(value) or "").lower() == "true"
 
 
-def _text(value: object) -> str | None:
-    """Return a scalar as text; of titles in several languages, the first one."""
+def _scalar_text(value: object) -> str | None:
+    """Return a text; of a list or mapping, such as titles in several languages, the first text."""
     if isinstance(value, Mapping):
         value = next(iter(value.values()), None)
     if isinstance(value, list):

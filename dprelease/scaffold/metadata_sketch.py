@@ -1,8 +1,8 @@
 """Draft a table schema from another tool's description, with each bound marked for confirmation.
 
 The author of a description may have taken bounds and keys from the data, as some of these tools do
-automatically, but the guarantee needs public bounds and keys. So each carries a mark, and a schema
-with marks is refused until its owner has confirmed or replaced them.
+automatically, but the guarantee needs public bounds and keys. So all bounds and keys have a mark,
+and a schema with marks is refused until its owner has confirmed or replaced them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dprelease.scaffold.sketch import (
     NUMBER,
     OTHERS,
     TEXT,
-    name_of,
     quote_yaml,
+    to_table_name,
     yaml_text,
 )
 from dprelease.schema.load import CONFIRM
@@ -46,9 +46,9 @@ def translate_description(
 ) -> str:
     """Return the text of a table schema from a description of the table.
 
-    `source`: the file of its rows, if known. `unit`: the column that identifies the privacy units,
-    if the description names no column or a wrong one. `folder`: the folder in which the schema will
-    be.
+    `source` is the file with the rows of the table, if known. `unit` is the column that identifies
+    the privacy units, which is needed if the description names no column or a wrong one. `folder`
+    is the folder in which the schema will be.
 
     Raises
     ------
@@ -60,15 +60,14 @@ def translate_description(
     if unit is not None and unit not in names:
         place, known = Place(file=described.name), ", ".join(names[:40])
         raise DataError("DP-DATA-011", place=place, column=unit, known=known)
-    own_unit = next((column.name for column in table.columns if column.is_unit), None)
-    lines = [HEAD.format(form=table.form).rstrip(), f"table: {name_of(table.name)}"]
+    described_unit = next((column.name for column in table.columns if column.is_unit), None)
+    lines = [HEAD.format(form=table.form).rstrip(), f"table: {to_table_name(table.name)}"]
     lines.append(_source_text(table, source, folder))
-    lines += _unit_lines(table, unit or own_unit)
+    lines += _unit_lines(table, unit or described_unit)
     lines.append("columns:")
     for column in table.columns:
-        lines.append(
-            f"  {yaml_text(column.name)}: {_column_text(column, column.name == (unit or own_unit))}"
-        )
+        is_unit = column.name == (unit or described_unit)
+        lines.append(f"  {yaml_text(column.name)}: {_column_text(column, is_unit)}")
     return "\n".join(lines) + "\n"
 
 
@@ -128,7 +127,7 @@ def _label_text(column: ColumnDescription) -> str:
 
 
 def _bounds_text(column: ColumnDescription) -> str:
-    """Return both bounds as declared; empty if one is missing, or if they are invalid."""
+    """Return both bounds as text; empty if one of them is missing or invalid."""
     ends = [column.lower, column.upper]
     if None in ends or column.kind not in ("integer", "number", "date"):
         return ""

@@ -1,9 +1,9 @@
-"""Draft a table schema with proposals from the data, each marked as such.
+"""Draft a table schema with marked proposals from the data.
 
-A bound that is the largest value in the data reveals something about the person who has that value,
-and a list of keys from the data reveals who is in the data: with them no release keeps its
-guarantee. So every proposal carries a mark, and a schema with marks is refused until its owner has
-confirmed or replaced them.
+A bound that is the largest value in the data reveals something about the person who has this value,
+and a list of keys from the data reveals who is in the data. With such bounds and lists, no release
+keeps its guarantee. So every proposal has a mark, and a schema with marks is refused until its
+owner has confirmed or replaced all proposals.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def peeked_sketch(
 ) -> str:
     """Return the text of a table schema with marked proposals from the values of a file.
 
-    `state` records that rows are read. `table`: the same as in `sketch`.
+    `state` records that rows are read. The other parameters are those of `sketch`.
 
     Raises
     ------
@@ -56,13 +56,15 @@ def peeked_sketch(
     sketch(source, unit, folder, table=table)  # raises for names and types before any value is read
     if state is not None:
         state.rows = True
-    shown = {name: body_of(column) for name, column in peek(source, table).items() if name != unit}
+    shown = {
+        name: proposal_text(column) for name, column in peek(source, table).items() if name != unit
+    }
     proposals = {name: body for name, body in shown.items() if body}
     return sketch(source, unit, folder, head=HEAD, proposals=proposals, table=table)
 
 
-def body_of(column: ColumnPeek) -> str:
-    """Return the text of a column in the schema; empty if its values give no proposal."""
+def proposal_text(column: ColumnPeek) -> str:
+    """Return the text of a column in the schema; empty if there is no proposal from its values."""
     if column.values is not None:
         values = ", ".join(quote_yaml(value) for value in column.values)
         return f"{{type: category, values: [{values}]}}{MARK}"

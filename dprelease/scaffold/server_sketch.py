@@ -1,9 +1,9 @@
 """Draft a table schema for a table of a PostgreSQL server, from the server's catalogue.
 
-From the catalogue come proposals for values or bounds of columns, marked for confirmation, and
-notes. CHECK constraints limit a column to bounds or to a list of values. Constraints in an unknown
-form are ignored; the server enforces them, whatever is proposed. No row is read unless `peek` is
-set.
+The catalogue leads to notes on columns, and to proposals for their values or bounds, which are
+marked for confirmation. CHECK constraints limit a column to bounds or to a list of values.
+Constraints in an unknown form are ignored; the server enforces them, whatever is proposed. Rows are
+read only with `peek`.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from dprelease.exact.reading.peek import peek_server
 from dprelease.numerics.lattice import LIMIT
 from dprelease.numerics.rounding import exact, plain_text
 from dprelease.scaffold.proposals import HEAD as PEEKED_HEAD
-from dprelease.scaffold.proposals import body_of
+from dprelease.scaffold.proposals import proposal_text
 from dprelease.scaffold.sketch import (
     HEAD,
-    lines_of,
-    name_of,
     quote_yaml,
     refuse_collated,
-    refuse_twins,
+    refuse_equal_names,
+    schema_text,
     source_lines,
+    to_table_name,
 )
 from dprelease.schema.load import CONFIRM
 
-LONGEST = 20_000
-"""Maximum number of characters of a constraint; a longer one is not parsed."""
+LONGEST_CONSTRAINT = 20_000
+"""The maximum number of characters of a constraint; longer constraints are not parsed."""
 
-End = Fraction | date
+Bound = Fraction | date
 
 _TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.BPCHAR, exp.DType.CHAR, exp.DType.NAME)
 _NUMBERS = (
@@ -49,21 +49,29 @@ _NUMBERS = (
     exp.DType.FLOAT,
 )  # fmt: skip
 _PADDED = (exp.DType.BPCHAR, exp.DType.CHAR)  # trailing blanks are not part of a value
-_OF_KIND = {"integer": _NUMBERS, "number": _NUMBERS, "date": (exp.DType.DATE,), "text": _TEXTS}
-_WIDER = {**_OF_KIND, "number": (exp.DType.DECIMAL,)}  # as a float a value may be another number
-_TURNED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
+_TYPES_BY_KIND = {
+    "integer": _NUMBERS,
+    "number": _NUMBERS,
+    "date": (exp.DType.DATE,),
+    "text": _TEXTS,
+}
+_PRESERVING_TYPES = {
+    **_TYPES_BY_KIND,
+    "number": (exp.DType.DECIMAL,),
+}  # as a float a value may be another number
+_MIRRORED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
 
 
 class Limits(NamedTuple):
-    """The allowed values of a column: between two ends, of which None is open; or in a list."""
+    """The allowed values of a column: between two bounds, of which None is open, or in a list."""
 
-    lower: End | None = None
-    upper: End | None = None
+    lower: Bound | None = None
+    upper: Bound | None = None
     values: tuple[str, ...] | None = None
 
     @property
-    def ends(self) -> tuple[End, End] | None:
-        """Return both ends; None if one is open, or if no value is between them."""
+    def ends(self) -> tuple[Bound, Bound] | None:
+        """Return both bounds; None if one is open, or if no value is between them."""
         if self.lower is None or self.upper is None:
             return None
         crossed = self.lower != self.upper and _farthest(max, self.lower, self.upper) == self.lower
@@ -71,7 +79,7 @@ class Limits(NamedTuple):
 
 
 NOTHING = Limits(values=())
-"""Limits of a condition that is only true for a missing value."""
+"""The limits of a condition that is true only for a missing value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +92,17 @@ class _ConstrainedColumn:
 
 
 def limits_of(checks: Iterable[Check], kind: str, *, is_enum: bool = False) -> Limits:
-    """Return the limits of a column from all CHECK constraints; open where they give none.
+    """Return the limits of a column from all CHECK constraints, which may be open.
 
-    `kind`: the type as which the values of the column are read. `is_enum`: whether the values are
-    labels of an enumeration.
+    `kind` is the type as which the values of the column are read. `is_enum` says whether the values
+    are labels of an enumeration.
     """
     found = [_limits_of_check(check, kind, is_enum) for check in checks]
     return reduce(intersection, found, Limits())
 
 
 def _limits_of_check(check: Check, kind: str, is_enum: bool) -> Limits:
-    if kind not in _OF_KIND or len(check.condition) > LONGEST:
+    if kind not in _TYPES_BY_KIND or len(check.condition) > LONGEST_CONSTRAINT:
         return Limits()
     try:
         tree = sqlglot.parse_one(check.condition, dialect="postgres")
@@ -120,40 +128,40 @@ def _limits_of_tree(tree: exp.Expr, column: _ConstrainedColumn) -> Limits:
             return NOTHING
         case exp.EQ() if isinstance(tree.expression, exp.Any):
             return _limits_of_list(tree, column)
-        case exp.Binary() if type(tree) in _TURNED:
+        case exp.Binary() if type(tree) in _MIRRORED:
             return _limits_of_comparison(tree, column)
     return Limits()
 
 
 def _is_missing(tree: exp.Is, column: _ConstrainedColumn) -> bool:
     """Return whether a condition states that a column is NULL."""
-    asks = isinstance(tree.expression, exp.Null) and not tree.args.get("negate")
-    return asks and _is_column(tree.this, column)
+    is_null_test = isinstance(tree.expression, exp.Null) and not tree.args.get("negate")
+    return is_null_test and _is_column(tree.this, column)
 
 
 def _limits_of_comparison(tree: exp.Binary, column: _ConstrainedColumn) -> Limits:
     """Return the limits of a column from its comparison with a constant."""
-    how, constant = type(tree), tree.expression
+    comparison, constant = type(tree), tree.expression
     if not _is_column(tree.this, column):
-        how, constant = _TURNED[how], tree.this
+        comparison, constant = _MIRRORED[comparison], tree.this
         if not _is_column(tree.expression, column):
             return Limits()
     value = _constant(constant, column)
     if value is None:
         return Limits()
     if isinstance(value, str):
-        return Limits(values=(value,)) if how is exp.EQ else Limits()
-    lower = None if how in (exp.LT, exp.LTE) else value
-    upper = None if how in (exp.GT, exp.GTE) else value
+        return Limits(values=(value,)) if comparison is exp.EQ else Limits()
+    lower = None if comparison in (exp.LT, exp.LTE) else value
+    upper = None if comparison in (exp.GT, exp.GTE) else value
     if column.kind == "integer":
         # Both integers above 2 and integers from 2.5 on begin with 3.
-        lower = _integer_end(lower, ceil, 1 if how is exp.GT else 0)
-        upper = _integer_end(upper, floor, -1 if how is exp.LT else 0)
+        lower = _integer_end(lower, ceil, 1 if comparison is exp.GT else 0)
+        upper = _integer_end(upper, floor, -1 if comparison is exp.LT else 0)
     return Limits(lower, upper)
 
 
 def _integer_end(
-    end: End | None, rounded: Callable[[Fraction], int], further: int
+    end: Bound | None, rounded: Callable[[Fraction], int], further: int
 ) -> Fraction | None:
     if not isinstance(end, Fraction):
         return None
@@ -176,7 +184,7 @@ def _limits_of_list(tree: exp.EQ, column: _ConstrainedColumn) -> Limits:
     return Limits(values=tuple(dict.fromkeys(map(str, fitting))))
 
 
-def _only_value(value: End | str | None) -> Limits:
+def _only_value(value: Bound | str | None) -> Limits:
     return Limits() if value is None or isinstance(value, str) else Limits(value, value)
 
 
@@ -184,7 +192,7 @@ def _is_column(tree: exp.Expr, column: _ConstrainedColumn) -> bool:
     """Return whether an expression is the column, or a cast of it that preserves all values."""
     tree = _without_parentheses(tree)
     while isinstance(tree, exp.Cast):
-        if not _is_of(tree, _WIDER[column.kind]):
+        if not _is_cast_to(tree, _PRESERVING_TYPES[column.kind]):
             return False
         tree = _without_parentheses(tree.this)
     if not isinstance(tree, exp.Column) or tree.args.get("table") is not None:
@@ -192,17 +200,17 @@ def _is_column(tree: exp.Expr, column: _ConstrainedColumn) -> bool:
     return tree.name == column.name
 
 
-def _constant(tree: exp.Expr, column: _ConstrainedColumn) -> End | str | None:
+def _constant(tree: exp.Expr, column: _ConstrainedColumn) -> Bound | str | None:
     """Return the value of a constant with which the column is compared."""
     sign, is_padded = 1, False
     tree = _without_parentheses(tree)
     while isinstance(tree, exp.Cast | exp.Neg):
         if isinstance(tree, exp.Neg):
             sign = -sign
-        elif not column.is_enum and not _is_of(tree, _OF_KIND[column.kind]):
+        elif not column.is_enum and not _is_cast_to(tree, _TYPES_BY_KIND[column.kind]):
             return None
         else:
-            is_padded = is_padded or _is_of(tree, _PADDED)
+            is_padded = is_padded or _is_cast_to(tree, _PADDED)
         tree = _without_parentheses(tree.this)
     if not isinstance(tree, exp.Literal):
         return None
@@ -215,7 +223,7 @@ def _constant(tree: exp.Expr, column: _ConstrainedColumn) -> End | str | None:
         return None
 
 
-def _is_of(cast: exp.Cast, types: Collection[exp.DType]) -> bool:
+def _is_cast_to(cast: exp.Cast, types: Collection[exp.DType]) -> bool:
     """Return whether an expression is a cast to one of these types without a truncating length."""
     return cast.to.this in types and not cast.to.expressions
 
@@ -252,7 +260,7 @@ def _union(one: Limits, other: Limits) -> Limits:
     )
 
 
-def _farthest(farthest: Callable[..., End], *ends: End | None) -> End | None:
+def _farthest(farthest: Callable[..., Bound], *ends: Bound | None) -> Bound | None:
     """Return the farthest of the ends that exist, all of which have one type."""
     known = [end for end in ends if end is not None]
     return farthest(known) if known else None
@@ -268,7 +276,7 @@ CHECK = (
 )
 
 
-def proposal_of(form: ServerForm, name: str) -> str:
+def column_proposal(form: ServerForm, name: str) -> str:
     """Return a list of values, or bounds, of a column; empty if the catalogue has neither."""
     limits, labels = _column_limits(form, name), form.labels.get(name)
     if limits.values is not None:
@@ -279,9 +287,9 @@ def proposal_of(form: ServerForm, name: str) -> str:
     return _bounds_text(form, name, limits)
 
 
-def notes_of(form: ServerForm, name: str) -> str:
-    """Return further facts about a column: one end of its bounds, or that it is NOT NULL."""
-    limits = Limits() if proposal_of(form, name) else _column_limits(form, name)
+def notes_text(form: ServerForm, name: str) -> str:
+    """Return notes on a column: one bound from its CHECK constraint, and that it is NOT NULL."""
+    limits = Limits() if column_proposal(form, name) else _column_limits(form, name)
     ends = {"lower": limits.lower, "upper": limits.upper}
     bound_texts = [f"{key}: {_bound_text(end)}" for key, end in ends.items() if end is not None]
     notes = [f"its CHECK constraint leaves {bound_texts[0]}"] if len(bound_texts) == 1 else []
@@ -313,11 +321,11 @@ def _bounds_text(form: ServerForm, name: str, limits: Limits) -> str:
     return f"{{type: {form.columns[name]}, lower: {low}, upper: {high}{by}}}{mark}"
 
 
-def _magnitude(*ends: End) -> Fraction:
+def _magnitude(*ends: Bound) -> Fraction:
     return max(abs(end) for end in ends if isinstance(end, Fraction))
 
 
-def _bound_text(end: End) -> str:
+def _bound_text(end: Bound) -> str:
     return plain_text(end) if isinstance(end, Fraction) else end.isoformat()
 
 
@@ -356,17 +364,17 @@ def server_sketch(
     if unit is not None and unit not in names:
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
     refuse_collated(unit, "postgres", form.collations, place)
-    called = name_of(table.rpartition(".")[2])
-    refuse_twins(names, place, called)
-    proposals = {name: proposal_of(form, name) for name in names}
+    table_name = to_table_name(table.rpartition(".")[2])
+    refuse_equal_names(names, place, table_name)
+    proposals = {name: column_proposal(form, name) for name in names}
     if peek:
         if state is not None:
             state.rows = True
-        shown = {name: body_of(column) for name, column in peek_server(form).items()}
+        shown = {name: proposal_text(column) for name, column in peek_server(form).items()}
         written = {name for name, body in proposals.items() if body and not body.endswith(DIGITS)}
         proposals |= {name: body for name, body in shown.items() if body and name not in written}
     proposals.pop(unit or "", None)
     head = PEEKED_HEAD if peek else SERVER_HEAD
-    lines = [head.rstrip(), f"table: {called}", *source_lines(address, None, {"table": table})]
-    notes = {name: notes_of(form, name) for name in names}
-    return lines_of(lines, list(form.columns.items()), unit, proposals, None, notes)
+    lines = [head.rstrip(), f"table: {table_name}", *source_lines(address, None, {"table": table})]
+    notes = {name: notes_text(form, name) for name in names}
+    return schema_text(lines, list(form.columns.items()), unit, proposals, None, notes)

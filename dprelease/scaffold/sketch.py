@@ -1,9 +1,9 @@
-"""Draft a table schema from names and types, and from the format of a text file.
+"""Draft a table schema from the names and types of columns, and from the format of a text file.
 
-No value is quoted. A Parquet file has types in its metadata, a CSV file has names in its first
-line, and a JSON lines file has names in its first rows; the first bytes of text files show the
-format of texts, numbers and days. Bounds and lists of keys are left open, since they must come from
-public knowledge: with bounds from the data, the guarantee would not hold.
+The schema quotes no value. A Parquet file has types in its metadata, a CSV file has names in its
+first line, and a JSON lines file has names in its first rows; the first bytes of a text file show
+the format of texts, numbers and days. Bounds and lists of keys are left open, because they must
+come from public knowledge: with bounds from the data, the guarantee would not hold.
 """
 
 from __future__ import annotations
@@ -28,63 +28,67 @@ from dprelease.statements.values.source_equality import comparison_of, inexact
 from dprelease.system.lake_tables import Problem
 
 
-def first_file(asked: Path) -> Path:
-    """Return a file itself; for a pattern, or a folder of Parquet files, the first file by name.
+def first_file(path: Path) -> Path:
+    """Return the first file, by name, of a pattern or of a folder; return a file itself.
 
     Raises
     ------
     DataError
         DP-DATA-018 if there is no file, 024 for files of which a run may not read all rows.
     """
-    source = Source.model_construct(path=f"{asked}/" if asked.is_dir() else str(asked))
-    found, place = find_files(Path(), source), Place(file=asked.name)
+    source = Source.model_construct(path=f"{path}/" if path.is_dir() else str(path))
+    found, place = find_files(Path(), source), Place(file=path.name)
     problem = problem_of(Path(), source, found)
     if problem is not None:
-        raise file_error(asked, problem)
+        raise file_error(path, problem)
     if not found:
-        raise DataError("DP-DATA-018", place=place, path=asked)
+        raise DataError("DP-DATA-018", place=place, path=path)
     return found[0]
 
 
-def file_error(asked: Path, problem: Problem) -> DataError:
-    """Return the error DP-DATA-024 for a file, a pattern or a folder, with reason and advice."""
-    (reason, way), place = problem, Place(file=asked.name)
-    source = Source.model_construct(path=f"{asked}/" if asked.is_dir() else str(asked))
-    table, stored = stem_of(asked), "a table" if source.kind is None else source.type.label
+def file_error(path: Path, problem: Problem) -> DataError:
+    """Return the error DP-DATA-024 for a file, a pattern or a folder with a problem."""
+    (reason, way), place = problem, Place(file=path.name)
+    source = Source.model_construct(path=f"{path}/" if path.is_dir() else str(path))
+    table, stored = (
+        table_name_from_path(path),
+        "a table" if source.kind is None else source.type.label,
+    )
     return DataError(
         "DP-DATA-024", place=place, table=table, named="", format=stored, reason=reason, way=way
     )
 
 
-def first_file_comment(asked: Path, first: Path) -> list[str]:
+def first_file_comment(path: Path, first: Path) -> list[str]:
     """Return a comment that names the examined file if there are several; empty for one file."""
-    if asked == first:
+    if path == first:
         return []
     return [
         f"# Looked at was the first of its files, {one_line(first.name)}: all need its columns."
     ]
 
 
-def stem_of(asked: Path) -> str:
-    """Return a name for the table: the file name up to any pattern, or the name of the folder."""
-    name = asked.name.split(".")[0]
-    if not asked.is_file() and glob.has_magic(name):
+def table_name_from_path(path: Path) -> str:
+    """Return a name for the table: that of the file, up to a pattern, or that of the folder."""
+    name = path.name.split(".")[0]
+    if not path.is_file() and glob.has_magic(name):
         name = name.partition("*")[0].rstrip("_-")
     if name and not glob.has_magic(name):
         return name
-    return next(part for part in reversed(asked.absolute().parts[:-1]) if not glob.has_magic(part))
+    return next(part for part in reversed(path.absolute().parts[:-1]) if not glob.has_magic(part))
 
 
-def path_of(asked: Path, folder: Path | None) -> str:
-    """Return the path relative to `folder`, or else to the folder of the file.
+def relative_path(path: Path, folder: Path | None) -> str:
+    """Return the path of a source as text, relative to `folder`.
 
-    Without `folder`, a pattern or a folder is returned unchanged. A folder ends with a slash.
+    Without `folder`, the path of a file is relative to its own folder, and the path of a folder and
+    a pattern are returned unchanged. The path of a folder ends with a slash.
     """
     if folder is not None:
-        path = os.path.relpath(asked, folder)
+        text = os.path.relpath(path, folder)
     else:
-        path = asked.name if asked.is_file() else str(asked)
-    return f"{path}/" if asked.is_dir() else path
+        text = path.name if path.is_file() else str(path)
+    return f"{text}/" if path.is_dir() else text
 
 
 HEAD = """\
@@ -120,11 +124,12 @@ def sketch(
 ) -> str:
     """Return the text of a table schema for a file, or for a pattern or folder of files.
 
-    `source`: a source of Parquet, CSV, JSON lines, DuckDB, SQLite or Excel. Of several files the
-    first one by name is read, since all have the same columns. `unit`: the column that identifies
-    the privacy units. `folder`: the folder in which the schema will be, if not next to the file.
-    `head`: the comment at the top of the schema. `proposals`: the text of some columns, instead of
-    text from their types. `table`: a table of a DuckDB or SQLite file, or a sheet.
+    `source` is a Parquet, CSV, JSON lines, DuckDB, SQLite or Excel file. Of several files, the
+    first one by name is read, because all files have the same columns. `unit` is the column that
+    identifies the privacy units. `folder` is the folder in which the schema will be, by default
+    that of the file. `head` is the comment at the top of the schema. `proposals` has the texts of
+    some columns, instead of texts from their types. `table` is a table of a DuckDB or SQLite file,
+    or a sheet of an Excel file.
 
     Raises
     ------
@@ -133,28 +138,28 @@ def sketch(
         has no column names, 011 if `unit` is not one of its columns, 003 for names that differ only
         in case, 026 if the file does not compare `unit` by its characters.
     """
-    place, asked = Place(file=source.name), source
-    source = first_file(asked)
+    place, path = Place(file=source.name), source
+    source = first_file(path)
     source_type = Source.model_construct(path=source.name).type
     try:
         found = reader_of(source_type).describe(source, table)
     except UnicodeError:
-        raise file_error(asked, ("the name of a column is not UTF-8", "rename it")) from None
+        raise file_error(path, ("the name of a column is not UTF-8", "rename it")) from None
     if not found.columns:
         raise DataError("DP-DATA-010", place=place, path=source.name)
     names = [name for name, _ in found.columns if are_usable([name])]
     if unit is not None and unit not in names:
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
     refuse_collated(unit, source_type.name, found.collations, place)
-    called = name_of(table or stem_of(asked))
-    refuse_twins(found.header or names, place, called)
+    table_name = to_table_name(table or table_name_from_path(path))
+    refuse_equal_names(found.header or names, place, table_name)
     head = head or (HEAD if found.form is None else CSV_HEAD)
-    lines = [head.rstrip(), *first_file_comment(asked, source), f"table: {called}"]
-    lines += source_lines(path_of(asked, folder), found.form, found.source)
-    return lines_of(lines, found.columns, unit, proposals or {}, found.form)
+    lines = [head.rstrip(), *first_file_comment(path, source), f"table: {table_name}"]
+    lines += source_lines(relative_path(path, folder), found.form, found.source)
+    return schema_text(lines, found.columns, unit, proposals or {}, found.form)
 
 
-def lines_of(
+def schema_text(
     head: Sequence[str],
     columns: Sequence[tuple[str, str]],
     unit: str | None,
@@ -164,7 +169,7 @@ def lines_of(
 ) -> str:
     """Return the text of a schema that begins with `head`, from names and kinds of columns.
 
-    `notes`: additions to the comments of columns.
+    `notes` has additions to the comments of columns.
     """
     lines = list(head)
     if unit is None:
@@ -197,12 +202,12 @@ def lines_of(
     return "\n".join(lines) + "\n"
 
 
-def refuse_twins(names: Sequence[str], place: Place, called: str) -> None:
+def refuse_equal_names(names: Sequence[str], place: Place, table_name: str) -> None:
     """Raise DP-DATA-003 for column names that a run could not distinguish."""
     seen: set[str] = set()
     for name in filter(None, names):
         if name.casefold() in seen:
-            raise DataError("DP-DATA-003", place=place, table=called, column=name)
+            raise DataError("DP-DATA-003", place=place, table=table_name, column=name)
         seen.add(name.casefold())
 
 
@@ -215,14 +220,19 @@ def refuse_collated(
         raise inexact(kind, comparison, unit, "id", place)
 
 
-def source_lines(path: str, form: DetectedFormat | None, told: Mapping[str, KeyValue]) -> list[str]:
+def source_lines(
+    path: str, form: DetectedFormat | None, format_keys: Mapping[str, KeyValue]
+) -> list[str]:
     """Return the lines of a schema about its source: its path and its format."""
-    if not told:
+    if not format_keys:
         lines = [f"source: {yaml_text(path)}"]
     else:
         marks = {"nulls": NULLS}
-        kept = [f"  {key}: {json.dumps(value)}{marks.get(key, '')}" for key, value in told.items()]
-        lines = ["source:", f"  path: {yaml_text(path)}", *kept]
+        format_lines = [
+            f"  {key}: {json.dumps(value)}{marks.get(key, '')}"
+            for key, value in format_keys.items()
+        ]
+        lines = ["source:", f"  path: {yaml_text(path)}", *format_lines]
     if form is not None and form.shadowed:
         lines += [
             "# Some of `nulls` also occur among other texts, where they may be values. Columns:",
@@ -236,7 +246,7 @@ def source_lines(path: str, form: DetectedFormat | None, told: Mapping[str, KeyV
 
 
 def _type_from_values(name: str, proposals: Mapping[str, str], form: DetectedFormat | None) -> str:
-    """Return the proposal from values for a column, except for numbers or days stored as texts."""
+    """Return the proposal from values for a column; empty for categories of numbers or days."""
     proposal = proposals.get(name, "")
     kind = "text" if form is None else form.columns[name].name
     return "" if kind != "text" and proposal.startswith("{type: category") else proposal
@@ -268,14 +278,14 @@ def _type_of_kind(kind: str, *, is_unit: bool) -> str:
     return known.get(kind, "")
 
 
-def name_of(stem: str) -> str:
-    """Return a valid name of a table, similar to another name."""
+def to_table_name(stem: str) -> str:
+    """Return a valid name of a table that is similar to another name."""
     cleaned = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)[:60]
     return cleaned if cleaned[:1].isalpha() else f"t_{cleaned}"
 
 
 def yaml_text(text: str) -> str:
-    """Return a text as YAML: unquoted if it is a plain word, otherwise quoted."""
+    """Return a text as YAML: without quotes if it is a plain word, and with quotes otherwise."""
     plain = text.isascii() and text.replace("_", "").replace(".", "").replace("-", "").isalnum()
     word = (
         plain
@@ -290,7 +300,7 @@ def yaml_text(text: str) -> str:
 
 
 def quote_yaml(text: str) -> str:
-    """Return a text quoted as YAML, with all characters visible on a terminal."""
+    """Return a text as YAML with quotes, in which a terminal shows all characters."""
     return "".join(map(_escape, json.dumps(text, ensure_ascii=False)))
 
 

@@ -23,7 +23,7 @@ from dprelease.schema.public_values.large_files import (
     none_found,
 )
 from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain
-from dprelease.system.files import NoFile, TooLarge, read_file
+from dprelease.system.files import NotRegularFile, TooLarge, read_file
 
 
 class Model(BaseModel):
@@ -79,7 +79,7 @@ def not_read(name: str, problem: Exception) -> str:
     """Return the text of the reason why a named file can't be read."""
     reason = "is not there"
     system_message = problem.strerror if isinstance(problem, OSError) else None
-    if system_message and isinstance(problem, NoFile | TooLarge):
+    if system_message and isinstance(problem, NotRegularFile | TooLarge):
         reason = system_message.removeprefix("it ")
     elif system_message and not isinstance(problem, FileNotFoundError | NotADirectoryError):
         reason = f"can't be read ({system_message.lower()})"

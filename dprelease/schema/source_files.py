@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dprelease.schema.table import Source
-from dprelease.system.files import NoFile, refuse_side_files
+from dprelease.system.files import NotRegularFile, refuse_side_files
 from dprelease.system.lake_tables import Problem, job_problem
 
 
@@ -39,11 +39,11 @@ def problem_of(folder: Path, source: Source, files: Sequence[Path]) -> Problem |
 
     The check opens no file: it needs only the names of the files and of their neighbours.
     """
-    odd: NoFile | None = None
+    odd: NotRegularFile | None = None
     try:
         for file in files:
             refuse_side_files(file, source.type.side_files)
-    except NoFile as problem:
+    except NotRegularFile as problem:
         odd = problem
     if odd is not None:
         reason = f"'{odd.filename}', which its database would open, is no file that can be read"

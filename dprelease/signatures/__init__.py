@@ -1,1 +1,1 @@
-"""Make and read SSH signatures with Ed25519 keys, and check them against a list of signers."""
+"""Make and read SSH signatures with Ed25519 keys, and compare them with a list of signers."""

@@ -1,8 +1,8 @@
 """Sign with an Ed25519 key from a file, or with a key that an SSH agent holds.
 
-The caller asks for a passphrase on the terminal, or reads it from a file that only its owner can
-read, because other users can see command lines and environments. A key that an agent holds never
-enters this process: `ssh-keygen` asks the agent for the signature.
+Callers ask for the passphrase of a key on the terminal, or read it from a file that only its owner
+can read, because other users can see command lines and environments. A key that an agent holds
+never enters this process: `ssh-keygen` requests the signature from the agent.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 MOST_BYTES = 1 << 16
-PATIENCE = 120.0
-"""Seconds to wait for an agent, which may ask a person for permission."""
+AGENT_SECONDS = 120.0
+"""The number of seconds to wait for an agent, which may ask a person for permission."""
 
 PRIVATE_KEY_HEADER, PUBLIC_KEY_PREFIX = b"-----BEGIN OPENSSH PRIVATE KEY-----", b"ssh-"
 TRIAL_NAMESPACE = "dprelease-trial"
-"""The namespace of an agent's trial signature, which has no other meaning."""
+"""The namespace of trial signatures by an agent, which have no other purpose."""
 
 Passphrase = Callable[[str], bytes]
-"""A function that returns the passphrase of a key of a given name."""
+"""A function that returns the passphrase of the key with a certain file name."""
 
 
 class SigningKey(Protocol):
@@ -48,7 +48,7 @@ class SigningKey(Protocol):
         ...
 
 
-class HeldKey:
+class KeyInMemory:
     """A key in the memory of this process."""
 
     def __init__(self, key: Ed25519PrivateKey) -> None:
@@ -68,7 +68,7 @@ class HeldKey:
 
 
 class AgentKey:
-    """A key that an SSH agent holds; its public part is in a file."""
+    """A key that an SSH agent holds, whose public part is in a file."""
 
     def __init__(self, path: Path, public: bytes) -> None:
         self._path, self._public = path, public
@@ -108,13 +108,15 @@ class AgentKey:
 
 
 def _run_ssh_keygen(program: str, key: Path, message: bytes, namespace: str) -> tuple[bytes, str]:
-    """Return the output of ssh-keygen, and the reason if it did not sign."""
+    """Return the output of ssh-keygen, and the reason if it did not sign; empty if it did."""
     command = [program, "-q", "-Y", "sign", "-n", namespace, "-f", os.fspath(key.absolute())]
-    done = subprocess.run(
-        command, input=message, capture_output=True, timeout=PATIENCE, check=False
+    completed = subprocess.run(
+        command, input=message, capture_output=True, timeout=AGENT_SECONDS, check=False
     )
-    lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it gave no reason"]
-    return done.stdout, "" if done.returncode == 0 else lines[-1].rstrip(".")
+    lines = completed.stderr.decode("utf-8", "replace").strip().splitlines() or [
+        "it gave no reason"
+    ]
+    return completed.stdout, "" if completed.returncode == 0 else lines[-1].rstrip(".")
 
 
 def read_key(path: Path, passphrase: Passphrase | None = None) -> SigningKey:
@@ -133,7 +135,7 @@ def read_key(path: Path, passphrase: Passphrase | None = None) -> SigningKey:
     data = _read_small_file(path, "DP-SIGN-001")
     if PRIVATE_KEY_HEADER in data[:200]:
         refuse_readable_by_others(path)
-        return HeldKey(_open_key(data, path, passphrase))
+        return KeyInMemory(_open_key(data, path, passphrase))
     if not data.startswith((PUBLIC_KEY_PREFIX, b"ecdsa-", b"sk-")):
         raise SignatureError("DP-SIGN-002", name=path.name)
     public = _ed25519_public_key(data)
@@ -141,7 +143,7 @@ def read_key(path: Path, passphrase: Passphrase | None = None) -> SigningKey:
         kind = data.split(None, 1)[0][:40].decode("ascii", "replace")
         raise SignatureError("DP-SIGN-003", name=path.name, found=kind)
     agent_key = AgentKey(path, public)
-    # A trial signature fails before a row is read, or a budget charged, for a release.
+    # If the agent does not sign, the trial signature fails before any row is read or charged.
     agent_key.sign(b"", TRIAL_NAMESPACE)
     return agent_key
 
@@ -171,7 +173,7 @@ def _read_small_file(path: Path, code: str) -> bytes:
 
 
 def refuse_readable_by_others(path: Path) -> None:
-    """Raise SignatureError DP-SIGN-004 for a secret file that other users may read, as SSH does."""
+    """Raise SignatureError DP-SIGN-004 if other users may read a secret file, as SSH does."""
     status = path.stat()
     if status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & 0o077:
         raise SignatureError("DP-SIGN-004", name=path.name)
@@ -221,7 +223,7 @@ def _open_key(data: bytes, path: Path, passphrase: Passphrase | None) -> Ed25519
 
 
 def _load_key(data: bytes, path: Path, passphrase: bytes | None) -> object:
-    """Return the private key; None if it is encrypted and no passphrase was passed."""
+    """Return the private key in a file; None if it is encrypted and there is no passphrase."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 

@@ -1,9 +1,10 @@
 """Read lists of allowed signers in the format of OpenSSH (ssh-keygen(1), ALLOWED SIGNERS).
 
-A line has principals, options and a public key: it says who may sign with the key, for what, and
-when. Lines that OpenSSH rejects are rejected with their number, and so are certificate authorities,
-which are not supported. Lines are parsed as in `sshsig_check_allowed_keys` of OpenSSH: the only
-escape sequence is `\\"`, and only blanks and tabs separate fields.
+A line has principals, options and a public key: it says who may sign with the key, for what
+purpose, and when. Lines that OpenSSH rejects are rejected with their line number, and so are lines
+with certificate authorities, which are not supported. Lines are parsed as in the function
+`sshsig_check_allowed_keys` of OpenSSH: the only escape sequence is `\\"`, and only blanks and tabs
+separate fields.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from dprelease.errors import Place, SignatureError
-from dprelease.signatures.sshsig import ED25519, raw_key
-from dprelease.signatures.wire import Reader, from_base64
+from dprelease.signatures.sshsig import ED25519, raw_public_key
+from dprelease.signatures.wire import SshReader, parse_base64
 from dprelease.system.files import read_file, reason_of
 
 MOST_BYTES = 1 << 20
 QUOTED = r'"((?:\\"|[^"\\]|\\(?!"))*)"'
-"""A text in quotes, in which a backslash is literal except before a quote."""
+"""The pattern of a text in quotes, in which a backslash is literal except before a quote."""
 
 OPTION = re.compile(rf"([A-Za-z-]+)(?:={QUOTED})?")
 OPTIONS = re.compile(rf'((?:\\"|[^ \t"\\]|\\(?!")|{QUOTED})+)[ \t]+(.*)$', re.DOTALL)
@@ -32,10 +33,10 @@ KEY_TYPES = re.compile(
     r"(ssh-(rsa|dss|ed25519)|ecdsa-sha2-nistp(256|384|521))(-cert-v01@openssh\.com)?"
     r"|sk-(ssh-ed25519|ecdsa-sha2-nistp256)(-cert-v01)?@openssh\.com"
 )
-"""Types of keys that OpenSSH supports."""
+"""The pattern of the types of keys that OpenSSH supports."""
 
 LONGEST_PATTERN = 1022
-"""Maximum bytes of a pattern: with a longer pattern in a list, OpenSSH finds no match in it."""
+"""The maximum bytes of a pattern: in a list with a longer pattern, OpenSSH finds no match."""
 
 UTC_SUFFIX = re.compile(r"(?i)(?:z|utc)$")
 TIME_FORMATS = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
@@ -51,7 +52,7 @@ class Signer:
     after: datetime | None = None
     before: datetime | None = None
     is_local: bool = False
-    """Whether a time is written in local time, in the time zone of the machine that reads it."""
+    """Whether a time of the line is a local time, in the time zone of the machine that reads it."""
 
     def refusal(self, namespace: str, at: datetime) -> str | None:
         """Return why the key was not valid for a namespace at a time; None if it was valid."""
@@ -68,7 +69,7 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on a key by a list: the key's owner, or why the key is not accepted."""
+    """The verdict of a list on a key: the key's owner, or why the key is not accepted."""
 
     principals: str = ""
     known: bool = False
@@ -88,15 +89,15 @@ class Signers:
     lines: tuple[Signer, ...]
 
     def judge(self, public: bytes, namespace: str, at: datetime) -> Verdict:
-        """Return the verdict on a key, which is accepted if at least one line accepts it."""
+        """Return the verdict on a key, which is accepted if at least one line accepts the key."""
         refusal, known = "", False
         for line in self.lines:
             if line.public != public:
                 continue
-            why = line.refusal(namespace, at)
-            if why is None:
+            reason = line.refusal(namespace, at)
+            if reason is None:
                 return Verdict(line.principals, known=True)
-            refusal, known = refusal or why, True
+            refusal, known = refusal or reason, True
         return Verdict(known=known, refusal=refusal)
 
 
@@ -122,7 +123,10 @@ def read_signers(path: Path) -> Signers:
 
 @lru_cache(maxsize=16)
 def signers_of(text: str, name: str) -> Signers:
-    """Return the list in a text, which messages call `name`; raise the errors of `read_signers`."""
+    """Return the list of signers in a text, which messages call `name`.
+
+    The errors are those of `read_signers`.
+    """
     lines = tuple(_parse_lines(text, name))
     if not lines:
         raise SignatureError("DP-SIGN-007", place=Place(name), problem="no line names a key")
@@ -147,7 +151,7 @@ def _parse_line(line: str) -> Signer:
     principals, rest = _split_principals(line)
     public, options = _leading_key(rest), ""
     if public is None:
-        options, rest = _cut_options(rest)
+        options, rest = _split_options(rest)
         public = _leading_key(rest)
     if public is None:
         raise ValueError("principals and options must be followed by a key type and the key")
@@ -175,18 +179,17 @@ def _leading_key(text: str) -> bytes | None:
     if len(fields) < 2 or not KEY_TYPES.fullmatch(fields[0]):
         return None
     try:
-        public = from_base64(fields[1].encode())
-        kind = Reader(public).string()
+        public = parse_base64(fields[1].encode())
+        kind = SshReader(public).string()
         if kind == ED25519:
-            raw_key(public)
+            raw_public_key(public)
     except ValueError:
         return None
     return public if kind == fields[0].encode() else None
 
 
-def _cut_options(text: str) -> tuple[str, str]:
-    """Return the options at the beginning of a text, which end at a blank, and the remaining
-    text."""
+def _split_options(text: str) -> tuple[str, str]:
+    """Return the options at the beginning of a text, up to a blank, and the remaining text."""
     match = OPTIONS.match(text)
     if match is None:
         raise ValueError("principals and options must be followed by a key type and the key")
@@ -210,10 +213,10 @@ def _parse_options(text: str) -> dict[str, str]:
         ):
             raise ValueError(f"'{rest[:40]}' is not a known option, or is listed twice")
         found[name] = (match[2] or "").replace('\\"', '"')
-        behind = rest[match.end() :]
-        rest = behind.lstrip(",")
-        if behind and (behind[0] != "," or not rest):
-            raise ValueError(f"options must be separated by a comma, not '{behind[:40]}'")
+        rest_of_text = rest[match.end() :]
+        rest = rest_of_text.lstrip(",")
+        if rest_of_text and (rest_of_text[0] != "," or not rest):
+            raise ValueError(f"options must be separated by a comma, not '{rest_of_text[:40]}'")
     return found
 
 
@@ -223,7 +226,7 @@ TAKES_VALUE = {
     "valid-after": True,
     "valid-before": True,
 }
-"""The names of options, each with whether the option has a value."""
+"""Whether an option has a value, by the name of the option."""
 
 
 def _parse_time(text: str | None) -> datetime | None:
@@ -255,15 +258,15 @@ def _standard_time(local: datetime) -> datetime:
 
 
 def _matches_patterns(name: str, patterns: str) -> bool:
-    """Return whether a name matches a pattern of a list, and none of its negated patterns."""
+    """Return whether a name matches a pattern of a list, and no negated pattern of the list."""
     found = False
     for pattern in patterns.split(","):
-        denies, text = pattern.startswith("!"), pattern.removeprefix("!")
+        is_negated, text = pattern.startswith("!"), pattern.removeprefix("!")
         if len(text.encode()) > LONGEST_PATTERN:
             return False
         expression = re.escape(text).replace(r"\*", ".*").replace(r"\?", ".")
         if re.fullmatch(expression, name, re.DOTALL):
-            if denies:
+            if is_negated:
                 return False
             found = True
     return found

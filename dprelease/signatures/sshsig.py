@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Self
 
-from dprelease.signatures.wire import Reader, from_base64, string
+from dprelease.signatures.wire import SshReader, parse_base64, to_ssh_string
 
 MANIFESTS = "dprelease-manifest"
 ENTRIES = "dprelease-ledger"
@@ -21,14 +21,14 @@ AUDITS = "dprelease-audit"
 ED25519 = b"ssh-ed25519"
 MAGIC, VERSION = b"SSHSIG", 1
 BEGIN, END = b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----"
-WIDTH = 70
+LINE_WIDTH = 70
 MOST_BYTES = 1 << 16
-"""Maximum bytes of a signature file; a signature by an Ed25519 key has about three hundred."""
+"""The maximum bytes of a signature file; a signature by an Ed25519 key has about 300 bytes."""
 
 
 def public_blob(raw: bytes) -> bytes:
-    """Return a public key in the binary form of SSH, from its 32 bytes."""
-    return string(ED25519) + string(raw)
+    """Return the binary form of SSH of a public key with these 32 bytes."""
+    return to_ssh_string(ED25519) + to_ssh_string(raw)
 
 
 def fingerprint(public: bytes) -> str:
@@ -40,14 +40,15 @@ def fingerprint(public: bytes) -> str:
 def signed_data(message: bytes, namespace: str, algorithm: str = "sha512") -> bytes:
     """Return the data that the key signs for a message."""
     digest = hashlib.new(algorithm, message).digest()
-    named = string(namespace.encode()) + string(b"") + string(algorithm.encode())
-    return MAGIC + named + string(digest)
+    named = (
+        to_ssh_string(namespace.encode()) + to_ssh_string(b"") + to_ssh_string(algorithm.encode())
+    )
+    return MAGIC + named + to_ssh_string(digest)
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A signature: the public key in SSH's binary form, the namespace, and the 64 bytes in
-    `raw`."""
+    """A signature: the public key in SSH's binary form, the namespace, and 64 bytes (`raw`)."""
 
     public: bytes
     namespace: str
@@ -59,20 +60,19 @@ class Signature:
         blob = (
             MAGIC
             + VERSION.to_bytes(4, "big")
-            + string(self.public)
-            + string(self.namespace.encode())
-            + string(b"")
-            + string(self.algorithm.encode())
-            + string(string(ED25519) + string(self.raw))
+            + to_ssh_string(self.public)
+            + to_ssh_string(self.namespace.encode())
+            + to_ssh_string(b"")
+            + to_ssh_string(self.algorithm.encode())
+            + to_ssh_string(to_ssh_string(ED25519) + to_ssh_string(self.raw))
         )
         text = base64.b64encode(blob)
-        lines = [text[i : i + WIDTH] for i in range(0, len(text), WIDTH)]
+        lines = [text[i : i + LINE_WIDTH] for i in range(0, len(text), LINE_WIDTH)]
         return b"\n".join([BEGIN, *lines, END, b""])
 
     @classmethod
     def from_armor(cls, text: bytes) -> Self:
-        """Return the signature in the text of a file; raise ValueError, with a reason, for other
-        text."""
+        """Return the signature in the text of a file; raise ValueError for an invalid text."""
         # As in OpenSSH 9.2, no text is allowed before the first line or at its end (only later
         # versions allow a carriage return). White space is allowed in Base64, and any text after
         # the last line.
@@ -81,19 +81,19 @@ class Signature:
         if not text.startswith(head) or not foot:
             raise ValueError("it is not an SSH signature")
         try:
-            blob = from_base64(body)
+            blob = parse_base64(body)
         except ValueError:
             raise ValueError("its Base64 is broken") from None
-        return cls._from_bytes(Reader(blob))
+        return cls._from_bytes(SshReader(blob))
 
     @classmethod
-    def _from_bytes(cls, blob: Reader) -> Self:
+    def _from_bytes(cls, blob: SshReader) -> Self:
         if blob.take(len(MAGIC)) != MAGIC:
             raise ValueError("it is not an SSH signature")
         if blob.number() != VERSION:
             raise ValueError("it is of another version of SSH signatures")
         public, namespace, reserved = blob.string(), blob.string(), blob.string()
-        algorithm, signature = blob.string(), Reader(blob.string())
+        algorithm, signature = blob.string(), SshReader(blob.string())
         blob.end()
         if _key_type(public) != ED25519 or signature.string() != ED25519:
             raise ValueError("its key is not of the type ssh-ed25519, the only supported one")
@@ -101,33 +101,35 @@ class Signature:
         signature.end()
         if reserved or algorithm not in (b"sha256", b"sha512") or len(raw) != 64:
             raise ValueError("it has parts that no Ed25519 signature has")
-        raw_key(public)
+        raw_public_key(public)
         try:
             return cls(public, namespace.decode(), raw, algorithm.decode())
         except UnicodeDecodeError:
             raise ValueError("its namespace is not UTF-8") from None
 
     def holds(self, message: bytes) -> bool:
-        """Return whether the key signed this message for this namespace."""
+        """Return whether the key has signed this message for this namespace."""
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
         data = signed_data(message, self.namespace, self.algorithm)
         try:
-            Ed25519PublicKey.from_public_bytes(raw_key(self.public)).verify(self.raw, data)
+            Ed25519PublicKey.from_public_bytes(raw_public_key(self.public)).verify(self.raw, data)
         except (InvalidSignature, ValueError):
             return False
         return True
 
 
 def _key_type(public: bytes) -> bytes:
-    return Reader(public).string()
+    return SshReader(public).string()
 
 
-def raw_key(public: bytes) -> bytes:
-    """Return the 32 bytes of an Ed25519 key in SSH's binary form; raise ValueError for other
-    keys."""
-    reader = Reader(public)
+def raw_public_key(public: bytes) -> bytes:
+    """Return the 32 bytes of an Ed25519 key in SSH's binary form.
+
+    Raises ValueError for other keys.
+    """
+    reader = SshReader(public)
     if reader.string() != ED25519:
         raise ValueError("its key is of another type")
     raw = reader.string()

@@ -1,4 +1,4 @@
-"""The binary form of SSH: each string follows its length (RFC 4251, section 5)."""
+"""Read and write the binary form of SSH: each string follows its length (RFC 4251, section 5)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import base64
 import struct
 
 
-def string(data: bytes) -> bytes:
+def to_ssh_string(data: bytes) -> bytes:
     """Return bytes as an SSH string: their length, and then the bytes."""
     return struct.pack(">I", len(data)) + data
 
 
-class Reader:
-    """Reads fields one after the other from untrusted bytes."""
+class SshReader:
+    """Reads fields of SSH's binary form one after the other from untrusted bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._rest = data
@@ -38,7 +38,7 @@ class Reader:
             raise ValueError("more data follows its end")
 
 
-def from_base64(text: bytes) -> bytes:
+def parse_base64(text: bytes) -> bytes:
     """Return the bytes of a Base64 text, ignoring blanks.
 
     Raises

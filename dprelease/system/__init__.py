@@ -1,1 +1,1 @@
-"""Operating-system services: locks that end with their holder, renames, forks, signals."""
+"""Services of the operating system: file locks, renames, forks, signals, and bounded reads."""

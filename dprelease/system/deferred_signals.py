@@ -1,7 +1,7 @@
 """Defer signals during steps that must not be interrupted, such as making or removing a folder.
 
-A signal raises KeyboardInterrupt wherever the program is, also during the cleanup after an earlier
-signal, or at exit. Half of a folder could then be left behind unnoticed.
+A signal raises KeyboardInterrupt wherever the program is, even during the cleanup after an earlier
+signal, or at exit. Then a part of a folder could be left behind unnoticed.
 """
 
 from __future__ import annotations
@@ -17,56 +17,57 @@ from types import FrameType
 
 from dprelease.system.forks import Maker
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Signals from the keyboard, from service or container managers, and from a closed terminal."""
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a process: from the keyboard, from a service manager, from a closed terminal."""
 
 Handler = Callable[[int, FrameType | None], object]
 
 
 @contextmanager
 def defer_signals() -> Iterator[None]:
-    """Defer signals until the block ends, then handle the first.
+    """Defer signals until the `with` block ends, and then handle the first of them.
 
     Only signals with Python handlers are deferred: ignored signals stay ignored, and signals whose
-    default action ends the process still do so. Handlers run only in the main thread, so nothing
-    changes for a block in another thread.
+    default action ends the process still do so. In another thread than the main thread this
+    function has no effect, because Python runs handlers only in the main thread.
     """
-    came: list[int] = []
-    before: dict[int, Handler] = {}
+    arrived: list[int] = []
+    handlers: dict[int, Handler] = {}
     is_over = False
 
-    def wait(number: int, frame: FrameType | None) -> None:
+    def defer(number: int, frame: FrameType | None) -> None:
         if is_over:  # the signal came while the handlers were being restored
-            before[number](number, frame)
+            handlers[number](number, frame)
         else:
-            came.append(number)
+            arrived.append(number)
 
     try:
         if threading.current_thread() is threading.main_thread():
-            for ending in ENDING:
-                handler = signal.getsignal(ending)
+            for number_to_defer in ENDING_SIGNALS:
+                handler = signal.getsignal(number_to_defer)
                 if callable(handler):
-                    before[ending] = handler
-                    signal.signal(ending, wait)
+                    handlers[number_to_defer] = handler
+                    signal.signal(number_to_defer, defer)
         yield
     finally:
         is_over = True
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
-        if came:
-            before[came[0]](came[0], None)
+        if arrived:
+            handlers[arrived[0]](arrived[0], None)
 
 
 @contextmanager
 def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
-    """Yield a new folder, mode 0700, and remove it afterwards, whatever signals arrive.
+    """Yield a new folder with the mode 0700, and remove the folder afterwards.
 
-    A child that is forked meanwhile does not remove it: the folder belongs to the parent.
+    Signals do not interrupt the creation or the removal. A child process that is forked in the
+    meantime does not remove the folder, which belongs to the parent.
 
     Raises
     ------
     OSError
-        If the folder can't be made.
+        If the folder can't be created.
     """
     folder: Path | None = None
     maker = Maker()

@@ -1,7 +1,8 @@
-"""Read files that anybody may have named: only regular files, and only up to a limit.
+"""Read files with untrusted names: only regular files, and only up to a size limit.
 
-Opening a pipe waits for its other end, a device may never end, and a file may be larger than any
-memory. A name given by mistake, or with bad intent, must not block a command.
+Opening a pipe blocks until its other end is opened, a device may have no end, and a file may be
+larger than the memory. A path that names such a file, by mistake or with bad intent, must not block
+a command.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""Flags with which opening never waits, even if a regular file has just become a pipe."""
+OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""Flags with which opening a file never blocks, even if it has just been replaced by a pipe."""
 
-PIECE = 1 << 20
+PIECE_BYTES = 1 << 20
 
 KINDS = {
     stat.S_IFDIR: "a folder",
@@ -27,12 +28,12 @@ KINDS = {
 }
 
 
-class NoFile(OSError):
-    """The path names something that is not a regular file."""
+class NotRegularFile(OSError):
+    """Raised for a path of something that is not a regular file."""
 
 
 class TooLarge(OSError):
-    """The file has more bytes than the limit."""
+    """Raised for a file with more bytes than the limit."""
 
 
 def read_file(path: Path, most: int) -> bytes:
@@ -40,50 +41,53 @@ def read_file(path: Path, most: int) -> bytes:
 
     Raises
     ------
-    NoFile, TooLarge
-        If it is a folder, a pipe, a socket or a device, none of which is opened; or is too large.
+    NotRegularFile
+        For a folder, a pipe, a socket or a device, which is not opened.
+    TooLarge
+        For a file with more than `most` bytes.
     OSError
-        If it does not exist, can't be read, or has an impossible name.
+        If the file does not exist or can't be read, or if no file can have its name.
     """
     try:
-        refuse_others(path.stat())
-        handle = os.open(path, OPEN)
+        require_regular_file(path.stat())
+        handle = os.open(path, OPEN_FLAGS)
     except ValueError:  # NUL, or half of a surrogate pair
         raise OSError(errno.EINVAL, "no file has such a name") from None
     with open(handle, "rb", buffering=0) as file:
         status = os.fstat(handle)
-        refuse_others(status)
+        require_regular_file(status)
         if status.st_size > most:
             raise _too_large_error(most)
         pieces, size = [], 0
-        while piece := file.read(PIECE):
+        while piece := file.read(PIECE_BYTES):
             pieces.append(piece)
             size += len(piece)
-            if size > most:  # it is growing, or its file system does not know sizes
+            if size > most:  # the file is growing, or its file system reports no sizes
                 raise _too_large_error(most)
-        if piece is None:  # it looks like a file, but reading it would wait
+        if piece is None:  # the system reports a regular file, but reading it would block
             raise BlockingIOError(errno.EAGAIN, "it has no end yet")
     return b"".join(pieces)
 
 
-def refuse_others(status: os.stat_result) -> None:
-    """Raise NoFile unless the status is that of a regular file."""
+def require_regular_file(status: os.stat_result) -> None:
+    """Raise NotRegularFile unless the status is that of a regular file."""
     if not stat.S_ISREG(status.st_mode):
         kind = KINDS.get(stat.S_IFMT(status.st_mode), "no file")
-        raise NoFile(errno.EINVAL, f"it is {kind}")
+        raise NotRegularFile(errno.EINVAL, f"it is {kind}")
 
 
 def refuse_side_files(file: Path, endings: Iterable[str]) -> None:
     """Raise OSError for invalid side files of a database, such as journals.
 
-    Each side file must be absent, or a regular file that can be read: an engine would wait for a
-    pipe, and would create a file at the target of a dangling link. Engines look for side files next
-    to the path that they get, or next to the file to which links lead.
+    `endings` are the suffixes of side files, after the name of the database file. Each side file
+    must be missing, or it must be a regular file that can be read: a pipe would block an engine,
+    and for a dangling link the engine would create the link's target. Engines look for side files
+    next to the path that they get, or next to the file to which links lead.
     """
     for path in dict.fromkeys((os.path.abspath(file), os.path.realpath(file))):
         for ending in endings:
             try:
-                refuse_others(os.lstat(path + ending))
+                require_regular_file(os.lstat(path + ending))
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as problem:
@@ -96,26 +100,26 @@ def refuse_side_files(file: Path, endings: Iterable[str]) -> None:
 def _is_unreadable(path: str) -> bool:
     """Return whether a file exists that can't be read.
 
-    The file is not opened, because closing it would drop SQLite's locks on it. Other processes
-    create and remove journals all the time, so a missing file does not count as unreadable.
+    The file is not opened, because closing it would release SQLite's locks on it. A missing file
+    does not count as unreadable, because other processes create and remove journals all the time.
     """
-    return all(not os.access(path, os.R_OK) and os.path.lexists(path) for _ in range(TRIES))
+    return all(not os.access(path, os.R_OK) and os.path.lexists(path) for _ in range(ACCESS_CHECKS))
 
 
-TRIES = 5
-"""Checks before a file counts as unreadable."""
+ACCESS_CHECKS = 5
+"""The number of failed checks after which a file counts as unreadable."""
 
 
-def _side_file_error(path: str, words: str) -> NoFile:
-    return NoFile(errno.EINVAL, words, os.path.basename(path))
+def _side_file_error(path: str, words: str) -> NotRegularFile:
+    return NotRegularFile(errno.EINVAL, words, os.path.basename(path))
 
 
 def _too_large_error(most: int) -> TooLarge:
-    return TooLarge(errno.EFBIG, f"it is larger than {exact_size(most)}")
+    return TooLarge(errno.EFBIG, f"it is larger than {size_text(most)}")
 
 
-def exact_size(size: int) -> str:
-    """Return a text of a number of bytes, in the largest unit in which the number is whole."""
+def size_text(size: int) -> str:
+    """Return a number of bytes as text, in the largest unit in which it is an integer."""
     units = ["bytes", "KiB", "MiB", "GiB", "TiB"]
     while size and size % 1024 == 0 and len(units) > 1:
         size, units = size // 1024, units[1:]
@@ -123,6 +127,6 @@ def exact_size(size: int) -> str:
 
 
 def reason_of(problem: OSError, otherwise: str = "the system refused") -> str:
-    """Return the system's error message, its first letter in lower case, for use in a sentence."""
+    """Return the system's error message for use in a sentence, with a small first letter."""
     words = problem.strerror or otherwise
     return words[:1].lower() + words[1:]

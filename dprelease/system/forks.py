@@ -1,7 +1,8 @@
-"""Remember which process made an object, because a forked child process has a copy of the object.
+"""Remember which process created an object, because a forked child process has a copy of it.
 
-Process numbers do not suffice. The first process of every container has number 1, even if the first
-process of another container forked it, and numbers are reused when processes end.
+Process numbers do not suffice to distinguish processes. The first process of every container has
+the number 1, even if the first process of another container forked it, and numbers are reused after
+processes end.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ _CURRENT_PROCESS = [_Process()]
 
 
 class Maker:
-    """Remembers the process in which it was made; see `is_here`."""
+    """The process that created this object, which may be a parent of the current process."""
 
     def __init__(self) -> None:
         self._process, self._number = _CURRENT_PROCESS[0], os.getpid()
 
     @property
     def is_here(self) -> bool:
-        """Return whether the current process made this object.
+        """Return whether the current process created this object.
 
         The process number detects children that were forked without the interpreter's knowledge.
         """
@@ -36,49 +37,50 @@ class Maker:
 
 @contextmanager
 def parent_only(*, breaks_ledgers: bool = False) -> Iterator[list[object]]:
-    """Yield a list of objects that a child forked during the block must not finalize.
+    """Yield a list for objects that a child, forked within the `with` block, must not finalize.
 
-    `breaks_ledgers`: whether such a child can't use ledgers any more. SQLite keeps a table of its
-    locks in each process, so a child would believe that it holds the locks of its parent. Whether a
-    child is forked at such a moment depends on the caller's threads; see `can_use_ledgers`.
+    `breaks_ledgers` says whether such a child can't use ledgers any more. SQLite keeps a table of
+    its locks in each process, so that a child would use the locks of its parent as its own. Whether
+    a child is forked within the block depends on the threads of the caller; see `can_use_ledgers`.
     """
-    held: list[object] = []
-    _HELD[id(held)] = held, breaks_ledgers
+    guarded: list[object] = []
+    _GUARDED[id(guarded)] = guarded, breaks_ledgers
     try:
-        yield held
+        yield guarded
     finally:
-        _HELD.pop(id(held), None)
+        _GUARDED.pop(id(guarded), None)
 
 
-_HELD: dict[int, tuple[list[object], bool]] = {}
-_BROKEN: list[bool] = []
-"""Not empty in a process that descends from a fork during which a ledger was open."""
+_GUARDED: dict[int, tuple[list[object], bool]] = {}
+_FORKED_WITH_LEDGER: list[bool] = []
+"""A list that is not empty in processes that descend from a fork while a ledger was open."""
 
 
 def can_use_ledgers() -> bool:
     """Return whether no ledger was open at any fork from which this process descends."""
-    return not _BROKEN
+    return not _FORKED_WITH_LEDGER
 
 
 def _after_fork_in_child() -> None:
-    """Note that this is a new process, and finalize none of the objects of `parent_only`."""
+    """Record that this is a new process, and keep the objects in `parent_only` alive."""
     _CURRENT_PROCESS[0] = _Process()
-    for held, breaks_ledgers in _HELD.values():
+    for guarded, breaks_ledgers in _GUARDED.values():
         if breaks_ledgers:
-            _BROKEN.append(True)
-        for thing in held:
-            _keep_alive(thing)
-    _HELD.clear()
+            _FORKED_WITH_LEDGER.append(True)
+        for guarded_object in guarded:
+            _keep_alive(guarded_object)
+    _GUARDED.clear()
 
 
-def _keep_alive(thing: object) -> None:
-    """Never finalize an object in this process: a child would wait for threads that it lacks.
+def _keep_alive(guarded_object: object) -> None:
+    """Prevent an object from being finalized in this process.
 
-    Only the parent may roll back, or close a connection.
+    Finalizing it in a child would wait for threads that only the parent has. Also, only the parent
+    may roll back a transaction, or close a connection.
     """
     import ctypes  # slow to import
 
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(guarded_object))
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

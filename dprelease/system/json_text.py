@@ -1,4 +1,4 @@
-"""Parse JSON that anybody may have written, with limits on memory and time."""
+"""Parse untrusted JSON, with limits on memory and time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 MOST_BYTES = 24 << 20
-"""Limit of one document: the manifest of ten thousand columns is smaller."""
+"""The maximum number of bytes of a document; a manifest of ten thousand columns has fewer."""
 
 MOST_ITEMS = 1 << 20
-"""Limit of values in lists and mappings: each takes far more memory than its text."""
+"""The maximum number of values of a document, each of which takes far more memory than its text."""
 
 _TEXT = re.compile(rb'"[^"]*"')
 
@@ -22,7 +22,7 @@ def parse_json(raw: bytes, refuse_constant: Callable[[str], Any] | None = None) 
     Raises
     ------
     ValueError, RecursionError
-        If it is not JSON, not UTF-8, nested too deeply, or holds too many values.
+        If the text is not JSON or not UTF-8, is nested too deeply, or has too many values.
     """
     if len(raw) > MOST_BYTES or _has_many_items(raw):
         raise ValueError("larger than what is read")
@@ -33,11 +33,11 @@ def parse_json(raw: bytes, refuse_constant: Callable[[str], Any] | None = None) 
 
 
 def _has_many_items(raw: bytes) -> bool:
-    """Return whether there are more values than the limit, without allocating memory for them."""
+    """Return whether a text has more values than the limit, without allocating the values."""
     if len(raw) <= MOST_ITEMS:  # each value takes at least one byte
         return False
     plain = raw.replace(b"\\\\", b"").replace(b'\\"', b"")  # the remaining quotes delimit strings
     if plain.count(b'"') > 4 * MOST_ITEMS:  # each value may have a key
         return True
-    bare = _TEXT.sub(b"", plain)
-    return sum(bare.count(mark) for mark in (b",", b"[", b"{")) > MOST_ITEMS
+    without_texts = _TEXT.sub(b"", plain)
+    return sum(without_texts.count(mark) for mark in (b",", b"[", b"{")) > MOST_ITEMS

@@ -1,9 +1,9 @@
 """Detect folders in which some files are stale: lakehouse tables, and output of unfinished jobs.
 
-A Delta table changes a row by writing a new file and marking the old one as removed in its log. A
-reader of all files would count deleted people, and count others twice. Other formats with versions
-work in the same way. An interrupted job leaves files that it would have replaced or removed. Only
-names are checked; no file is opened.
+A change of a row in a Delta table writes a new file, and marks the old file as removed in a log. A
+reader of all files would count people who were deleted, and would count other people twice. Other
+table formats with versions work in the same way. An interrupted job leaves files that it would have
+replaced or removed. The checks use only names, and open no file.
 """
 
 from __future__ import annotations
@@ -14,60 +14,69 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 Problem = tuple[str, str]
-"""Why files can't be read as a table, and what to do."""
+"""The reason why files can't be read as a table, and an advice."""
 
-EXPORT = (
+EXPORT_ADVICE = (
     "write the rows that are live into a Parquet file outside of that table, and name this file: {}"
 )
-BY_DELTA = "in DuckDB COPY (FROM delta_scan('table')) TO 'live.parquet', in Python pq.write_table("
-BY_SPARK = "in Spark spark.read.format('{}').load('table').write.parquet('live')"
-WAYS = {
-    "Delta": f"{BY_DELTA}DeltaTable('table').to_pyarrow_table(), 'live.parquet')",
+DELTA_COMMAND = (
+    "in DuckDB COPY (FROM delta_scan('table')) TO 'live.parquet', in Python pq.write_table("
+)
+SPARK_COMMAND = "in Spark spark.read.format('{}').load('table').write.parquet('live')"
+EXPORT_COMMANDS = {
+    "Delta": f"{DELTA_COMMAND}DeltaTable('table').to_pyarrow_table(), 'live.parquet')",
     "Iceberg": "in DuckDB COPY (FROM iceberg_scan('table')) TO 'live.parquet'",
-    "Hudi": BY_SPARK.format("hudi"),
-    "Paimon": BY_SPARK.format("paimon"),
+    "Hudi": SPARK_COMMAND.format("hudi"),
+    "Paimon": SPARK_COMMAND.format("paimon"),
     "DuckLake": "in DuckDB, attached, COPY lake.table TO 'live.parquet'",
 }
 
 MARKERS = {"Delta": "_delta_log", "Hudi": ".hoodie", "Iceberg": "metadata", "Paimon": "snapshot"}
 """The marker folder in the root of a lakehouse table, by format."""
 
-ICEBERG = (".metadata.json", ".metadata.json.gz", "version-hint.text")
-DUCKLAKE = re.compile(r"ducklake-[0-9a-f]{8}-[0-9a-f-]{27}(-delete)?\.parquet")
+ICEBERG_SUFFIXES = (".metadata.json", ".metadata.json.gz", "version-hint.text")
+DUCKLAKE_NAME = re.compile(r"ducklake-[0-9a-f]{8}-[0-9a-f-]{27}(-delete)?\.parquet")
 
-RUNNING, STREAM = "_temporary", "_spark_metadata"
-STARTED, COMMITTED = "_started_", "_committed_"
-"""Names of files that jobs write: while they run (Spark); for the commits of a stream; when a job
-begins and ends (Databricks)."""
+RUNNING_FOLDER, STREAM_FOLDER = "_temporary", "_spark_metadata"
+STARTED_PREFIX, COMMITTED_PREFIX = "_started_", "_committed_"
+"""Names of what jobs write: a folder while a job of Spark runs, a folder with the commits of a
+stream, and files when a job of Databricks begins and ends."""
 
-AGAIN = (
+RERUN_ADVICE = (
     "wait until the job that writes there has ended, or run it again; if none is at work, write "
     "its files into another folder"
 )
-OF_STREAM = (
-    f"a stream of Spark wrote it, and says in its notes ('{STREAM}') alone which files count",
+STREAM_PROBLEM = (
+    f"a stream of Spark wrote it, and says in its notes ('{STREAM_FOLDER}') alone "
+    "which files count",
     "write what Spark reads of that folder into another one, and name that",
 )
 
 
 def lake_problem(files: Iterable[Path]) -> Problem | None:
-    """Return why some Parquet files may be stale: a folder above them is a lakehouse table."""
+    """Return why some Parquet files may be stale: because they belong to a lakehouse table.
+
+    The result is None if no folder above the files is a lakehouse table.
+    """
     found = None
     seen: set[Path] = set()
     for file in files:
-        if DUCKLAKE.fullmatch(file.name):
+        if DUCKLAKE_NAME.fullmatch(file.name):
             found = "DuckLake", f"its files are named as in '{_safe_name(file)}'"
         for folder in _unseen(_folders_above(file), seen):
             kind = _kind_of(folder)
             if kind is not None:
                 found = kind, f"'{_safe_name(folder)}' holds '{MARKERS[kind]}'"
         if found is not None:
-            return lake_reason(*found), EXPORT.format(WAYS[found[0]])
+            return lake_reason(*found), EXPORT_ADVICE.format(EXPORT_COMMANDS[found[0]])
     return None
 
 
 def lake_reason(kind: str, where: str) -> str:
-    """Return why files of a lakehouse table are refused; `where`: the evidence for the table."""
+    """Return why files of a lakehouse table are refused.
+
+    `where` is a text with the evidence that they belong to such a table.
+    """
     return (
         f"it is of a {kind} table ({where}), whose files also hold rows that were deleted or "
         "replaced"
@@ -77,23 +86,29 @@ def lake_reason(kind: str, where: str) -> str:
 def job_problem(files: Iterable[Path], folder: Path | None) -> Problem | None:
     """Return why files in the folders of jobs can't be read; None if all jobs have finished.
 
-    `folder`: the declared folder of all files; None if no folder is declared.
+    `folder` is the declared folder of all files, and None if no folder is declared.
     """
     folders = dict.fromkeys(parent for file in files for parent in _job_folders(file))
-    if any(RUNNING in one.parts for one in folders):
-        return f"it is in the folder '{RUNNING}' of a job, which has not ended", AGAIN
+    if any(RUNNING_FOLDER in one.parts for one in folders):
+        return f"it is in the folder '{RUNNING_FOLDER}' of a job, which has not ended", RERUN_ADVICE
     for one in folders if folder is None else {**folders, folder: None}:
         names = _names(one)
-        started = {name.removeprefix(STARTED) for name in names if name.startswith(STARTED)}
-        ended = {name.removeprefix(COMMITTED) for name in names if name.startswith(COMMITTED)}
-        open_marker = RUNNING if RUNNING in names else None
+        started = {
+            name.removeprefix(STARTED_PREFIX) for name in names if name.startswith(STARTED_PREFIX)
+        }
+        ended = {
+            name.removeprefix(COMMITTED_PREFIX)
+            for name in names
+            if name.startswith(COMMITTED_PREFIX)
+        }
+        open_marker = RUNNING_FOLDER if RUNNING_FOLDER in names else None
         if started - ended:
-            open_marker = STARTED
+            open_marker = STARTED_PREFIX
         if open_marker is not None:
             reason = f"a job has not ended there ('{_safe_name(one)}' holds '{open_marker}')"
-            return reason, AGAIN
-        if STREAM in names:
-            return OF_STREAM
+            return reason, RERUN_ADVICE
+        if STREAM_FOLDER in names:
+            return STREAM_PROBLEM
     return None
 
 
@@ -115,7 +130,7 @@ def _kind_of(folder: Path) -> str | None:
     for kind in ("Delta", "Hudi"):
         if os.path.isdir(folder / MARKERS[kind]):
             return kind
-    if any(name.endswith(ICEBERG) for name in _names(folder / MARKERS["Iceberg"])):
+    if any(name.endswith(ICEBERG_SUFFIXES) for name in _names(folder / MARKERS["Iceberg"])):
         return "Iceberg"
     if os.path.isfile(folder / "schema" / "schema-0") and os.path.isdir(folder / MARKERS["Paimon"]):
         return "Paimon"
@@ -123,7 +138,7 @@ def _kind_of(folder: Path) -> str | None:
 
 
 def _job_folders(file: Path) -> Iterator[Path]:
-    """Yield the folder of a file, and those above it that a job would have partitioned by keys."""
+    """Yield the folder of a file, and the folders above it up to that of a partitioned output."""
     for path in (os.path.abspath(file), os.path.realpath(file)):
         for folder in Path(path).parents:
             yield folder
@@ -134,10 +149,10 @@ def _job_folders(file: Path) -> Iterator[Path]:
 def _names(folder: Path) -> list[str]:
     try:
         return os.listdir(folder)
-    except OSError:  # missing, or without permission to look into it
+    except OSError:  # the folder is missing, or may not be listed
         return []
 
 
 def _safe_name(path: Path) -> str:
-    """Return the name of a file or folder, unless it holds the value of a key, as state=NY does."""
+    """Return the name of a file or folder; "..." if it contains a key's value, as in state=NY."""
     return "..." if "=" in path.name else path.name

@@ -1,8 +1,8 @@
-"""File locks that end with their holder, however it ends.
+"""File locks that the kernel releases when their holder ends, for whatever reason.
 
-An flock(2) belongs to an open file: the kernel releases it when the last process that has the file
-open ends, whatever the number and namespace of that process. All processes of one kernel that see
-the same file see the lock, including those in other containers.
+An flock(2) belongs to an open file: the kernel releases the lock when the last process that has the
+file open ends, whatever the number and namespace of this process. All processes of one kernel that
+can open the file can test the lock, including those in other containers.
 """
 
 from __future__ import annotations
@@ -12,52 +12,55 @@ import fcntl
 import os
 from pathlib import Path
 
-OPEN = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
-"""Network file systems grant write locks only on files that are open for writing."""
+OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+"""Flags for taking a lock; network file systems lock only files that are open for writing."""
 
-LOOK = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-"""Flags that suffice to test a lock, and on local file systems also to take one."""
+TEST_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+"""Flags that suffice for testing a lock, and on local file systems also for taking a lock."""
 
-_TAKEN: set[Lock] = set()
+_HELD_LOCKS: set[Lock] = set()
 
 
 class Lock:
-    """A locked file; the lock is held until `let_go`, or until this process ends."""
+    """A locked file, whose lock is held until `release` is called or this process ends."""
 
     def __init__(self, path: Path, handle: int) -> None:
         self.path = path
         self._handle: int | None = handle
-        _TAKEN.add(self)
+        _HELD_LOCKS.add(self)
 
     @classmethod
-    def take(cls, path: Path) -> Lock | None:
-        """Create the file if missing and return its lock; None if it is held already.
+    def acquire(cls, path: Path) -> Lock | None:
+        """Return the lock of a file, which is created if missing; None if the lock is held.
 
         Raises
         ------
         OSError
-            If the file can't be created, or its file system has no locks.
+            If the file can't be created, or if its file system has no locks.
         """
         while True:
             handle = _open_or_create(path)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                still = _is_same_file(path, handle)
+                is_current = _is_same_file(path, handle)
             except BlockingIOError:
                 os.close(handle)
                 return None
             except BaseException:
                 os.close(handle)
                 raise
-            if still:
+            if is_current:
                 return cls(path, handle)
-            # The last holder removed the file meanwhile, so this handle belongs to a deleted file.
+            # The last holder has removed the file, so that this handle belongs to a deleted file.
             os.close(handle)
 
-    def let_go(self) -> None:
-        """Remove the file and release the lock; never raises, and may be called twice."""
+    def release(self) -> None:
+        """Remove the file and release the lock.
+
+        This method raises no error, and may be called twice.
+        """
         handle, self._handle = self._handle, None
-        _TAKEN.discard(self)
+        _HELD_LOCKS.discard(self)
         if handle is None:
             return
         with contextlib.suppress(OSError):  # if the file remains, it is not locked any more
@@ -67,7 +70,7 @@ class Lock:
             os.close(handle)
 
     def forget(self) -> None:
-        """Close the copy of the file that a fork made: the lock belongs to the parent."""
+        """Close the copy of the open file in a forked child, because the parent holds the lock."""
         handle, self._handle = self._handle, None
         if handle is not None:
             with contextlib.suppress(OSError):
@@ -75,25 +78,25 @@ class Lock:
 
 
 def _open_or_create(path: Path) -> int:
-    """Open the file, created if missing; files of other users are opened at least for reading."""
+    """Open a file, which is created if missing; files of other users may be opened for reading."""
     try:
-        return os.open(path, OPEN | os.O_CREAT, 0o666)
+        return os.open(path, OPEN_FLAGS | os.O_CREAT, 0o666)
     except PermissionError:
         with contextlib.suppress(OSError):
-            return os.open(path, LOOK)
+            return os.open(path, TEST_FLAGS)
         raise
 
 
 def is_held(path: Path) -> bool:
-    """Return whether the lock of a file is held, or may be held."""
+    """Return whether the lock of a file is held; True also if this can't be determined."""
     try:
-        handle = os.open(path, LOOK)  # other processes may open it too
+        handle = os.open(path, TEST_FLAGS)
     except FileNotFoundError:
         return False
     except OSError:
         return True
     try:
-        # Shared locks of two testers do not block each other.
+        # Two processes that test the lock don't block each other, because they use shared locks.
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
@@ -103,7 +106,7 @@ def is_held(path: Path) -> bool:
 
 
 def _is_same_file(path: Path, handle: int) -> bool:
-    """Return whether a path still names the open file."""
+    """Return whether a path is still that of an open file."""
     try:
         named = path.lstat()
     except FileNotFoundError:
@@ -112,10 +115,10 @@ def _is_same_file(path: Path, handle: int) -> bool:
 
 
 def _forget_all() -> None:
-    """Close the parent's locks in a child, which would hold them after the parent's end."""
-    for lock in tuple(_TAKEN):
+    """Close the parent's locks in a child, which could hold them longer than the parent."""
+    for lock in tuple(_HELD_LOCKS):
         lock.forget()
-    _TAKEN.clear()
+    _HELD_LOCKS.clear()
 
 
 os.register_at_fork(after_in_child=_forget_all)

@@ -1,4 +1,4 @@
-"""Detect mount points, which can't be renamed."""
+"""Detect mount points, which can't be renamed or replaced."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import re
 from pathlib import Path
 
 MOUNTS = Path("/proc/self/mountinfo")
-"""The mounts of this process; the fifth field of each line is the mount point, see proc(5)."""
+"""The file with the mounts of this process; a line's fifth field is the mount point (proc(5))."""
 
 
 def is_mounted(path: Path) -> bool:
     """Return whether a file system, or a file or folder of one, is mounted at exactly this path.
 
-    stat(2) does not reveal a bind mount of the same file system.
+    This can't be determined by stat(2) alone, which does not show bind mounts of the same file
+    system.
     """
     real = os.fsencode(os.path.realpath(path))
     try:
@@ -24,8 +25,8 @@ def is_mounted(path: Path) -> bool:
 
 
 def _mount_point(line: bytes) -> bytes:
-    words = line.split(b" ", 5)
-    place = words[4] if words[4:] else b""
-    if b"\\" not in place:
-        return place
-    return re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8)]), place)
+    fields = line.split(b" ", 5)
+    mount_point = fields[4] if fields[4:] else b""
+    if b"\\" not in mount_point:
+        return mount_point
+    return re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8)]), mount_point)

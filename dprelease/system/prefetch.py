@@ -1,4 +1,4 @@
-"""Compute the next pieces in threads while the current one is used."""
+"""Compute the next results in threads while the current result is used."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 Task = TypeVar("Task")
 
 THREADS = 2
-"""Number of threads: with more, short calls would wait for the interpreter's lock."""
+"""The number of threads; with more threads, short calls would wait for the interpreter's lock."""
 
 
 @contextmanager
-def ahead(chunks: Iterator[Made], name: str, *, few: bool = False) -> Iterator[Iterator[Made]]:
+def prefetch_chunks(
+    chunks: Iterator[Result], name: str, *, few: bool = False
+) -> Iterator[Iterator[Result]]:
     """Yield an iterator over chunks, which computes the next chunk while the current one is used.
 
-    One thread of this name computes all chunks, in order, and it ends with the block. `few`:
-    whether there are too few chunks for a thread; then each is computed when it is requested.
+    One thread with the name `name` computes all chunks in order, and ends with the `with` block.
+    With `few`, there are too few chunks for a thread, and each is computed when it is requested.
     """
     if few:
         yield chunks
@@ -31,42 +33,44 @@ def ahead(chunks: Iterator[Made], name: str, *, few: bool = False) -> Iterator[I
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1, name) as worker:
-        yield _one_ahead(chunks, worker)
+        yield _prefetch_one(chunks, worker)
 
 
-def _one_ahead(chunks: Iterator[Made], worker: ThreadPoolExecutor) -> Iterator[Made]:
-    """Yield chunks while the worker makes the next one."""
-    coming = worker.submit(next, chunks, None)
-    while (table := coming.result()) is not None:
-        coming = worker.submit(next, chunks, None)
+def _prefetch_one(chunks: Iterator[Result], worker: ThreadPoolExecutor) -> Iterator[Result]:
+    """Yield chunks while the worker computes the next chunk."""
+    pending = worker.submit(next, chunks, None)
+    while (table := pending.result()) is not None:
+        pending = worker.submit(next, chunks, None)
         yield table
 
 
 class Spread(Protocol):
-    """A function like `map` that applies work to tasks, such as `in_threads`.
+    """A function like `map` that applies a function to tasks, such as `in_threads`.
 
-    Results are in the order of the tasks. Each result must depend on its task alone, because a task
-    may be run more than once.
+    The results are in the order of the tasks. Each result must depend on its task alone, because a
+    task may be run more than once.
     """
 
-    def __call__(self, work: Callable[[Task], Made], tasks: Iterable[Task], /) -> Iterator[Made]:
+    def __call__(
+        self, work: Callable[[Task], Result], tasks: Iterable[Task], /
+    ) -> Iterator[Result]:
         """Return the result of each task."""
         ...
 
 
-def in_threads(work: Callable[[Task], Made], tasks: Iterable[Task]) -> Iterator[Made]:
-    """Yield the results of tasks in order, computing the next ones in threads.
+def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+    """Yield the results of tasks in order, and compute the next results in threads.
 
-    Tasks are started when results are requested, as many ahead as there are threads. No thread is
-    left running.
+    Tasks are started when results are requested: as many tasks in advance as there are threads. All
+    threads end with the iterator.
     """
     from concurrent.futures import ThreadPoolExecutor
 
     left = iter(tasks)
-    coming: deque[Future[Made]] = deque()
+    pending: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(THREADS, "dprelease-work") as workers:
-        coming.extend(workers.submit(work, task) for task in islice(left, THREADS))
-        while coming:
-            made = coming.popleft().result()
-            coming.extend(workers.submit(work, task) for task in islice(left, 1))
-            yield made
+        pending.extend(workers.submit(work, task) for task in islice(left, THREADS))
+        while pending:
+            result = pending.popleft().result()
+            pending.extend(workers.submit(work, task) for task in islice(left, 1))
+            yield result

@@ -1,4 +1,4 @@
-"""Rename folders without replacing anything, and exchange two names in one step."""
+"""Rename folders without replacing anything, and exchange two folders in one step."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ NO_REPLACE, EXCHANGE = 1, 2
 """Flags of renameat2(2)."""
 
 WORKING_DIRECTORY = -100
-"""The value for renameat2(2) by which paths are relative to the working directory."""
+"""The value with which renameat2(2) interprets paths relative to the working directory."""
 
 UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM})
-"""Error numbers of kernels, file systems and sandboxes that do not support these flags."""
+"""Error numbers that mean that a kernel, a file system or a sandbox does not support the flags."""
 
 
 def rename_new(folder: Path, target: Path) -> None:
-    """Rename a non-empty folder to a name that nothing has.
+    """Rename a non-empty folder to a name that does not exist.
 
     Raises
     ------
     OSError
-        EEXIST, ENOTEMPTY or ENOTDIR if the name is taken; others if the system refuses.
+        EEXIST, ENOTEMPTY or ENOTDIR if the name exists; other errors if the system refuses.
     """
     if not _rename_with_flags(folder, target, NO_REPLACE):
         # rename(2) replaces nothing but an empty folder.
@@ -34,20 +34,21 @@ def rename_new(folder: Path, target: Path) -> None:
 def exchange(folder: Path, target: Path, aside: Path) -> Path:
     """Exchange two folders, and return the path at which the second folder is afterwards.
 
-    If the system can't exchange them in one step, the second folder is moved to `aside`, and the
-    first folder gets its name. If that fails, the second folder gets its name back.
+    If the system can't exchange the folders in one step, the second folder is moved to `aside`, and
+    then the first folder gets its name. If the second step fails, the second folder gets its name
+    back.
 
     Raises
     ------
     OSError
-        If the system refuses.
+        If the system refuses to rename a folder.
     """
     if _rename_with_flags(folder, target, EXCHANGE):
         return folder
     target.rename(aside)
     try:
         rename_new(folder, target)
-    except BaseException:  # an interrupt too must not leave the name without a folder
+    except BaseException:  # even after an interrupt, the name must have a folder
         if not os.path.lexists(target):
             rename_new(aside, target)
         raise
@@ -55,8 +56,8 @@ def exchange(folder: Path, target: Path, aside: Path) -> Path:
 
 
 def _rename_with_flags(old: Path, new: Path, flags: int) -> bool:
-    """Rename with flags; return False if the flags are not supported and nothing was done."""
-    import ctypes  # slow to import, and only runs need it
+    """Rename with flags; return False, without any change, if the flags are not supported."""
+    import ctypes  # this import is slow, and only runs need it
 
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2

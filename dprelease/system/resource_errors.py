@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import errno
 
-GIVES_NO_MORE = frozenset(
+EXHAUSTED_ERRNOS = frozenset(
     {
         errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN,
         errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOLCK,
     }
 )  # fmt: skip
-"""Memory, files, processes or disk space."""
+"""The error numbers for exhausted memory, files, processes, locks or disk space."""
 
 
-def gives_no_more(problem: object) -> bool:
+def is_exhausted(problem: object) -> bool:
     """Return whether an error means that a resource is exhausted."""
     if isinstance(problem, OSError):
-        return problem.errno in GIVES_NO_MORE
+        return problem.errno in EXHAUSTED_ERRNOS
     return isinstance(problem, MemoryError)

@@ -1,7 +1,7 @@
-"""Re-raise exceptions of signal handlers that libraries swallow.
+"""Re-raise exceptions of signal handlers that libraries have swallowed.
 
-Libraries run handlers during long statements, or when they call Python. They turn an exception of a
-handler into their own error, which does not mention the signal.
+Python runs signal handlers while a library executes a long statement, or when it calls Python. Some
+libraries turn an exception of a handler into their own error, which does not mention the signal.
 """
 
 from __future__ import annotations
@@ -14,26 +14,27 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from dprelease.system.deferred_signals import ENDING, Handler
+from dprelease.system.deferred_signals import ENDING_SIGNALS, Handler
 
 HANDLED_SIGNALS = (
-    *ENDING, signal.SIGQUIT, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF,
+    *ENDING_SIGNALS, signal.SIGQUIT, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF,
     signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip
-"""Signals sent by people, service managers and time limits."""
+"""Signals that people, service managers and time limits send."""
 
 
 _RECORDED: list[list[BaseException]] = []
-"""Exceptions that handlers raised, per block that records them; empty outside such blocks."""
+"""The list of exceptions of handlers, in the `with` block that records them; empty elsewhere."""
 
 
 @contextmanager
 def reraise_handler_errors() -> Iterator[None]:
-    """Re-raise the exception of a signal handler after a block, in place of the block's own error.
+    """Re-raise the exception of a signal handler after a `with` block.
 
-    The exception is re-raised even if the block ended normally. Handlers run only in the main
-    thread, so nothing happens for a block in another thread. A nested block does not install
-    handlers again, because installing them takes as long as many statements.
+    The exception replaces the block's own error, and is re-raised even if the block ended normally.
+    In another thread than the main
+    thread this function has no effect, because Python runs handlers only in the main thread. A
+    nested block does not install handlers again, because this takes as long as many statements.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -55,38 +56,40 @@ def _record_handler_errors() -> Iterator[list[BaseException]]:
     if _RECORDED:
         yield _RECORDED[-1]
         return
-    before: dict[int, Handler] = {}
+    handlers: dict[int, Handler] = {}
     raised: list[BaseException] = []
-    late: list[int] = []
+    late_signals: list[int] = []
     is_over = False
 
-    def answer(number: int, frame: FrameType | None) -> None:
+    def record_error(number: int, frame: FrameType | None) -> None:
         if is_over:  # the signal came while the handlers were being restored
-            late.append(number)
+            late_signals.append(number)
             return
         try:
-            before[number](number, frame)
+            handlers[number](number, frame)
         except BaseException as problem:
             raised.append(problem)
             raise
 
     try:
         _RECORDED.append(raised)
-        for ending in HANDLED_SIGNALS:
-            handler = signal.getsignal(ending)
+        for handled in HANDLED_SIGNALS:
+            handler = signal.getsignal(handled)
             if callable(handler):
-                before[ending] = handler
-                signal.signal(ending, answer)
+                handlers[handled] = handler
+                signal.signal(handled, record_error)
         yield raised
     finally:
         is_over = True
         _RECORDED.clear()
-        for number, handler in before.items():
-            if signal.getsignal(number) is answer:  # the block has not installed another handler
+        for number, handler in handlers.items():
+            if (
+                signal.getsignal(number) is record_error
+            ):  # the block has not installed another handler
                 signal.signal(number, handler)
-        raised.clear()  # the exceptions hold the frames that they passed through
-        for number in late:
-            before[number](number, None)
+        raised.clear()  # the exceptions keep the frames alive that they passed through
+        for number in late_signals:
+            handlers[number](number, None)
 
 
 def _raise_without_context(problem: BaseException) -> NoReturn:
@@ -98,5 +101,5 @@ def _raise_without_context(problem: BaseException) -> NoReturn:
         raise
 
 
-# The recording block may belong to another thread, which a child does not have.
+# The recording block may belong to a thread of the parent, which a child does not have.
 os.register_at_fork(after_in_child=_RECORDED.clear)

@@ -18,22 +18,22 @@ from dprelease.planning.kinds import FEDERATED
 from dprelease.planning.local_plan import LocalPlan
 from dprelease.query.local_records import Records
 from dprelease.query.resolve import Query
-from dprelease.rehearsal.error_summary import summary
+from dprelease.rehearsal.error_summary import summarize_errors
 from dprelease.rehearsal.record_comparison import (
-    errors_of_records,
-    estimates_of,
+    estimates_table,
     estimates_with_truth,
-    names_of,
+    record_errors,
+    truth_column_names,
 )
-from dprelease.rehearsal.rehearsal_folder import truth_of
+from dprelease.rehearsal.rehearsal_folder import truth_file
 from dprelease.rehearsal.rehearsed_parties import (
-    compared_sums,
-    messages_of,
-    sum_of,
+    message_files,
+    sum_comparisons,
     sum_records,
-    truth_of_sums,
+    sum_table,
+    truth_files_of_sums,
 )
-from dprelease.rehearsal.rehearsed_records import truth_of_records
+from dprelease.rehearsal.rehearsed_records import truth_files_of_records
 from dprelease.tables import formats
 from dprelease.verification.local_release import check_local
 from dprelease.verification.manifest_comparison import check_rebuilt, differences
@@ -63,7 +63,7 @@ def check_rehearsed_records(report: Report, record: LocalRehearsalManifest) -> N
     if plan is None:
         return
     declaration = rebuild_declaration(record, report.path)
-    wanted = truth_of_records(plan, declaration)
+    wanted = truth_files_of_records(plan, declaration)
     check_truth(
         report, record.rehearsal, declaration, wanted, lambda: _record_problems(report, plan)
     )
@@ -74,24 +74,27 @@ def _record_problems(report: Report, plan: LocalPlan) -> Iterator[str]:
 
     def check_part(part: Records) -> Errors | str:
         columns = plan.of_records(part.name)
-        beside, published = _read_table(report, truth_of(part.name)), _read_table(report, part.name)
+        beside, published = (
+            _read_table(report, truth_file(part.name)),
+            _read_table(report, part.name),
+        )
         names = [column.name for column in part.columns]
-        true = [names_of(part).true[name] for name in names]
+        true = [truth_column_names(part).true[name] for name in names]
         types = [published.schema.field(name).type for name in names]
         if beside.column_names != [*names, *true] or (
             [beside.schema.field(name).type for name in true] != types
         ):
             raise KeyError(part.name)
         if not beside.select(names).equals(published):
-            return truth_of(part.name)
-        told = _read_table(report, truth_of(estimates_of(part)))
+            return truth_file(part.name)
+        told = _read_table(report, truth_file(estimates_table(part)))
         again = estimates_with_truth(part, columns, beside)
         same = told.schema.equals(again.schema) and not any(
             differences(told.to_pylist(), again.to_pylist(), "estimates")
         )
         if not same:
-            return truth_of(estimates_of(part))
-        return errors_of_records(part, columns, beside, told)
+            return truth_file(estimates_table(part))
+        return record_errors(part, columns, beside, told)
 
     yield from _find_problems(report, plan.records, check_part)
 
@@ -119,7 +122,7 @@ def check_rehearsed_parties(report: Report, record: FederatedRehearsalManifest) 
     files = sum_records(queries, described, sums)
     check_rebuilt(report, record, FederatedRehearsalManifest.of(own, files, record.rehearsal))
     check_trust(report, record, plan)
-    wanted = truth_of_sums(queries, declaration)
+    wanted = truth_files_of_sums(queries, declaration)
     check_truth(
         report, record.rehearsal, declaration, wanted, lambda: _sum_problems(report, queries, plan)
     )
@@ -134,7 +137,7 @@ def _check_messages(
 ) -> bool:
     """Return whether the messages of every party and all sums are valid."""
     told = [file.name for file in rehearsal.messages]
-    if told != [*messages_of(queries, plan.parties)]:
+    if told != [*message_files(queries, plan.parties)]:
         report.add_finding("DP-VERIFY-021", "rehearsal", problem="it lacks messages of a party")
         return False
     wrong = []
@@ -157,13 +160,13 @@ def _sum_problems(report: Report, queries: Sequence[Query], plan: FederatedPlan)
 
     def check_part(query: Query) -> Errors | str:
         published = _read_table(report, query.name)
-        if not published.equals(sum_of(report.path, query, plan)):
+        if not published.equals(sum_table(report.path, query, plan)):
             return formats.file_of(query.name)
-        columns = compared_sums(query, plan)
-        beside = _read_table(report, truth_of(query.name))
+        columns = sum_comparisons(query, plan)
+        beside = _read_table(report, truth_file(query.name))
         if has_true_values(beside, published, columns):
-            return summary(columns, beside)
-        return truth_of(query.name)
+            return summarize_errors(columns, beside)
+        return truth_file(query.name)
 
     yield from _find_problems(report, queries, check_part)
 
@@ -179,7 +182,7 @@ def _find_problems(
         try:
             told = found(part)
         except (OSError, KeyError, ValueError, pa.ArrowException, DpReleaseError):
-            yield f"'{truth_of(part.name)}' has other columns than it should"
+            yield f"'{truth_file(part.name)}' has other columns than it should"
             return
         if isinstance(told, str):
             yield f"'{told}' is not what the tables beside it make of it"

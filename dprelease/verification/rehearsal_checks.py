@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from dprelease.documents.manifest import RehearsalManifest
 from dprelease.documents.rehearsal_errors import ColumnErrors, decode_errors, encode_errors
 from dprelease.documents.rehearsal_manifest import ERRORS, WORDS, RehearsalRecord
-from dprelease.rehearsal.error_summary import summary
-from dprelease.rehearsal.rehearsal_folder import people_of, truth_of
-from dprelease.rehearsal.run import truth_names
+from dprelease.rehearsal.error_summary import summarize_errors
+from dprelease.rehearsal.rehearsal_folder import synthetic_rows_file, truth_file
+from dprelease.rehearsal.run import truth_files
 from dprelease.rehearsal.truth_comparison import (
     ColumnComparison,
     columns_to_compare,
@@ -36,7 +36,7 @@ def check_rehearsal(report: Report, record: RehearsalManifest) -> None:
     rebuilt = check_central(report, record.release)
     if rebuilt is None:
         return
-    wanted = truth_names(rebuilt.families, rebuilt.declaration)
+    wanted = truth_files(rebuilt.families, rebuilt.declaration)
     check_truth(
         report,
         record.rehearsal,
@@ -83,12 +83,12 @@ def _stand_in_problems(rehearsal: RehearsalRecord, declaration: Declaration) -> 
 def _file_problems(rehearsal: RehearsalRecord, names: Iterable[str]) -> Iterator[str]:
     """Yield the problems with the recorded list of truth files."""
     invented = {one.table: one.rows for one in rehearsal.stand_ins if one.by != "public"}
-    public = {people_of(one.table) for one in rehearsal.stand_ins if one.by == "public"}
+    public = {synthetic_rows_file(one.table) for one in rehearsal.stand_ins if one.by == "public"}
     wanted = {*names} - public
     rows = {file.name: file.rows for file in rehearsal.truth}
     if [file.name for file in rehearsal.truth] != sorted(wanted):
         yield "a file of true values is missing, or invalid"
-    elif any(rows[people_of(name)] != number for name, number in invented.items()):
+    elif any(rows[synthetic_rows_file(name)] != number for name, number in invented.items()):
         yield "the number of invented rows differs from the stated one"
 
 
@@ -101,14 +101,14 @@ def _error_problems(report: Report, rebuilt: RebuiltRelease) -> Iterator[str]:
     for name, _, _ in published_tables(rebuilt.families):
         asked = [column for column in columns if column.table == name]
         try:
-            beside = formats.PUBLISHED.read(report.path / truth_of(name))
+            beside = formats.PUBLISHED.read(report.path / truth_file(name))
             published = formats.PUBLISHED.read(report.path / formats.file_of(name))
             if not has_true_values(beside, published, asked):
-                yield f"'{truth_of(name)}' is not beside the published table"
+                yield f"'{truth_file(name)}' is not beside the published table"
                 return
-            errors += summary(asked, beside)
+            errors += summarize_errors(asked, beside)
         except (OSError, KeyError, ValueError, pa.ArrowException):
-            yield f"'{truth_of(name)}' has other columns than it should"
+            yield f"'{truth_file(name)}' has other columns than it should"
             return
     if not records_errors((report.path / ERRORS).read_bytes(), errors):
         yield f"'{ERRORS}' has other errors than the tables"
@@ -129,10 +129,12 @@ def records_errors(raw: bytes, errors: list[ColumnErrors]) -> bool:
 
 def has_true_values(beside: pa.Table, published: pa.Table, asked: list[ColumnComparison]) -> bool:
     """Return whether a truth file has all published columns and rows, and their true values."""
-    published_flag = asked[0].told
+    published_flag = asked[0].published_column
     if published_flag in beside.column_names:
         import pyarrow.compute as pc
 
         beside = beside.filter(pc.field(published_flag))
     same: bool = beside.select(published.column_names).equals(published)
-    return same and all({one.true, one.rows} <= {*beside.column_names} for one in asked)
+    return same and all(
+        {one.true_column, one.rows_column} <= {*beside.column_names} for one in asked
+    )

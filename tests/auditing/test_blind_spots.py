@@ -18,7 +18,12 @@ import pyarrow as pa
 import pytest
 
 from dprelease.auditing import sensitivities
-from dprelease.auditing.failures import MOST_FAILING, NOWHERE, GroupReport, answer_without_failures
+from dprelease.auditing.failures import (
+    EMPTY_SITUATION,
+    MOST_FAILING,
+    GroupReport,
+    answer_without_failures,
+)
 from dprelease.auditing.neighbours import worst_units
 from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.neighbours.stored_values import (
@@ -31,10 +36,10 @@ from dprelease.auditing.neighbours.stored_values import (
     TEXTS,
     stored_array,
 )
-from dprelease.auditing.replayed_words import ReplayedWords
-from dprelease.auditing.sensitivities import TriedGroup, compare_pairs, groups_of
-from dprelease.auditing.stage import EngineFailure, Stage
-from dprelease.auditing.whole_audit import composed_claims
+from dprelease.auditing.replayed_words import ReplayedBits
+from dprelease.auditing.sensitivities import GroupResult, compare_pairs, query_groups
+from dprelease.auditing.stage import AuditedRelease, EngineFailure
+from dprelease.auditing.whole_audit import check_composed_claims
 from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results.true_table import ExactTable
@@ -53,17 +58,22 @@ ASKED: dict[str, Any] = {
 TOTAL: dict[str, Any] = {"q": {"from": "people", "columns": {"n": {"count": "*"}}}}
 
 
-def done_of(folder: Path, queries: dict[str, Any] = ASKED) -> TriedGroup:
-    stage = Stage.of(declared(folder, queries, IDS, mechanism="discrete_laplace"))
-    few = {"WAYS": (AS_DECLARED, TEXTS, FLOATS), "ALIKE": (TEXTS, FLOATS), "RANDOM": 1, "LONE": 1}
+def done_of(folder: Path, queries: dict[str, Any] = ASKED) -> GroupResult:
+    stage = AuditedRelease.of(declared(folder, queries, IDS, mechanism="discrete_laplace"))
+    few = {
+        "STORAGES": (AS_DECLARED, TEXTS, FLOATS),
+        "EQUAL_STORAGES": (TEXTS, FLOATS),
+        "RANDOM_SITUATIONS": 1,
+        "SEPARATE_PAIRS": 1,
+    }
     with mock.patch.multiple(sensitivities, MOST_SITUATIONS=56, **few):
-        (group,) = groups_of(stage, stage.queries, ReplayedWords("tests"))
+        (group,) = query_groups(stage, stage.queries, ReplayedBits("tests"))
         return compare_pairs(group, time.monotonic() + 600)
 
 
-def broken(done: TriedGroup) -> set[str]:
+def broken(done: GroupResult) -> set[str]:
     """Return the words of pairs that move farther than claimed, and of failures of the engine."""
-    worst = {held.description for held in done.worst.values() if not held.near.holds}
+    worst = {held.description for held in done.worst.values() if not held.share.holds}
     return worst | {failure.finding.seen for failure in done.report.failures.values()}
 
 
@@ -131,7 +141,7 @@ def _no_float_ids() -> Any:
 
 
 def _nobody_alone() -> Any:
-    return mock.patch.object(worst_units, "ALONE", 0)
+    return mock.patch.object(worst_units, "TRIED_ALONE", 0)
 
 
 SEEN_TWICE = ("ids that are floats",)
@@ -178,7 +188,7 @@ def test_a_stack_answers_about_all_but_those_that_fail() -> None:
     def ask(some: Any, bad: tuple[int, ...] = (7, 31)) -> list[str]:
         if any(one is situations[i] for one in some for i in bad):
             raise EngineFailure(ArithmeticError("SECRET-4711"))
-        return [one.description for one in some if one is not NOWHERE]
+        return [one.description for one in some if one is not EMPTY_SITUATION]
 
     found, failing = answer_without_failures(ask, situations)
     assert (sorted(failing), len(found or ())) == ([7, 31], 38)
@@ -217,13 +227,13 @@ LONG = ("a rho", "an epsilon beside a rho")
 )
 def test_false_claims_of_all_together_are_found(name: str, tmp_path: Path) -> None:
     more, lowered = CLAIMS[name]
-    stage = Stage.of(declared(tmp_path, ASKED, IDS, **more))
+    stage = AuditedRelease.of(declared(tmp_path, ASKED, IDS, **more))
     told = GroupReport()
-    assert composed_claims(stage, math.inf, told) == ([], [])
+    assert check_composed_claims(stage, math.inf, told) == ([], [])
     assert told.tried
     assert all(": proved" in words for words in told.tried)
     plan = replace(stage.plan, guarantee=lowered(stage.plan.guarantee))
-    ((found, *_), _) = composed_claims(replace(stage, plan=plan), math.inf, GroupReport())
+    ((found, *_), _) = check_composed_claims(replace(stage, plan=plan), math.inf, GroupReport())
     assert found.check == "composition"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dprelease.auditing.claims import nearness
+from dprelease.auditing.claims import largest_share_of_claim
 from dprelease.privacy.unit import Move, Sensitivity
 
 GROUPS = Sensitivity(3, (Move(5, 1),))
@@ -29,12 +29,12 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_nearness(case: str) -> None:
     claim, change, ratio = CASES[case]
-    near = nearness(change, claim)
+    near = largest_share_of_claim(change, claim)
     assert near.ratio == pytest.approx(ratio)
     assert near.holds is (ratio <= 1)
 
 
 def test_no_rounding_hides_a_breach() -> None:
     """One step more than 2^61, which no float tells apart."""
-    assert not nearness([2**61 + 1], LARGE).holds
-    assert nearness([2**61 - 1], LARGE).holds
+    assert not largest_share_of_claim([2**61 + 1], LARGE).holds
+    assert largest_share_of_claim([2**61 - 1], LARGE).holds

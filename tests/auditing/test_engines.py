@@ -21,7 +21,7 @@ from dprelease.exact.results.true_table import ExactTable
 from dprelease.query.resolve import Query
 from tests.auditing.build import IDS, ROWS, declared
 
-FEW = {"RANDOM": 12, "MOST_SITUATIONS": 40, "LONE": 2}
+FEW = {"RANDOM_SITUATIONS": 12, "MOST_SITUATIONS": 40, "SEPARATE_PAIRS": 2}
 ASKED: dict[str, Any] = {
     "q": {
         "from": "people", "group_by": ["sex"],

@@ -27,12 +27,12 @@ from dprelease.auditing.black_box import (
 )
 from dprelease.auditing.failures import GroupReport
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED
-from dprelease.auditing.replayed_words import ReplayedWords
-from dprelease.auditing.sensitivities import TriedGroup, compare_pairs, groups_of
-from dprelease.auditing.single_records import TriedRecords, tried_records
-from dprelease.auditing.stage import Stage
-from dprelease.auditing.whole_audit import composed_claims
-from dprelease.auditing.whole_runs.twin_runs import twins
+from dprelease.auditing.replayed_words import ReplayedBits
+from dprelease.auditing.sensitivities import GroupResult, compare_pairs, query_groups
+from dprelease.auditing.single_records import RecordsResult, compare_record_pairs
+from dprelease.auditing.stage import AuditedRelease
+from dprelease.auditing.whole_audit import check_composed_claims
+from dprelease.auditing.whole_runs.twin_runs import run_twins
 from dprelease.documents.audits.audit_record import EpsilonBound, UntestedPart
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results.true_records import ExactRecords
@@ -128,33 +128,34 @@ LONG = ("exponential", "parties", "tables that agree")
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, few in (
-        ("RANDOM", 4),
+        ("RANDOM_SITUATIONS", 4),
         ("MOST_SITUATIONS", 20),
-        ("LONE", 1),
-        ("ALIKE", (AS_DECLARED,)),
+        ("SEPARATE_PAIRS", 1),
+        ("EQUAL_STORAGES", (AS_DECLARED,)),
     ):
         monkeypatch.setattr(sensitivities, name, few)
-    monkeypatch.setattr(sensitivities, "WAYS", (AS_DECLARED,))
-    monkeypatch.setattr(single_records, "WAYS", (AS_DECLARED,))
-    monkeypatch.setattr(single_records, "ALIKE", ())
+    monkeypatch.setattr(sensitivities, "STORAGES", (AS_DECLARED,))
+    monkeypatch.setattr(single_records, "STORAGES", (AS_DECLARED,))
+    monkeypatch.setattr(single_records, "EQUAL_STORAGES", ())
     monkeypatch.setattr(single_records, "RECORDS", 200)
     for module in (table_questions, release_bounds):
         monkeypatch.setattr(module, "DRAWS", 40_000)
-    monkeypatch.setattr(table_questions, "CHOSEN", 8_000)
-    monkeypatch.setattr(table_questions, "RELEASES", 100)
+    monkeypatch.setattr(table_questions, "CHOICE_DRAWS", 8_000)
+    monkeypatch.setattr(table_questions, "RELEASE_DRAWS", 100)
 
 
-def done_of(stage: Stage) -> list[TriedGroup | TriedRecords]:
-    bits = ReplayedWords("tests")
+def done_of(stage: AuditedRelease) -> list[GroupResult | RecordsResult]:
+    bits = ReplayedBits("tests")
     if stage.records:
-        return [tried_records(stage, part, bits) for part in stage.records]
+        return [compare_record_pairs(stage, part, bits) for part in stage.records]
     return [
-        compare_pairs(one, time.monotonic() + 600) for one in groups_of(stage, stage.queries, bits)
+        compare_pairs(one, time.monotonic() + 600)
+        for one in query_groups(stage, stage.queries, bits)
     ]
 
 
 def drawn(
-    stage: Stage, done: list[TriedGroup | TriedRecords]
+    stage: AuditedRelease, done: list[GroupResult | RecordsResult]
 ) -> tuple[list[EpsilonBound], list[UntestedPart]]:
     pairs = {name: pair for one in done for name in one.worst if (pair := one.pair(name))}
     alone = {name: one.pairs_alone(name) for one in done for name in one.worst}
@@ -169,9 +170,9 @@ def drawn(
 @pytest.mark.parametrize("kind", KINDS)
 def test_claims_of_all_measurements_together(kind: str, tmp_path: Path) -> None:
     """They are proved, or named as not proved; one that is a fifth too low is found."""
-    stage = Stage.of(KINDS[kind](tmp_path))
+    stage = AuditedRelease.of(KINDS[kind](tmp_path))
     told = GroupReport()
-    found, unproved = composed_claims(stage, math.inf, told)
+    found, unproved = check_composed_claims(stage, math.inf, told)
     assert found == []
     assert told.left_out == []
     assert len(told.tried) >= 1
@@ -189,7 +190,7 @@ def test_claims_of_all_measurements_together(kind: str, tmp_path: Path) -> None:
             )
         }
     wrong = replace(stage, plan=replace(stage.plan, **changed))
-    found, unproved = composed_claims(wrong, math.inf, GroupReport())
+    found, unproved = check_composed_claims(wrong, math.inf, GroupReport())
     assert found or unproved
     assert found or kind in LOOSE
 
@@ -278,12 +279,12 @@ def plant_of(kind: str) -> AbstractContextManager[Any]:
 def test_draws_and_exact_pairs(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every measurement moves as far as is claimed, is drawn or named; a fault at 0 is found."""
     if kind == "invariants":  # few pairs agree in them
-        monkeypatch.setattr(sensitivities, "RANDOM", 40)
+        monkeypatch.setattr(sensitivities, "RANDOM_SITUATIONS", 40)
         monkeypatch.setattr(sensitivities, "MOST_SITUATIONS", 80)
-    stage = Stage.of(KINDS[kind](tmp_path))
+    stage = AuditedRelease.of(KINDS[kind](tmp_path))
     done = done_of(stage)
     held = {name: worst for one in done for name, worst in one.worst.items()}
-    assert all(worst.near.holds for worst in held.values())
+    assert all(worst.share.holds for worst in held.values())
     assert all(not one.report.failures for one in done)
     noised = {name for name, worst in held.items() if not worst.measurement.exact}
     found, untried = drawn(stage, done)
@@ -299,7 +300,7 @@ def test_draws_and_exact_pairs(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("kind", ["category", "number"])
 def test_records_are_matched_by_number(kind: str, tmp_path: Path) -> None:
     """An engine that gives records in any order changes nothing; one that drops some is found."""
-    stage = Stage.of(records(tmp_path, RECORDS[kind], PURE))
+    stage = AuditedRelease.of(records(tmp_path, RECORDS[kind], PURE))
     true, draw = Engine.records, np.random.default_rng(7)
 
     def changed(engine: Engine, part: Any, left: int = 0) -> ExactRecords:
@@ -312,22 +313,22 @@ def test_records_are_matched_by_number(kind: str, tmp_path: Path) -> None:
     (plain,) = done_of(stage)
     with mock.patch.object(Engine, "records", changed):
         (shuffled,) = done_of(stage)
-    assert [w.near for w in shuffled.worst.values()] == [w.near for w in plain.worst.values()]
+    assert [w.share for w in shuffled.worst.values()] == [w.share for w in plain.worst.values()]
     assert [w.situation for w in shuffled.worst.values()] == [
         w.situation for w in plain.worst.values()
     ]
     with mock.patch.object(Engine, "records", lambda *asked: changed(*asked, left=1)):
         (dropped,) = done_of(stage)
-    assert not any(worst.near.holds for worst in dropped.worst.values())
+    assert not any(worst.share.holds for worst in dropped.worst.values())
 
 
 def test_twins_of_single_records(tmp_path: Path) -> None:
     """The same number of records, columns and messages; a record that is left out is found."""
-    stage = Stage.of(records(tmp_path / "d", RECORDS["several columns"], PURE))
+    stage = AuditedRelease.of(records(tmp_path / "d", RECORDS["several columns"], PURE))
     done = done_of(stage)
     worst = [(one.group, w.situation) for one in done for w in one.worst.values() if w.situation]
     groups = [one.group for one in done]
-    told, findings, _ = twins(stage, groups, worst[:1], tmp_path / "right", math.inf)
+    told, findings, _ = run_twins(stage, groups, worst[:1], tmp_path / "right", math.inf)
     assert findings == []
     assert told.runs
     true = Engine.records
@@ -340,5 +341,5 @@ def test_twins_of_single_records(tmp_path: Path) -> None:
         return ExactRecords(found.name, len(kept), held)
 
     with mock.patch.object(Engine, "records", some):
-        _, findings, _ = twins(stage, groups, worst[:1], tmp_path / "wrong", math.inf)
+        _, findings, _ = run_twins(stage, groups, worst[:1], tmp_path / "wrong", math.inf)
     assert any("number of rows" in found.seen for found in findings)

@@ -45,7 +45,9 @@ ASKED = {"q": {"from": "people", "group_by": ["sex"], "columns": {"pay": {"sum":
 
 @pytest.fixture(autouse=True)
 def _few_situations() -> Iterator[None]:
-    with mock.patch.multiple(sensitivities, RANDOM=8, MOST_SITUATIONS=24, LONE=1):
+    with mock.patch.multiple(
+        sensitivities, RANDOM_SITUATIONS=8, MOST_SITUATIONS=24, SEPARATE_PAIRS=1
+    ):
         yield
 
 
@@ -54,7 +56,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a release and of its audit."""
     folder = tmp_path_factory.mktemp("made")
     declared(folder, ASKED, mechanism="discrete_laplace")
-    with mock.patch.multiple(sensitivities, RANDOM=8, MOST_SITUATIONS=24, LONE=1):
+    with mock.patch.multiple(
+        sensitivities, RANDOM_SITUATIONS=8, MOST_SITUATIONS=24, SEPARATE_PAIRS=1
+    ):
         done = CliRunner().invoke(
             app,
             [
@@ -279,7 +283,7 @@ def test_what_the_time_does_not_reach_is_told(made: Path) -> None:
     told = dprelease.audit(made / "release.yaml", time_limit=0.0, draws=False)
     assert (told.holds, told.complete, told.canaries) == (True, False, None)
     left = UntestedPart(query="q", column="rows", mechanism="discrete_laplace")
-    with mock.patch.object(whole_audit, "_black_box", return_value=([], [left], [])):
+    with mock.patch.object(whole_audit, "_drawn_bounds", return_value=([], [left], [])):
         told = dprelease.audit(made / "release.yaml", time_limit=600.0)
     assert (told.holds, told.complete, told.black_box, told.not_tried) == (True, True, [], [left])
 

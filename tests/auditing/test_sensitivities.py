@@ -12,11 +12,12 @@ from unittest import mock
 import pytest
 
 from dprelease.auditing import sensitivities
+from dprelease.auditing.claims import LargestChange
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TEXTS
-from dprelease.auditing.replayed_words import ReplayedWords
-from dprelease.auditing.sensitivities import Worst, compare_pairs, groups_of
-from dprelease.auditing.single_records import tried_records
-from dprelease.auditing.stage import Stage
+from dprelease.auditing.replayed_words import ReplayedBits
+from dprelease.auditing.sensitivities import compare_pairs, query_groups
+from dprelease.auditing.single_records import compare_record_pairs
+from dprelease.auditing.stage import AuditedRelease
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
@@ -64,16 +65,18 @@ QUICK = ("vectors of ids, replaced", "choices of ids, replaced", "joined and whe
 
 @pytest.fixture(autouse=True)
 def _few_situations() -> Iterator[None]:
-    ways = {"WAYS": (AS_DECLARED, TEXTS), "ALIKE": (TEXTS,)}
-    with mock.patch.multiple(sensitivities, RANDOM=12, MOST_SITUATIONS=40, LONE=1, **ways):
+    ways = {"STORAGES": (AS_DECLARED, TEXTS), "EQUAL_STORAGES": (TEXTS,)}
+    with mock.patch.multiple(
+        sensitivities, RANDOM_SITUATIONS=12, MOST_SITUATIONS=40, SEPARATE_PAIRS=1, **ways
+    ):
         yield
 
 
-def worst_of(declaration: Declaration, *, forgiving: bool = False) -> dict[str, Worst]:
+def worst_of(declaration: Declaration, *, forgiving: bool = False) -> dict[str, LargestChange]:
     """Return the worst pair of every measurement, by its name."""
-    stage = Stage.of(declaration)
-    found: dict[str, Worst] = {}
-    for group in groups_of(stage, stage.queries, ReplayedWords("tests")):
+    stage = AuditedRelease.of(declaration)
+    found: dict[str, LargestChange] = {}
+    for group in query_groups(stage, stage.queries, ReplayedBits("tests")):
         one = compare_pairs(group, time.monotonic() + 600)
         assert one.complete
         found |= {f"{query}.{name}": held for (query, name), held in one.worst.items()}
@@ -90,20 +93,20 @@ def test_releases_hold_at_their_limit(made: str, tmp_path: Path) -> None:
     worst = worst_of(MADE[made](tmp_path))
     for name, held in worst.items():
         if not held.measurement.exact:
-            assert held.near.holds, (name, held.near, held.description)
+            assert held.share.holds, (name, held.share, held.description)
     if made == "invariants":  # pairs that agree in them come as far as half of what is claimed
-        assert max(held.near.ratio for held in worst.values()) >= 0.5
+        assert max(held.share.ratio for held in worst.values()) >= 0.5
         assert worst["q_state.n"].measurement.exact == "declared"
         return
-    reached = [held.near.ratio == 1.0 for held in worst.values() if not held.measurement.exact]
+    reached = [held.share.ratio == 1.0 for held in worst.values() if not held.measurement.exact]
     assert sum(reached) >= 0.7 * len(reached)
 
 
 def test_single_records_hold_at_their_limit(tmp_path: Path) -> None:
-    stage = Stage.of(records(tmp_path))
+    stage = AuditedRelease.of(records(tmp_path))
     for part in stage.records:
-        found = tried_records(stage, part, ReplayedWords("tests"))
-        assert {held.near.ratio for held in found.worst.values()} == {1.0}
+        found = compare_record_pairs(stage, part, ReplayedBits("tests"))
+        assert {held.share.ratio for held in found.worst.values()} == {1.0}
 
 
 ASKED = {
@@ -179,5 +182,5 @@ def test_planted_faults_are_found(fault: str, tmp_path: Path) -> None:
     declaration = declared(tmp_path, ASKED, {**IDS, "max_groups": 2}, **LESS)
     with plant():
         worst = worst_of(declaration)
-    assert not worst[where].near.holds
+    assert not worst[where].share.holds
     assert worst[where].description

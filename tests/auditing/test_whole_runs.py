@@ -13,18 +13,18 @@ from unittest import mock
 import pytest
 
 from dprelease.auditing import stage as stage_module
-from dprelease.auditing.neighbours.counting_rows import Group
+from dprelease.auditing.neighbours.counting_rows import QueryGroup
 from dprelease.auditing.neighbours.situations import Situation
-from dprelease.auditing.neighbours.worst_units import random_units
-from dprelease.auditing.replayed_words import ReplayedWords
-from dprelease.auditing.sensitivities import groups_of
-from dprelease.auditing.single_records import tried_records
-from dprelease.auditing.stage import Stage
+from dprelease.auditing.neighbours.worst_units import random_situations
+from dprelease.auditing.replayed_words import ReplayedBits
+from dprelease.auditing.sensitivities import query_groups
+from dprelease.auditing.single_records import compare_record_pairs
+from dprelease.auditing.stage import AuditedRelease
 from dprelease.auditing.whole_runs import canaries as canaries_module
-from dprelease.auditing.whole_runs.canaries import canaries
+from dprelease.auditing.whole_runs.canaries import run_canaries
 from dprelease.auditing.whole_runs.replayed_run import RunOutput as Outcome
-from dprelease.auditing.whole_runs.replayed_run import run_release, temporary_room
-from dprelease.auditing.whole_runs.twin_runs import twins
+from dprelease.auditing.whole_runs.replayed_run import folder_for_runs, run_release
+from dprelease.auditing.whole_runs.twin_runs import run_twins
 from dprelease.documents.audits.audit_record import AuditFinding
 from dprelease.errors import DataError, OutputError
 from dprelease.exact.duckdb import Engine
@@ -43,26 +43,30 @@ LESS = {"mechanism": "discrete_laplace", "formats": ["csv"]}
 
 
 @pytest.fixture
-def audited(tmp_path: Path) -> tuple[Stage, list[Group]]:
-    stage = Stage.of(declared(tmp_path / "declared", ASKED, IDS, **LESS))
-    return stage, groups_of(stage, stage.queries, ReplayedWords("tests"))
+def audited(tmp_path: Path) -> tuple[AuditedRelease, list[QueryGroup]]:
+    stage = AuditedRelease.of(declared(tmp_path / "declared", ASKED, IDS, **LESS))
+    return stage, query_groups(stage, stage.queries, ReplayedBits("tests"))
 
 
-def twin_findings(audited: tuple[Stage, list[Group]], folder: Path) -> list[AuditFinding]:
+def twin_findings(
+    audited: tuple[AuditedRelease, list[QueryGroup]], folder: Path
+) -> list[AuditFinding]:
     stage, groups = audited
-    worst = [(groups[0], one) for one in random_units(groups[0], stage.queries, 2)]
-    told, findings, left_out = twins(stage, groups, worst, folder, float("inf"))
+    worst = [(groups[0], one) for one in random_situations(groups[0], stage.queries, 2)]
+    told, findings, left_out = run_twins(stage, groups, worst, folder, float("inf"))
     assert left_out == []
     assert told.silent >= 2
     assert told.holds is not bool(findings)
     return findings
 
 
-def test_a_release_is_the_same_on_twins(audited: tuple[Stage, list[Group]], tmp_path: Path) -> None:
+def test_a_release_is_the_same_on_twins(
+    audited: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path
+) -> None:
     assert twin_findings(audited, tmp_path / "runs") == []
 
 
-def test_canaries_stay_in(audited: tuple[Stage, list[Group]], tmp_path: Path) -> None:
+def test_canaries_stay_in(audited: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path) -> None:
     """In all formats, and in runs that fail by what is wrong with their rows."""
     runs: list[Outcome] = []
 
@@ -71,7 +75,7 @@ def test_canaries_stay_in(audited: tuple[Stage, list[Group]], tmp_path: Path) ->
         return runs[-1]
 
     with mock.patch.object(canaries_module, "run_release", watched):
-        told, findings, left_out = canaries(*audited, tmp_path / "runs")
+        told, findings, left_out = run_canaries(*audited, tmp_path / "runs")
     assert (findings, left_out) == ([], [])
     assert told.holds
     assert told.columns == 10  # of the table that is asked, all but truth values and computed ones
@@ -90,20 +94,20 @@ def test_keys_that_were_selected_are_answers(tmp_path: Path) -> None:
     """A sound release with keys that are not public is not accused of those that it tells."""
     query = {**ASKED["q"], "group_by": ["place"], "private_keys": True}
     more = {**LESS, "budget": {"epsilon": 60, "delta": "0.01"}}
-    stage = Stage.of(declared(tmp_path / "declared", {"q": query}, IDS, **more))
-    groups = groups_of(stage, stage.queries, ReplayedWords("tests"))
-    told, findings, _ = canaries(stage, groups, tmp_path / "runs")
+    stage = AuditedRelease.of(declared(tmp_path / "declared", {"q": query}, IDS, **more))
+    groups = query_groups(stage, stage.queries, ReplayedBits("tests"))
+    told, findings, _ = run_canaries(stage, groups, tmp_path / "runs")
     assert (told.holds, findings) == (True, [])
     release = tmp_path / "runs" / "left" / "published" / "run" / "release"
     assert b"Kanarie" in (release / "csv" / "q.csv").read_bytes()
     with leaking(_steps):
-        told, findings, _ = canaries(stage, groups, tmp_path / "again")
+        told, findings, _ = run_canaries(stage, groups, tmp_path / "again")
     assert {found.seen for found in findings} == {"it stands in what the run says"}
 
 
 @pytest.mark.parametrize("check", ["twins", "canaries"])
 def test_runs_that_fail_on_their_disk_tell_nothing(
-    check: str, audited: tuple[Stage, list[Group]], tmp_path: Path
+    check: str, audited: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path
 ) -> None:
     """No release is said to hold, or not to, by runs for which there was no room."""
 
@@ -113,7 +117,7 @@ def test_runs_that_fail_on_their_disk_tell_nothing(
     def checked() -> object:
         if check == "twins":
             return twin_findings(audited, tmp_path / "runs")
-        return canaries(*audited, tmp_path / "runs")
+        return run_canaries(*audited, tmp_path / "runs")
 
     with mock.patch.object(stage_module, "run", full), pytest.raises(OutputError) as caught:
         checked()
@@ -126,26 +130,26 @@ def test_runs_that_fail_on_their_disk_tell_nothing(
 def test_releases_of_other_kinds_are_run(kind: str, tmp_path: Path) -> None:
     """Whole runs publish, also of rows in another order, and planted values stay in."""
     if kind == "records":
-        stage = Stage.of(records(tmp_path / "declared"))
+        stage = AuditedRelease.of(records(tmp_path / "declared"))
         groups = [
-            tried_records(stage, part, ReplayedWords("tests")).group for part in stage.records
+            compare_record_pairs(stage, part, ReplayedBits("tests")).group for part in stage.records
         ]
     else:
         asked = {"q": {**ASKED["q"], "columns": {"n": {"count": "*"}}}}
-        stage = Stage.of(declared(tmp_path / "declared", asked, IDS, **FEDERATED))
-        groups = groups_of(stage, stage.queries, ReplayedWords("tests"))
+        stage = AuditedRelease.of(declared(tmp_path / "declared", asked, IDS, **FEDERATED))
+        groups = query_groups(stage, stage.queries, ReplayedBits("tests"))
     one, other = groups[0].invent_units(2)
     worst = [(groups[0], Situation("another unit", one, other))]
-    told, findings, left_out = twins(stage, groups, worst, tmp_path / "runs", float("inf"))
+    told, findings, left_out = run_twins(stage, groups, worst, tmp_path / "runs", float("inf"))
     assert (told.holds, findings, left_out) == (True, [], [])
-    found, leaks, _ = canaries(stage, groups, tmp_path / "planted")
+    found, leaks, _ = run_canaries(stage, groups, tmp_path / "planted")
     assert (found.holds, leaks) == (True, [])
     assert (tmp_path / "planted" / "left" / "published" / "run" / "release").is_dir()
 
 
 def test_what_refuses_room_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(OutputError) as caught, temporary_room():
+    with pytest.raises(OutputError) as caught, folder_for_runs():
         (tmp_path / "file").mkdir()
     assert caught.value.code == "DP-AUDIT-008"
 
@@ -157,7 +161,7 @@ class RunOutput:
     folder: Path
     places: list[str]
     rows: int
-    bits: ReplayedWords
+    bits: ReplayedBits
     progress: Callable[[str], None]
 
 
@@ -167,7 +171,7 @@ def leaking(leak: Callable[[RunOutput], object]) -> Any:
     def faulty(
         declaration: Declaration,
         *,
-        bits: ReplayedWords,
+        bits: ReplayedBits,
         progress: Callable[[str], None],
         frames: Mapping[str, Any],
         **more: Any,
@@ -219,7 +223,7 @@ LEAKS: dict[str, Callable[[RunOutput], object]] = {
 @pytest.mark.share(0.18)
 @pytest.mark.parametrize("leak", LEAKS)
 def test_twins_find_planted_faults(
-    leak: str, audited: tuple[Stage, list[Group]], tmp_path: Path
+    leak: str, audited: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path
 ) -> None:
     with leaking(LEAKS[leak]):
         assert twin_findings(audited, tmp_path / "runs")
@@ -270,10 +274,10 @@ CANARY_LEAKS: dict[str, Callable[[], Any]] = {
 @pytest.mark.share(0.15)
 @pytest.mark.parametrize("leak", CANARY_LEAKS)
 def test_canaries_find_planted_faults(
-    leak: str, audited: tuple[Stage, list[Group]], tmp_path: Path
+    leak: str, audited: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path
 ) -> None:
     with CANARY_LEAKS[leak]():
-        told, findings, _ = canaries(*audited, tmp_path / "runs")
+        told, findings, _ = run_canaries(*audited, tmp_path / "runs")
     assert not told.holds
     assert {found.check for found in findings} == {"canaries"}
     assert "Kanarie" not in str(findings)  # an audit names no value either
@@ -283,14 +287,16 @@ def test_no_declared_source_is_opened(tmp_path: Path) -> None:
     """Sources that would hang, fail or be noticed: a pipe without a writer, and a watched file."""
     declaration = declared(tmp_path, ASKED, IDS, **LESS)
     os.mkfifo(tmp_path / "nowhere.parquet")
-    stage = Stage.of(declaration)
+    stage = AuditedRelease.of(declaration)
     assert all(query.declared.table.source is None for query in stage.queries)
     assert all(one.table.source is None for one in stage.declaration.tables.values())
-    groups = groups_of(stage, stage.queries, ReplayedWords("tests"))
+    groups = query_groups(stage, stage.queries, ReplayedBits("tests"))
     assert twin_findings((stage, groups), tmp_path / "runs") == []
 
 
-def test_a_query_with_its_source_is_refused(audited: tuple[Stage, list[Group]]) -> None:
+def test_a_query_with_its_source_is_refused(
+    audited: tuple[AuditedRelease, list[QueryGroup]],
+) -> None:
     stage, _ = audited
     from dprelease.query.resolve import resolve
     from dprelease.schema.load import read_declaration

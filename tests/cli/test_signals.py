@@ -193,7 +193,7 @@ def test_what_the_system_refuses_a_run_is_no_wrong_input(
     def refused(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    for part, name in ((folder.tempfile, "mkdtemp"), (Lock, "take")):
+    for part, name in ((folder.tempfile, "mkdtemp"), (Lock, "acquire")):
         with monkeypatch.context() as patch:
             patch.setattr(part, name, refused)
             with pytest.raises(OutputError, match="DP-OUTPUT-002") as caught:
@@ -202,7 +202,7 @@ def test_what_the_system_refuses_a_run_is_no_wrong_input(
         assert pickle.loads(pickle.dumps(caught.value)).exit_code == code
     assert LedgerError("DP-LEDGER-005", name="l", problem="p").exit_code == 2
     with monkeypatch.context() as patch:
-        patch.setattr(Lock, "take", refused)
+        patch.setattr(Lock, "acquire", refused)
         with pytest.raises(LedgerError, match="DP-LEDGER-005") as told:
             Ledger(tmp_path / "mkdtemp/ledger.sqlite").reserve([], "r")
     assert told.value.exit_code == code

@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 import yaml
 
 from dprelease.auditing.changes import changes_of
-from dprelease.auditing.claims import nearness
-from dprelease.auditing.exact_pairs import found_of_pair
+from dprelease.auditing.claims import largest_share_of_claim
+from dprelease.auditing.exact_pairs import measure_pair
 from dprelease.auditing.pairs import Pair
-from dprelease.auditing.stage import Stage
+from dprelease.auditing.stage import AuditedRelease
 from dprelease.errors import DpReleaseError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.planning.declaration_findings import single_errors
@@ -65,10 +65,10 @@ def written(folder: Path, pair: Pair) -> None:
         pq.write_table(held["t"], folder / f"{side}.parquet")
 
 
-def stage_of(folder: Path) -> Stage:
+def stage_of(folder: Path) -> AuditedRelease:
     """Return the stage of a folder's release; raise Refused for one that can't be had."""
     try:
-        return Stage.of(read_declaration(folder / RELEASE))
+        return AuditedRelease.of(read_declaration(folder / RELEASE))
     except DpReleaseError as error:
         if getattr(error, "state", State.NOTHING) is State.NOTHING:
             raise Refused(single_errors(error)[0].code) from None
@@ -87,14 +87,14 @@ def check(folder: Path, others: Sequence[Opening] = ()) -> None:
     twins(folder)
 
 
-def moved_as_claimed(stage: Stage, sides: tuple[pa.Table, pa.Table]) -> None:
+def moved_as_claimed(stage: AuditedRelease, sides: tuple[pa.Table, pa.Table]) -> None:
     """Compare the exact integers of both tables with the sensitivities that are priced."""
     pair = Pair("", {"t": sides[0]}, {"t": sides[1]}, "t")
-    one, other = found_of_pair(stage, pair, stage.queries)
+    one, other = measure_pair(stage, pair, stage.queries)
     for column in stage.plan.columns:
         measurement, name = column.measurement, (column.query.name, column.measurement.name)
         changes = changes_of(measurement.aggregate, column.mechanism, one[name], other[name])
-        near = nearness(changes.get(0, []), measurement.sensitivity)
+        near = largest_share_of_claim(changes.get(0, []), measurement.sensitivity)
         if not near.holds:
             raise Broken(f"claims: {'.'.join(name)} moves {near.ratio:.4g} times {near.by}")
 
@@ -111,7 +111,7 @@ def _spark(query: Query, held: pa.Table) -> Iterator[Any]:
         yield engine
 
 
-def found_alike(stage: Stage, held: pa.Table, others: Sequence[Opening] = ()) -> None:
+def found_alike(stage: AuditedRelease, held: pa.Table, others: Sequence[Opening] = ()) -> None:
     """Compare what is found of each table by itself with what all are found of together."""
     alone = _answers(_duckdb, stage.queries, held, together=False)
     for opening in (_duckdb, _spark, *others):

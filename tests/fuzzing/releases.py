@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from hypothesis import strategies as st
 
-from dprelease.auditing.neighbours.stored_values import ALIKE, AS_DECLARED
+from dprelease.auditing.neighbours.stored_values import AS_DECLARED, EQUAL_STORAGES
 from tests.fuzzing.columns import Columns, columns, of
 
 RELEASE, TABLE, SOURCE = "release.yaml", "t.yaml", "t.parquet"
@@ -127,5 +127,5 @@ def cases(draw: st.DrawFn) -> Case:
         "queries": {f"q{i}": query for i, query in enumerate(several)},
         "output": "out",
     }
-    ways = st.sampled_from([AS_DECLARED, *ALIKE])
+    ways = st.sampled_from([AS_DECLARED, *EQUAL_STORAGES])
     return Case(table, release, draw(st.integers(0, 63)), (draw(ways), draw(ways)))

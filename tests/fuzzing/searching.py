@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from dprelease.auditing import sensitivities
 from dprelease.auditing.neighbours.stacks import situation_pair
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED
-from dprelease.auditing.replayed_words import ReplayedWords
-from dprelease.auditing.sensitivities import compare_pairs, groups_of
+from dprelease.auditing.replayed_words import ReplayedBits
+from dprelease.auditing.sensitivities import compare_pairs, query_groups
 from tests.fuzzing.checks import (
     SIDES,
     Broken,
@@ -38,7 +38,7 @@ from tests.fuzzing.releases import Case, cases
 ROUND = 40
 """Releases that are drawn from one seed."""
 
-FEW = {"MOST_SITUATIONS": 60, "RANDOM": 30, "LONE": 1}
+FEW = {"MOST_SITUATIONS": 60, "RANDOM_SITUATIONS": 30, "SEPARATE_PAIRS": 1}
 """Of an audit's own limits: many releases, each with the units that move most, and some others."""
 
 WHY = "why.txt"
@@ -48,7 +48,7 @@ AGAIN = "python -m tests.fuzzing again"
 def limits(case: Case) -> dict[str, object]:
     """Return an audit's limits; of the ways to store columns it tries the declared one and another."""
     ways = tuple(dict.fromkeys((AS_DECLARED, *case.ways)))
-    return {**FEW, "WAYS": ways, "ALIKE": case.ways[:1]}
+    return {**FEW, "STORAGES": ways, "EQUAL_STORAGES": case.ways[:1]}
 
 
 @dataclass
@@ -97,7 +97,7 @@ def attempt(case: Case, folder: Path, others: Sequence[Opening] = ()) -> None:
     case.write(folder)
     stage = stage_of(folder)
     with mock.patch.multiple(sensitivities, **limits(case)):
-        (group,) = groups_of(stage, stage.queries, ReplayedWords("fuzzing"))
+        (group,) = query_groups(stage, stage.queries, ReplayedBits("fuzzing"))
         done = compare_pairs(group, math.inf)
     for name, worst in done.worst.items():
         pair = None if worst.near.holds else done.pair(name)

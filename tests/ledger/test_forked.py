@@ -14,7 +14,7 @@ import pytest
 
 from dprelease.errors import LedgerError
 from dprelease.ledger.ledger import Ledger
-from dprelease.ledger.store import PATIENCE, Store
+from dprelease.ledger.store import LOCK_SECONDS, Store
 from tests import processes
 from tests.ledger.test_ledger import account, charge
 from tests.system.test_forks import told_by_child
@@ -37,7 +37,7 @@ def used(ledger: Ledger) -> str:
     """
     begin = time.monotonic()
     ledger.cancel(ledger.reserve([charge()], "of the child"))
-    return "at once" if time.monotonic() - begin < PATIENCE / 2 else "late"
+    return "at once" if time.monotonic() - begin < LOCK_SECONDS / 2 else "late"
 
 
 class Reader:

@@ -184,7 +184,7 @@ def test_a_ledger_of_format_1_reads_on(ledger: Ledger, steps: list[str]) -> None
     (found,) = ledger.state().reservations.values()
     assert found.is_charged == (steps != ["cancel"])
     assert bool(ledger.recover()) is False  # another machine's
-    words = ledger.recover(gone=["elsewhere"])
+    words = ledger.recover(ended_hosts=["elsewhere"])
     assert bool(words) == found.is_open
     ledger.reserve([charge()], "new")
     (old, new) = ledger.state().reservations.values()
@@ -257,7 +257,7 @@ def test_what_reads_and_what_draws_comes_after_its_note(
     from dprelease.release import folder
     from dprelease.release.runs import family_run as stream
 
-    noting(folder.Lock, "take")
+    noting(folder.Lock, "acquire")
     noting(engines, "open_engines")
     noting(Engine, "run")
     noting(perturb, "sample")
@@ -265,7 +265,7 @@ def test_what_reads_and_what_draws_comes_after_its_note(
     assert stream is not None
     dprelease.read_release(path).run()
     steps = {name: {before for at, before in found if at == name} for name, _ in found}
-    assert found[0] == ("take", ())
+    assert found[0] == ("acquire", ())
     assert steps["open_engines"] == {("reserve",)}
     assert steps["run"] == steps["sample"] == {("reserve", "read")}
     assert steps["rename_new"] == {("reserve", "read", "publish")}

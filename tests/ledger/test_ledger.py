@@ -270,7 +270,7 @@ def test_a_newer_ledger(ledger: Ledger) -> None:
 
 
 def test_a_lock_that_is_never_given_back(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "PATIENCE", 0.05)
+    monkeypatch.setattr(store, "LOCK_SECONDS", 0.05)
     connection = sqlite3.connect(ledger.path)
     connection.execute("BEGIN EXCLUSIVE")
     with pytest.raises(LedgerError, match="DP-LEDGER-004"):
@@ -476,7 +476,7 @@ def test_another_machine_s_reservation_is_kept(
     ledger.reserve([charge()], "elsewhere's")
     monkeypatch.undo()
     assert ledger.recover() == []
-    assert len(ledger.recover(gone=["elsewhere"])) == 1
+    assert len(ledger.recover(ended_hosts=["elsewhere"])) == 1
     assert ledger.state().spent(TABLE) == 0
 
 

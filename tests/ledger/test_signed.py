@@ -21,7 +21,7 @@ from dprelease.ledger.chain import Entry, canonical_json_text, entry_digest, sig
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.store import Store
 from dprelease.release.accounts import check_prices, check_signers
-from dprelease.signatures.keys import HeldKey, SigningKey, signing_key
+from dprelease.signatures.keys import KeyInMemory, SigningKey, signing_key
 from dprelease.signatures.sshsig import ENTRIES, MANIFESTS
 from dprelease.verification.ledger_check import UNSIGNED
 from tests.ledger.test_history import rewritten
@@ -37,9 +37,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def yours(folder: Path) -> HeldKey:
+def yours(folder: Path) -> KeyInMemory:
     found = signing_key(copied(folder, "id_locked"), PASSPHRASE)
-    assert isinstance(found, HeldKey)
+    assert isinstance(found, KeyInMemory)
     return found
 
 
@@ -301,7 +301,7 @@ def test_an_agent_that_gives_up(tmp_path: Path) -> None:
     """Nothing is charged that could not be signed, and no lock is left."""
     ledger = signed_ledger(tmp_path)
 
-    class GivesUp(HeldKey):
+    class GivesUp(KeyInMemory):
         def sign(self, message: bytes, namespace: str) -> Any:
             raise SignatureError("DP-SIGN-006", name="k", problem="refused")
 

@@ -71,7 +71,7 @@ def invoked(*words: str) -> Result:
 def test_every_row_is_accounted_for(tmp_path: Path) -> None:
     rows = [*ROWS, "f,Z\xfcrich,f,50,5", "g,Bern", "h,Rome,x,5,5"]  # no UTF-8, too few fields
     path = write(tmp_path, rows)
-    (told,) = profile_of(read_declaration(path), {}).losses
+    (told,) = profile_of(read_declaration(path), {}).left_out
     assert (told.lines, told.rows) == (17, 15)
     assert told.condition == 3  # 17 and 5, and an age that can't be read
     assert told.no_cell == 3
@@ -93,7 +93,7 @@ def test_numbers_of_another_form_are_told_as_unread(thousands: str, tmp_path: Pa
     schema = tmp_path / "visits.yaml"
     declared = f'{{path: visits.csv, encoding: latin-1, decimal: ","{thousands}}}'
     schema.write_text(re.sub("source: .*", f"source: {declared}", schema.read_text()))
-    (told,) = profile_of(read_declaration(path), {}).losses
+    (told,) = profile_of(read_declaration(path), {}).left_out
     assert told.unread["cost"] == 4
     assert told.missing["cost"] == 5
 
@@ -107,7 +107,7 @@ def test_joined_rows_and_keys_that_are_found(tmp_path: Path) -> None:
     found = "group_by: [city]\n    private_keys: true"
     path = write(tmp_path, rows, release.replace("{epsilon: 1}", "{epsilon: 1, delta: 1e-9}"))
     path.write_text(path.read_text().replace("HOW", found))
-    (told,) = profile_of(read_declaration(path), {}).losses
+    (told,) = profile_of(read_declaration(path), {}).left_out
     assert (told.asked, told.keys, told.no_cell) == (5, {"city": 2}, 2)  # one is not declared
     assert (told.bounded, told.remaining_rows) == (None, 3)
     stays = SCHEMA.replace("table: visits", "table: stays").replace("visits.csv", "stays.csv")
@@ -119,7 +119,7 @@ def test_joined_rows_and_keys_that_are_found(tmp_path: Path) -> None:
     path.write_text(
         release.replace("[visits.yaml]", "[visits.yaml, stays.yaml]").replace("HOW", joined)
     )
-    (told,) = profile_of(read_declaration(path), {}).losses
+    (told,) = profile_of(read_declaration(path), {}).left_out
     assert (told.rows, told.asked, told.bounded, told.remaining_rows) == (5, 7, 2, 5)
 
 
@@ -184,13 +184,13 @@ def test_what_bounds_do_to_means_and_ratios(tmp_path: Path) -> None:
         [*["a,Bern,f,50,10"] * 9, *(f"p{i},Onex,m,50,0" for i in range(9)), "a,Thun,f,17,50"],
         release,
     )
-    (told,) = profile_of(read_declaration(path), {}).losses
+    (told,) = profile_of(read_declaration(path), {}).left_out
     assert told.fractions["cost"] == pytest.approx((5.0, 1.0))
     assert told.fractions["rate"] == pytest.approx((0.1, 0.02))
     done = invoked(str(path), "--i-may-see-it")
     assert re.search(r"by_city +cost +5 +1\n", done.output)
     write(tmp_path, ["b,Rome,f,50,10"], release)
-    (told,) = profile_of(read_declaration(path), {}).losses
+    (told,) = profile_of(read_declaration(path), {}).left_out
     assert told.fractions["cost"] == (None, None)
 
 
@@ -328,7 +328,7 @@ def test_a_release_is_the_same_after_a_look(tmp_path: Path) -> None:
     """What is counted is what the release counts: the rows of the profile are those of its tables."""
     rows = [f"p{i},{'Bern' if i % 3 else 'Onex'},f,{20 + i % 50},5" for i in range(300)]
     path = write(tmp_path, rows, RELEASE.replace("epsilon: 1", "epsilon: 90"))
-    (told,) = profile_of(read_declaration(path), {}).losses
+    (told,) = profile_of(read_declaration(path), {}).left_out
     folder = run(read_declaration(path))
     frame: Any = pd.read_parquet(folder / "by_city.parquet")
     assert abs(frame["n"].sum() - told.remaining_rows) <= 3

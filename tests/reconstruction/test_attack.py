@@ -22,7 +22,7 @@ from dprelease.reconstruction.attack import AttackRequest, attack
 from dprelease.reconstruction.counted_tables import counted_tables
 from dprelease.reconstruction.opened_rehearsal import open_rehearsal
 from dprelease.reconstruction.record_combinations import combinations_of
-from dprelease.reconstruction.swapping import Free, swap_areas
+from dprelease.reconstruction.swapping import UnmovedRecords, swap_areas
 from dprelease.reconstruction.true_counts import true_counts
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.run import rehearse
@@ -337,7 +337,7 @@ class Given(Draws):
         self.left = list(numbers)
         self.most: list[int] = []
 
-    def whole(self, n: int, low: int, high: int) -> Integers:
+    def integers(self, n: int, low: int, high: int) -> Integers:
         self.most.append(high)
         return np.array([low + min(self.left.pop(0), high) for _ in range(n)])
 
@@ -347,7 +347,7 @@ def test_each_partner_of_a_swap_is_as_likely_as_any_other(seed: int) -> None:
     """Every number that may be drawn is tried: each record that may be a partner comes up once."""
     rng = np.random.default_rng(seed)
     kept, areas = rng.integers(0, 3, 12), rng.integers(0, 3, 12)
-    places = Free(kept, areas)
+    places = UnmovedRecords(kept, areas)
     free = np.ones(12, dtype=np.bool_)
     tried = 0
     for one in rng.permutation(12):
@@ -355,17 +355,17 @@ def test_each_partner_of_a_swap_is_as_likely_as_any_other(seed: int) -> None:
         alike = elsewhere & (kept == kept[one])
         wanted = np.flatnonzero(alike if alike.any() else elsewhere)
         if not free[one] or not len(wanted):
-            assert places.partner(one, Given(0, 0)) is None or (free[one] and len(wanted))
+            assert places.draw_partner(one, Given(0, 0)) is None or (free[one] and len(wanted))
             continue
         found = set()
         for column in range(len(wanted)):
             asked = Given(column, 0)
-            found.add(places.partner(one, asked))
+            found.add(places.draw_partner(one, asked))
             assert asked.most[0] == len(wanted) - 1
         assert found == set(wanted)
         tried += 1
         for gone in (one, wanted[0]):
-            places.take(gone)
+            places.remove(gone)
             free[gone] = False
     assert tried > 2
 

@@ -7,10 +7,10 @@ import pytest
 
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.reconstruction.attack import (
-    doubly_suppressed,
-    randomly_rounded,
     round_counts,
+    round_randomly,
     suppress_small_counts,
+    suppress_twice,
 )
 from dprelease.rehearsal.draws import Draws
 from tests.replay import Keyed, Replay
@@ -22,9 +22,9 @@ def test_every_count_is_within_what_is_told_of_it() -> None:
     keys = KeySpace((Key("a", "integer", range(31)),))
     forms = [
         round_counts(COUNTS),
-        randomly_rounded(COUNTS, Draws(Keyed("rounded"))),
+        round_randomly(COUNTS, Draws(Keyed("rounded"))),
         suppress_small_counts(COUNTS),
-        doubly_suppressed(COUNTS, keys),
+        suppress_twice(COUNTS, keys),
     ]
     for told in forms:
         assert (told.lower >= 0).all()
@@ -42,7 +42,7 @@ def test_random_rounding_goes_up_with_the_probability_of_the_rest(rest: int) -> 
     edge = (rest << 64) // 5
     for word, up in ((edge - 2**20, True), (edge + 2**20, False)):
         if 0 <= word < 2**64:
-            told = randomly_rounded(np.array([20 + rest]), Draws(Replay([word])))
+            told = round_randomly(np.array([20 + rest]), Draws(Replay([word])))
             assert told.middle.tolist() == [25.0 if up else 20.0]
 
 
@@ -54,7 +54,7 @@ def test_no_line_has_a_single_count_that_is_withheld() -> None:
         keys = KeySpace(
             tuple(Key(name, "integer", range(n)) for name, n in zip("abc", true.shape, strict=True))
         )
-        told = doubly_suppressed(true.reshape(-1), keys)
+        told = suppress_twice(true.reshape(-1), keys)
         hidden = np.isnan(told.middle).reshape(true.shape)
         assert hidden[(true > 0) & (true < 10)].all()
         assert not hidden[true == 0].any()
@@ -65,4 +65,4 @@ def test_no_line_has_a_single_count_that_is_withheld() -> None:
                 assert line.sum() != 1 or (held > 0).sum() == 1
     large = np.array([[50, 60], [70, 80]])
     keys = KeySpace(tuple(Key(name, "integer", range(2)) for name in "ab"))
-    assert not np.isnan(doubly_suppressed(large.reshape(-1), keys).middle).any()
+    assert not np.isnan(suppress_twice(large.reshape(-1), keys).middle).any()

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dprelease.reconstruction.cell_likelihoods import exactly
+from dprelease.reconstruction.cell_likelihoods import exact_cells
 from dprelease.reconstruction.guesses import apportion, expected_rates, guess_records
-from dprelease.reconstruction.scoring import baseline
+from dprelease.reconstruction.scoring import guess_baseline
 from tests.reconstruction import worlds
 
 RECORDS = np.array([1, 0, 1, 0, 0, 2, 0, 0])
@@ -35,7 +35,7 @@ def test_what_is_guessed_is_the_mean_of_all_draws(tmp_path: Path) -> None:
         means += chance * right
         squares += chance * right**2
         alone += chance * int(((counts > 0) & (RECORDS == 1)).sum())
-    told = baseline([found], [RECORDS])
+    told = guess_baseline([found], [RECORDS])
     assert told.drawn == pytest.approx(means, rel=1e-12)
     assert told.alone == pytest.approx(alone, rel=1e-12)
     variance = squares - means**2
@@ -49,7 +49,7 @@ def test_exact_marginals_are_what_the_tables_say(tmp_path: Path) -> None:
     found, combinations = worlds.tables(worlds.write(tmp_path))
     records = RECORDS + 20
     cells = worlds.cells(found, combinations, records)
-    told = {name: exactly(counted.astype(float)) for name, counted in cells.items()}
+    told = {name: exact_cells(counted.astype(float)) for name, counted in cells.items()}
     rates = expected_rates(combinations, np.arange(8), found.used, told)
     assert rates.sum() == pytest.approx(records.sum())
     for i in range(3):

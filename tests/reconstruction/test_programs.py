@@ -12,15 +12,21 @@ import pytest
 from dprelease.mechanisms.base import Mechanism
 from dprelease.query.post import NOTHING
 from dprelease.reconstruction.attack import (
-    doubly_suppressed,
-    randomly_rounded,
     round_counts,
+    round_randomly,
     suppress_small_counts,
+    suppress_twice,
 )
-from dprelease.reconstruction.cell_likelihoods import ObservedCells, exactly
+from dprelease.reconstruction.cell_likelihoods import ObservedCells, exact_cells
 from dprelease.reconstruction.certain_records import certain_records
-from dprelease.reconstruction.noised_cells import falling, likelihoods_from_noise
-from dprelease.reconstruction.programs import STARTS, Program, _units, likeliest, program
+from dprelease.reconstruction.noised_cells import likelihoods_from_noise, log_probability_segments
+from dprelease.reconstruction.programs import (
+    SEGMENT_STARTS,
+    Program,
+    _unit_variables,
+    likeliest_records,
+    record_program,
+)
 from dprelease.rehearsal.draws import Draws
 from tests.reconstruction import worlds
 from tests.replay import Keyed
@@ -38,11 +44,11 @@ LOGS = np.log(np.linspace(0.3, 1.4, 8))
 def told(form: str, query: object, cells: np.ndarray) -> ObservedCells:
     draws = Draws(Keyed(f"{form}{cells.tolist()}"))
     if form == "rounded at random":
-        return randomly_rounded(cells, draws)
+        return round_randomly(cells, draws)
     if form == "suppressed twice":
-        return doubly_suppressed(cells, query.keys)  # type: ignore[attr-defined]
+        return suppress_twice(cells, query.keys)  # type: ignore[attr-defined]
     forms = {
-        "exact": lambda c: exactly(c.astype(float)),
+        "exact": lambda c: exact_cells(c.astype(float)),
         "rounded": round_counts,
         "suppressed": suppress_small_counts,
     }
@@ -56,7 +62,7 @@ def asked(folder: Path, world: str, form: str) -> tuple[Program, np.ndarray]:
     counted = worlds.cells(found, combinations, records)
     held = {one.name: told(form, one.query, counted[one.name]) for one in found.used}
     block = np.arange(8)
-    return program(combinations, block, found.used, held, float(records.sum())), records
+    return record_program(combinations, block, found.used, held, float(records.sum())), records
 
 
 def cost(asked: Program, records: np.ndarray) -> float:
@@ -91,7 +97,7 @@ def test_the_answer_is_that_of_all_people_that_tables_admit(
         np.minimum(wanted.upper, 4.0, out=wanted.upper)
     every = worlds.admitted(wanted)
     assert any(np.array_equal(one, records) for one in every)
-    solved = likeliest(wanted, LOGS, 100.0, gap=0.0)
+    solved = likeliest_records(wanted, LOGS, 100.0, gap=0.0)
     assert solved.proved
     assert solved.admitted
     best = min(cost(wanted, one) for one in every)
@@ -115,8 +121,8 @@ def test_the_likeliest_people_behind_noise(tmp_path: Path, epsilon: float) -> No
         assert isinstance(one.law, Mechanism)
         published = counted[one.name] + shifts.integers(-1, 2, len(counted[one.name]))
         held[one.name] = likelihoods_from_noise(published.astype(float), one.law, NOTHING)
-    wanted = program(combinations, np.arange(8), found.used, held, 8.0)
-    solved = likeliest(wanted, LOGS, 100.0, gap=0.0)
+    wanted = record_program(combinations, np.arange(8), found.used, held, 8.0)
+    solved = likeliest_records(wanted, LOGS, 100.0, gap=0.0)
     every = worlds.grid(2, 8)
     best = min(cost(wanted, one) for one in every)
     assert solved.cost <= best + 1e-6
@@ -137,8 +143,8 @@ def test_likelihoods_that_fall_otherwise_below_than_above(tmp_path: Path) -> Non
         middle = cells - 1.0
         top = np.full(len(cells), math.inf)
         held[name] = ObservedCells(middle, np.zeros(len(cells)), top, middle, below, above)
-    wanted = program(combinations, np.arange(8), found.used, held, 8.0)
-    solved = likeliest(wanted, LOGS, 100.0, gap=0.0)
+    wanted = record_program(combinations, np.arange(8), found.used, held, 8.0)
+    solved = likeliest_records(wanted, LOGS, 100.0, gap=0.0)
     best = min(cost(wanted, one) for one in worlds.grid(2, 8))
     assert solved.cost <= best + 1e-6
     assert cost(wanted, solved.records) == pytest.approx(solved.cost, abs=1e-6)
@@ -146,10 +152,10 @@ def test_likelihoods_that_fall_otherwise_below_than_above(tmp_path: Path) -> Non
 
 def test_factorials_are_straight_between_a_few_numbers() -> None:
     """Their logarithms are met at the ends of all segments, and the slopes rise."""
-    of, widths, costs = _units(np.array([720]), np.array([0.25]))
+    of, widths, costs = _unit_variables(np.array([720]), np.array([0.25]))
     assert (of == 0).all()
     ends = np.cumsum(widths)
-    assert ends.tolist() == [*STARTS[1:-1]]
+    assert ends.tolist() == [*SEGMENT_STARTS[1:-1]]
     reached = np.cumsum(widths * costs)
     wanted = [math.lgamma(end + 1) - 0.25 * end for end in ends]
     assert reached == pytest.approx(wanted, rel=1e-12)
@@ -161,7 +167,7 @@ def test_likelihoods_fall_as_masses_do(tmp_path: Path) -> None:
     found, _ = worlds.tables(worlds.write(tmp_path))
     law = found.used[0].law
     assert isinstance(law, Mechanism)
-    slopes = {round(slope, 9) for _, slope in falling(law, 1)}
+    slopes = {round(slope, 9) for _, slope in log_probability_segments(law, 1)}
     assert len(slopes) == 1
     mass = [float((law.tail(k, True) - law.tail(k + 1, True)).mid()) for k in (3, 4)]
     assert slopes.pop() == pytest.approx(math.log(mass[0] / mass[1]), rel=1e-6)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from dprelease.reconstruction.cell_likelihoods import exactly
+from dprelease.reconstruction.cell_likelihoods import exact_cells
 from dprelease.reconstruction.certain_records import certain_records
-from dprelease.reconstruction.programs import likeliest, program
+from dprelease.reconstruction.programs import likeliest_records, record_program
 from tests.reconstruction import worlds
 
 
@@ -23,8 +23,8 @@ def test_without_time_nothing_is_claimed(
     found, combinations = worlds.tables(worlds.write(tmp_path))
     records = np.array([1, 2, 1, 1, 3, 1, 1, 0])
     counted = worlds.cells(found, combinations, records)
-    told = {name: exactly(cells.astype(float)) for name, cells in counted.items()}
-    asked = program(combinations, np.arange(8), found.used, told, 10.0)
+    told = {name: exact_cells(cells.astype(float)) for name, cells in counted.items()}
+    asked = record_program(combinations, np.arange(8), found.used, told, 10.0)
     real = optimize.milp
 
     def out_of_time(*given, **named):  # type: ignore[no-untyped-def]
@@ -33,7 +33,7 @@ def test_without_time_nothing_is_claimed(
         return optimize.OptimizeResult(x=None, status=1, fun=None)
 
     monkeypatch.setattr(optimize, "milp", out_of_time)
-    solved = likeliest(asked, np.log(np.full(8, 0.8)), 5.0)
+    solved = likeliest_records(asked, np.log(np.full(8, 0.8)), 5.0)
     assert not solved.proved
     assert solved.cost == math.inf
     assert solved.records.sum() == (10 if fractions else 0)

@@ -15,11 +15,11 @@ import dprelease
 from dprelease.errors import DpReleaseError
 from dprelease.numerics.entropy import Entropy
 from dprelease.planning.prepare import prepare
-from dprelease.rehearsal.column_values import Literals, nested_last
+from dprelease.rehearsal.column_values import Literals, parent_areas_first
 from dprelease.rehearsal.draws import Draws
-from dprelease.rehearsal.meeting import literals_of
-from dprelease.rehearsal.people import TableRequest, invented_people
-from dprelease.rehearsal.stand_ins import Cast
+from dprelease.rehearsal.meeting import literals_in
+from dprelease.rehearsal.people import TableRequest, generate_people
+from dprelease.rehearsal.stand_ins import StandIns
 from dprelease.schema.load import read_declaration, table_from_mapping
 from dprelease.schema.table import Table
 from tests.rehearsal.build import write
@@ -36,26 +36,26 @@ def people(
     made: Table, rows: int, keys: frozenset[str] = frozenset(), key: str = "p"
 ) -> pd.DataFrame:
     wanted = TableRequest(rows, None, keys)
-    return invented_people(made, wanted, Draws(Keyed(key)), Literals()).to_pandas()
+    return generate_people(made, wanted, Draws(Keyed(key)), Literals()).to_pandas()
 
 
 def test_draws_are_where_they_should_be() -> None:
     draws = Draws(Keyed("draws"))
     assert 0 <= draws.uniform(10**5).min() <= draws.uniform(10**5).max() < 1
-    assert set(draws.whole(10**5, -2, 3).tolist()) == {-2, -1, 0, 1, 2, 3}
+    assert set(draws.integers(10**5, -2, 3).tolist()) == {-2, -1, 0, 1, 2, 3}
     weights = np.array([0.0, 3.0, 0.0, 1.0])
-    counts = np.bincount(draws.of_weights(40_000, weights), minlength=4)
+    counts = np.bincount(draws.weighted_indices(40_000, weights), minlength=4)
     assert counts[0] == counts[2] == 0
     assert abs(counts[1] - 30_000) < 6.2 * np.sqrt(40_000 * 3 / 16)
-    numbers = draws.numbers_up_to(10**5, 7, 0.1)
+    numbers = draws.log_uniform_integers(10**5, 7, 0.1)
     assert set(numbers.tolist()) == set(range(1, 15))
     assert abs((numbers > 7).mean() - 0.1) < 0.01
-    assert set(draws.numbers_up_to(10**4, 1, 0.0).tolist()) == {1}
+    assert set(draws.log_uniform_integers(10**4, 1, 0.0).tolist()) == {1}
     at_its_end = Draws(
         type("Ones", (), {"words": lambda _, n: np.full(n, 2**64 - 1, dtype=np.uint64)})()
     )
-    assert at_its_end.of_weights(3, np.array([1.0, 1e-300, 1.0])).tolist() == [2, 2, 2]
-    assert at_its_end.whole(1, 0, 9).tolist() == [9]
+    assert at_its_end.weighted_indices(3, np.array([1.0, 1e-300, 1.0])).tolist() == [2, 2, 2]
+    assert at_its_end.integers(1, 0, 9).tolist() == [9]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_areas_lie_in_areas() -> None:
         "state": {"type": "category", "values": ["T", "S"]},
     }  # fmt: skip
     made = people(table(columns, rehearsal={"missing": 0}), 5_000)
-    assert nested_last(table(columns).columns)[0] == "state"
+    assert parent_areas_first(table(columns).columns)[0] == "state"
     assert set(zip(made["state"], made["town"], made["block"], made["court"], strict=True)) == {
         ("S", "s1", "1", "cs"), ("S", "s2", "2", "cs"), ("S", "s2", "3", "cs"), ("T", "t1", "4", "ct"),
     }  # fmt: skip
@@ -171,7 +171,7 @@ def test_units_have_declared_numbers_of_groups_and_rows(
 def test_a_size_is_a_number_of_units() -> None:
     unit = {"id": "id", "max_groups": 2, "max_rows_per_group": 2}
     declared = table({"id": {"type": "text"}}, privacy_unit=unit, size=500)
-    made = invented_people(
+    made = generate_people(
         declared, TableRequest(None, 500, frozenset()), Draws(Keyed("s")), Literals()
     )
     assert made["id"].to_pandas().nunique() == 500
@@ -179,13 +179,13 @@ def test_a_size_is_a_number_of_units() -> None:
 
 def test_the_same_people_are_in_all_tables_and_public_keys_are_met(tmp_path: Path) -> None:
     declaration = read_declaration(write(tmp_path))
-    cast = Cast.of(declaration, {}, {"visits": 2_000})
-    queries, _ = prepare(cast.declaration)
-    made = {n: t.to_pandas() for n, t in cast.invent(queries, Keyed("same")).invented.items()}
+    stand_ins = StandIns.of(declaration, {}, {"visits": 2_000})
+    queries, _ = prepare(stand_ins.declaration)
+    made = {n: t.to_pandas() for n, t in stand_ins.invent(queries, Keyed("same")).invented.items()}
     assert set(made["visits"]["person"]) <= set(made["stays"]["person"])
     assert made["regions"]["code"].tolist() == ["BE", "ZH", "GE"]
     assert "gone" in set(made["visits"]["note"])  # a condition asks for it
-    literals = literals_of(declaration)
+    literals = literals_in(declaration)
     assert (literals.texts, [int(n) for n in literals.numbers]) == (("gone",), [18, 12])
 
 
@@ -203,9 +203,9 @@ def test_instants_meet_what_conditions_ask_of_years(
 ) -> None:
     path = write(tmp_path)
     path.write_text(path.read_text().replace("note <> 'gone' AND age >= 18", condition))
-    literals = literals_of(read_declaration(path))
+    literals = literals_in(read_declaration(path))
     declared = table({"seen": {"type": "timestamp"}})
-    made = invented_people(
+    made = generate_people(
         declared, TableRequest(500, None, frozenset()), Draws(Keyed("s")), literals
     )
     years = [seen.year for seen in made.column("seen").to_pylist() if seen is not None]
@@ -215,7 +215,7 @@ def test_instants_meet_what_conditions_ask_of_years(
 def test_no_two_rehearsals_are_of_the_same_people(tmp_path: Path) -> None:
     declared = table({"x": {"type": "integer", "lower": 0, "upper": 10**9}})
     frames = [
-        invented_people(declared, TableRequest(50, None, frozenset()), Draws(Entropy()), Literals())
+        generate_people(declared, TableRequest(50, None, frozenset()), Draws(Entropy()), Literals())
         for _ in range(2)
     ]
     assert not frames[0].equals(frames[1])
@@ -224,10 +224,10 @@ def test_no_two_rehearsals_are_of_the_same_people(tmp_path: Path) -> None:
 def test_a_million_rows_take_seconds(tmp_path: Path) -> None:
     """Of processor time; half a second for a million rows of one table, where nothing else runs."""
     declaration = read_declaration(write(tmp_path))
-    cast = Cast.of(declaration, {}, {"visits": 1_000_000, "stays": 10, "homes": 10})
-    queries, _ = prepare(cast.declaration)
+    stand_ins = StandIns.of(declaration, {}, {"visits": 1_000_000, "stays": 10, "homes": 10})
+    queries, _ = prepare(stand_ins.declaration)
     began = time.process_time()
-    assert len(cast.invent(queries, Entropy()).invented["visits"]) == 1_000_000
+    assert len(stand_ins.invent(queries, Entropy()).invented["visits"]) == 1_000_000
     assert time.process_time() - began < 8
 
 

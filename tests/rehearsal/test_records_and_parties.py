@@ -26,9 +26,9 @@ from dprelease.documents.rehearsal_manifest import ERRORS, FORMATS, NOTE, NOTED
 from dprelease.errors import DeclarationError, DpReleaseError
 from dprelease.query.local_records import resolve_records
 from dprelease.rehearsal.rehearse import Rehearsal
-from dprelease.rehearsal.rehearsed_parties import dealt_to
+from dprelease.rehearsal.rehearsed_parties import party_of_unit
 from dprelease.rehearsal.run import rehearse
-from dprelease.rehearsal.stand_ins import Cast
+from dprelease.rehearsal.stand_ins import StandIns
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
 from dprelease.verification.manifest_reader import FORMS, read_any_manifest, read_sealed
@@ -264,10 +264,10 @@ def test_a_public_file_stands_in(kind: str, tmp_path: Path) -> None:
 
 
 def test_units_are_dealt_whole_and_to_everybody() -> None:
-    to = [dealt_to(f"person {i:010}", 5) for i in range(500)]
+    to = [party_of_unit(f"person {i:010}", 5) for i in range(500)]
     assert {*to} == {*range(5)}
-    assert to == [dealt_to(f"person {i:010}", 5) for i in range(500)]
-    assert dealt_to(7, 5) == dealt_to("7", 5)
+    assert to == [party_of_unit(f"person {i:010}", 5) for i in range(500)]
+    assert party_of_unit(7, 5) == party_of_unit("7", 5)
 
 
 def test_files_that_can_not_be_dealt(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_files_that_can_not_be_dealt(tmp_path: Path) -> None:
 
 def test_records_of_a_declaration_with_sources_are_refused(tmp_path: Path) -> None:
     declaration = read_declaration(write(tmp_path, "records"))
-    recorders = Cast.of(declaration, {}, {}).recorders(resolve_records(declaration))
+    recorders = StandIns.of(declaration, {}, {}).recorders(resolve_records(declaration))
     with pytest.raises(TypeError, match="stand-ins alone"), recorders:
         pass
 

@@ -27,7 +27,7 @@ from dprelease.ledger.ledger import Ledger
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import resolve
 from dprelease.rehearsal.run import rehearse
-from dprelease.rehearsal.stand_ins import Cast
+from dprelease.rehearsal.stand_ins import StandIns
 from dprelease.rehearsal.truth import truths
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
@@ -217,17 +217,17 @@ def test_no_declared_source_is_opened(tmp_path: Path, there: str) -> None:
     assert CANARY.encode() not in done.output.encode() + b"".join(written)
 
 
-def test_nothing_but_a_cast_can_be_asked_for_the_truth(tmp_path: Path) -> None:
-    """Queries of the declaration itself, whose sources are there, are refused before any opening."""
+def test_exact_answers_need_stand_ins(tmp_path: Path) -> None:
+    """Queries of a declaration with sources are refused before an engine is opened."""
     path = write(tmp_path, SMALL)
     declaration = read_declaration(path)
     pq.write_table(pa.table({"city": ["Bern"], "rooms": [3]}), tmp_path / "nowhere.parquet")
-    cast = Cast.of(declaration, {}, {"homes": 10})
-    queries, _ = prepare(cast.declaration)
-    cast = cast.invent(queries, Keyed("cast"))
-    assert [truth.rows.sum() <= 10 for truth in truths(cast, queries)] == [True]
+    stand_ins = StandIns.of(declaration, {}, {"homes": 10})
+    queries, _ = prepare(stand_ins.declaration)
+    stand_ins = stand_ins.invent(queries, Keyed("cast"))
+    assert [truth.rows.sum() <= 10 for truth in truths(stand_ins, queries)] == [True]
     with pytest.raises(TypeError, match="stand-ins alone"):
-        list(truths(cast, resolve(declaration)))
+        list(truths(stand_ins, resolve(declaration)))
 
 
 def test_no_ledger_is_charged_or_made(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from dprelease.exact.postgres.server_form import Check, ServerForm
-from dprelease.scaffold.server_sketch import NOTHING, Limits, limits_of, notes_of, proposal_of
+from dprelease.scaffold.server_sketch import NOTHING, Limits, column_proposal, limits_of, notes_text
 from dprelease.schema.load import CONFIRM
 
 ANY = Limits()
@@ -159,7 +159,7 @@ PROPOSALS: dict[str, tuple[ServerForm, str, str]] = {
 @pytest.mark.parametrize("case", PROPOSALS)
 def test_proposals_are_marked(case: str) -> None:
     told, body, notes = PROPOSALS[case]
-    proposed = proposal_of(told, "x")
+    proposed = column_proposal(told, "x")
     assert proposed.partition("  #")[0] == body
     assert (f"  {CONFIRM}" in proposed) == bool(body)
-    assert notes_of(told, "x") == notes
+    assert notes_text(told, "x") == notes

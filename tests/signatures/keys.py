@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dprelease.signatures.keys import HeldKey, signing_key
+from dprelease.signatures.keys import KeyInMemory, signing_key
 from tests import processes
 
 VECTORS = Path(__file__).parent / "vectors"
@@ -26,17 +26,17 @@ def copied(folder: Path, name: str = "id_ed25519", mode: int = 0o600) -> Path:
     return folder / name
 
 
-def held(folder: Path) -> HeldKey:
+def held(folder: Path) -> KeyInMemory:
     found = signing_key(copied(folder))
-    assert isinstance(found, HeldKey)
+    assert isinstance(found, KeyInMemory)
     return found
 
 
-def other_key() -> HeldKey:
+def other_key() -> KeyInMemory:
     """Return a key that nobody lists."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    return HeldKey(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
+    return KeyInMemory(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 
 
 def public(name: str = "id_ed25519") -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dprelease.system.prefetch import ahead
+from dprelease.system.prefetch import prefetch_chunks
 
 NAME = "made-ahead-in-a-test"
 
@@ -27,24 +27,24 @@ def threads() -> list[str]:
 @pytest.mark.parametrize("few", [True, False])
 def test_all_pieces_come_in_order_and_errors_with_them(few: bool) -> None:
     made_by: list[str] = []
-    with ahead(numbers(made_by), NAME, few=few) as coming:
+    with prefetch_chunks(numbers(made_by), NAME, few=few) as coming:
         assert list(coming) == [0, 1, 2, 3, 4]
     assert len(set(made_by)) == 1
     assert made_by[0].startswith(NAME) is not few
     found = []
     with (
         pytest.raises(ValueError, match="the fourth"),
-        ahead(numbers([], broken=True), NAME, few=few) as coming,
+        prefetch_chunks(numbers([], broken=True), NAME, few=few) as coming,
     ):
         found.extend(coming)
-    with ahead(numbers([], broken=True), NAME, few=few) as coming:
+    with prefetch_chunks(numbers([], broken=True), NAME, few=few) as coming:
         assert [next(coming), next(coming), next(coming)] == [0, 1, 2]
     assert threads() == []
 
 
 def test_who_stops_early_leaves_no_thread() -> None:
     def some() -> Iterator[int]:
-        with ahead(numbers([]), NAME) as coming:
+        with prefetch_chunks(numbers([]), NAME) as coming:
             yield from coming
 
     begun = some()

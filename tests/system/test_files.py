@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dprelease.system.files import TooLarge, exact_size, read_file, reason_of, refuse_side_files
+from dprelease.system.files import TooLarge, read_file, reason_of, refuse_side_files, size_text
 
 SIZES = {
     0: "0 bytes",
@@ -26,7 +26,7 @@ SIZES = {
 
 @pytest.mark.parametrize("size", SIZES)
 def test_sizes_in_words_are_exact(size: int) -> None:
-    assert exact_size(size) == SIZES[size]
+    assert size_text(size) == SIZES[size]
 
 
 @pytest.mark.parametrize("most", [3, 1 << 10, 1 << 16, (1 << 16) + 5])
@@ -37,7 +37,7 @@ def test_a_limit_is_rendered_as_it_is(most: int, tmp_path: Path) -> None:
     path.write_bytes(b"x" * (most + 1))
     with pytest.raises(TooLarge) as caught:
         read_file(path, most)
-    assert reason_of(caught.value) == f"it is larger than {exact_size(most)}"
+    assert reason_of(caught.value) == f"it is larger than {size_text(most)}"
 
 
 def test_reasons_within_a_sentence() -> None:

@@ -92,23 +92,23 @@ def test_folders_made_and_swept_at_once(tmp_path: Path) -> None:
 def test_one_lock_has_one_holder(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     assert not is_held(path)
-    first = Lock.take(path)
+    first = Lock.acquire(path)
     assert first is not None
-    assert Lock.take(path) is None
+    assert Lock.acquire(path) is None
     assert is_held(path)
     child = os.fork()
     if child == 0:  # a child has none of its parent's locks, and can't let go of them
-        first.let_go()
+        first.release()
         os._exit(0 if is_held(path) else 1)
     assert processes.ended(child) == 0
     assert is_held(path)
-    first.let_go()
+    first.release()
     assert not path.exists()
-    second = Lock.take(path)
+    second = Lock.acquire(path)
     assert second is not None
-    first.let_go()  # nothing twice
+    first.release()  # nothing twice
     assert is_held(path)
-    second.let_go()
+    second.release()
 
 
 def test_a_child_does_not_keep_a_lock(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_child_does_not_keep_a_lock(tmp_path: Path) -> None:
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
-        lock = Lock.take(path)
+        lock = Lock.acquire(path)
         worker = os.fork()
         if worker == 0:
             os.close(theirs)
@@ -137,7 +137,7 @@ def test_a_lock_is_no_link(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("kept")
     (tmp_path / "lock").symlink_to(tmp_path / "precious")
     with pytest.raises(OSError, match="symbolic"):
-        Lock.take(tmp_path / "lock")
+        Lock.acquire(tmp_path / "lock")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
@@ -158,18 +158,18 @@ def test_locks_of_others_in_a_shared_folder(tmp_path: Path) -> None:
                 os.chdir(shared)  # the folders that it is in may be ours alone
                 os.setuid(other)
                 held = is_held(Path(path.name))
-                taken = Lock.take(Path(path.name))
+                taken = Lock.acquire(Path(path.name))
                 code = held + 2 * (taken is not None)
                 if taken is not None:
-                    taken.let_go()
+                    taken.release()
             finally:
                 os._exit(code)
         return processes.ended(child)
 
     assert asked() == 2
     assert not path.exists()
-    held = Lock.take(path)
+    held = Lock.acquire(path)
     assert held is not None
     assert asked() == 1
     assert path.exists()
-    held.let_go()
+    held.release()

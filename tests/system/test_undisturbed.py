@@ -17,9 +17,9 @@ import pytest
 from dprelease.errors import RunState
 from dprelease.exact.scratch import private_folder
 from dprelease.release.folder import claim_target
-from dprelease.system.deferred_signals import ENDING, defer_signals, temporary_folder
+from dprelease.system.deferred_signals import ENDING_SIGNALS, defer_signals, temporary_folder
 
-SIGNALS = [pytest.param(number, id=number.name) for number in ENDING]
+SIGNALS = [pytest.param(number, id=number.name) for number in ENDING_SIGNALS]
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def _answered() -> Iterator[None]:
     def interrupt(number: int, _: FrameType | None) -> None:
         raise KeyboardInterrupt(number)
 
-    before = {number: signal.signal(number, interrupt) for number in ENDING}
+    before = {number: signal.signal(number, interrupt) for number in ENDING_SIGNALS}
     yield
     for number, handler in before.items():
         assert signal.signal(number, handler) is interrupt, "a handler was not given back"
@@ -85,11 +85,11 @@ def test_an_error_of_the_block_comes_through() -> None:
 
 
 def test_other_threads_leave_handlers_be() -> None:
-    handlers, seen = [signal.getsignal(number) for number in ENDING], []
+    handlers, seen = [signal.getsignal(number) for number in ENDING_SIGNALS], []
 
     def work() -> None:
         with defer_signals():
-            seen.append([signal.getsignal(number) for number in ENDING])
+            seen.append([signal.getsignal(number) for number in ENDING_SIGNALS])
 
     thread = threading.Thread(target=work)
     thread.start()

@@ -1,8 +1,8 @@
 """Compute statistics of answers: single numbers, residues, and trained scores over many numbers.
 
 Scores are trained on answers that are used for nothing else. Whatever the training does, a score is
-a function of an answer, so a bound proved with it is valid: a bad score gives a lower bound, but
-never a false one.
+a function of an answer, so that a bound which is proved with the score is valid: a bad score makes
+the bound smaller, but never false.
 """
 
 from __future__ import annotations
@@ -18,23 +18,28 @@ from dprelease.auditing.black_box.tried_events import MOST_VALUES, Statistic
 from dprelease.numerics.lattice import Floats, Integers
 
 RIDGE = 1e-9
-"""The share of the largest variance that is added to all variances, because numbers may be fully
-dependent."""
+"""The share of the largest variance that is added to all variances.
 
-LEFT_OUT = 0.05
+Without this addition, the covariance matrix of linearly dependent numbers has no inverse.
+"""
+
+OUTLIER_SHARE = 0.05
 """The approximate share of answers that are treated as outliers and excluded from averages."""
 
-PARTS, FEW_PARTS = 48, 12
-"""The number of intervals of one number in an additive score. Numbers in which the tables are known
-to differ have fewer intervals, as all of these contribute to the score."""
+INTERVALS, FEW_INTERVALS = 48, 12
+"""The numbers of intervals of one number in an additive score.
 
-SURE = 3.0
-"""The logarithm of a ratio counts as 0 if it is within this number of standard errors."""
+Numbers in which the tables are known to differ have fewer intervals, because all of these intervals
+contribute to the score.
+"""
+
+LEAST_STANDARD_ERRORS = 3.0
+"""The number of standard errors within which the logarithm of a ratio counts as 0."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SingleNumber:
-    """One number of an answer."""
+    """The statistic that is one number of an answer."""
 
     feature: int
     kind: str = ""
@@ -47,7 +52,10 @@ class SingleNumber:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Residue:
-    """The remainder of one number modulo a step, which reveals the value if noise is too coarse."""
+    """The statistic that is the remainder of one number.
+
+    If the step of the noise is too coarse, the remainder modulo this step reveals the value.
+    """
 
     feature: int
     modulus: int
@@ -61,7 +69,7 @@ class Residue:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LinearScore:
-    """A weighted sum of numbers."""
+    """The statistic that is a weighted sum of numbers."""
 
     features: Integers
     weights: Floats
@@ -78,7 +86,7 @@ class LinearScore:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AdditiveScore:
-    """A sum over several numbers: each adds the weight of the interval that contains it."""
+    """The statistic that is a sum of weights: that of the interval that contains each number."""
 
     features: Integers
     edges: tuple[Floats, ...]
@@ -97,7 +105,7 @@ class AdditiveScore:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SeveralNumbers:
-    """Several numbers combined into one, for numbers with few values."""
+    """The statistic that combines several numbers with few values into one number."""
 
     features: Integers
     lowest: Integers
@@ -105,8 +113,10 @@ class SeveralNumbers:
     kind: ClassVar[str] = "choice"
 
     def __call__(self, drawn: Integers) -> Floats:
-        """Return (n,) codes; a value that did not occur in training is replaced by the nearest
-        one."""
+        """Return (n,) combined numbers.
+
+        A number outside the range of the training answers is replaced by the nearest end.
+        """
         code: Integers = np.zeros(drawn.shape[1], dtype=np.int64)
         for feature, low, size in zip(
             self.features.tolist(), self.lowest.tolist(), self.sizes.tolist(), strict=True
@@ -117,7 +127,10 @@ class SeveralNumbers:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RepeatedAnswer:
-    """Whether an answer occurred in training: for the first table 1, the second 2, both 3."""
+    """The statistic that says for which tables an answer occurred in training.
+
+    It is 0 for no table, 1 for the first table, 2 for the second, and 3 for both tables.
+    """
 
     features: Integers
     seen: tuple[frozenset[bytes], frozenset[bytes]]
@@ -125,7 +138,7 @@ class RepeatedAnswer:
 
     @classmethod
     def from_answers(cls, features: Integers, one: Integers, other: Integers) -> RepeatedAnswer:
-        """Return the statistic for the answers of both tables."""
+        """Return the statistic that is trained on answers of both tables."""
         return cls(features, (frozenset(_rows(one, features)), frozenset(_rows(other, features))))
 
     def __call__(self, drawn: Integers) -> Floats:
@@ -141,7 +154,7 @@ def _rows(drawn: Integers, features: Integers) -> list[bytes]:
 def combined_numbers(
     features: Integers, one: Integers, other: Integers, most: int
 ) -> SeveralNumbers | None:
-    """Return several numbers combined into one; None if it would have more than `most` values."""
+    """Return the statistic that combines numbers; None if it might have more than `most` values."""
     both = [np.concatenate((one[f], other[f])) for f in features.tolist()]
     lowest = [int(values.min()) for values in both]
     sizes = [int(values.max()) - low + 1 for values, low in zip(both, lowest, strict=True)]
@@ -153,12 +166,12 @@ def combined_numbers(
     return SeveralNumbers(features, np.array(lowest), np.array(sizes))
 
 
-def linear(features: Integers, one: Integers, other: Integers) -> LinearScore:
+def linear_score(features: Integers, one: Integers, other: Integers) -> LinearScore:
     """Return Fisher's discriminant: the inverse covariance times the difference of the means.
 
     Source: Fisher 1936, "The use of multiple measurements in taxonomic problems", Annals of
-    Eugenics 7(2). Numbers are first centred and scaled by quantiles, which exist also for
-    distributions without a variance. Outlying answers are left out of the averages.
+    Eugenics 7(2). The numbers are first centred and scaled by quantiles, which also exist for
+    distributions without a variance. Outliers are left out of means and covariances.
     """
     both = [side[features].astype(np.float64) for side in (one, other)]
     quartiles = np.quantile(np.concatenate(both, axis=1), (0.25, 0.5, 0.75), axis=1)
@@ -176,26 +189,26 @@ def linear(features: Integers, one: Integers, other: Integers) -> LinearScore:
 
 
 def _without_outliers(scaled: Sequence[Floats], features: int) -> list[Floats]:
-    """Return the answers without outlying numbers."""
+    """Return the scaled answers that have no outlying number."""
     sizes = [np.abs(side) for side in scaled]
-    cut = np.quantile(np.concatenate(sizes, axis=1), 1.0 - LEFT_OUT / features, axis=1)
+    cut = np.quantile(np.concatenate(sizes, axis=1), 1.0 - OUTLIER_SHARE / features, axis=1)
     inside = [np.all(size <= cut[:, None], axis=0) for size in sizes]
     if any(np.count_nonzero(keep) < 2 for keep in inside):
         return list(scaled)
     return [side[:, keep] for side, keep in zip(scaled, inside, strict=True)]
 
 
-def additive(
-    features: Integers, one: Integers, other: Integers, *, moved: bool = False
+def additive_score(
+    features: Integers, one: Integers, other: Integers, *, differing: bool = False
 ) -> AdditiveScore:
-    """Return the additive score whose weights are logarithms of ratios of the two tables' shares.
+    """Return the additive score whose weights are log ratios of the two tables' shares.
 
-    For independent numbers the score is approximately the logarithm of the likelihood ratio, the
-    best of all statistics (Neyman and Pearson 1933). A logarithm within its error counts as 0,
-    except for numbers in which the tables are known to differ (`moved`), where many small
-    logarithms add up.
+    For independent numbers, the score is approximately the logarithm of the likelihood ratio, which
+    is the best of all statistics (Neyman and Pearson 1933). A log ratio within a few standard
+    errors counts as 0. This does not hold for numbers in which the tables are known to differ
+    (`differing`), because many small log ratios add up there.
     """
-    parts, sure = (FEW_PARTS, 0.0) if moved else (PARTS, SURE)
+    parts, sure = (FEW_INTERVALS, 0.0) if differing else (INTERVALS, LEAST_STANDARD_ERRORS)
     edges, weights = [], []
     for feature in features.tolist():
         both = one[feature], other[feature]
@@ -222,40 +235,40 @@ def common_step(feature: int, drawn: Integers) -> int:
     return int(np.gcd.reduce(values - values[0]))
 
 
-MOST_SINGLE = 8
-"""The maximum number of numbers in an answer that are tested one by one."""
+MOST_SINGLE_NUMBERS = 8
+"""The maximum number of an answer's numbers that are tested one by one."""
 
-POWER = 256
-"""The moduli that are tried: large noise computed from floats is a multiple of a power of two."""
+POWER_OF_TWO = 256
+"""A modulus that is tried, because large noise from floats is a multiple of a power of two."""
 
 
 def statistics(question: Question, one: Integers, other: Integers) -> Iterator[Statistic]:
     """Yield the statistics of a question, trained on (features, n) answers of both tables."""
-    moved, numbers = question.moved, question.numbers
+    differing, numbers = question.differing, question.numbers
     if question.style == REPETITION:
-        yield RepeatedAnswer.from_answers(moved, one, other)
+        yield RepeatedAnswer.from_answers(differing, one, other)
     elif question.style == CHOICES:
-        for place in moved[:MOST_SINGLE].tolist():
+        for place in differing[:MOST_SINGLE_NUMBERS].tolist():
             yield SingleNumber(place, "choice")
-        as_one = combined_numbers(moved, one, other, MOST_VALUES)
-        if len(moved) > 1 and as_one is not None:
+        as_one = combined_numbers(differing, one, other, MOST_VALUES)
+        if len(differing) > 1 and as_one is not None:
             yield as_one
     else:
-        for place in moved[:MOST_SINGLE].tolist():
+        for place in differing[:MOST_SINGLE_NUMBERS].tolist():
             yield SingleNumber(place)
-            for modulus in {POWER, *_common_moduli(place, one, other)}:
+            for modulus in {POWER_OF_TWO, *_common_moduli(place, one, other)}:
                 yield Residue(place, modulus)
-    if len(moved) > 1:
-        yield linear(moved, one, other)
-        yield additive(moved, one, other)
-        yield additive(moved, one, other, moved=True)
-    if len(numbers) > len(moved):
-        yield linear(numbers, one, other)
-        yield additive(numbers, one, other)
+    if len(differing) > 1:
+        yield linear_score(differing, one, other)
+        yield additive_score(differing, one, other)
+        yield additive_score(differing, one, other, differing=True)
+    if len(numbers) > len(differing):
+        yield linear_score(numbers, one, other)
+        yield additive_score(numbers, one, other)
 
 
 def _common_moduli(place: int, one: Integers, other: Integers) -> Iterator[int]:
-    """Yield moduli for which all numbers of one table have the same remainder."""
+    """Yield the moduli for which all numbers of one of the tables have the same remainder."""
     if one.dtype.kind != "i":
         yield 1
         return

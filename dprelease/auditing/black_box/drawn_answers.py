@@ -1,8 +1,8 @@
 """Draw answers about two neighbouring tables, with the noise code of releases.
 
-A source returns n answers at once, each as a column of integers: the differences between noisy
-numbers and the true numbers of the first table, or the selected candidates. A source draws only
-some cells of a vector: as many cells that differ as fit, and some others. This suffices, because
+A source returns n answers at once, each as a column of integers. These are the differences between
+noisy numbers and the true numbers of the first table, or the selected candidates. A source draws
+only some cells of a vector: as many differing cells as fit, and some others. This suffices, because
 the privacy loss of a part of an answer is a privacy loss of the whole answer.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from dprelease.auditing.black_box.tiled_tables import (
     Profiles,
-    cells_of,
+    profile_of_cells,
     tiled_partitions,
     tiled_table,
 )
@@ -29,30 +29,34 @@ from dprelease.query.measurement import read_at
 from dprelease.schema.release import PRIVATE_KEYS
 
 Stream = BitSource
-"""The source of random bits for one run of the noise stage."""
+"""A stream of random bits for one run of the noise stage."""
 
-Bits = Callable[[], Stream]
-"""A function that returns new random bits for every run of the noise stage, as in releases."""
+BitFactory = Callable[[], Stream]
+"""A function that returns a new stream of random bits for every run of the noise stage."""
 
-FRESH: Bits = Entropy
+FRESH_BITS: BitFactory = Entropy
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One number of an answer: its measurement, its cell, and whether the tables differ there."""
+    """The description of one number of an answer.
+
+    `column` is the name of its measurement, `cell` its cell, and `differing` says whether the two
+    tables differ in it.
+    """
 
     query: str
     column: str
     cell: int
-    moved: bool
+    differing: bool
 
 
 class Source(Protocol):
-    """A source of answers."""
+    """A source of answers about two tables."""
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """Return the features of an answer, in order."""
+        """Return the features of the numbers of an answer, in order."""
         ...
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
@@ -62,7 +66,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class NoisedCells:
-    """Some cells of the vectors of one query, in some of its columns."""
+    """The source of noisy vectors: some cells of one query, in some of its columns."""
 
     columns: tuple[PlannedColumn, ...]
     cells: tuple[int, ...]
@@ -97,12 +101,12 @@ class NoisedCells:
 
 @dataclass(frozen=True, eq=False)
 class ChoicesInCells:
-    """Candidates selected in some cells of one query, in some of its columns."""
+    """The source of choices: candidates in some cells of one query, in some of its columns."""
 
     columns: tuple[PlannedColumn, ...]
     cells: tuple[int, ...]
     sides: tuple[Profiles, Profiles]
-    """The counts of each candidate in these cells, in both tables, by measurement."""
+    """The counts of the candidates in these cells, in both tables, by measurement."""
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -110,16 +114,16 @@ class ChoicesInCells:
         found = []
         for column in self.columns:
             name = column.measurement.name
-            moved = [cell_differs(*self.sides, name, i) for i in range(len(self.cells))]
+            differing = [cell_differs(*self.sides, name, i) for i in range(len(self.cells))]
             for _ in choice_names(column):
                 found += [
-                    Feature(column.query.name, name, cell, moved[i])
+                    Feature(column.query.name, name, cell, differing[i])
                     for i, cell in enumerate(self.cells)
                 ]
         return tuple(found)
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return the selected candidates: noise steps, or indices of values."""
+        """Return the selected candidates, as steps or as indices of values."""
         exact = tiled_table(self.columns[0].query.name, {}, self.sides[side], n)
         answers = perturb(exact, self.columns, bits).columns
         names = [name for column in self.columns for name in choice_names(column)]
@@ -137,7 +141,7 @@ def choice_names(column: PlannedColumn) -> list[str]:
 
 def cell_differs(one: Profiles, other: Profiles, name: str, cell: int) -> bool:
     """Return whether the values in a cell of two tables differ."""
-    both = [cells_of(side[name], [cell]) for side in (one, other)]
+    both = [profile_of_cells(side[name], [cell]) for side in (one, other)]
     return not all(
         np.array_equal(a, b)
         for a, b in ((both[0].values, both[1].values), (both[0].counts, both[1].counts))
@@ -146,7 +150,7 @@ def cell_differs(one: Profiles, other: Profiles, name: str, cell: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SelectedKeys:
-    """The selection of non-public keys, with their noisy numbers of units if published."""
+    """The source of selected non-public keys, with the noisy numbers of units if published."""
 
     column: PlannedColumn
     units: tuple[Integers, Integers]
@@ -154,15 +158,16 @@ class SelectedKeys:
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """Return two features for each key: whether it is selected, and its noisy number of
-        units."""
-        name, moved = self.column.query.name, self.units[0] != self.units[1]
-        one = [Feature(name, PRIVATE_KEYS, i, bool(has_moved)) for i, has_moved in enumerate(moved)]
+        """Return two features of each key: for its selection, and for its noisy number of units."""
+        name, differing = self.column.query.name, self.units[0] != self.units[1]
+        one = [Feature(name, PRIVATE_KEYS, i, bool(differs)) for i, differs in enumerate(differing)]
         return (*one, *one)
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return 1 for a selected key, with its number; otherwise 0, as for a key without a
-        unit."""
+        """Return 1 for each selected key, and then its noisy number of units.
+
+        Both are 0 for a key that is not selected, or that no unit has.
+        """
         units = self.units[side]
         present = np.flatnonzero(units > 0)
         drawn: Integers = np.zeros((2, len(units), n), dtype=np.int64)
@@ -175,26 +180,28 @@ class SelectedKeys:
 
 @dataclass(frozen=True, eq=False)
 class NumbersUnderKeys:
-    """The published numbers under non-public keys; keys that are not selected have no numbers."""
+    """The source of all numbers that are published about non-public keys.
+
+    Keys that are not selected have no published numbers.
+    """
 
     keys: SelectedKeys
     inner: tuple[Source, ...]
-    """The sources of the other columns. Each has one number per key, in the order of the keys."""
+    """The sources of the other columns, whose cells are those of the keys, in their order."""
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """Return the features of the keys, then those of their other columns."""
-        moved = self.keys.units[0] != self.keys.units[1]
+        """Return the features of the keys, and then those of the other columns."""
+        differing = self.keys.units[0] != self.keys.units[1]
         neighbours = [
-            Feature(f.query, f.column, f.cell, bool(f.moved or moved[i % len(moved)]))
+            Feature(f.query, f.column, f.cell, bool(f.differing or differing[i % len(differing)]))
             for source in self.inner
             for i, f in enumerate(source.features)
         ]
         return (*self.keys.features, *neighbours)
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return the features of keys and the numbers under them; 0 for numbers that are not
-        published."""
+        """Return the numbers of the keys and of the other columns; 0 for unpublished numbers."""
         keys = self.keys.draw(n, side, bits)
         number = len(self.keys.units[0])
         appears = keys[:number]
@@ -208,7 +215,7 @@ class NumbersUnderKeys:
 
 @dataclass(frozen=True, eq=False)
 class CombinedSources:
-    """Several sources combined: an answer consists of one answer of each source."""
+    """The source whose answers consist of one answer of each of several sources."""
 
     sources: tuple[Source, ...]
 
@@ -222,11 +229,11 @@ class CombinedSources:
         return np.concatenate([source.draw(n, side, bits) for source in self.sources])
 
 
-def vectors_of(columns: Sequence[PlannedColumn]) -> tuple[PlannedColumn, ...]:
+def vector_columns(columns: Sequence[PlannedColumn]) -> tuple[PlannedColumn, ...]:
     """Return the columns with additive noise."""
     return tuple(c for c in columns if c.measurement.is_vector and not c.measurement.exact)
 
 
-def choices_of(columns: Sequence[PlannedColumn]) -> tuple[PlannedColumn, ...]:
-    """Return the columns for which a candidate is selected in each cell."""
+def choice_columns(columns: Sequence[PlannedColumn]) -> tuple[PlannedColumn, ...]:
+    """Return the columns in which a candidate is selected in each cell."""
     return tuple(c for c in columns if c.measurement.is_choice)

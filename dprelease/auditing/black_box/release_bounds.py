@@ -12,7 +12,13 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.auditing.black_box.cell_sampling import query_cells
-from dprelease.auditing.black_box.drawn_answers import FRESH, Bits, CombinedSources, Feature, Stream
+from dprelease.auditing.black_box.drawn_answers import (
+    FRESH_BITS,
+    BitFactory,
+    CombinedSources,
+    Feature,
+    Stream,
+)
 from dprelease.auditing.black_box.noise_questions import (
     CHOICES,
     NUMBERS,
@@ -20,12 +26,12 @@ from dprelease.auditing.black_box.noise_questions import (
     Question,
     make_question,
 )
-from dprelease.auditing.black_box.proven_bounds import Group, QuestionResult, prove_bounds
+from dprelease.auditing.black_box.proven_bounds import QuestionGroup, QuestionResult, prove_bounds
 from dprelease.auditing.black_box.table_questions import TableQuestions, TestedPair
 from dprelease.auditing.black_box.tiled_tables import tiled_records, tiled_table
 from dprelease.auditing.exact_pairs import Side, exact_sides
 from dprelease.auditing.pairs import Pair
-from dprelease.auditing.stage import EngineFailure, Stage
+from dprelease.auditing.stage import AuditedRelease, EngineFailure
 from dprelease.documents.audits.audit_record import EpsilonBound, UntestedPart
 from dprelease.noise.noise_shares import noised_messages
 from dprelease.noise.noised_records import perturb_records
@@ -45,20 +51,20 @@ MOST_CELLS = 16
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RecordPair:
-    """Two single records, as values by column, and the column that the question is about.
+    """Two single records, as values by column, and the column that is tested on them.
 
-    `fewer` has the same meaning as in `TestedPair`.
+    The target number of answers is divided by `draws_divisor`.
     """
 
     name: str
     column: str
     sides: tuple[Mapping[str, int], Mapping[str, int]]
-    fewer: int = 1
+    draws_divisor: int = 1
 
 
 @dataclass(frozen=True, eq=False)
 class NoisedRecord:
-    """The source of noisy records: about one record, and about another in its place."""
+    """The source of noisy records: those of one record, and those of its replacement."""
 
     columns: tuple[LocalColumn, ...]
     sides: tuple[Mapping[str, int], Mapping[str, int]]
@@ -73,7 +79,7 @@ class NoisedRecord:
         )
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return differences of noisy numbers from the first record's numbers, or noisy indices."""
+        """Return noisy values: differences from the first record's values, or indices of values."""
         exact = tiled_records(self.columns[0].query.name, self.sides[side], n)
         noisy = perturb_records(exact, self.columns, bits)
         rows = []
@@ -84,8 +90,8 @@ class NoisedRecord:
         return np.stack(rows)
 
 
-def of_records(plan: LocalPlan, pairs: Sequence[RecordPair]) -> Iterator[Group]:
-    """Yield questions about single records: about each column, and about all columns together."""
+def record_questions(plan: LocalPlan, pairs: Sequence[RecordPair]) -> Iterator[QuestionGroup]:
+    """Yield questions about each column of single records, and about all columns together."""
     delta = plan.guarantee.delta
     for pair in pairs:
         name, column_name = pair.name, pair.column
@@ -101,7 +107,7 @@ def of_records(plan: LocalPlan, pairs: Sequence[RecordPair]) -> Iterator[Group]:
                 questions.append(make_question(source.features, names, claim, label, style))
         if (
             len(columns) > 1
-            and pair.fewer == 1
+            and pair.draws_divisor == 1
             and len({other.column for other in pairs if other.name == name}) > 1
         ):
             claim = Claim.of([column.accounting_input for column in columns], delta)
@@ -110,12 +116,12 @@ def of_records(plan: LocalPlan, pairs: Sequence[RecordPair]) -> Iterator[Group]:
             )
         tested_questions = tuple(question for question in questions if question is not None)
         if tested_questions:
-            yield Group(source, tested_questions, DRAWS // pair.fewer)
+            yield QuestionGroup(source, tested_questions, DRAWS // pair.draws_divisor)
 
 
 @dataclass(frozen=True, eq=False)
 class SumsOfParties:
-    """The source of sums of the messages of several parties; the table of one party differs."""
+    """The source of sums of the messages of several parties, of which one party's table differs."""
 
     shares: tuple[ShareColumn, ...]
     parties: int
@@ -139,7 +145,7 @@ class SumsOfParties:
         )
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return the differences of sums, modulo 2^64, from the first table's true values."""
+        """Return the differences between the sums and the first table's values, modulo 2^64."""
         empty = {name: np.zeros_like(vector) for name, vector in self.sides[0].items()}
         totals: dict[str, Integers] = {}
         for party in range(self.honest):
@@ -155,12 +161,13 @@ class SumsOfParties:
         return np.concatenate(rows)
 
 
-def questions_about_parties(
+def party_questions(
     plan: FederatedPlan, pairs: Sequence[TestedPair], least: int
-) -> Iterator[Group]:
-    """Yield questions about sums of messages, with the fewest honest parties the budget allows.
+) -> Iterator[QuestionGroup]:
+    """Yield questions about sums of messages with `least` honest parties.
 
-    Also yield the questions about one party alone, because the plan has a guarantee for it, too.
+    The function also yields the questions about a single honest party, for which the plan has
+    another guarantee.
     """
     for trust in plan.trusts:
         if trust.honest not in (least, 1):
@@ -169,11 +176,13 @@ def questions_about_parties(
             yield from _questions_about_trust(plan, trust, pair)
 
 
-def _questions_about_trust(plan: FederatedPlan, trust: Trust, pair: TestedPair) -> Iterator[Group]:
+def _questions_about_trust(
+    plan: FederatedPlan, trust: Trust, pair: TestedPair
+) -> Iterator[QuestionGroup]:
     sources, sides = [], pair.sides
     for name in dict.fromkeys(column.query.name for column in plan.columns):
         if name in sides[0].tables:
-            cells = query_cells(sides, plan.of_query(name), MOST_CELLS, neighbours=False)
+            cells = query_cells(sides, plan.of_query(name), MOST_CELLS, with_equal_cells=False)
             if cells is not None:
                 shares = plan.of_shares(name)
                 sources.append(
@@ -191,16 +200,16 @@ def _questions_about_trust(plan: FederatedPlan, trust: Trust, pair: TestedPair) 
         for one in sources
         for share in one.shares
     ]
-    promise = trust.guarantee
-    claim = Claim(promise.delta, promise.epsilon)
+    guarantee = trust.guarantee
+    claim = Claim(guarantee.delta, guarantee.epsilon)
     questions.append(make_question(source.features, None, claim, ("", "", honest)))
     held_questions: list[Question] = [question for question in questions if question is not None]
     if held_questions:
-        yield Group(source, tuple(held_questions), DRAWS // pair.fewer)
+        yield QuestionGroup(source, tuple(held_questions), DRAWS // pair.draws_divisor)
 
 
 def _claim_of_share(share: ShareColumn, trust: Trust) -> Claim:
-    """Return the claim about the sums of one measurement; see `privacy/rounded_shares.py`."""
+    """Return the claim about the sums of one measurement, as in `privacy/rounded_shares.py`."""
     mechanism, delta = share.sum_law(trust.honest), trust.guarantee.delta
     alone = epsilon_at([make_accounting_input(mechanism, share.fine_sensitivity)], delta * ROOM)
     exponent = rounding_exponent(share.law.alpha, share.law.scale, trust.honest)
@@ -208,48 +217,48 @@ def _claim_of_share(share: ShareColumn, trust: Trust) -> Claim:
     return Claim(delta, round_up(Fraction(alone) + more))
 
 
-Named = tuple[str, str]
-Worst = Mapping[Named, Pair]
-Alone = Mapping[Named, Sequence[Pair]]
+MeasurementName = tuple[str, str]
+WorstPairs = Mapping[MeasurementName, Pair]
+PairsAlone = Mapping[MeasurementName, Sequence[Pair]]
 
-FEWER = 5
-"""The factor by which fewer answers are drawn for pairs without other units."""
+DRAWS_DIVISOR = 5
+"""The number by which the target numbers of answers are divided for pairs without other units."""
 
 
 def lower_bounds(
-    stage: Stage,
-    worst: Worst,
+    audited: AuditedRelease,
+    worst: WorstPairs,
     until: float,
     progress: Callable[[str], None] = lambda _step: None,
-    bits: Bits = FRESH,
-    at_once: Sequence[Pair] = (),
-    alone: Alone | None = None,
+    bits: BitFactory = FRESH_BITS,
+    joint_pairs: Sequence[Pair] = (),
+    alone: PairsAlone | None = None,
 ) -> tuple[list[EpsilonBound], list[UntestedPart], list[str]]:
-    """Return lower bounds of epsilon, the parts without a bound, and texts about failures.
+    """Return lower bounds of epsilon, the untested parts of the release, and texts on failures.
 
-    All bounds hold together at a confidence of 1 - 1e-9. Questions on which the engine fails are
-    left out.
+    All bounds hold together with a confidence of 1 - 1e-9. Pairs on which the engine fails are left
+    out.
 
     Parameters
     ----------
     worst
-        The pair of tables with the largest change of a measurement, by names of query and
-        measurement.
+        The pair of tables with the largest change of each measurement, by the names of its query
+        and of the measurement.
     at_once
         Pairs that change many measurements together, for questions about whole releases.
     alone
-        Pairs without other units, by measurement. In these pairs a true value of 0 is changed to
-        the smallest, and to the largest, value that one unit can cause. For single records, the
-        pairs have values across the range of each column.
+        Pairs without other units, by measurement. In these pairs, a true value of 0 changes to the
+        smallest or to the largest value that one unit can cause. For single records, the pairs have
+        values across the range of each column.
     until
-        The deadline by `time.monotonic()`: near it fewer answers are drawn, and questions after it
-        have no bound.
+        The deadline, by `time.monotonic()`. Near the deadline fewer answers are drawn, and
+        questions that are left after it have no bound.
     bits
-        A function that returns the random bits for each run of the noise stage.
+        A function that returns a stream of random bits for each run of the noise stage.
     """
     left_out: list[str] = []
     alone = alone or {}
-    groups = list(_groups(stage, worst, at_once, alone, bits, left_out))
+    groups = list(_question_groups(audited, worst, joint_pairs, alone, bits, left_out))
     number = sum(len(group.questions) for group in groups)
     progress(f"black box: {number} questions")
     found = list(prove_bounds(groups, until, bits))
@@ -259,7 +268,7 @@ def lower_bounds(
         for group in groups
         for question in group.questions
         if id(question) not in reached
-    ) | dict.fromkeys(_untested_measurements(stage, {*worst, *alone}, groups))
+    ) | dict.fromkeys(_untested_measurements(audited, {*worst, *alone}, groups))
     untried = [
         UntestedPart(query=q, column=column, mechanism=mechanism) for q, column, mechanism in left
     ]
@@ -267,10 +276,10 @@ def lower_bounds(
 
 
 def _untested_measurements(
-    stage: Stage, names: set[Named], groups: Sequence[Group]
+    audited: AuditedRelease, names: set[MeasurementName], groups: Sequence[QuestionGroup]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the measurements without a question, because no pair changes them."""
-    plan = stage.plan
+    """Yield the measurements without a question, which no pair changes."""
+    plan = audited.plan
     tested_columns = {(one.query, one.column) for group in groups for one in group.questions}
     for column in plan.shares if isinstance(plan, FederatedPlan) else plan.noisy_columns:
         name = column.query.name, column.measurement.name
@@ -279,59 +288,59 @@ def _untested_measurements(
 
 
 def _merge_pairs(
-    worst: Worst, at_once: Sequence[Pair], alone: Alone
-) -> list[tuple[Pair, set[Named], int]]:
-    """Return each pair once, with its measurements, and the factor by which answers are fewer."""
-    merged: list[tuple[Pair, set[Named], int]] = []
+    worst: WorstPairs, joint_pairs: Sequence[Pair], alone: PairsAlone
+) -> list[tuple[Pair, set[MeasurementName], int]]:
+    """Return each pair once, with its measurements, and with the divisor of its answers."""
+    merged: list[tuple[Pair, set[MeasurementName], int]] = []
     each = [(name, pair, 1) for name, pair in worst.items()]
-    each += [(name, pair, FEWER) for name, pairs in alone.items() for pair in pairs]
-    for name, pair, fewer in each:
+    each += [(name, pair, DRAWS_DIVISOR) for name, pairs in alone.items() for pair in pairs]
+    for name, pair, draws_divisor in each:
         known = [names for other, names, _ in merged if other == pair]
         if known:
             known[0].add(name)
         else:
-            merged.append((pair, {name}, fewer))
+            merged.append((pair, {name}, draws_divisor))
     pairs = [pair for pair, *_ in merged]
-    return merged + [(pair, set(), 1) for pair in at_once if pair not in pairs]
+    return merged + [(pair, set(), 1) for pair in joint_pairs if pair not in pairs]
 
 
-def _groups(
-    stage: Stage,
-    worst: Worst,
-    at_once: Sequence[Pair],
-    alone: Alone,
-    bits: Bits,
+def _question_groups(
+    audited: AuditedRelease,
+    worst: WorstPairs,
+    joint_pairs: Sequence[Pair],
+    alone: PairsAlone,
+    bits: BitFactory,
     left_out: list[str],
-) -> Iterator[Group]:
-    plan = stage.plan
+) -> Iterator[QuestionGroup]:
+    plan = audited.plan
     if isinstance(plan, LocalPlan):
-        asked_records = [_record_pair(stage, name, pair, 1) for name, pair in worst.items()]
-        asked_records += [
-            _record_pair(stage, name, pair, FEWER)
+        record_pairs = [_record_pair(audited, name, pair, 1) for name, pair in worst.items()]
+        record_pairs += [
+            _record_pair(audited, name, pair, DRAWS_DIVISOR)
             for name, pairs in alone.items()
             for pair in pairs
         ]
-        yield from of_records(plan, asked_records)
+        yield from record_questions(plan, record_pairs)
         return
-    pairs = _merge_pairs(worst, at_once, alone)
+    pairs = _merge_pairs(worst, joint_pairs, alone)
     exact = {column.query.name for column in plan.columns if column.measurement.exact}
     queries = {name for name, _ in worst} | exact
-    queries_of_group = [query for query in stage.queries if query.name in queries]
+    queries_of_group = [query for query in audited.queries if query.name in queries]
     found: list[TestedPair] = []
-    for pair, names, fewer in pairs:
+    for pair, names, draws_divisor in pairs:
         try:
             both = exact_sides(
-                stage, pair, [q for q in queries_of_group if _has_tables_of(q, pair)]
+                audited, pair, [q for q in queries_of_group if _has_tables_of(q, pair)]
             )
         except EngineFailure:
             left_out.append(f"draws about {pair.description}: the engine fails on it")
         else:
-            found.append(TestedPair(both, frozenset(names), fewer))
+            found.append(TestedPair(both, frozenset(names), draws_divisor))
     found = [one for one in found if _have_equal_invariants(one.sides, plan)]
     if isinstance(plan, FederatedPlan):
-        federated = stage.declaration.spec.federated
+        federated = audited.declaration.spec.federated
         least = plan.parties if federated is None else federated.least
-        yield from questions_about_parties(plan, found, least)
+        yield from party_questions(plan, found, least)
         return
     yield from TableQuestions(plan, bits).groups(found)
 
@@ -343,21 +352,23 @@ def _has_tables_of(query: Query, pair: Pair) -> bool:
 
 
 def _have_equal_invariants(sides: tuple[Side, Side], plan: Plan) -> bool:
-    """Return whether two tables have equal invariants; the guarantee covers only such pairs."""
+    """Return whether both sides have equal invariants, as the guarantee requires."""
     one, other = sides
     exact = [c for c in plan.columns if c.measurement.exact and c.query.name in one.tables]
     named = [(c.query.name, c.measurement.name) for c in exact]
     return all(np.array_equal(one.vector(*name), other.vector(*name)) for name in named)
 
 
-def _record_pair(stage: Stage, name: Named, pair: Pair, fewer: int) -> RecordPair:
+def _record_pair(
+    audited: AuditedRelease, name: MeasurementName, pair: Pair, draws_divisor: int
+) -> RecordPair:
     """Return the values of two single records, by column."""
-    (part,) = (part for part in stage.records if part.name == name[0])
+    (part,) = (part for part in audited.records if part.name == name[0])
     sides = []
     for tables in pair.sides:
-        exact = stage.exact_records(part, tables)
+        exact = audited.exact_records(part, tables)
         sides.append({c.name: int(exact.vector(c.name)[0]) for c in part.columns})
-    return RecordPair(*name, (sides[0], sides[1]), fewer)
+    return RecordPair(*name, (sides[0], sides[1]), draws_divisor)
 
 
 def _epsilon_bound(one: QuestionResult) -> EpsilonBound:

@@ -1,8 +1,9 @@
-"""Define questions about noisy tables: about each measurement, and about all of them together.
+"""Define questions about noisy tables: about each measurement, and about all measurements together.
 
-Some answers are drawn as in releases: one call of the noise stage for each answer, with new random
-bits. A table with many equal cells shows only the noise of a cell. It can't show whether the next
-release gets new noise, or whether the noise of one query is repeated in another query.
+For some questions, answers are drawn as in releases: each answer is one call of the noise stage,
+with new random bits. The many equal cells of a tiled table show only the noise of a cell. They
+can't show whether the next release gets new noise, or whether the noise of one query is repeated in
+another query.
 """
 
 from __future__ import annotations
@@ -13,21 +14,26 @@ from functools import cached_property
 
 import numpy as np
 
-from dprelease.auditing.black_box.cell_sampling import QueryCells, Sides, distance, query_cells
+from dprelease.auditing.black_box.cell_sampling import (
+    QueryCells,
+    Sides,
+    all_numbers_source,
+    choice_source,
+    distinguishability,
+    key_source,
+    noise_source,
+    query_cells,
+)
 from dprelease.auditing.black_box.drawn_answers import (
-    Bits,
-    ChoicesInCells,
+    BitFactory,
     CombinedSources,
     Feature,
-    NoisedCells,
-    NumbersUnderKeys,
-    SelectedKeys,
     Source,
     Stream,
     cell_differs,
+    choice_columns,
     choice_names,
-    choices_of,
-    vectors_of,
+    vector_columns,
 )
 from dprelease.auditing.black_box.noise_questions import (
     CHOICES,
@@ -36,8 +42,8 @@ from dprelease.auditing.black_box.noise_questions import (
     Question,
     make_question,
 )
-from dprelease.auditing.black_box.proven_bounds import Group
-from dprelease.auditing.black_box.tiled_tables import KnownCells
+from dprelease.auditing.black_box.proven_bounds import QuestionGroup
+from dprelease.auditing.black_box.tiled_tables import FixedAnswers
 from dprelease.noise.noised_answers import answer_query
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import Plan, PlannedColumn
@@ -47,40 +53,42 @@ from dprelease.schema.release import PRIVATE_KEYS
 
 @dataclass(frozen=True, eq=False)
 class ReleasedCells:
-    """The source of answers to one query in some cells, computed as in a release."""
+    """The source of answers to one query in some cells, each drawn as in a release."""
 
     columns: tuple[PlannedColumn, ...]
-    sides: tuple[KnownCells, KnownCells]
+    sides: tuple[FixedAnswers, FixedAnswers]
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """Return a feature for each number and cell, after those for the selection of keys."""
-        one, moved = self.sides[0], self._keys_moved()
+        """Return a feature for the selection of each key, then one for each number and cell."""
+        one, differing = self.sides[0], self._differing_keys()
         found = []
         name = self.columns[0].query.name
         if one.names:
             found += [
-                Feature(name, PRIVATE_KEYS, i, has_moved) for i, has_moved in enumerate(moved)
+                Feature(name, PRIVATE_KEYS, i, differs) for i, differs in enumerate(differing)
             ]
         for measurement, names in self._number_names():
             for _ in names:
                 found += [
-                    Feature(name, measurement, i, moved[i] or self._differ(measurement, i))
+                    Feature(name, measurement, i, differing[i] or self._differ(measurement, i))
                     for i in range(one.cells)
                 ]
         return tuple(found)
 
     def _number_names(self) -> list[tuple[str, list[str]]]:
-        """Return the names of measurements, each with the names of its noisy numbers."""
-        vectors = [(c.measurement.name, [c.measurement.name]) for c in vectors_of(self.columns)]
-        return vectors + [(c.measurement.name, choice_names(c)) for c in choices_of(self.columns)]
+        """Return the name of each measurement, with the names of its noisy numbers."""
+        vectors = [(c.measurement.name, [c.measurement.name]) for c in vector_columns(self.columns)]
+        return vectors + [
+            (c.measurement.name, choice_names(c)) for c in choice_columns(self.columns)
+        ]
 
-    def _keys_moved(self) -> list[bool]:
+    def _differing_keys(self) -> list[bool]:
         one, other = (side.units for side in self.sides)
         if one is None or other is None:
             return [False] * self.sides[0].cells
-        moved: list[bool] = (one != other).tolist()
-        return moved
+        differing: list[bool] = (one != other).tolist()
+        return differing
 
     def _differ(self, measurement: str, cell: int) -> bool:
         one, other = self.sides
@@ -89,7 +97,7 @@ class ReleasedCells:
         return bool(one.vectors[measurement][cell] != other.vectors[measurement][cell])
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return the numbers of n answers; 0 for keys that are not selected."""
+        """Return the numbers of n answers, which are 0 for keys that are not selected."""
         rows = [self._row(side, bits) for _ in range(n)]
         return np.stack(rows, axis=1)
 
@@ -116,10 +124,10 @@ class ReleasedCells:
 
 @dataclass(frozen=True, eq=False)
 class Releases:
-    """The source of whole releases: all queries of a release use one stream of random bits."""
+    """The source of whole releases, in which all queries use one stream of random bits."""
 
     queries: tuple[ReleasedCells, ...]
-    bits: Bits
+    bits: BitFactory
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -127,7 +135,7 @@ class Releases:
         return tuple(feature for query in self.queries for feature in query.features)
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return the numbers of n releases, each with fresh bits."""
+        """Return the numbers of n releases, each of which is drawn with new random bits."""
         columns = []
         for _ in range(n):
             own = self.bits()
@@ -135,29 +143,29 @@ class Releases:
         return np.concatenate(columns, axis=1)
 
 
-DRAWS, CHOSEN, RELEASES = 10**6, 10**5, 4000
-"""The target numbers of answers of each table, for noisy vectors, choices and whole releases."""
+DRAWS, CHOICE_DRAWS, RELEASE_DRAWS = 10**6, 10**5, 4000
+"""The target numbers of answers of each table: for noisy vectors, choices and whole releases."""
 
-MOST_CELLS, MOST_CHOSEN = 16, 4
-"""The maximum number of differing cells that are drawn for a query, and for its choices."""
+MOST_CELLS, MOST_CHOICE_CELLS = 16, 4
+"""The maximum numbers of differing cells that are drawn: for a query, and for its choices."""
 
 MOST_NUMBERS = 160
-"""The approximate maximum of numbers in a score."""
+"""The approximate maximum number of an answer's numbers in a score."""
 
 MOST_COLUMNS = 256
 """The maximum number of tested columns of one pair of tables."""
 
-Names = frozenset[tuple[str, str]]
+MeasurementNames = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TestedPair:
-    """A pair of tables, and the measurements that it tests."""
+    """A pair of tables, and the measurements that are tested on it."""
 
     sides: Sides
-    measurements: Names
-    fewer: int = 1
-    """The factor by which fewer answers are drawn than for pairs with the largest changes."""
+    measurements: MeasurementNames
+    draws_divisor: int = 1
+    """The number by which the target numbers of answers are divided."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,29 +173,37 @@ class TableQuestions:
     """The questions about a release of tables."""
 
     plan: Plan
-    bits: Bits
+    bits: BitFactory
 
-    def groups(self, pairs: Sequence[TestedPair]) -> Iterator[Group]:
-        """Yield the questions about every pair, and about whole releases for one of the pairs."""
+    def groups(self, pairs: Sequence[TestedPair]) -> Iterator[QuestionGroup]:
+        """Yield the questions about every pair, and the questions about whole releases.
+
+        Whole releases are drawn for the pair whose tables can be distinguished best.
+        """
         largest = max(
-            pairs, key=lambda one: distance(one.sides, self.plan.noisy_columns), default=None
+            pairs,
+            key=lambda one: distinguishability(one.sides, self.plan.noisy_columns),
+            default=None,
         )
         for one in pairs:
             yield from self._vector_questions(one, all_cells=one is largest)
-            yield from self._questions_about_choices(one)
+            yield from self._choice_and_key_questions(one)
         if largest is not None:
             yield from self._release_questions(largest.sides)
 
     def _cells(
         self,
         sides: Sides,
-        names: Names | None,
+        names: MeasurementNames | None,
         is_included: Callable[[PlannedColumn], bool],
         most: int,
         *,
-        neighbours: bool = False,
+        with_equal_cells: bool = False,
     ) -> list[QueryCells]:
-        """Return the cells of all queries with included columns; only for `names`, if present."""
+        """Return the cells of all queries with included columns.
+
+        With `names`, only the columns with these names are included.
+        """
         columns = [
             c
             for c in self.plan.noisy_columns
@@ -198,7 +214,9 @@ class TableQuestions:
             queries.setdefault(column.query.name, []).append(column)
         room = max(1, MOST_NUMBERS // max(1, len(columns)))
         found = (
-            query_cells(sides, of_query, min(most, room), neighbours=neighbours and room > most)
+            query_cells(
+                sides, of_query, min(most, room), with_equal_cells=with_equal_cells and room > most
+            )
             for of_query in queries.values()
             if of_query[0].query.name in sides[0].tables
         )
@@ -210,15 +228,15 @@ class TableQuestions:
     @cached_property
     def _release_claim(self) -> Claim:
         """Return the guarantee of the release as a claim."""
-        promise = self.plan.guarantee
+        guarantee = self.plan.guarantee
         priced = [column.accounting_input for column in self.plan.noisy_columns]
-        return Claim.of(priced, promise.delta, promise.epsilon)
+        return Claim.of(priced, guarantee.delta, guarantee.epsilon)
 
-    def _vector_questions(self, one: TestedPair, *, all_cells: bool) -> Iterator[Group]:
+    def _vector_questions(self, one: TestedPair, *, all_cells: bool) -> Iterator[QuestionGroup]:
         names = None if all_cells else one.measurements
-        parts = self._cells(one.sides, names, is_vector, MOST_CELLS, neighbours=True)
+        parts = self._cells(one.sides, names, is_vector, MOST_CELLS, with_equal_cells=True)
         source = CombinedSources(tuple(noise_source(cells) for cells in parts))
-        columns = [column for cells in parts for column in vectors_of(cells.columns)]
+        columns = [column for cells in parts for column in vector_columns(cells.columns)]
         questions = [
             make_question(
                 source.features,
@@ -234,11 +252,11 @@ class TableQuestions:
             questions.append(
                 make_question(source.features, None, self._claim_of_columns(columns), label)
             )
-        yield from _group(source, questions, DRAWS // one.fewer)
+        yield from _question_groups(source, questions, DRAWS // one.draws_divisor)
 
-    def _questions_about_choices(self, one: TestedPair) -> Iterator[Group]:
+    def _choice_and_key_questions(self, one: TestedPair) -> Iterator[QuestionGroup]:
         def is_choice_column(column: PlannedColumn) -> bool:
-            # The numbers of units by key may be published with noise, and are then a vector, too.
+            # If the numbers of units of keys are published with noise, they are also a vector.
             return not is_vector(column) or column.measurement.name == PRIVATE_KEYS
 
         names = frozenset(
@@ -247,30 +265,32 @@ class TableQuestions:
             if _measurement_name(column) in one.measurements and is_choice_column(column)
             for part in self._with_lower_ranks(column)
         )
-        for cells in self._cells(one.sides, names, is_choice_column, MOST_CHOSEN):
+        for cells in self._cells(one.sides, names, is_choice_column, MOST_CHOICE_CELLS):
             own = [c for c in cells.columns if _measurement_name(c) in one.measurements]
-            if choices_of(cells.columns):
-                yield from self._choice_questions(cells, own, CHOSEN // one.fewer)
-            if cells.selecting is not None:
-                yield from self._key_questions(cells, cells.selecting, DRAWS // one.fewer)
+            if choice_columns(cells.columns):
+                yield from self._choice_questions(cells, own, CHOICE_DRAWS // one.draws_divisor)
+            if cells.key_selection is not None:
+                yield from self._key_questions(
+                    cells, cells.key_selection, DRAWS // one.draws_divisor
+                )
 
     def _choice_questions(
         self, cells: QueryCells, own: Sequence[PlannedColumn], draws: int
-    ) -> Iterator[Group]:
+    ) -> Iterator[QuestionGroup]:
         source = choice_source(cells)
         questions = []
-        for column in choices_of(own):
+        for column in choice_columns(own):
             ranks = self._with_lower_ranks(column)
             names = frozenset(map(_measurement_name, ranks))
             claim = self._claim_of_columns(ranks)
             questions.append(
                 make_question(source.features, names, claim, _question_labels(column), CHOICES)
             )
-        yield from _group(source, questions, draws)
+        yield from _question_groups(source, questions, draws)
 
     def _key_questions(
         self, cells: QueryCells, column: PlannedColumn, draws: int
-    ) -> Iterator[Group]:
+    ) -> Iterator[QuestionGroup]:
         source = key_source(cells, column)
         question = make_question(
             source.features,
@@ -279,10 +299,10 @@ class TableQuestions:
             _question_labels(column),
             CHOICES,
         )
-        yield from _group(source, [question], draws)
+        yield from _question_groups(source, [question], draws)
 
     def _with_lower_ranks(self, column: PlannedColumn) -> list[PlannedColumn]:
-        """Return a choice and the choices of lower rank, whose candidates it can't select again."""
+        """Return a choice with the choices of lower rank, whose candidates it can't select."""
         aggregate = column.measurement.aggregate
         if not isinstance(aggregate, Frequent):
             return [column]
@@ -295,15 +315,14 @@ class TableQuestions:
             and (other.measurement.mechanism, other.measurement.own) == kind
         ]
 
-    def _release_questions(self, sides: Sides) -> Iterator[Group]:
-        """Yield questions about whole releases: about all numbers together, and about
-        repetitions."""
-        parts = self._cells(sides, None, lambda _column: True, MOST_CHOSEN)
+    def _release_questions(self, sides: Sides) -> Iterator[QuestionGroup]:
+        """Yield questions about all numbers of a release together, and about repeated answers."""
+        parts = self._cells(sides, None, lambda _column: True, MOST_CHOICE_CELLS)
         label = "", "", "whole releases"
-        if any(choices_of(cells.columns) or cells.selecting for cells in parts):
+        if any(choice_columns(cells.columns) or cells.key_selection for cells in parts):
             source = CombinedSources(tuple(all_numbers_source(cells) for cells in parts))
             question = make_question(source.features, None, self._release_claim, label)
-            yield from _group(source, [question], CHOSEN)
+            yield from _question_groups(source, [question], CHOICE_DRAWS)
         drawn = Releases(tuple(release_source(cells) for cells in parts), self.bits)
         features = drawn.features
         claim = self._release_claim
@@ -311,15 +330,18 @@ class TableQuestions:
         questions = [make_question(features, None, claim, one_by_one, REPETITION)]
         for cells in parts:
             questions += self._repetition_questions(features, cells)
-        yield from _group(drawn, questions, RELEASES)
+        yield from _question_groups(drawn, questions, RELEASE_DRAWS)
 
     def _repetition_questions(
         self, features: Sequence[Feature], cells: QueryCells
     ) -> Iterator[Question | None]:
-        """Yield a question about repeated answers for each measurement, with non-public keys."""
-        keys = [] if cells.selecting is None else [cells.selecting]
+        """Yield a question about repeated answers for each measurement; None if it has none.
+
+        A question also includes the selection of non-public keys.
+        """
+        keys = [] if cells.key_selection is None else [cells.key_selection]
         for column in cells.columns:
-            if column is not cells.selecting:
+            if column is not cells.key_selection:
                 repeated = [*keys, *self._with_lower_ranks(column)]
                 names = frozenset(map(_measurement_name, repeated))
                 yield make_question(
@@ -344,50 +366,21 @@ def _question_labels(column: PlannedColumn) -> tuple[str, str, str]:
     return (*_measurement_name(column), column.mechanism.name)
 
 
-def _group(source: Source, questions: Sequence[Question | None], draws: int) -> Iterator[Group]:
+def _question_groups(
+    source: Source, questions: Sequence[Question | None], draws: int
+) -> Iterator[QuestionGroup]:
     tested_questions = tuple(question for question in questions if question is not None)
     if tested_questions:
-        yield Group(source, tested_questions, draws)
-
-
-def noise_source(cells: QueryCells) -> NoisedCells:
-    """Return the source of the noisy vectors of some cells."""
-    places = tuple(cells.cells.tolist())
-    return NoisedCells(vectors_of(cells.columns), places, cells.vectors)
-
-
-def choice_source(cells: QueryCells) -> ChoicesInCells:
-    """Return the source of the choices in some cells."""
-    places = tuple(cells.cells.tolist())
-    return ChoicesInCells(choices_of(cells.columns), places, cells.profiles)
-
-
-def key_source(cells: QueryCells, selecting: PlannedColumn) -> SelectedKeys:
-    """Return the source of the selection of non-public keys."""
-    if cells.units is None:
-        raise TypeError("public keys are not selected")
-    return SelectedKeys(selecting, cells.units)
-
-
-def all_numbers_source(cells: QueryCells) -> Source:
-    """Return the source of all numbers that a release publishes about some cells."""
-    parts: list[Source] = []
-    if vectors_of(cells.columns):
-        parts.append(noise_source(cells))
-    if choices_of(cells.columns):
-        parts.append(choice_source(cells))
-    if cells.selecting is None:
-        return CombinedSources(tuple(parts))
-    return NumbersUnderKeys(key_source(cells, cells.selecting), tuple(parts))
+        yield QuestionGroup(source, tested_questions, draws)
 
 
 def release_source(cells: QueryCells) -> ReleasedCells:
-    """Return the source of answers about some cells, computed as in a release."""
+    """Return the source of answers about some cells, which are drawn as in a release."""
     number = len(cells.cells)
-    known: list[KnownCells] = []
+    known: list[FixedAnswers] = []
     for side in (0, 1):
         units = None if cells.units is None else cells.units[side]
         known.append(
-            KnownCells(cells.vectors[side], cells.profiles[side], number, cells.names, units)
+            FixedAnswers(cells.vectors[side], cells.profiles[side], number, cells.names, units)
         )
     return ReleasedCells(cells.columns, (known[0], known[1]))

@@ -1,7 +1,8 @@
 """Build exact tables of many equal cells, so that one call of the noise stage draws many answers.
 
-Cells of a vector get independent noise, and so do choices in cells. So a table of n copies of the
-same cells gives n independent answers, which are drawn by the same code as one answer.
+The noise in the cells of a vector is independent, and so are the choices in different cells. So a
+table of n copies of the same cells gives n independent answers, which the same code draws as one
+answer.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from dprelease.numerics.lattice import CHUNK, Integers
 from dprelease.query.resolve import Query
 
 Profiles = Mapping[str, Profile]
-"""The counts of each candidate in each cell, by measurement."""
+"""The counts of the candidates in each cell, by measurement."""
 
 
 class TiledIntegers:
-    """A vector of n copies of a few integers, which does not store the copies."""
+    """A vector of n copies of a few integers, which are not stored n times."""
 
     def __init__(self, vector: Integers, n: int) -> None:
         self._cells, self._size = len(vector), n * len(vector)
@@ -65,7 +66,7 @@ def _profile_of_copies(profile: Profile, n: int) -> Profile:
     return Profile(starts, np.tile(profile.values, n), np.tile(profile.counts, n))
 
 
-def cells_of(profile: Profile, cells: Sequence[int]) -> Profile:
+def profile_of_cells(profile: Profile, cells: Sequence[int]) -> Profile:
     """Return the profile of some cells."""
     parts = [np.arange(profile.starts[cell], profile.starts[cell + 1]) for cell in cells]
     sizes = [len(part) for part in parts]
@@ -75,7 +76,7 @@ def cells_of(profile: Profile, cells: Sequence[int]) -> Profile:
 
 
 def tiled_partitions(units: Integers, n: int) -> Partitions:
-    """Return n copies of the same partitions; they have no names, which selection does not need."""
+    """Return n copies of the same partitions, without names, which the selection does not need."""
     return Partitions([], np.tile(units, n))
 
 
@@ -85,22 +86,24 @@ def tiled_records(name: str, values: Mapping[str, int], n: int) -> ExactRecords:
     return ExactRecords(name, n, tiled)
 
 
-def some_cells(
+def table_of_cells(
     name: str, vectors: Mapping[str, Integers], profiles: Profiles, cells: Integers
 ) -> ExactTable:
-    """Return the exact table of some cells, in the given order."""
+    """Return the exact table of some cells, in the order of `cells`."""
     tiled = {measurement: vector[cells] for measurement, vector in vectors.items()}
     chosen_profiles = {
-        measurement: cells_of(profile, cells.tolist()) for measurement, profile in profiles.items()
+        measurement: profile_of_cells(profile, cells.tolist())
+        for measurement, profile in profiles.items()
     }
     return ExactTable(name, len(cells), tiled, {**chosen_profiles})
 
 
 @dataclass(frozen=True, eq=False)
-class KnownCells(Answering):
-    """An engine with fixed answers: some cells of one query, with their non-public keys.
+class FixedAnswers(Answering):
+    """An engine that answers one query with the fixed values of some cells.
 
-    `names` are the names of the keys, one for each cell, and `units` their numbers of units.
+    If the keys are non-public, `names` has the name of the key of each cell, and `units` has the
+    number of privacy units of each key.
     """
 
     vectors: Mapping[str, Integers]
@@ -114,16 +117,16 @@ class KnownCells(Answering):
         return None
 
     def run(self, query: Query) -> ExactTable:
-        """Return the exact integers of the cells, or of those whose keys were selected."""
+        """Return the exact integers of all cells or, with non-public keys, of the query's keys."""
         places: Integers = np.arange(self.cells, dtype=np.int64)
         if query.private is not None:
             (key,) = query.keys.keys
             place = {name: i for i, name in enumerate(self.names)}
             places = np.array([place[str(name)] for name in key.values], dtype=np.int64)
-        return some_cells(query.name, self.vectors, self.profiles, places)
+        return table_of_cells(query.name, self.vectors, self.profiles, places)
 
     def partitions(self, query: Query) -> Partitions:
-        """Return the keys that have a unit."""
+        """Return the non-public keys that at least one privacy unit has."""
         units = np.zeros(0, dtype=np.int64) if self.units is None else self.units
         present = np.flatnonzero(units > 0)
         return Partitions([self.names[i] for i in present.tolist()], units[present])

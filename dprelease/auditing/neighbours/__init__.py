@@ -1,1 +1,1 @@
-"""Make neighbouring tables: units with the largest changes, and tables with many pairs."""
+"""Make neighbouring tables: find the units with the largest changes, and stack many pairs."""

@@ -1,4 +1,4 @@
-"""Describe the rows of a privacy unit on both sides of a pair, before they are stored."""
+"""Describe the rows on both sides of a pair, before they are stored in tables."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 Row = Mapping[str, object]
-"""The values of the stored columns of one row, by name; a column without a value is missing."""
+"""The values of one row by stored column; the value of a column that is not listed is missing."""
 
 Rows = Mapping[str, Sequence[Row]]
 """The rows of one unit, by table."""
 
-NOBODY: Rows = MappingProxyType({})
+NO_ROWS: Rows = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A unit that is added, removed or replaced, and the other units that are present.
+    """A privacy unit that is added, removed or replaced, and the other units that are present.
 
-    `description` describes the unit without any of its values. `one` and `other` are its rows on
-    the two sides. `crowd` has the rows of other units, which are on both sides, with one mapping
-    per unit. `spelled` has the formats in which the id is written in successive rows of the unit,
-    if ids are stored as text.
+    `description` describes the unit without any of its values. `one` has the rows of the unit on
+    the first side, and `other` has the rows of its replacement on the second side.
+    `other_units` has the rows of each other unit, which are on both sides. `id_formats` are the
+    formats in which the id is written in successive rows of the unit, if ids are stored as texts.
     """
 
     description: str
     one: Rows
-    other: Rows = field(default_factory=lambda: NOBODY)
-    crowd: tuple[Rows, ...] = ()
-    spelled: tuple[str, ...] = ("{}",)
+    other: Rows = field(default_factory=lambda: NO_ROWS)
+    other_units: tuple[Rows, ...] = ()
+    id_formats: tuple[str, ...] = ("{}",)

@@ -1,8 +1,8 @@
-"""Stack many pairs in one table: each has a number, which is an additional key in every query.
+"""Stack one side of many pairs in one table, with the number of the pair as an additional column.
 
-A stack is queried by the statements of the release with one additional key. So thousands of pairs
-need only two runs of the engine. A stack does not show whether one unit changes which rows of
-another unit count. Pairs that are queried one by one show this (`exact_pairs.exact_sides`).
+The queries of the release get this number as an additional key. So thousands of pairs need only two
+runs of the engine, one for each side. A stack does not show whether a unit changes which rows of
+another unit are counted; pairs that are queried one by one show this (`exact_pairs.exact_sides`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dprelease.auditing.neighbours.situations import Row, Rows, Situation
-from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TURNED, stored_array
+from dprelease.auditing.neighbours.stored_values import AS_DECLARED, REVERSED, stored_array
 from dprelease.auditing.pairs import Pair, Tables
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.grouping.private_keys import PrivateKeys
@@ -26,32 +26,35 @@ if TYPE_CHECKING:
 PAIR = "dp_pair"
 """The name of the column with the number of the pair."""
 
-MEMBERS = 64
-"""The number of ids that are reserved for each pair."""
+IDS_PER_PAIR = 64
+"""The number of ids that each pair of a stack has for its units."""
 
-OTHER = MEMBERS - 1
-"""The position, among the ids of a pair, of the id of a unit's replacement."""
+REPLACEMENT = IDS_PER_PAIR - 1
+"""The position of the id of a unit's replacement among the ids of a pair."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackRow:
-    """A row of a stack, with the number of its pair, and the number of its unit in the pair."""
+    """A row of a stack, with the number of its pair, and the number of its unit in the pair.
+
+    `id_format` is the format in which the id of the unit is written, if ids are stored as texts.
+    """
 
     pair: int
     member: int
-    spelled: str
+    id_format: str
     row: Row
 
 
 def stacked_queries(queries: Sequence[Query], pairs: int) -> tuple[Query, ...]:
-    """Return the queries with the number of the pair as their first key."""
+    """Return the queries for a stack of pairs, which have the number of the pair as first key."""
     spaces: dict[int, KeySpace] = {}
     number = IntegerColumn(type="integer", lower=0, upper=pairs - 1)
     key = Key(PAIR, "integer", range(pairs))
     stacked = []
     for query in queries:
         finest = query.finest
-        if finest is not None:  # tables of a family share this object, which identifies the family
+        if finest is not None:  # all tables of a family of consistent tables share this object
             finest = spaces.setdefault(id(finest), KeySpace((key, *finest.keys)))
         private = query.private
         if private is not None:
@@ -72,22 +75,22 @@ def stacked_queries(queries: Sequence[Query], pairs: int) -> tuple[Query, ...]:
 
 
 def with_pair_number(table: Table, number: IntegerColumn) -> Table:
-    """Return a table with the number of the pair as its first column."""
+    """Return the schema of a table with the number of the pair as its first column."""
     return table.model_copy(update={"columns": {PAIR: number, **table.columns}})
 
 
-def stack(
+def stack_side(
     tables: Mapping[str, Table], situations: Sequence[Situation], *, first: bool, storage: str
 ) -> dict[str, pa.Table]:
-    """Return one side of all situations, each pair with its number, by table.
+    """Return one side of all situations as tables with the number of the pair, by name.
 
-    `first` selects the side that has the unit. `tables` are the declared tables about people.
+    `first` selects the side that has the unit. `tables` are the schemas of the tables about people.
     """
     arrow_tables = {}
     for name, table in tables.items():
         stack_rows = _order_rows(_stack_rows(situations, name, first=first), storage)
         numbers = [one.pair for one in stack_rows]
-        arrow_tables[name] = _table(table, stack_rows, storage).add_column(
+        arrow_tables[name] = _arrow_table(table, stack_rows, storage).add_column(
             0, PAIR, [pair_number_array(numbers)]
         )
     return arrow_tables
@@ -106,7 +109,7 @@ def situation_pair(
     public: Tables,
     storages: tuple[str, str] = (AS_DECLARED, AS_DECLARED),
 ) -> Pair:
-    """Return a situation as a pair of complete tables, with a way of storing for each side."""
+    """Return a situation as a pair of tables; `storages` has the way of storing of each side."""
     sides = []
     for first, storage in zip((True, False), storages, strict=True):
         rows_by_table = {
@@ -114,7 +117,10 @@ def situation_pair(
             for name in tables
         }
         sides.append(
-            {**public, **{n: _table(tables[n], rows, storage) for n, rows in rows_by_table.items()}}
+            {
+                **public,
+                **{n: _arrow_table(tables[n], rows, storage) for n, rows in rows_by_table.items()},
+            }
         )
     description = (
         situation.description
@@ -126,19 +132,19 @@ def situation_pair(
 
 def _stack_rows(situations: Iterable[Situation], table: str, *, first: bool) -> Iterator[StackRow]:
     for pair, one in enumerate(situations):
-        units: list[tuple[int, Rows]] = [*enumerate(one.crowd, 1)]
-        units.insert(len(units) // 2, (0, one.one) if first else (OTHER, one.other))
+        units: list[tuple[int, Rows]] = [*enumerate(one.other_units, 1)]
+        units.insert(len(units) // 2, (0, one.one) if first else (REPLACEMENT, one.other))
         for member, rows in units:
             for i, row in enumerate(rows.get(table, ())):
-                spelled = one.spelled[i % len(one.spelled)] if member == 0 else "{}"
-                yield StackRow(pair, member, spelled, row)
+                id_format = one.id_formats[i % len(one.id_formats)] if member == 0 else "{}"
+                yield StackRow(pair, member, id_format, row)
 
 
 def _order_rows(stack_rows: Iterable[StackRow], storage: str) -> list[StackRow]:
-    return [*stack_rows][::-1] if storage == TURNED else [*stack_rows]
+    return [*stack_rows][::-1] if storage == REVERSED else [*stack_rows]
 
 
-def _table(table: Table, stack_rows: Sequence[StackRow], storage: str) -> pa.Table:
+def _arrow_table(table: Table, stack_rows: Sequence[StackRow], storage: str) -> pa.Table:
     import pyarrow as pa
 
     arrays: dict[str, pa.Array] = {}
@@ -146,7 +152,7 @@ def _table(table: Table, stack_rows: Sequence[StackRow], storage: str) -> pa.Tab
         if not is_stored(column):
             continue
         if name == table.unit.id:
-            ids = [_id(column, one, storage) for one in stack_rows]
+            ids = [_id_value(column, one, storage) for one in stack_rows]
             arrays[name] = stored_array(ids, name, column, storage, is_id=True)
         else:
             arrays[name] = stored_array(
@@ -156,22 +162,22 @@ def _table(table: Table, stack_rows: Sequence[StackRow], storage: str) -> pa.Tab
 
 
 LARGE_IDS = 2**60
-"""The first id: ids from here on are different integers, but some are equal as floats."""
+"""The first id of columns without a lower bound: some larger ids are equal as floats."""
 
 NO_ID = "no id"
-"""The mark of a missing id in a row."""
+"""The key in a row that says that the id of the row is missing."""
 
 
-def _id(column: Column, stack_row: StackRow, storage: str) -> object:
+def _id_value(column: Column, stack_row: StackRow, storage: str) -> object:
     if stack_row.row.get(NO_ID):
         return None
-    number = stack_row.pair * MEMBERS + stack_row.member + 1
+    number = stack_row.pair * IDS_PER_PAIR + stack_row.member + 1
     if isinstance(column, TextColumn):
         return f"person {number:010}"
     low = getattr(column, "lower", None)
     number += LARGE_IDS if low is None else max(low, 0)
     return (
         number
-        if stack_row.spelled == "{}" or storage != "as texts"
-        else stack_row.spelled.format(number)
+        if stack_row.id_format == "{}" or storage != "as texts"
+        else stack_row.id_format.format(number)
     )

@@ -1,4 +1,4 @@
-"""Store synthetic values as a source might store them: one column in several physical types."""
+"""Store synthetic values in the physical types in which a source might store a column."""
 
 from __future__ import annotations
 
@@ -18,45 +18,52 @@ if TYPE_CHECKING:
 AS_DECLARED, TEXTS, FLOATS, DECIMALS, PACKED = (
     "as declared", "as texts", "as floats", "as decimals", "packed",
 )  # fmt: skip
-WAYS = (AS_DECLARED, TEXTS, FLOATS, DECIMALS, PACKED)
-"""The ways to store all columns of a table, if their declared types can be read from it."""
+STORAGES = (AS_DECLARED, TEXTS, FLOATS, DECIMALS, PACKED)
+"""The ways to store the columns whose declared types can be read from the physical types."""
 
-TURNED = "in another order"
-"""The way to store columns as declared, but with rows in reverse order."""
+REVERSED = "in another order"
+"""The way to store columns as declared, but with the rows in reverse order."""
 
 FLOAT_IDS = "with ids as floats"
-"""The way to store columns as declared, but ids as floats, which make many ids equal. Engines must
-refuse ids of that type."""
+"""The way to store columns as declared, but with ids as floats, which make many ids equal.
 
-ALIKE = (TEXTS, FLOATS, PACKED)
-"""Ways in which every usual value is equal to that in `AS_DECLARED`: neighbours may differ in them,
-since one row with a letter turns a column of numbers into texts."""
+Engines must refuse ids of this type.
+"""
 
-DIGITS = 6
-"""The number of digits of decimals."""
+EQUAL_STORAGES = (TEXTS, FLOATS, PACKED)
+"""The ways in which every usual value is equal to the value that is stored as declared.
 
-FEW_DIGITS = 9
-"""The number of digits of codes that are stored as numbers."""
+The two sides of a pair may be stored in different ways among them, because a single row with a
+letter turns a column of numbers into texts.
+"""
+
+DECIMAL_DIGITS = 6
+"""The number of decimal places of decimals."""
+
+MOST_CODE_DIGITS = 9
+"""The number of digits below which codes are stored as numbers."""
 
 
 OTHER_CODE = 900_017
-"""The undeclared number that replaces an undeclared text, if codes are stored as numbers."""
+"""The undeclared number that replaces undeclared texts if codes are stored as numbers."""
 
 
 def stored_array(
     values: Sequence[object], name: str, column: Column, storage: str, *, is_id: bool = False
 ) -> pa.Array:
-    """Return values as a column of a source, in the physical type of a way of storing.
+    """Return values as an Arrow column, in the physical type of a way of storing.
 
-    If that physical type can't be read as the declared type, or as an id, the declared type is used
-    instead. Values that the physical type can't represent are missing.
+    If this physical type can't be read as the declared type, or as an id, then the values are
+    stored as declared. Values that the physical type can't represent are missing.
     """
     import pyarrow as pa
 
     if is_id and storage == FLOAT_IDS and isinstance(column, IntegerColumn):
-        return pa.array([_as_float(value) for value in values], pa.float64())
+        return pa.array([_to_float(value) for value in values], pa.float64())
     storage = (
-        AS_DECLARED if storage in (TURNED, FLOAT_IDS) or (is_id and storage == FLOATS) else storage
+        AS_DECLARED
+        if storage in (REVERSED, FLOAT_IDS) or (is_id and storage == FLOATS)
+        else storage
     )
 
     kind: str = "text" if isinstance(column, CategoryColumn | CutColumn) else column.type
@@ -68,22 +75,22 @@ def stored_array(
     _, type_, stored_form = conversion or _physical_types()[AS_DECLARED][kind]
     if storage == TEXTS and conversion is not None:
         form = getattr(column, "format", "")
-        return pa.array([_text(value, form) for value in values], pa.string())
+        return pa.array([_format_text(value, form) for value in values], pa.string())
     return pa.array([stored_form(value) for value in values], type_)
 
 
 def _are_codes(values: Sequence[str]) -> bool:
-    """Return whether all values of a category are numbers, which a source may store as numbers."""
+    """Return whether all values of a category are numbers, so that a source may store numbers."""
     numbers = [_number_in_text(value) for value in values]
     return None not in numbers and OTHER_CODE not in numbers
 
 
 def _number_in_text(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < FEW_DIGITS else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) < MOST_CODE_DIGITS else None
 
 
 def _code_of_text(value: object) -> int | None:
-    """Return the code of a text; undeclared texts share one undeclared code."""
+    """Return the number of a code in a text; texts that are not codes share one number."""
     if not isinstance(value, str) or not value:
         return None
     number = _number_in_text(value.strip())
@@ -99,43 +106,46 @@ def _is_readable(name: str, column: Column, physical: str) -> bool:
 
 
 def _physical_types() -> dict[str, dict[str, tuple[str, Any, Any]]]:
-    """Return, by way of storing and kind of column, physical types and their conversions."""
+    """Return the physical types by way of storing and kind of column.
+
+    Each physical type has its name in SQL, its Arrow type, and the function that converts values.
+    """
     import pyarrow as pa
 
-    text = ("VARCHAR", pa.string(), _as_text)
-    packed = ("VARCHAR", pa.dictionary(pa.int32(), pa.string()), _as_text)
-    decimal = (f"DECIMAL(38,{DIGITS})", pa.decimal128(38, DIGITS), _as_decimal)
+    text = ("VARCHAR", pa.string(), _to_text)
+    packed = ("VARCHAR", pa.dictionary(pa.int32(), pa.string()), _to_text)
+    decimal = (f"DECIMAL(38,{DECIMAL_DIGITS})", pa.decimal128(38, DECIMAL_DIGITS), _to_decimal)
     kinds = ("integer", "number", "boolean", "date", "timestamp", "text", "codes")
     return {
         AS_DECLARED: {
-            "integer": ("BIGINT", pa.int64(), _as_integer),
-            "number": ("DOUBLE", pa.float64(), _as_float),
-            "boolean": ("BOOLEAN", pa.bool_(), _as_boolean),
-            "date": ("DATE", pa.date32(), _as_day),
-            "timestamp": ("TIMESTAMP", pa.timestamp("us"), _as_instant),
+            "integer": ("BIGINT", pa.int64(), _to_integer),
+            "number": ("DOUBLE", pa.float64(), _to_float),
+            "boolean": ("BOOLEAN", pa.bool_(), _to_boolean),
+            "date": ("DATE", pa.date32(), _to_day),
+            "timestamp": ("TIMESTAMP", pa.timestamp("us"), _to_timestamp),
             "text": text,
             "codes": text,
         },
         TEXTS: dict.fromkeys(kinds, text),
         FLOATS: {
-            "integer": ("DOUBLE", pa.float64(), _as_float),
-            "boolean": ("DOUBLE", pa.float64(), _as_float),
-            "codes": ("DOUBLE", pa.float64(), lambda value: _as_float(_code_of_text(value))),
+            "integer": ("DOUBLE", pa.float64(), _to_float),
+            "boolean": ("DOUBLE", pa.float64(), _to_float),
+            "codes": ("DOUBLE", pa.float64(), lambda value: _to_float(_code_of_text(value))),
         },
         DECIMALS: {
             "integer": decimal,
             "number": decimal,
-            "codes": (*decimal[:2], lambda value: _as_decimal(_code_of_text(value))),
+            "codes": (*decimal[:2], lambda value: _to_decimal(_code_of_text(value))),
         },
         PACKED: {
             "text": packed,
-            "boolean": ("TINYINT", pa.int8(), _as_small_integer),
+            "boolean": ("TINYINT", pa.int8(), _to_small_integer),
             "codes": ("INTEGER", pa.int32(), _code_of_text),
         },
     }
 
 
-def _text(value: object, form: str) -> str | None:
+def _format_text(value: object, form: str) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, date) and form:
@@ -144,37 +154,37 @@ def _text(value: object, form: str) -> str | None:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def _as_text(value: object) -> str | None:
+def _to_text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _as_integer(value: object) -> int | None:
+def _to_integer(value: object) -> int | None:
     if isinstance(value, float | bool):
         return int(value) if float(value).is_integer() and abs(value) < 2**63 else None
     return value if isinstance(value, int) and -(2**63) <= value < 2**63 else None
 
 
-def _as_small_integer(value: object) -> int | None:
+def _to_small_integer(value: object) -> int | None:
     return int(value) if isinstance(value, int) and -128 <= value < 128 else None
 
 
-def _as_float(value: object) -> float | None:
+def _to_float(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _as_decimal(value: object) -> Decimal | None:
+def _to_decimal(value: object) -> Decimal | None:
     if not isinstance(value, int | float) or not math.isfinite(value) or abs(value) > 10**30:
         return None
-    return Decimal(repr(value)).quantize(Decimal(1).scaleb(-DIGITS))
+    return Decimal(repr(value)).quantize(Decimal(1).scaleb(-DECIMAL_DIGITS))
 
 
-def _as_boolean(value: object) -> bool | None:
+def _to_boolean(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _as_day(value: object) -> date | None:
+def _to_day(value: object) -> date | None:
     return value if isinstance(value, date) and not isinstance(value, datetime) else None
 
 
-def _as_instant(value: object) -> datetime | None:
+def _to_timestamp(value: object) -> datetime | None:
     return value if isinstance(value, datetime) else None

@@ -1,6 +1,6 @@
-"""Plant unique values (canaries) in every column, and search all output of a run for them.
+"""Plant unique values (canaries) in all columns, and search the whole output of runs for them.
 
-The search covers compressed and encoded files, error messages and printed text.
+The search covers files, which may be compressed or encoded, error messages, and printed texts.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dprelease.auditing.neighbours.counting_rows import Group
+from dprelease.auditing.neighbours.counting_rows import QueryGroup
 from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.neighbours.stacks import situation_pair
 from dprelease.auditing.pairs import Tables
-from dprelease.auditing.stage import Stage
+from dprelease.auditing.stage import AuditedRelease
 from dprelease.auditing.whole_runs.replayed_run import (
-    RELEASE,
+    RELEASE_FOLDER,
     RunOutput,
     failed_run_finding,
     refuse_failed_runs,
@@ -30,7 +30,7 @@ from dprelease.documents.audits.audit_record import AuditFinding, Canaries
 from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import LedgerError, OutputError
 from dprelease.exports.export_metadata import aggregate_metadata
-from dprelease.exports.registry import findings as unfit
+from dprelease.exports.registry import findings as export_findings
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.kinds import kind_of
 from dprelease.query.resolve import Query
@@ -54,13 +54,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-MANY_BYTES = 8
-"""The minimum number of bytes of a stored number: fewer bytes would occur by chance."""
+LEAST_BYTES = 8
+"""The minimum number of bytes of a stored number, because fewer bytes would occur by chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """A value that occurs in one column and nowhere else."""
+    """A value that occurs in one column of the synthetic tables, and nowhere else."""
 
     table: str
     column: str
@@ -68,7 +68,7 @@ class Canary:
 
     @property
     def byte_patterns(self) -> tuple[bytes, ...]:
-        """Return the byte sequences that identify the canary in any encoding."""
+        """Return the byte sequences by which the canary is found in files and texts."""
         value = self.value
         if isinstance(value, str):
             return (value.encode(), value.encode("utf-16-le"), value.lower().encode())
@@ -92,46 +92,46 @@ class Canary:
         raise TypeError("a canary is a text, a number or a day")
 
 
-def found_in_folder(folder: Path, canaries: Sequence[Canary]) -> Iterator[tuple[str, Canary]]:
-    """Yield the names of files with a canary in their name, bytes or values, and the canary."""
+def canaries_in_folder(folder: Path, canaries: Sequence[Canary]) -> Iterator[tuple[str, Canary]]:
+    """Yield each canary in the names, bytes or values of files, with the name of the file."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         yield from ((name, canary) for canary in canaries_in_bytes(name.encode(), canaries))
         if path.is_file():
-            yield from ((name, canary) for canary in _found_in_file(path, canaries))
+            yield from ((name, canary) for canary in _canaries_in_file(path, canaries))
 
 
-def found_in_keys(folder: Path, query: Query, canaries: Sequence[Canary]) -> Iterator[Canary]:
+def canaries_in_keys(folder: Path, query: Query, canaries: Sequence[Canary]) -> Iterator[Canary]:
     """Yield the canaries that are non-public keys of a query's published table."""
     path = folder / formats.file_of(query.name)
     if query.private is not None and path.is_file():
         keys = [name for name, _ in query.private.columns]
-        yield from _found_in_table(formats.PUBLISHED.read(path, keys), canaries)
+        yield from _canaries_in_table(formats.PUBLISHED.read(path, keys), canaries)
 
 
 def canaries_in_bytes(raw: bytes, canaries: Sequence[Canary]) -> Iterator[Canary]:
-    """Yield the canaries in some bytes."""
+    """Yield the canaries that occur in some bytes."""
     lower = raw.lower()
     for canary in canaries:
         if any(mark in raw or mark in lower for mark in canary.byte_patterns):
             yield canary
 
 
-def _found_in_file(path: Path, canaries: Sequence[Canary]) -> Iterator[Canary]:
+def _canaries_in_file(path: Path, canaries: Sequence[Canary]) -> Iterator[Canary]:
     raw = path.read_bytes()
     yield from canaries_in_bytes(raw, canaries)
     if raw[:4] == b"PAR1":
         import pyarrow.parquet as pq
 
-        yield from _found_in_table(pq.read_table(path), canaries)
+        yield from _canaries_in_table(pq.read_table(path), canaries)
     elif raw[:4] == b"PK\x03\x04":
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             for name in archive.namelist():
                 yield from canaries_in_bytes(archive.read(name), canaries)
 
 
-def _found_in_table(table: pa.Table, canaries: Sequence[Canary]) -> Iterator[Canary]:
-    """Yield the canaries among the values of a table, or in its metadata."""
+def _canaries_in_table(table: pa.Table, canaries: Sequence[Canary]) -> Iterator[Canary]:
+    """Yield the canaries among the values of a table."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -149,8 +149,8 @@ def _found_in_table(table: pa.Table, canaries: Sequence[Canary]) -> Iterator[Can
             yield from canaries_in_bytes(text, canaries)
 
 
-def found_in_failure(error: BaseException, canaries: Sequence[Canary]) -> Iterator[Canary]:
-    """Yield the canaries in an error, or in one of its causes."""
+def canaries_in_error(error: BaseException, canaries: Sequence[Canary]) -> Iterator[Canary]:
+    """Yield the canaries in an error and in its causes."""
     seen: BaseException | None = error
     while seen is not None:
         attributes: Mapping[str, object] = vars(seen)
@@ -161,11 +161,11 @@ def found_in_failure(error: BaseException, canaries: Sequence[Canary]) -> Iterat
 
 
 FIRST_NUMBER = 918273645001
-"""The first integer canary; an integer with so many digits does not occur by chance."""
+"""The first integer canary, which has so many digits that it does not occur by chance."""
 
 
 def make_canaries(tables: Mapping[str, Table]) -> list[Canary]:
-    """Return a canary for every stored column that can have values other than true and false."""
+    """Return a canary for every stored column, except for columns of booleans."""
     found = list[Canary]()
     for table, declared in tables.items():
         for name, column in declared.columns.items():
@@ -186,12 +186,13 @@ def _canary_value(column: object, number: int) -> object:
     return f"Kanarie-{number:03}-qzx{FIRST_NUMBER + number:x}"
 
 
-def canaries(
-    stage: Stage, groups: Sequence[Group], folder: Path
+def run_canaries(
+    audited: AuditedRelease, groups: Sequence[QueryGroup], folder: Path
 ) -> tuple[Canaries, list[AuditFinding], list[str]]:
-    """Run the release on rows with canaries: published in every format, and failing on purpose.
+    """Run the release on rows with canaries, and search the output of the runs for them.
 
-    Returns the results, the findings, and texts about what was left out.
+    One run publishes every possible format, and the others fail on purpose. The function returns
+    the results, the findings, and texts on checks that were left out.
 
     Raises
     ------
@@ -199,28 +200,27 @@ def canaries(
         DP-AUDIT-008 if the release can't be run.
     """
     tables = {name: table for group in groups for name, table in group.tables.items()}
-    every = make_canaries(tables)
-    rows = _tables_with_canaries(groups, every)
+    all_canaries = make_canaries(tables)
+    rows = _tables_with_canaries(groups, all_canaries)
     public = {name: table for group in groups for name, table in group.public.items()}
     all_tables: Tables = {**public, **rows}
     left_out = list[str]()
     left = folder / "left"
-    published, places = _run_with_canaries(stage, all_tables, every, left / "published")
+    published, places = _run_with_canaries(audited, all_tables, all_canaries, left / "published")
     failures = 0
     for number, (description, broken, files) in enumerate(
         _failing_inputs(all_tables, tables, folder / "broken")
     ):
         place = left / f"failed-{number}"
-        run = run_release(stage, broken, place, "canaries", files=files)
-        canaries_in_output = list(_canaries_in_output(run, every))
+        run = run_release(audited, broken, place, "canaries", files=files)
+        canaries_in_output = list(_canaries_in_output(run, all_canaries))
         if isinstance(run.failure, OutputError | LedgerError) and not canaries_in_output:
-            refuse_failed_runs(
-                run
-            )  # a run that fails without disk space does not show this failure
+            # A run that fails for another reason, such as a full disk, does not test this failure.
+            refuse_failed_runs(run)
         places += [(description, canary) for canary in canaries_in_output]
         places += [
             (f"what {description} leaves", one)
-            for _, one in _files_with_canaries(stage, place, every)
+            for _, one in _files_with_canaries(audited, place, all_canaries)
         ]
         failures += run.failure is not None
     findings = [
@@ -229,7 +229,9 @@ def canaries(
             claimed="no value of the data but in noised answers", seen=f"it stands in {where}",
             pair="",
         )
-        for where, canary in dict.fromkeys((_safe_name(where, every), one) for where, one in places)
+        for where, canary in dict.fromkeys(
+            (_safe_name(where, all_canaries), one) for where, one in places
+        )
     ]  # fmt: skip
     findings += [
         failed_run_finding("canaries", f"{what} is left", "") for what in published.other_files
@@ -239,27 +241,31 @@ def canaries(
             failed_run_finding("canaries", published.code, "values that stand nowhere else")
         )
     searched = sum(1 for path in left.rglob("*") if path.is_file())
-    report = Canaries(columns=len(every), searched=searched, failures=failures, holds=not findings)
+    report = Canaries(
+        columns=len(all_canaries), searched=searched, failures=failures, holds=not findings
+    )
     return report, findings, left_out
 
 
-def _safe_name(where: str, every: Sequence[Canary]) -> str:
-    """Return the name of a location, or a note instead if the name contains a canary."""
-    return "the name of a file" if any(canaries_in_bytes(where.encode(), every)) else where
+def _safe_name(where: str, all_canaries: Sequence[Canary]) -> str:
+    """Return the name of a location, or a general description if the name contains a canary."""
+    return "the name of a file" if any(canaries_in_bytes(where.encode(), all_canaries)) else where
 
 
-def _tables_with_canaries(groups: Sequence[Group], every: Sequence[Canary]) -> dict[str, pa.Table]:
-    """Return tables of usual rows, some of which hold the canary of each column."""
+def _tables_with_canaries(
+    groups: Sequence[QueryGroup], all_canaries: Sequence[Canary]
+) -> dict[str, pa.Table]:
+    """Return tables of random rows, in some of which each column has its canary."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     marked_tables: dict[str, pa.Table] = {}
     for group in groups:
-        crowd = tuple(group.invent_units(60))
+        other_units = tuple(group.invent_units(60))
         for name, table in situation_pair(
-            group.tables, Situation("", {}, {}, crowd), {}
+            group.tables, Situation("", {}, {}, other_units), {}
         ).one.items():
-            for canary in (one for one in every if one.table == name):
+            for canary in (one for one in all_canaries if one.table == name):
                 at = table.column_names.index(canary.column)
                 field = table.schema.field(at)
                 place = pa.array([i % 20 == len(canary.column) % 20 for i in range(len(table))])
@@ -272,69 +278,75 @@ def _tables_with_canaries(groups: Sequence[Group], every: Sequence[Canary]) -> d
 
 
 def _run_with_canaries(
-    stage: Stage, tables: Tables, every: Sequence[Canary], folder: Path
+    audited: AuditedRelease, tables: Tables, all_canaries: Sequence[Canary], folder: Path
 ) -> tuple[RunOutput, list[tuple[str, Canary]]]:
-    """Return a run with a ledger, and the canaries in its output or in its verification."""
+    """Return a run with a ledger, and the canaries in its output and in its verification."""
     scratch = folder / "beside"
     scratch.mkdir(parents=True)
-    ledger = _open_ledger(stage, scratch / "ledger.db")
+    ledger = _open_ledger(audited, scratch / "ledger.db")
     place = folder / "run"
     run = run_release(
-        stage, tables, place, "canaries", ledger=ledger, formats=_possible_formats(stage)
+        audited, tables, place, "canaries", ledger=ledger, formats=_possible_formats(audited)
     )
-    places = [("what the run says", canary) for canary in _canaries_in_output(run, every)]
+    places = [("what the run says", canary) for canary in _canaries_in_output(run, all_canaries)]
     if not places:
         refuse_failed_runs(run)
-    places += found_in_folder(scratch, every)
-    places += _files_with_canaries(stage, place, every)
+    places += canaries_in_folder(scratch, all_canaries)
+    places += _files_with_canaries(audited, place, all_canaries)
     if run.failure is None:
         checked = str(verify(run.folder, ledger=ledger).to_json()).encode()
-        places += [("what `verify` says", canary) for canary in canaries_in_bytes(checked, every)]
+        places += [
+            ("what `verify` says", canary) for canary in canaries_in_bytes(checked, all_canaries)
+        ]
     return run, places
 
 
 def _files_with_canaries(
-    stage: Stage, folder: Path, every: Sequence[Canary]
+    audited: AuditedRelease, folder: Path, all_canaries: Sequence[Canary]
 ) -> Iterator[tuple[str, Canary]]:
-    """Yield the files of a run that contain a canary, except for selected keys.
+    """Yield each canary in the files of a run, with the name of the file, except selected keys.
 
-    The selection of non-public keys is a noisy answer. So the files of the release may contain a
+    The selection of non-public keys is a noisy answer. So the files of a release may contain a
     canary that is a selected key.
     """
-    release = folder / RELEASE
+    release = folder / RELEASE_FOLDER
     published = {
-        canary for query in stage.queries for canary in found_in_keys(release, query, every)
+        canary
+        for query in audited.queries
+        for canary in canaries_in_keys(release, query, all_canaries)
     }
-    for name, canary in found_in_folder(folder, every):
-        if canary not in published or not name.startswith(f"{RELEASE}/"):
+    for name, canary in canaries_in_folder(folder, all_canaries):
+        if canary not in published or not name.startswith(f"{RELEASE_FOLDER}/"):
             yield name, canary
 
 
-def _canaries_in_output(run: RunOutput, every: Sequence[Canary]) -> Iterator[Canary]:
-    yield from canaries_in_bytes("\n".join(run.messages).encode(), every)
+def _canaries_in_output(run: RunOutput, all_canaries: Sequence[Canary]) -> Iterator[Canary]:
+    yield from canaries_in_bytes("\n".join(run.messages).encode(), all_canaries)
     if run.failure is not None:
-        yield from found_in_failure(run.failure, every)
+        yield from canaries_in_error(run.failure, all_canaries)
 
 
-def _possible_formats(stage: Stage) -> tuple[str, ...] | None:
-    """Return all formats of publication that the release and this machine allow."""
-    declaration, families = stage.declaration, stage.plan.families
+def _possible_formats(audited: AuditedRelease) -> tuple[str, ...] | None:
+    """Return all formats in which the release can be published on this machine."""
+    declaration, families = audited.declaration, audited.plan.families
     if not kind_of(declaration.spec).has_all_formats:
         return None
-    metadata = metadata_of(declaration, stage.queries, families)
+    metadata = metadata_of(declaration, audited.queries, families)
     metadata = aggregate_metadata(metadata, families, declaration.spec.wide)
-    place = stage.declaration.place("formats")
-    return tuple(name for name in FORMATS if not [*unfit((name,), metadata, place, place)])
+    place = audited.declaration.place("formats")
+    return tuple(
+        name for name in FORMATS if not [*export_findings((name,), metadata, place, place)]
+    )
 
 
-def _open_ledger(stage: Stage, path: Path) -> Path | None:
-    """Open a ledger with the budget of the release; return None if it can't use a ledger."""
-    spec = stage.declaration.spec
+def _open_ledger(audited: AuditedRelease, path: Path) -> Path | None:
+    """Create a ledger with the budget of the release; None for a release without a ledger."""
+    spec = audited.declaration.spec
     if not kind_of(spec).has_ledger:
         return None
     budget = spec.budget
     amounts = [None if x is None else plain_text(x) for x in (budget.epsilon, budget.rho)]
-    for charge in charges_of(stage.plan):
+    for charge in charges_of(audited.plan):
         unit = None if charge.unit == "each row" else charge.unit
         names = tuple(name for name, _ in charge.exactly)
         account = account_of(
@@ -348,7 +360,11 @@ def _open_ledger(stage: Stage, path: Path) -> Path | None:
 def _failing_inputs(
     all_tables: Tables, tables: Mapping[str, Table], broken: Path
 ) -> Iterator[tuple[str, Tables, Mapping[str, Source] | None]]:
-    """Yield inputs on which a run fails: a missing column, wrong types, and `broken` files."""
+    """Yield inputs on which a run fails: a missing column, wrong types, and damaged files.
+
+    Each input has a description, its tables, and the sources of damaged files, which are written to
+    the folder `broken`.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import csv

@@ -1,4 +1,4 @@
-"""Run a release once on synthetic people, and record all its output."""
+"""Run a release once on synthetic people, with replayed random bits, and record all its output."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from dprelease.auditing.pairs import Tables
-from dprelease.auditing.replayed_words import ReplayedWords
-from dprelease.auditing.stage import Stage
+from dprelease.auditing.replayed_words import ReplayedBits
+from dprelease.auditing.stage import AuditedRelease
 from dprelease.documents.audits.audit_record import AuditFinding
 from dprelease.errors import (
     DpReleaseError,
@@ -29,21 +29,21 @@ from dprelease.schema.table import Source
 from dprelease.system.deferred_signals import temporary_folder
 from dprelease.system.files import reason_of
 
-VARIABLE = "TMPDIR"
-"""The environment variable that sets the temporary folder for the processes of a run."""
+TEMPORARY_FOLDER_VARIABLE = "TMPDIR"
+"""The environment variable with the temporary folder for the processes of a run."""
 
-RELEASE = "release"
+RELEASE_FOLDER = "release"
 """The name of the folder that a run publishes."""
 
 
 @contextmanager
-def temporary_room() -> Iterator[Path]:
+def folder_for_runs() -> Iterator[Path]:
     """Yield a temporary folder for whole runs.
 
     Raises
     ------
     OutputError
-        DP-AUDIT-008 if the operating system refuses.
+        DP-AUDIT-008 if the operating system can't create the folder.
     """
     problem = ""
     try:
@@ -61,20 +61,21 @@ def temporary_room() -> Iterator[Path]:
 class RunOutput:
     """The output of a run.
 
-    `drawn` is the number of random words that the run used. `failure` is the error that ended the
-    run; None if it published. `other_files` are files that the run left in the temporary folder, or
-    next to its folder.
+    `drawn_words` is the number of random 64-bit words that the run used. `messages` are the steps,
+    warnings and printed texts of the run. `failure` is the error that ended the run, and None if
+    the run published a release. `other_files` describes files that the run left in the temporary
+    folder, or next to the published folder.
     """
 
     folder: Path
-    drawn: int = 0
+    drawn_words: int = 0
     messages: list[str] = field(default_factory=list)
     failure: Exception | None = None
     other_files: list[str] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int:
-        """Return the exit code that a command would have after this run."""
+        """Return the exit code of a command with the outcome of this run."""
         if self.failure is None:
             return 0
         if isinstance(self.failure, DpReleaseError):
@@ -83,57 +84,55 @@ class RunOutput:
 
     @property
     def place(self) -> Path:
-        """Return the parent folder, which contains the published folder and all files next to
-        it."""
+        """Return the parent of the published folder, which contains all files of the run."""
         return self.folder.parent
 
     @property
     def message(self) -> str:
-        """Return the message of the failure; empty if the run published."""
+        """Return the message of the failure; empty if the run published a release."""
         return "" if self.failure is None else str(self.failure)
 
     @property
     def code(self) -> str:
-        """Return the code, or else the class, of the failure; empty if the run published."""
+        """Return the code or else the class of the failure; empty for a published release."""
         kind = "" if self.failure is None else type(self.failure).__name__
         return str(getattr(self.failure, "code", kind))
 
     @property
     def is_refused(self) -> bool:
-        """Return whether the run ended before a row was read, because of its declaration or
-        types."""
+        """Return whether the run ended with an error before any row was read."""
         return isinstance(self.failure, DpReleaseError) and self.failure.state is State.NOTHING
 
 
 @contextmanager
 def _separate_temporary_folder(run: RunOutput) -> Iterator[None]:
-    """Use a separate temporary folder during a run, and record the files left in it."""
-    known, named = tempfile.tempdir, os.environ.get(VARIABLE)
+    """Use a separate temporary folder during a run, and record whether files were left in it."""
+    known, named = tempfile.tempdir, os.environ.get(TEMPORARY_FOLDER_VARIABLE)
     with temporary_folder("dprelease-audit-run-") as place:
-        tempfile.tempdir = os.environ[VARIABLE] = str(place)
+        tempfile.tempdir = os.environ[TEMPORARY_FOLDER_VARIABLE] = str(place)
         try:
             yield
         finally:
             tempfile.tempdir = known
-            os.environ.pop(VARIABLE)
+            os.environ.pop(TEMPORARY_FOLDER_VARIABLE)
             if named is not None:
-                os.environ[VARIABLE] = named
+                os.environ[TEMPORARY_FOLDER_VARIABLE] = named
             run.other_files += ["a file or folder that was to be temporary"] * bool(
                 os.listdir(place)
             )
 
 
 def failed_run_finding(check: Literal["twins", "canaries"], seen: str, pair: str) -> AuditFinding:
-    """Return the finding for a run on synthetic people that fails, or leaves other files."""
+    """Return the finding on a run that failed, or that left other files."""
     claimed = "a release, whatever rows say, and nothing else"
     return AuditFinding(check=check, query="", column="", claimed=claimed, seen=seen, pair=pair)
 
 
 def refuse_failed_runs(*runs: RunOutput) -> None:
-    """Raise OutputError DP-AUDIT-008 for runs that show nothing, because all ended before reading.
+    """Raise OutputError DP-AUDIT-008 for failed runs that test nothing.
 
-    Runs that fail for a reason outside the tables, such as a full disk, show nothing either.
-    Failures after rows were read are findings instead.
+    These are runs that all ended with the same error before they read any row, and runs that failed
+    for a reason outside the tables, such as a full disk. Other failures are findings.
     """
     alike = all(run.is_refused for run in runs) and len({run.message for run in runs}) == 1
     for failure in (run.failure for run in runs):
@@ -143,7 +142,7 @@ def refuse_failed_runs(*runs: RunOutput) -> None:
 
 
 def run_release(
-    stage: Stage,
+    audited: AuditedRelease,
     tables: Tables,
     place: Path,
     stream: str,
@@ -152,13 +151,14 @@ def run_release(
     ledger: Path | None = None,
     formats: tuple[str, ...] | None = None,
 ) -> RunOutput:
-    """Run the release with the bits of a stream, and return the result.
+    """Run the release once, and return its output.
 
-    `place` is a new folder, in which the run publishes a folder with the same name as in all runs.
+    `stream` is the text from which the random bits of the run are derived. `place` is a new folder,
+    in which each run publishes a folder with the name `RELEASE_FOLDER`.
     """
     place.mkdir(parents=True)
-    folder = place / RELEASE
-    bits, run, state = ReplayedWords(stream), RunOutput(folder), RunState()
+    folder = place / RELEASE_FOLDER
+    bits, run, state = ReplayedBits(stream), RunOutput(folder), RunState()
     out, err, log = io.StringIO(), io.StringIO(), io.StringIO()
     handler = logging.StreamHandler(log)
     logging.getLogger().addHandler(handler)
@@ -171,17 +171,17 @@ def run_release(
         ):
             warnings.simplefilter("always")
             try:
-                stage.publish(
+                audited.publish(
                     folder, tables, bits, files=files, ledger=ledger, formats=formats,
                     progress=run.messages.append, state=state,
                 )  # fmt: skip
-            except Exception as failure:  # noqa: BLE001 - it is compared with that of the twin
+            except Exception as failure:  # noqa: BLE001 - compared with the twin's failure
                 run.failure = failure
     finally:
         logging.getLogger().removeHandler(handler)
-    other_files = [path for path in place.iterdir() if path.name != RELEASE]
+    other_files = [path for path in place.iterdir() if path.name != RELEASE_FOLDER]
     run.other_files += ["a file or folder beside the release"] * bool(other_files)
-    run.drawn = bits.drawn
+    run.drawn_words = bits.drawn_words
     run.messages += [str(one.message) for one in caught]
     run.messages += [text for text in (out.getvalue(), err.getvalue(), log.getvalue()) if text]
     return run

@@ -33,7 +33,7 @@ from dprelease.schema.source_types.equality import OTHER
 from dprelease.schema.table import Source
 from dprelease.statements.meanings import may_lose_values
 from dprelease.statements.values.source_equality import is_no_id
-from dprelease.system.files import OPEN
+from dprelease.system.files import OPEN_FLAGS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -205,7 +205,7 @@ def _is_in_use(file: Path) -> bool:
 
 
 def _first_byte(file: Path) -> bytes:
-    handle = os.open(file, OPEN)  # a regular file may have become a pipe in the meantime
+    handle = os.open(file, OPEN_FLAGS)  # a regular file may have become a pipe in the meantime
     try:
         return os.read(handle, 1)
     finally:

@@ -52,7 +52,7 @@ from dprelease.query.scans.scan_planning import MOST_NUMBERS, Scan, bounded_toge
 from dprelease.schema.load import Declared
 from dprelease.statements.partial import Partial, compile_partial, compile_partial_partitions
 from dprelease.statements.scan import compile_scan
-from dprelease.system.prefetch import ahead
+from dprelease.system.prefetch import prefetch_chunks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -242,7 +242,7 @@ class SparkEngine(Answering):
         failure = unreadable(self.declared.table.name, self._reader.inputs[0].kind)
         waves = Waves(self._spark, work, tasks)
         following = iter(lambda: attempt_in_thread(waves.following, failure), [])
-        with ahead(following, "dprelease-waves") as made:
+        with prefetch_chunks(following, "dprelease-waves") as made:
             for results in made:
                 yield from results
 

@@ -20,7 +20,7 @@ from dprelease.exact.inputs import format_of
 from dprelease.exact.reading.sources import source_fields, stored_columns, unreadable
 from dprelease.exact.spark.sessions.attempts import attempt
 from dprelease.schema.load import Declared
-from dprelease.system.lake_tables import AGAIN, RUNNING, lake_reason
+from dprelease.system.lake_tables import RERUN_ADVICE, RUNNING_FOLDER, lake_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -56,7 +56,9 @@ LAKES = {
         ("_delta_log", "Delta"), ("metadata/*.metadata.json", "Iceberg"), (".hoodie", "Hudi"),
     )
 }  # fmt: skip
-PROBLEMS = LAKES | {RUNNING: (f"a job has not ended there, by its '{RUNNING}'", AGAIN)}
+PROBLEMS = LAKES | {
+    RUNNING_FOLDER: (f"a job has not ended there, by its '{RUNNING_FOLDER}'", RERUN_ADVICE)
+}
 """By the names of entries next to files that may not all count: why, and what to do. Spark itself
 reads the notes of its streams."""
 
@@ -194,7 +196,7 @@ def _refuse_lakes(spark: SparkSession, declared: Declared, files: Sequence[str])
     inside = ["/".join([*parts, *["*"] * i]) for i in range(max(levels, 1))]
     above = ["/".join(parts[:i]) for i in range(1, len(parts))]
     job = above[-1:] if set(last) & set("=.*?") else []  # of a file, a pattern or a partition
-    places = {name: [*above, *inside] for name in LAKES} | {RUNNING: [*job, *inside]}
+    places = {name: [*above, *inside] for name in LAKES} | {RUNNING_FOLDER: [*job, *inside]}
     failure = DataError("DP-DATA-001", **source_fields(declared), format=format_of(declared))
     for some in (list(places), *([name] for name in places)):
         names = ",".join(f"{folder}/{name}" for name in some for folder in places[name])

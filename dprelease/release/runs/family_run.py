@@ -32,7 +32,7 @@ from dprelease.postprocess.families import Family, FamilyStep, FamilyTable
 from dprelease.postprocess.partition import Parts
 from dprelease.release.execute import Publication
 from dprelease.system.deferred_signals import defer_signals
-from dprelease.system.prefetch import ahead
+from dprelease.system.prefetch import prefetch_chunks
 from dprelease.tables import formats
 from dprelease.tables.family_tables import MeasuredTables, Piece, published_table, step_tables
 from dprelease.tables.field_notes import Notes, noted_tables, with_field_notes
@@ -150,7 +150,7 @@ def streaming(
     batches = noisy_batches(engine, query, columns, bits, most)
     tables = shown(columns)
     chunks = (tables.of(noisy) for noisy in batches)
-    with ahead(chunks, "dprelease-noise", few=query.keys.size <= most) as made:
+    with prefetch_chunks(chunks, "dprelease-noise", few=query.keys.size <= most) as made:
         yield made
 
 
@@ -225,7 +225,7 @@ class _Run:
         noticed = (
             replace(one, rows=with_field_notes(one.rows, self.notes[one.name])) for one in made
         )
-        with ahead(noticed, "dprelease-step") as made_ahead:
+        with prefetch_chunks(noticed, "dprelease-step") as made_ahead:
             folder, notes = self.release.folder, self.release.notes
             work = partial(write_pieces, folder, made_ahead, family.parts, notes)
             self.writers.write(work, at_once=True)

@@ -19,7 +19,7 @@ from dprelease.schema.localized_text import Prose
 from dprelease.schema.model import Files, Model, not_read, same_name, shorten
 from dprelease.schema.public_values.large_files import LARGEST
 from dprelease.schema.yaml_text.reader import not_utf8
-from dprelease.system.files import exact_size
+from dprelease.system.files import size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -246,7 +246,7 @@ def _large_file_columns(
         for columns in read(content, spec, within):
             size += sum(column.nbytes for column in columns)
             if size > LARGEST:
-                _refuse(f"its values are together longer than {exact_size(LARGEST)}")
+                _refuse(f"its values are together longer than {size_text(LARGEST)}")
             found = found or [[] for _ in columns]
             for i, column in enumerate(columns):
                 texts = _texts(column)

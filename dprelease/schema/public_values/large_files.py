@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from dprelease.system.files import NoFile, read_file
+from dprelease.system.files import NotRegularFile, read_file
 from dprelease.system.lake_tables import lake_problem
 
 LARGEST_TEXT = 16 << 20
@@ -68,7 +68,7 @@ class LargeFile:
 Find = Callable[[str], tuple[Path, bool] | None]
 """A function that returns a named file's path, and whether it is Parquet; None for a text.
 
-It raises NoFile for a file that may hold stale rows."""
+It raises NotRegularFile for a file that may hold stale rows."""
 
 
 def relative_finder(folder: Path) -> Find:
@@ -79,7 +79,7 @@ def relative_finder(folder: Path) -> Find:
         if PurePosixPath(name).suffix.lower() in PARQUET:
             problem = lake_problem([path])
             if problem is not None:
-                raise NoFile(errno.EINVAL, f"{problem[0]}; {problem[1]}")
+                raise NotRegularFile(errno.EINVAL, f"{problem[0]}; {problem[1]}")
             return path, True
         try:
             return (path, False) if path.stat().st_size > MOST_LISTED else None

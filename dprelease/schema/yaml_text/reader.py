@@ -15,7 +15,7 @@ import yaml
 
 from dprelease.errors import DeclarationError, Place
 from dprelease.schema.yaml_text.syntax import flaw_of
-from dprelease.system.files import TooLarge, exact_size, read_file, reason_of
+from dprelease.system.files import TooLarge, read_file, reason_of, size_text
 
 SIZE_LIMIT = 1 << 20
 DEPTH_LIMIT = 32
@@ -100,7 +100,7 @@ def read_document(path: Path) -> Document:
 
 def too_large(place: Place) -> DeclarationError:
     """Return the error for a document that is too large."""
-    return DeclarationError("DP-YAML-002", place=place, limit=exact_size(SIZE_LIMIT))
+    return DeclarationError("DP-YAML-002", place=place, limit=size_text(SIZE_LIMIT))
 
 
 def not_utf8(problem: UnicodeDecodeError) -> str:

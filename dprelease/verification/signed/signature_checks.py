@@ -68,7 +68,7 @@ def signers_of_ledger(path: Path, record: ReleaseManifest) -> TrustedSigners | N
     Problems with the ledger are reported by other checks.
     """
     from dprelease.ledger.ledger import Ledger
-    from dprelease.ledger.periods import moment_of
+    from dprelease.ledger.periods import parse_utc_time
     from dprelease.ledger.signed_entries import signers_of_entry
     from dprelease.ledger.steps import RESERVE, SIGNERS
 
@@ -79,7 +79,7 @@ def signers_of_ledger(path: Path, record: ReleaseManifest) -> TrustedSigners | N
             if entry.kind == SIGNERS:
                 signers = signers_of_entry(entry)
             elif entry.kind == RESERVE and entry.body["id"] == name and signers is not None:
-                return TrustedSigners(signers, moment_of(str(entry.body["time"])))
+                return TrustedSigners(signers, parse_utc_time(str(entry.body["time"])))
     return None
 
 

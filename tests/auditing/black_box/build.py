@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dprelease.auditing.black_box.drawn_answers import Bits, NoisedCells, Source
+from dprelease.auditing.black_box.drawn_answers import BitFactory, NoisedCells, Source
 from dprelease.auditing.black_box.noise_questions import NUMBERS, Claim, make_question
-from dprelease.auditing.black_box.proven_bounds import Group, QuestionResult, prove_bounds
+from dprelease.auditing.black_box.proven_bounds import QuestionGroup, QuestionResult, prove_bounds
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.privacy.unit import Neighbours
@@ -32,7 +32,7 @@ SHAPES = {"asymmetric_laplace": {"k": "1.5"}}
 FAR = float("inf")
 
 
-def streams(key: str) -> Bits:
+def streams(key: str) -> BitFactory:
     """Return what gives streams that are the same in every run, each another one."""
     numbers: Iterator[int] = iter(range(10**9))
 
@@ -79,7 +79,7 @@ def told(
     claim = Claim.of([column.accounting_input for column in columns], Fraction(delta), epsilon)
     question = make_question(source.features, None, claim, ("q", "n", "law"), style)
     assert question is not None
-    return list(prove_bounds([Group(source, (question,), draws)], FAR, streams(key)))
+    return list(prove_bounds([QuestionGroup(source, (question,), draws)], FAR, streams(key)))
 
 
 def cells(

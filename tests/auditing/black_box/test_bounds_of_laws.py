@@ -52,8 +52,8 @@ def test_a_sensitivity_that_is_too_small_is_found(name: str) -> None:
     """Noise and price of half of what a unit moves."""
     delta = delta_of(name)
     column = of_law(name, delta=delta)
-    moved = cells([column], {"n": [2, 0]}, {"n": [0, 0]})
-    found = told(moved, [column], delta, DRAWS, name)
+    differing = cells([column], {"n": [2, 0]}, {"n": [0, 0]})
+    found = told(differing, [column], delta, DRAWS, name)
     assert any(one.epsilon > one.claimed for one in found)
 
 

@@ -10,9 +10,9 @@ from flint import ctx
 from scipy import stats
 
 from dprelease.auditing.black_box.proven_bounds import (
-    epsilon_between,
-    greatest_chance,
-    least_chance,
+    epsilon_lower_bound,
+    lower_limit,
+    upper_limit,
 )
 from dprelease.numerics.balls import ball
 
@@ -24,34 +24,34 @@ def tail(p: Fraction, hits: int, draws: int) -> Fraction:
 
 
 @pytest.mark.parametrize("draws", [1, 2, 9, 40])
-@pytest.mark.parametrize("miss", [Fraction(1, 10), Fraction(1, 10**9)])
-def test_no_limit_is_too_sharp(draws: int, miss: Fraction) -> None:
+@pytest.mark.parametrize("error_probability", [Fraction(1, 10), Fraction(1, 10**9)])
+def test_no_limit_is_too_sharp(draws: int, error_probability: Fraction) -> None:
     """By exact sums for every number of hits; and a number a little sharper would be wrong."""
     for hits in range(1, draws + 1):
-        low = least_chance(hits, draws, miss)
-        assert tail(low, hits, draws) <= miss
+        low = lower_limit(hits, draws, error_probability)
+        assert tail(low, hits, draws) <= error_probability
         nearly = low + (1 - low) * low * Fraction(1, 4)
-        assert tail(nearly, hits, draws) > miss
-        assert greatest_chance(draws - hits, draws, miss) == 1 - low
-    assert least_chance(0, draws, miss) == 0
-    assert greatest_chance(draws, draws, miss) == 1
+        assert tail(nearly, hits, draws) > error_probability
+        assert upper_limit(draws - hits, draws, error_probability) == 1 - low
+    assert lower_limit(0, draws, error_probability) == 0
+    assert upper_limit(draws, draws, error_probability) == 1
 
 
-@pytest.mark.parametrize("miss", [1e-9, 1e-12])
+@pytest.mark.parametrize("error_probability", [1e-9, 1e-12])
 @pytest.mark.parametrize(
     ("hits", "draws"), [(1, 5e5), (20, 5e5), (5000, 1e5), (25e4, 5e5), (5e5, 5e5)]
 )
 def test_limits_are_hardly_wider_than_the_quantiles_of_the_beta_law(
-    hits: float, draws: float, miss: float
+    hits: float, draws: float, error_probability: float
 ) -> None:
     """scipy errs by less than a part in 10^6, and the bound of the tail loses a part in 1,000."""
     h, n = int(hits), int(draws)
-    limit = stats.beta.ppf(miss, h, n - h + 1)
-    found = float(least_chance(h, n, Fraction(miss)))
+    limit = stats.beta.ppf(error_probability, h, n - h + 1)
+    found = float(lower_limit(h, n, Fraction(error_probability)))
     assert limit * (1 - 1e-3) < found < limit * (1 + 1e-6)
     if h < n:
-        limit = stats.beta.isf(miss, h + 1, n - h)
-        found = float(greatest_chance(h, n, Fraction(miss)))
+        limit = stats.beta.isf(error_probability, h + 1, n - h)
+        found = float(upper_limit(h, n, Fraction(error_probability)))
         assert limit * (1 - 1e-6) < found < limit * (1 + 1e-3)
 
 
@@ -60,13 +60,13 @@ def test_limits_are_hardly_wider_than_the_quantiles_of_the_beta_law(
 )
 def test_what_is_no_count_is_refused(wrong: tuple[int, int, str]) -> None:
     with pytest.raises(ValueError, match="hits are some"):
-        least_chance(wrong[0], wrong[1], Fraction(wrong[2]))
+        lower_limit(wrong[0], wrong[1], Fraction(wrong[2]))
 
 
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9), Fraction(1, 7)])
 def test_epsilon_is_rounded_down(delta: Fraction) -> None:
     for one, other in ((Fraction(3, 4), Fraction(1, 9)), (Fraction(1, 3), Fraction(1, 10**6))):
-        found = epsilon_between(one, other, delta)
+        found = epsilon_lower_bound(one, other, delta)
         with ctx.workprec(200):
             assert ball(other) * ball(Fraction(found)).exp() < ball(one - delta)
             above = Fraction(math.nextafter(math.nextafter(found, math.inf), math.inf))
@@ -75,6 +75,6 @@ def test_epsilon_is_rounded_down(delta: Fraction) -> None:
 
 def test_what_shows_nothing_shows_no_epsilon() -> None:
     tenth, fifth = Fraction(1, 10), Fraction(1, 5)
-    assert epsilon_between(tenth, fifth, Fraction(0)) == 0.0
-    assert epsilon_between(fifth, tenth, tenth) == 0.0
-    assert epsilon_between(tenth, fifth, Fraction(1, 2)) == 0.0
+    assert epsilon_lower_bound(tenth, fifth, Fraction(0)) == 0.0
+    assert epsilon_lower_bound(fifth, tenth, tenth) == 0.0
+    assert epsilon_lower_bound(tenth, fifth, Fraction(1, 2)) == 0.0

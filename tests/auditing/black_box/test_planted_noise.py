@@ -16,7 +16,7 @@ from dprelease.auditing.black_box.drawn_answers import (
 )
 from dprelease.auditing.black_box.noise_questions import REPETITION
 from dprelease.auditing.black_box.table_questions import ReleasedCells, Releases
-from dprelease.auditing.black_box.tiled_tables import KnownCells
+from dprelease.auditing.black_box.tiled_tables import FixedAnswers
 from dprelease.noise import noised_vectors
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers, SampledDistribution, sample
@@ -34,8 +34,8 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 def vector(mechanism: str = "discrete_laplace", **more: Any) -> tuple[PlannedColumn, NoisedCells]:
     column = of_law(mechanism, epsilon="0.5", **more)
-    moved = {"n": [5, 1, 0, 7]}, {"n": [5, 0, 0, 7]}
-    return column, cells([column], *moved)
+    differing = {"n": [5, 1, 0, 7]}, {"n": [5, 0, 0, 7]}
+    return column, cells([column], *differing)
 
 
 def in_pairs(law: SampledDistribution, n: int, bits: BitSource) -> Integers:
@@ -133,7 +133,7 @@ def test_two_columns_with_the_same_noise_are_found(monkeypatch: pytest.MonkeyPat
     names = [column.measurement.name for column in columns]
     row = {"n": 1, "s": 3}
     sides = [{name: np.array([there * row[name], 0]) for name in names} for there in (1, 0)]
-    known = tuple(KnownCells(side, {}, 2) for side in sides)
+    known = tuple(FixedAnswers(side, {}, 2) for side in sides)
     answers = ReleasedCells(columns, (known[0], known[1]))
 
     def shown(key: str) -> bool:
@@ -171,7 +171,7 @@ def test_noise_that_comes_back_is_found(number: int) -> None:
     _, columns = planned({"n": {"count": "*"}, "s": {"sum": "n"}})
     row = {"n": 1, "s": 3}
     known = tuple(
-        KnownCells({name: there * np.array([by] * 4) for name, by in row.items()}, {}, 4)
+        FixedAnswers({name: there * np.array([by] * 4) for name, by in row.items()}, {}, 4)
         for there in (1, 0)
     )
     answers = ReleasedCells(columns, (known[0], known[1]))

@@ -20,7 +20,7 @@ from dprelease.auditing.black_box import (
     table_questions,
 )
 from dprelease.auditing.pairs import Pair
-from dprelease.auditing.stage import Stage
+from dprelease.auditing.stage import AuditedRelease
 from dprelease.documents.audits.audit_record import EpsilonBound, UntestedPart
 from dprelease.noise import noise_shares, noised_records
 from dprelease.planning.plan import PlannedColumn
@@ -110,7 +110,7 @@ def table(rows: list[tuple[int, str, int, int]]) -> pa.Table:
 class Put:
     """A release that is put to the test."""
 
-    stage: Stage
+    stage: AuditedRelease
     worst: dict[tuple[str, str], Pair]
 
     def bounds(self, key: str, seconds: float = 1e9) -> list[EpsilonBound]:
@@ -137,7 +137,7 @@ class Put:
 def put(folder: Path, release: str, unit: str = UNIT) -> Put:
     (folder / "people.yaml").write_text(SCHEMA.format(unit=unit))
     (folder / "release.yaml").write_text(release)
-    stage = Stage.of(read_declaration(folder / "release.yaml"))
+    stage = AuditedRelease.of(read_declaration(folder / "release.yaml"))
     rows, others = ONE, OTHERS[stage.plan.guarantee.neighbours.value]
     if not unit:  # every row is one
         others = ONE[1:]
@@ -150,8 +150,8 @@ def put(folder: Path, release: str, unit: str = UNIT) -> Put:
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_questions, "DRAWS", 40_000)
-    monkeypatch.setattr(table_questions, "CHOSEN", 4_000)
-    monkeypatch.setattr(table_questions, "RELEASES", 400)
+    monkeypatch.setattr(table_questions, "CHOICE_DRAWS", 4_000)
+    monkeypatch.setattr(table_questions, "RELEASE_DRAWS", 400)
     monkeypatch.setattr(release_bounds, "DRAWS", 40_000)
 
 
@@ -189,13 +189,13 @@ def test_what_the_time_does_not_reach_is_named(
     release = put(tmp_path, TABLES)
     clock = mock.Mock(wraps=time, monotonic=mock.Mock(return_value=0.0 if reached else 10.0))
     monkeypatch.setattr(proven_bounds, "time", clock)
-    draw = proven_bounds._Trial.epsilon_bounds
+    draw = proven_bounds._GroupTest.epsilon_bounds
 
     def late(trial: Any, *more: Any) -> Iterator[Any]:
         yield from draw(trial, *more)
         clock.monotonic.return_value = 10.0
 
-    monkeypatch.setattr(proven_bounds._Trial, "epsilon_bounds", late)
+    monkeypatch.setattr(proven_bounds._GroupTest, "epsilon_bounds", late)
     found, left, _ = lower_bounds(release.stage, release.worst, 5.0, bits=streams("late"))
     told = {(one.query, one.column, one.mechanism) for one in found}
     untried = [(one.query, one.column, one.mechanism) for one in left]
@@ -247,13 +247,13 @@ def test_tables_that_differ_in_an_invariant_are_not_asked(tmp_path: Path) -> Non
     """Between others the release promises nothing; marginals of one family that agree otherwise."""
     consistent = "{invariants: [{level: state}], acknowledge: invariants are published exactly}"
     budget = "epsilon: 4, delta: 1e-4, neighbours: replace"
-    stage = Stage.of(declared(tmp_path, budget=budget, consistent=consistent))
+    stage = AuditedRelease.of(declared(tmp_path, budget=budget, consistent=consistent))
     person = {"id": 1, "town": "Bern", "sex": "f", "old": False, "age": 3, "pay": 1.0}
     inside, elsewhere = ({**person, "town": town, "sex": "m"} for town in ("Thun", "Uster"))
-    crowd = [{**person, "id": 2}]
+    other_units = [{**person, "id": 2}]
     found = []
     for other in (inside, elsewhere):
-        sides = [{"people": pa.Table.from_pylist([one, *crowd])} for one in (person, other)]
+        sides = [{"people": pa.Table.from_pylist([one, *other_units])} for one in (person, other)]
         pair = Pair("a person", sides[0], sides[1], "people")
         worst = {(c.query.name, c.measurement.name): pair for c in stage.plan.noisy_columns}
         found.append(Put(stage, worst).outcome("invariants"))
@@ -303,7 +303,7 @@ def test_time_is_kept_and_fewer_draws_are_told(
     """By a clock that others at work on the machine don't move."""
     monkeypatch.setattr(time, "monotonic", time.process_time)
     monkeypatch.setattr(table_questions, "DRAWS", 10**8)
-    monkeypatch.setattr(table_questions, "CHOSEN", 10**7)
+    monkeypatch.setattr(table_questions, "CHOICE_DRAWS", 10**7)
     release = put(tmp_path, REPLACED)
     none, left, _ = lower_bounds(release.stage, release.worst, time.monotonic() - 1.0)
     assert not none
