@@ -19,7 +19,7 @@ import dprelease
 from dprelease import cli, mechanisms
 from dprelease.documents.encoding import canonical, sha256
 from dprelease.errors import DpReleaseError, State
-from dprelease.exact.engines import kind_of_engine
+from dprelease.exact.engines import engine_kind
 from dprelease.exact.reading import cell_rows
 from dprelease.exact.sources.source_reader import SourceReader, reader_of
 from dprelease.exports.registry import export_of
@@ -114,7 +114,7 @@ class ArrowFiles:
 
 def test_a_format_is_one_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is published, listed by its digest, and verified down to keys and rows."""
-    monkeypatch.setattr(formats, "PUBLISHED", ArrowFiles())
+    monkeypatch.setattr(formats, "PUBLISHED_FORMAT", ArrowFiles())
     folder = run(read_declaration(write(tmp_path)), output=tmp_path / "out own")
     assert sorted(path.name for path in folder.iterdir()) == [
         "all.arrow", "by_city.arrow", "manifest.json",
@@ -179,7 +179,7 @@ from contextlib import contextmanager
 import numpy as np
 import pandas as pd
 
-from dprelease.exact.engine_api import Answering, EngineKind
+from dprelease.exact.engine_api import QueryEngine, EngineKind
 from dprelease.exact.results.true_table import ExactTable
 from tests.exact.reference import reference
 
@@ -187,7 +187,7 @@ from tests.exact.reference import reference
 RAN = []
 
 
-class PlainEngine(Answering):
+class PlainEngine(QueryEngine):
     def __init__(self, rows):
         self.rows = rows
 
@@ -212,7 +212,7 @@ class PlainKind(EngineKind):
         path = declared.folder / declared.table.source.path
         yield PlainEngine(pd.read_csv(path).to_dict("records"))
 
-    def left_open(self, spec):
+    def exposure_texts(self, spec):
         return ["nothing is locked"]
 
 
@@ -251,9 +251,9 @@ def test_an_engine_is_one_module_and_one_line(
 def test_every_engine_has_its_module() -> None:
     """Which is found by its text, and opens and tells as all do."""
     for name in engine_names.ENGINES:
-        kind = kind_of_engine(name)
+        kind = engine_kind(name)
         assert callable(kind.open)
-        assert callable(kind.left_open)
+        assert callable(kind.exposure_texts)
     assert engine_names.DEFAULT_ENGINE in engine_names.ENGINES
 
 

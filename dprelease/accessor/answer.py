@@ -22,7 +22,7 @@ from dprelease.exact.post_view import run_statement, to_pandas
 from dprelease.planning.bounded_words import measured_value_text
 from dprelease.planning.plan import Plan
 from dprelease.query.resolve import Query, resolve_one
-from dprelease.query.select import NOISED, select
+from dprelease.query.select import NOISED, split_select
 from dprelease.release import execute
 from dprelease.release.charging import charges_of
 from dprelease.release.ledger_forecast import outlooks_for
@@ -106,7 +106,7 @@ def answer_sql(rows: RowSelection, statement: str, options: Options) -> pd.DataF
         kind = type(given).__name__
         raise UsageError("DP-SESSION-016", name="statement", wanted="one SELECT", kind=kind)
     session = rows.session
-    selected = select(statement, {session.table.name: session.table})
+    selected = split_select(statement, {session.table.name: session.table})
     query = _resolved_query(rows, selected.columns, selected.group_by, options, selected.where)
     check_view(query, selected)
     plan, price = plan_and_cost(session, [query], options)

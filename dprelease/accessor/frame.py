@@ -19,15 +19,15 @@ from dprelease.accessor.row_questions import RowQuestions
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Session, session_of
 from dprelease.errors import DataError, SessionError, UsageError
-from dprelease.exact.reading.arrow import decode_dictionary, readable
-from dprelease.exact.reading.cell_texts import Reading
+from dprelease.exact.reading.arrow import decode_dictionary, to_readable_type
+from dprelease.exact.reading.cell_texts import TextReading
 from dprelease.exact.reading.frames import (
     arrow_cells,
     attempt,
-    is_of_python,
+    column_labels,
+    holds_python_objects,
     is_sparse,
     kind_of_object,
-    labels,
 )
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.numerics.rounding import Number
@@ -187,7 +187,7 @@ TOKEN = "dprelease"
 attrs."""
 
 
-AS_READ = Reading(decodes_bytes=True)
+AS_READ = TextReading(decodes_bytes=True)
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")
@@ -259,7 +259,7 @@ class DpAccessor(Questions):
 def _refuse_other_rows(frame: pd.DataFrame, known: pd.DataFrame, session: Session) -> None:
     if not _same_index(frame.index, known.index):
         raise SessionError("DP-SESSION-002")
-    names, registered = labels(frame), labels(known)
+    names, registered = column_labels(frame), column_labels(known)
     for name in stored_columns(session.declared):
         if max(names.count(name), registered.count(name)) > 1:
             raise DataError("DP-DATA-003", table=session.table.name, column=name)
@@ -289,7 +289,7 @@ def _same_index(one: pd.Index, other: pd.Index) -> bool:
     if _same_type(*arrays):
         return _same_cells(*arrays)
     numpy = pd.arrays.NumpyExtensionArray
-    numbers = all(type(array) is numpy and not is_of_python(array) for array in arrays)
+    numbers = all(type(array) is numpy and not holds_python_objects(array) for array in arrays)
     return numbers and one.equals(other)
 
 
@@ -313,7 +313,7 @@ def _same_cells(one: Any, other: Any) -> bool:
 def _is_readable_type(array: Any) -> bool:
     """Return whether queries can read arrays of this type."""
     cells = arrow_cells(array[:0], AS_READ)
-    return cells is not None and readable(cells) is not None
+    return cells is not None and to_readable_type(cells) is not None
 
 
 def _is_fast_type(array: Any) -> bool:
@@ -341,7 +341,7 @@ def _same_numbers(one: Any, other: Any) -> bool:
     """
     import numpy as np
 
-    if not isinstance(one, pd.arrays.NumpyExtensionArray) or is_of_python(one):
+    if not isinstance(one, pd.arrays.NumpyExtensionArray) or holds_python_objects(one):
         return False
     mine, others = np.asarray(one), np.asarray(other)
     return np.array_equal(mine, others, equal_nan=mine.dtype.kind == "f")

@@ -25,9 +25,9 @@ from dprelease.errors import (
     UsageError,
 )
 from dprelease.errors.local_paths import check_paths
-from dprelease.exact.engine_api import Answering, Recording
+from dprelease.exact.engine_api import QueryEngine, RecordEngine
 from dprelease.exact.engines import open_engine
-from dprelease.exact.reading.frames import attempt, labels
+from dprelease.exact.reading.frames import attempt, column_labels
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.ledger.ledger import Ledger
 from dprelease.numerics.entropy import Entropy
@@ -56,10 +56,10 @@ class ReusedEngine:
     def __init__(self, declared: Declared, frame: object) -> None:
         self._declared, self._frame = declared, frame
         self._lock = threading.Lock()
-        self._opened: tuple[Recording, weakref.finalize[[], ReusedEngine]] | None = None
+        self._opened: tuple[RecordEngine, weakref.finalize[[], ReusedEngine]] | None = None
 
     @contextmanager
-    def for_one_query(self) -> Iterator[Recording]:
+    def for_one_query(self) -> Iterator[RecordEngine]:
         """Yield the engine for one query.
 
         Raises
@@ -79,7 +79,7 @@ class ReusedEngine:
         finally:
             self._lock.release()
 
-    def _engine(self) -> Recording:
+    def _engine(self) -> RecordEngine:
         if self._opened is None:
             stack = ExitStack()
             engine = stack.enter_context(open_engine(self._declared, self._frame))
@@ -297,14 +297,14 @@ class Session:
 
     def _copy_stored_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
         names = stored_columns(self.declared)
-        places = [place for place, name in enumerate(labels(frame)) if name in names]
+        places = [place for place, name in enumerate(column_labels(frame)) if name in names]
         return frame.iloc[:, places].copy()
 
     def snapshot(self, token: str) -> pd.DataFrame:
         """Return the registered rows with an id that `register` returned."""
         return self._frames[token]
 
-    def engine(self, token: str) -> AbstractContextManager[Answering]:
+    def engine(self, token: str) -> AbstractContextManager[QueryEngine]:
         """Return a context manager that yields the engine over registered rows for one query.
 
         Raises SessionError DP-SESSION-005 in a process other than the one that created the session.

@@ -79,7 +79,7 @@ def _units_by_query(
         }
 
 
-def _units_by_key(engine: Answering, query: Query) -> dict[str, int]:
+def _units_by_key(engine: QueryEngine, query: Query) -> dict[str, int]:
     found = engine.partitions(query)
     return dict(zip(found.names, found.units.tolist(), strict=True))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.auditing.pairs import Tables
 from dprelease.errors import DpReleaseError, RunState
-from dprelease.exact.engine_api import Answering
+from dprelease.exact.engine_api import QueryEngine
 from dprelease.exact.engines import keep_engine_alive, open_engine, open_engines
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan

@@ -115,9 +115,9 @@ def compare(
         from dprelease.planning.auto.single_mechanism import parse_budget
 
         if plot is not None:
-            from dprelease.planning.charts import check_target
+            from dprelease.planning.charts import require_drawable
 
-            check_target(plot)
+            require_drawable(plot)
         rows = compared(parse_budget(epsilon, delta), sensitivity, answers)
         if plot is not None:
             from dprelease.planning.charts import draw_comparison

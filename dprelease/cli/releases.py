@@ -38,7 +38,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         from dprelease.planning.declaration_findings import load_declaration
         from dprelease.planning.invariant_plans import invariant_warnings
         from dprelease.planning.notes.notes import notes
-        from dprelease.query.unread import unread
+        from dprelease.query.unread import unreadable_table_errors
         from dprelease.release import kinds
         from dprelease.release.path_conflicts import refuse_own_source
         from dprelease.release.run_options import left_open
@@ -51,7 +51,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         queries = made.plan.queries
         refuse_own_source(declaration, made.plan)
         columns = sum(len(query.measurements) for query in queries)
-        opened, refused = left_open(declaration), unread(declaration, queries)
+        opened, refused = left_open(declaration), unreadable_table_errors(declaration, queries)
         bare = columns_without_labels(declaration.spec)
         noted = notes(queries)
         answer = {
@@ -97,14 +97,14 @@ def plan(
     with reporting(as_json, prints_only=plot is None):
         from dprelease.planning.declaration_findings import load_declaration
         from dprelease.planning.kinds import kind_of
-        from dprelease.query.unread import unread
+        from dprelease.query.unread import unreadable_table_errors
         from dprelease.release import kinds
         from dprelease.schema.release_parts.variables import assignments
 
         if plot is not None:
-            from dprelease.planning.charts import check_target
+            from dprelease.planning.charts import require_drawable
 
-            check_target(plot)
+            require_drawable(plot)
         declaration = load_declaration(release, assignments(variables))
         if plot is not None and not kind_of(declaration.spec).has_charts:
             raise QueryError("DP-LOCAL-007")
@@ -112,7 +112,7 @@ def plan(
         made.check()
         planned, queries = made.plan, made.plan.queries
         charged = ledger_forecast_texts(declaration, queries, planned)
-        refused = unread(declaration, queries)
+        refused = unreadable_table_errors(declaration, queries)
         if plot is not None:
             from dprelease.planning.plan_charts import draw_plan
 
@@ -346,7 +346,7 @@ def _percent_text(confidence: float) -> str:
 def _counted_rows_text(planned: Plan, *, wide: bool) -> str:
     """Return a table that says which rows each column counts, or which values it adds up."""
     named = [
-        (f"{c.query.name}.{c.measurement.name}", c.measurement.aggregate.words)
+        (f"{c.query.name}.{c.measurement.name}", c.measurement.aggregate.description)
         for c in planned.columns
     ]
     return table([("column", "what it counts"), *named], wide=wide)

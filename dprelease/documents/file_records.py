@@ -164,7 +164,7 @@ class FileDigest:
 
 def files_of_parts(parts: Parts) -> list[str]:
     """Return the names of the files of partitions, in the folder of their table."""
-    return [formats.file_of(name) for name in parts.names]
+    return [formats.table_file_name(name) for name in parts.names]
 
 
 def file_record(query: str, table: TableMetadata, written: FileDigest) -> FileRecord:
@@ -212,7 +212,7 @@ def _table_record(query: Query, table: TableMetadata, written: FileDigest) -> Ta
         post_processing={
             column.name: words
             for column in query.columns
-            if (words := list(column.post.words(column.unit)))
+            if (words := list(column.post.descriptions(column.unit)))
         },
     )
 
@@ -243,8 +243,10 @@ def family_records(families: Sequence[Family]) -> list[FamilyRecord]:
                 "name": family.name,
                 "step": family.step.name,
                 "tables": [table.query.name for table in family.tables],
-                "measurements": [formats.file_of(one.measurements_name) for one in family.tables],
-                "published": [formats.file_of(output.name) for output in family.outputs],
+                "measurements": [
+                    formats.table_file_name(one.measurements_name) for one in family.tables
+                ],
+                "published": [formats.table_file_name(output.name) for output in family.outputs],
                 "record": family.step.record(family.tables),
             }
         )

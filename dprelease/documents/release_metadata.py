@@ -170,12 +170,12 @@ class ReleaseMetadata:
     ) -> TableMetadata:
         """Return the metadata of a table, with the texts of its query or with its own texts."""
         asked: Documented = self.spec.records.get(declared) or self.spec.queries[declared]
-        several = asked.told if isinstance(asked, QuerySpec) else {}
+        several = asked.documented_tables if isinstance(asked, QuerySpec) else {}
         own = several.get(name.rpartition("/")[2], Documented())
         builder = self.builder
         return TableMetadata(
             name,
-            formats.file_of(name),
+            formats.table_file_name(name),
             declared,
             tuple(columns),
             rows,

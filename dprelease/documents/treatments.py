@@ -129,5 +129,5 @@ def computed_and_joined(query: Query, columns: dict[str, str]) -> TreatmentRecor
         query=query.name,
         rows=counted_rows_text(query),
         columns=described,
-        join=None if join is None else join.words(table.name),
+        join=None if join is None else join.description(table.name),
     )

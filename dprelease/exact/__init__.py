@@ -1,1 +1,1 @@
-"""The only stage that touches sensitive rows."""
+"""Read the rows about people and compute true results: no other stage reads these rows."""

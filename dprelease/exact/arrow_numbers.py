@@ -9,44 +9,51 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 
-def numbers_of(array: pa.Array) -> NDArray[Any]:
-    """Return the numbers of an Arrow array without missing values; no copy is made."""
+def to_numpy(array: pa.Array) -> NDArray[Any]:
+    """Return an Arrow array that has no missing value as a NumPy array, without copying it."""
     return np.from_dlpack(array)
 
 
 def mask_and_numbers(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return a mask of the values of an array of integers, and the values, 0 for missing ones.
+    """Return two NumPy arrays for an Arrow array of integers: a mask, and the integers.
 
-    The mask is 1 where the array has a value, and 0 where the value is missing.
+    The mask is 1 where the array has a value, and 0 where the value is missing. The integer is 0
+    where the value is missing.
     """
-    there = numbers_of(array.is_valid().cast(pa.int64()))
-    return there, with_any(array).astype(np.int64) * there
+    mask = to_numpy(array.is_valid().cast(pa.int64()))
+    return mask, to_numpy_ignoring_nulls(array).astype(np.int64) * mask
 
 
-def with_any(array: pa.Array) -> NDArray[Any]:
-    """Return the numbers of an array, with arbitrary numbers for missing values, without a copy."""
+def to_numpy_ignoring_nulls(array: pa.Array) -> NDArray[Any]:
+    """Return an Arrow array as a NumPy array, without copying it.
+
+    Where a value is missing, the NumPy array has an arbitrary number.
+    """
     # Arrow's own function creates a scalar, for which it loads pandas.
-    stored = [None, array.buffers()[1]]
-    return numbers_of(pa.Array.from_buffers(array.type, len(array), stored, 0, array.offset))
+    buffers = [None, array.buffers()[1]]
+    return to_numpy(pa.Array.from_buffers(array.type, len(array), buffers, 0, array.offset))
 
 
 def validity_mask(array: pa.Array) -> NDArray[np.uint8] | None:
-    """Return 1 where an array has a value, 0 where it is missing; None if none is missing."""
+    """Return an array that is 1 where a value exists, and 0 where it is missing.
+
+    The function returns None if no value is missing.
+    """
     if not array.null_count:
         return None
     bits = np.frombuffer(array.buffers()[0], dtype=np.uint8)
     return np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :]
 
 
-def array_of(numbers: NDArray[np.integer[Any]]) -> pa.Array:
+def to_arrow_array(numbers: NDArray[np.integer[Any]]) -> pa.Array:
     """Return an Arrow array of numbers; no copy is made if the numbers are contiguous."""
-    held = np.ascontiguousarray(numbers)
-    kind = pa.from_numpy_dtype(held.dtype)
-    return pa.Array.from_buffers(kind, len(held), [None, pa.py_buffer(held)])
+    contiguous = np.ascontiguousarray(numbers)
+    arrow_type = pa.from_numpy_dtype(contiguous.dtype)
+    return pa.Array.from_buffers(arrow_type, len(contiguous), [None, pa.py_buffer(contiguous)])
 
 
-def places_of(mask: pa.BooleanArray) -> NDArray[Any]:
+def true_positions(mask: pa.BooleanArray) -> NDArray[Any]:
     """Return the positions at which a mask is true."""
     import pyarrow.compute as pc  # slow to import
 
-    return numbers_of(pc.indices_nonzero(mask))
+    return to_numpy(pc.indices_nonzero(mask))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dprelease.exact.arrow_numbers import numbers_of
+from dprelease.exact.arrow_numbers import to_numpy
 from dprelease.exact.results.true_table import Integers
-from dprelease.exact.results.vectors import LARGE, batches
+from dprelease.exact.results.vectors import LARGE_BATCH_ROWS, fetch_batches
 
 if TYPE_CHECKING:
     import duckdb
@@ -26,14 +26,15 @@ Rows = tuple[Integers, list[Integers]]
 """Cells in ascending order, and for each vector its values in these cells."""
 
 
-def ascending(
+def ascending_vectors(
     attempt: Attempt, sql: str, names: Sequence[str], size: int
 ) -> dict[str, AscendingVector]:
-    """Return the vectors of a SELECT with one row for each cell, which has the cell's numbers.
+    """Return vectors, by name, of which ranges of cells can be read, for the result of a SELECT.
 
-    `attempt`: does work on the engine's connection, which must run no other statement while ranges
-    are read. Ranges should be requested in order: a range before the last requested range runs the
-    statement again.
+    `sql`: the SELECT, which returns one row for each cell: the cell, and one number for each of
+    `names`. `attempt`: a function that does work on the engine's connection. The connection must
+    run no other statement while ranges are read. Ranges should be requested in ascending order,
+    because the statement runs again if a range comes before the range requested last.
     """
     ordered = f"SELECT * FROM ({sql}) WHERE cell < {size} ORDER BY cell"  # all its rows are read
     ranges = _Ranges(attempt, ordered, len(names), size)
@@ -42,14 +43,14 @@ def ascending(
 
 
 class AscendingVector:
-    """One of the vectors; `vector[cells]` returns a range of its cells."""
+    """A vector that is read from the engine; `vector[cells]` returns a range of its cells."""
 
     def __init__(self, ranges: _Ranges, number: int) -> None:
         self._ranges, self._number = ranges, number
 
     def __getitem__(self, cells: slice) -> Integers:
         """Return the integers of a range of cells."""
-        return self._ranges.of(cells)[self._number]
+        return self._ranges.vectors_in(cells)[self._number]
 
     def __repr__(self) -> str:
         return f"<AscendingVector of {self._ranges.size} cells>"
@@ -72,15 +73,15 @@ class _Ranges:
     _vectors: list[Integers] | None = None
 
     def begin(self) -> None:
-        """Fetch the first row: the engine has read all other rows before it returns this one."""
+        """Run the statement and fetch its first rows; then the engine has read all sources."""
 
         def start_batches(link: duckdb.DuckDBPyConnection) -> Generator[Any, None, None]:
-            return batches(link, self.sql, 1 + self.number, LARGE)
+            return fetch_batches(link, self.sql, 1 + self.number, LARGE_BATCH_ROWS)
 
         self._coming = self.attempt(start_batches)
-        self._left, self._passed, self._vectors = self._next(), 0, None
+        self._left, self._passed, self._vectors = self._next_rows(), 0, None
 
-    def of(self, cells: slice) -> list[Integers]:
+    def vectors_in(self, cells: slice) -> list[Integers]:
         """Return all vectors for a range of cells."""
         first, last, _ = cells.indices(self.size)
         last = max(first, last)
@@ -101,11 +102,11 @@ class _Ranges:
             if stop < len(cells):
                 self._left = cells[stop:], [values[stop:] for values in numbers]
                 break
-            self._left = self._next()
+            self._left = self._next_rows()
         return vectors
 
-    def _next(self) -> Rows | None:
-        """Return the next rows; None after the last row."""
+    def _next_rows(self) -> Rows | None:
+        """Return the next rows of the statement; None if there are no more rows."""
         coming = self._coming
         if coming is None:
             return None
@@ -113,5 +114,5 @@ class _Ranges:
         if batch is None:
             self._coming = None
             return None
-        cells, *numbers = (numbers_of(column) for column in batch.columns)
+        cells, *numbers = (to_numpy(column) for column in batch.columns)
         return cells, numbers

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 
 from dprelease.errors import DataError
-from dprelease.exact.reading.sources import pattern
+from dprelease.exact.reading.sources import escape_pattern
 from dprelease.exact.settings import Settings
 from dprelease.query import quoting
 from dprelease.system.deferred_signals import defer_signals
@@ -18,7 +18,7 @@ from dprelease.system.signal_propagation import reraise_handler_errors
 
 Config = dict[str, str | bool | int | float | list[str]]
 
-PRIVATE: Config = {
+CONNECTION_OPTIONS: Config = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
@@ -27,19 +27,19 @@ PRIVATE: Config = {
 """Options of every connection: no extension is loaded, no variable of a caller is read, and rows
 come in the order of their source, so that replayed bits give the same records again."""
 
-READING = {"TimeZone": "UTC", "parquet_metadata_cache": "true"}
+READING_SETTINGS = {"TimeZone": "UTC", "parquet_metadata_cache": "true"}
 """Settings for reading. With the cache, the metadata of a Parquet file is read only once, and not
 again for its names, its types and every statement."""
 
 WITHOUT_METADATA_CACHE = "SET parquet_metadata_cache = false"
 """A statement for sources with many files, whose cached metadata would take too much memory."""
 
-FEW_FILES = 256
+MOST_CACHED_FILES = 256
 """Maximum number of files whose metadata is cached: columns by row groups, a few kB each."""
 
 
 @contextmanager
-def connection(scratch: Path, settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_connection(scratch: Path, settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a new connection to a database in memory, which spills into a private folder.
 
     Raises
@@ -52,9 +52,11 @@ def connection(scratch: Path, settings: Settings) -> Iterator[duckdb.DuckDBPyCon
     with parent_only() as held:
         try:
             with defer_signals():  # a signal must not lose a connection that nothing closes yet
-                link = _connect({**PRIVATE, **settings.config, "temp_directory": str(scratch)})
+                link = _connect(
+                    {**CONNECTION_OPTIONS, **settings.config, "temp_directory": str(scratch)}
+                )
                 held.append(link)
-            _set_up(link)
+            _apply_settings(link)
             yield link
         finally:
             if link is not None and maker.is_here:  # a forked child must not close it
@@ -68,17 +70,17 @@ def _connect(config: Config) -> duckdb.DuckDBPyConnection:
     raise DataError("DP-ENGINE-004")
 
 
-def _set_up(link: duckdb.DuckDBPyConnection) -> None:
+def _apply_settings(link: duckdb.DuckDBPyConnection) -> None:
     with suppress(duckdb.Error):
         with reraise_handler_errors():
-            for name, value in READING.items():
+            for name, value in READING_SETTINGS.items():
                 link.execute(f"SET {name} = {quoting.text(value)}")
-        without_progress(link)
+        disable_progress_bar(link)
         return
     raise DataError("DP-ENGINE-004")
 
 
-def without_progress(link: duckdb.DuckDBPyConnection) -> None:
+def disable_progress_bar(link: duckdb.DuckDBPyConnection) -> None:
     """Turn off the progress bar of a connection, so that the engine prints nothing.
 
     In a notebook without the widgets that a progress bar needs, DuckDB draws none, and refuses all
@@ -88,16 +90,19 @@ def without_progress(link: duckdb.DuckDBPyConnection) -> None:
         with reraise_handler_errors():
             link.execute("SET enable_progress_bar = false")
     except duckdb.Error:
-        (drawn,) = link.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0]
-        if drawn:
+        (is_enabled,) = link.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0]
+        if is_enabled:
             raise
 
 
-def locking(files: Sequence[Path]) -> tuple[str, ...]:
-    """Return the statements after which only these files can be read, and no setting be changed."""
+def lock_statements(files: Sequence[Path]) -> tuple[str, ...]:
+    """Return SQL statements that lock a connection.
+
+    Afterwards the connection can read only these files, and its settings can't be changed.
+    """
     # A file whose name looks like a pattern is opened by its escaped name.
-    spelled = {name for file in files for name in (str(file), pattern(file))}
-    allowed = ", ".join(quoting.text(name) for name in sorted(spelled))
+    names = {name for file in files for name in (str(file), escape_pattern(file))}
+    allowed = ", ".join(quoting.text(name) for name in sorted(names))
     return (
         f"SET allowed_paths = [{allowed}]",
         "SET enable_external_access = false",

@@ -13,27 +13,27 @@ import numpy as np
 import pyarrow as pa
 
 from dprelease.errors import DataError, DpReleaseError, State
-from dprelease.exact.connection import connection, locking
-from dprelease.exact.engine_api import Recording
-from dprelease.exact.engine_memory import SHORT_OF_MEMORY, refuse_little
+from dprelease.exact.connection import lock_statements, open_connection
+from dprelease.exact.engine_api import RecordEngine
+from dprelease.exact.engine_memory import OUT_OF_MEMORY_ERRORS, require_memory_for_text_files
 from dprelease.exact.finest_tables import FinestTables
 from dprelease.exact.inputs import (
     Input,
+    cache_statements,
     find_inputs,
-    metadata_settings,
-    refuse_duplicates,
-    refuse_lacking,
-    refuse_unstored,
+    refuse_duplicate_keys,
+    refuse_missing_columns,
+    refuse_unusable_columns,
 )
 from dprelease.exact.key_tables import KeyTables
 from dprelease.exact.nan_safety import FloatColumns
-from dprelease.exact.postgres.server_link import Servers, servers_of
+from dprelease.exact.postgres.server_link import Servers, open_servers
 from dprelease.exact.reading.error_locations import locate_errors
 from dprelease.exact.reading.sources import OpenedSource, source_fields, stored_columns
 from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_table import ExactTable
-from dprelease.exact.results.vectors import batches, most_added
-from dprelease.exact.settings import DEFAULT, Settings
+from dprelease.exact.results.vectors import fetch_batches, most_added
+from dprelease.exact.settings import DEFAULT_SETTINGS, Settings
 from dprelease.exact.sorted_families import SortedFamilies
 from dprelease.exact.sources.source_reader import reader_of
 from dprelease.exact.table_reader import TableReader
@@ -46,14 +46,14 @@ from dprelease.statements.compiled_queries import (
     compile_rows_within_limits,
 )
 from dprelease.statements.compiled_statements import CompiledQuery, KeyTable
-from dprelease.statements.compiler import KEPT
+from dprelease.statements.compiler import KEPT_RELATION
 from dprelease.system.forks import Maker
 from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
     from dprelease.exact.bounding.shared_rows import HeldRows, SharedRows
     from dprelease.exact.results.true_records import ExactRecords
-    from dprelease.exact.shared_scan import Scanned, ScannedTables
+    from dprelease.exact.shared_scan import ScannedTables, ScannedVectors
     from dprelease.query.local_records import Records
     from dprelease.query.scans.scan_planning import Scan
     from dprelease.query.scans.shared_sources import SharedSource
@@ -63,14 +63,14 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class Engine(Recording):
-    """A connection that can read one declared table, and one joined to it, and nothing else.
+class Engine(RecordEngine):
+    """A connection that can read one declared table and the table joined to it, and nothing else.
 
     After `open` the connection has no access to files beyond the declared ones, to the network, to
     extensions or to Python variables, and its settings are locked. Use it as a context manager.
     """
 
-    _by_arrow: ClassVar[bool] = True
+    _can_use_arrow: ClassVar[bool] = True
     """Whether Arrow reads rows that the engine can't read unchanged."""
 
     def __init__(self, inputs: list[Input], scratch: Path, link: duckdb.DuckDBPyConnection) -> None:
@@ -85,7 +85,7 @@ class Engine(Recording):
         self._maker = Maker()
         self._connection = link
         self._reader = TableReader(self._read_rows, scratch)
-        steps = self._read_rows, self._register, self._bound, self._forget
+        steps = self._read_rows, self._add_key_tables, self._create_kept_rows, self._drop_kept_rows
         self._families = FinestTables(*steps)
         self._sorted = SortedFamilies(*steps, scratch)
 
@@ -107,15 +107,15 @@ class Engine(Recording):
         frame: object | None = None,
         joined: Declared | None = None,
         joined_frame: object | None = None,
-        settings: Settings = DEFAULT,
+        settings: Settings = DEFAULT_SETTINGS,
         servers: Servers | None = None,
         queries: Sequence[Query] | None = None,
     ) -> Iterator[Self]:
-        """Yield an engine over the declared source, or over `frame` in its place.
+        """Yield an engine that reads the declared source, or `frame` instead of the source.
 
-        `joined`: a second table, for queries that join it. `servers`: the connections of a run, for
-        tables on servers; by default those of this engine alone. `queries`: all queries that it
-        will run, where they are known.
+        `joined`: the declaration of a second table, for queries that join it. `servers`: the
+        connections of a run to servers; if None, the engine opens its own connections. `queries`:
+        all queries that the engine will run; None if they are not known.
 
         Raises
         ------
@@ -126,17 +126,17 @@ class Engine(Recording):
         with ExitStack() as stack:
             tables = [(declared, frame), *([] if joined is None else [(joined, joined_frame)])]
             read = (table for table, given in tables if given is None)
-            servers = servers or stack.enter_context(servers_of(read))
+            servers = servers or stack.enter_context(open_servers(read))
             inputs = find_inputs(tables, servers)
             scratch = stack.enter_context(settings.scratch())
-            engine = cls(inputs, scratch, stack.enter_context(connection(scratch, settings)))
-            engine._prepare(queries)
+            engine = cls(inputs, scratch, stack.enter_context(open_connection(scratch, settings)))
+            engine._register_and_lock(queries)
             yield engine
 
     def compile(self, query: Query) -> CompiledQuery:
         """Return the SQL of a query over the actual types of the source.
 
-        Reads no row but the keys of a joined public table, which must be unique.
+        The method reads no row except the keys of a joined public table, which must be unique.
 
         Raises
         ------
@@ -146,9 +146,9 @@ class Engine(Recording):
         """
         if self._compiled is None or self._compiled[0] is not query:
             self._floats.refuse_others(query, [given.physical for given in self._inputs])
-            refuse_unstored(self._inputs, query)
+            refuse_unusable_columns(self._inputs, query)
             if query.join is not None:
-                refuse_duplicates(query, self._inputs[1], self._unique, self._ask)
+                refuse_duplicate_keys(query, self._inputs[1], self._unique, self._query_metadata)
             with locate_errors(self._inputs):
                 self._compiled = query, compile_query(query, self.physical, self.joined_types)
         return self._compiled[1]
@@ -159,7 +159,7 @@ class Engine(Recording):
             return
         from dprelease.exact.shared_scan import ScannedTables
 
-        self._tables = ScannedTables(queries, self._read, self._scan)
+        self._tables = ScannedTables(queries, self._read_table, self._scan_joint_tables)
         if any(query.unit.id is not None for query in queries):
             from dprelease.exact.bounding.shared_rows import SharedRows
 
@@ -173,10 +173,10 @@ class Engine(Recording):
         DataError
             DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
-        return self._read(query) if self._tables is None else self._tables.table(query)
+        return self._read_table(query) if self._tables is None else self._tables.table(query)
 
-    def _read(self, query: Query) -> ExactTable:
-        """Return the true table of a single query."""
+    def _read_table(self, query: Query) -> ExactTable:
+        """Return the true table of one query, read without other queries."""
         compiled, bounded = self.compile(query), None
         held = self._sorted.vectors(query, self.physical, self.joined_types)
         if held is not None:
@@ -185,60 +185,60 @@ class Engine(Recording):
         if query.finest is not None:
             compiled = self._families.prepare_statements(query, self.physical, self.joined_types)
         elif query.unit.id is not None:
-            bounded = self._limit_in_memory(query)
+            bounded = self._statements_over_kept_rows(query)
         size = query.keys.size
         if bounded is None:
-            self._register(self._reader.tables(compiled, size))
+            self._add_key_tables(self._reader.tables(compiled, size))
         compiled = bounded or compiled
         added = {m.name: most_added(m) for m in query.measurements}
         # Profiles are read first, because vectors may arrive in pieces.
         profiles = self._reader.profiles(compiled, size)
         table = ExactTable(query.name, size, self._reader.vectors(compiled, added, size), profiles)
         if bounded is not None and table.is_in_memory:
-            self._forget()
+            self._drop_kept_rows()
         self.refuse_change()
         return table
 
-    def _scan(self, scan: Scan) -> Scanned | None:
-        """Return the joint tables of a scan; None if sums might not fit 64 bits."""
-        from dprelease.exact.shared_scan import fill
+    def _scan_joint_tables(self, scan: Scan) -> ScannedVectors | None:
+        """Return the joint tables of a scan; None if their sums might exceed 64 bits."""
+        from dprelease.exact.shared_scan import fill_joint_tables
         from dprelease.statements.scan import compile_scan
 
         compiled = compile_scan(scan, self.physical, self.joined_types)
-        self._register(compiled.key_tables)
+        self._add_key_tables(compiled.key_tables)
 
-        def fill_from_batches(link: duckdb.DuckDBPyConnection) -> Scanned | None:
-            with closing(batches(link, compiled.sql, compiled.wide)) as stream:
-                return fill(stream, compiled.filled)
+        def fill_from_batches(link: duckdb.DuckDBPyConnection) -> ScannedVectors | None:
+            with closing(fetch_batches(link, compiled.sql, compiled.wide)) as stream:
+                return fill_joint_tables(stream, compiled.filled)
 
         scanned = self._read_rows(fill_from_batches)
         self.refuse_change()
         return scanned
 
-    def _limit_in_memory(self, query: Query) -> CompiledQuery | None:
-        """Return statements over rows that were bounded in memory; None if they can't be."""
+    def _statements_over_kept_rows(self, query: Query) -> CompiledQuery | None:
+        """Return statements over rows that are kept in memory; None if they can't be kept there."""
         sql, compiled = compile_rows_within_limits(query, self.physical, self.joined_types)
         unit, cells = query.unit, query.keys.size
         if not sql:  # no row is needed: the keys were selected already
             return compiled
-        self._forget()  # leftovers of a query that failed
+        self._drop_kept_rows()  # leftovers of a query that failed
         shared = None if self._rows is None else self._rows.of(query)
         if shared is not None:
             rows, columns = shared
             self._connection.register(
-                KEPT, rows.select_rows(self._connection, columns, unit, cells)
+                KEPT_RELATION, rows.select_rows(self._connection, columns, unit, cells)
             )
             return compiled
-        self._register(compiled.key_tables)
-        return compiled if self._bound(sql, unit, cells) else None
+        self._add_key_tables(compiled.key_tables)
+        return compiled if self._create_kept_rows(sql, unit, cells) else None
 
-    def _bound(self, sql: str, unit: PrivacyUnit, cells: int) -> bool:
+    def _create_kept_rows(self, sql: str, unit: PrivacyUnit, cells: int) -> bool:
         """Create the table of the kept rows; return False, without a table, if they do not fit."""
         from dprelease.exact.bounding.bounding_in_memory import limit_contributions
 
         done = self._read_rows(lambda link: limit_contributions(link, sql, unit, cells))
         if not done:
-            self._forget()
+            self._drop_kept_rows()
         return done
 
     def _load_shared_rows(
@@ -252,7 +252,7 @@ class Engine(Recording):
         from dprelease.statements.rows_of_ids import compile_rows
 
         compiled = compile_rows(sources, self.physical, self.joined_types)
-        self._register(compiled.key_tables)
+        self._add_key_tables(compiled.key_tables)
         rows = self._read_rows(lambda link: HeldRows.read(link, compiled, taken))
         return None if rows is None else (rows, compiled)
 
@@ -262,9 +262,9 @@ class Engine(Recording):
             if given.has_changed:
                 raise DataError("DP-DATA-007", table=given.declared.table.name, state=State.READ)
 
-    def _forget(self) -> None:
-        drop = f"DROP TABLE IF EXISTS {KEPT}"
-        self._read_rows(lambda link: link.unregister(KEPT).execute(drop))
+    def _drop_kept_rows(self) -> None:
+        drop = f"DROP TABLE IF EXISTS {KEPT_RELATION}"
+        self._read_rows(lambda link: link.unregister(KEPT_RELATION).execute(drop))
 
     def partitions(self, query: Query) -> Partitions:
         """Return the partitions of a query with private keys, and their numbers of privacy units.
@@ -290,7 +290,7 @@ class Engine(Recording):
         """
         from dprelease.statements.record_statements import compile_records, stored_columns_of
 
-        refuse_lacking(self._inputs[0], stored_columns_of(records))
+        refuse_missing_columns(self._inputs[0], stored_columns_of(records))
         with locate_errors(self._inputs):
             return compile_records(records, self.physical)
 
@@ -312,14 +312,14 @@ class Engine(Recording):
     def _read_rows(self, work: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
         return self._attempt("DP-DATA-006", State.READ, work)
 
-    def _register(self, tables: Iterable[KeyTable]) -> None:
+    def _add_key_tables(self, tables: Iterable[KeyTable]) -> None:
         """Create those tables (code, value) of public values that do not exist yet."""
         self._read_rows(lambda link: self._keys.make(link, tables))
 
-    def let_go(self) -> None:
-        """Drop the finest cells of a family, and all tables of keys; see `Answering.let_go`."""
-        self._sorted.let_go()
-        self._families.let_go()
+    def drop_shared_data(self) -> None:
+        """Drop the finest cells of a family, and all tables of keys."""
+        self._sorted.drop_shared_data()
+        self._families.drop_shared_data()
         self._read_rows(self._keys.drop)
 
     def _attempt(
@@ -344,39 +344,39 @@ class Engine(Recording):
                 return work(self._connection)
             except (duckdb.Error, MemoryError, OSError, ValueError, pa.ArrowException) as problem:
                 given = given or self._inputs[0]
-                code = "DP-DATA-006" if isinstance(problem, SHORT_OF_MEMORY) else code
+                code = "DP-DATA-006" if isinstance(problem, OUT_OF_MEMORY_ERRORS) else code
                 fields = source_fields(given.declared, given.opened is not None)
                 failure = DataError(code, state=state, **fields, format=given.kind)
         raise failure
 
-    def _prepare(self, queries: Sequence[Query] | None) -> None:
+    def _register_and_lock(self, queries: Sequence[Query] | None) -> None:
         """Register the sources, read their types, and then refuse access to everything else."""
-        for statement in metadata_settings(self._inputs):
-            self._ask(statement, self._inputs[0])
-        refuse_little(self._connection, self._inputs)
+        for statement in cache_statements(self._inputs):
+            self._query_metadata(statement, self._inputs[0])
+        require_memory_for_text_files(self._connection, self._inputs)
         for given in self._inputs:
             with locate_errors([given]):
-                self._introduce(given)
+                self._define_relation(given)
         self._floats = FloatColumns.of([given.physical for given in self._inputs], queries)
-        locks = locking([file for given in self._inputs for file in given.accessible_paths])
-        self._ask("; ".join([*self._floats.settings, *locks]), self._inputs[0])
+        locks = lock_statements([file for given in self._inputs for file in given.accessible_paths])
+        self._query_metadata("; ".join([*self._floats.settings, *locks]), self._inputs[0])
 
-    def _introduce(self, given: Input) -> None:
+    def _define_relation(self, given: Input) -> None:
         """Define the relation of an input, and read the types of its stored columns."""
         relation = given.relation
         if given.opened is not None:
             for statement in given.opened.attach:
-                self._ask(statement, given)
+                self._query_metadata(statement, given)
             relation = self._relation_to_read(given, given.opened)
-        self._learn(given.describe, given)
+        self._set_up(given.describe, given)
         if relation != given.relation:
-            self._ask(f"CREATE VIEW {given.relation} AS SELECT * FROM {relation}", given)
+            self._query_metadata(f"CREATE VIEW {given.relation} AS SELECT * FROM {relation}", given)
         if given.physical:
-            return  # the metadata of its file has the types
-        rows = self._ask(f"DESCRIBE {given.relation}", given)
+            return  # the types were read from the metadata of the file
+        rows = self._query_metadata(f"DESCRIBE {given.relation}", given)
         stored = {str(name): str(kind) for name, kind, *_ in rows}
-        stored |= {name: kind for name, kind in given.coarse.items() if name in stored}
-        stored |= given.objects
+        stored |= {name: kind for name, kind in given.millisecond_columns.items() if name in stored}
+        stored |= given.object_columns
         given.physical = {n: stored[n] for n in stored_columns(given.declared) if n in stored}
 
     def _relation_to_read(self, given: Input, opened: OpenedSource) -> str:
@@ -386,12 +386,14 @@ class Engine(Recording):
             return given.relation
         if opened.reader is not None:
             return given.place_copies(self._scratch)
-        ask, by_arrow = partial(self._ask, given=given), self._by_arrow
-        return reader_of(source.type).relation(given, opened.relation, ask, by_arrow=by_arrow)
+        ask, can_use_arrow = partial(self._query_metadata, given=given), self._can_use_arrow
+        return reader_of(source.type).relation(
+            given, opened.relation, ask, can_use_arrow=can_use_arrow
+        )
 
-    def _ask(self, sql: str, given: Input) -> list[Any]:
+    def _query_metadata(self, sql: str, given: Input) -> list[Any]:
         """Return the rows of a statement that reads no row about people."""
-        return self._learn(lambda link: link.execute(sql).fetchall(), given)
+        return self._set_up(lambda link: link.execute(sql).fetchall(), given)
 
-    def _learn(self, work: Callable[[duckdb.DuckDBPyConnection], Result], given: Input) -> Result:
+    def _set_up(self, work: Callable[[duckdb.DuckDBPyConnection], Result], given: Input) -> Result:
         return self._attempt("DP-DATA-001", State.NOTHING, work, given)

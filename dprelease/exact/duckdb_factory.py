@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dprelease.schema.release import ReleaseSpec
 
 
-class MachineKind(EngineKind):
+class DuckDBKind(EngineKind):
     """Opens the engine duckdb, which also reads single records; see `EngineKind`."""
 
     def open(
@@ -33,4 +33,4 @@ class MachineKind(EngineKind):
         )
 
 
-ENGINE = MachineKind()
+ENGINE = DuckDBKind()

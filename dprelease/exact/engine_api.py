@@ -25,11 +25,11 @@ Task = TypeVar("Task")
 Made = TypeVar("Made")
 
 
-class Answering(ABC):
-    """An open engine; all engines return the same results, to the last bit.
+class QueryEngine(ABC):
+    """An open engine, which runs queries; all engines return the same results, to the last bit.
 
-    An engine must override the abstract methods. The other methods do nothing, or the same for all
-    engines, unless they are overridden.
+    A subclass must override the abstract methods. Each other method has a default, which does
+    nothing, or which is right for most engines.
     """
 
     @abstractmethod
@@ -65,17 +65,18 @@ class Answering(ABC):
     def expect(self, queries: Sequence[Query]) -> None:  # noqa: B027 - no plan is needed
         """Plan for queries, each of which will be run once, without reading anything."""
 
-    def let_go(self) -> None:  # noqa: B027 - nothing is held
-        """Drop the data that the tables of a family share, after all of them have been read."""
+    def drop_shared_data(self) -> None:  # noqa: B027 - nothing is held
+        """Drop the data that tables of a family share, after all of these tables have been read."""
 
     def noisy_vectors(
         self, query: Query, noise: Callable[[ExactTable], Mapping[str, Integers]]
     ) -> Iterator[Mapping[str, Integers]] | None:
-        """Return noised vectors in ranges of cells; None if the caller must add the noise.
+        """Return noised vectors, one range of cells at a time; None if the caller must add noise.
 
-        An engine with rows on several machines adds noise on the machines that have the cells. When
-        this method returns, all noise has been drawn, once for each cell. The caller must read the
-        result to its end.
+        `noise`: a function that returns the noised vectors of a true table. An engine with rows on
+        several machines adds the noise to a cell on the machine that has the cell. When this method
+        returns, all noise has been drawn, once for each cell. The caller must read the result to
+        its end.
 
         Raises
         ------
@@ -95,8 +96,8 @@ class Answering(ABC):
         return in_threads(work, tasks)
 
 
-class Recording(Answering):
-    """An engine that also reads single records."""
+class RecordEngine(QueryEngine):
+    """An engine that can also read single records."""
 
     @abstractmethod
     def compile_records(self, records: Records) -> object:
@@ -139,13 +140,13 @@ class Sources:
 class EngineKind(ABC):
     """Opens engines of one kind; a module defines an instance of a subclass as its `ENGINE`.
 
-    Importing that module loads no engine, because `left_open` is called without starting one.
+    Importing that module must load no engine, because `exposure_texts` is called without an engine.
     """
 
     @abstractmethod
     def open(
         self, sources: Sources, spec: ReleaseSpec | None, settings: Settings
-    ) -> AbstractContextManager[Answering]:
+    ) -> AbstractContextManager[QueryEngine]:
         """Return a context manager that opens an engine over these sources, and closes it.
 
         `spec`: the release that the engine runs, if there is one. `settings`: the settings of
@@ -158,7 +159,7 @@ class EngineKind(ABC):
             of the engine.
         """
 
-    def left_open(self, spec: ReleaseSpec) -> list[str]:
+    def exposure_texts(self, spec: ReleaseSpec) -> list[str]:
         """Return texts on what the engine exposes to people other than the recipients."""
         return []
 

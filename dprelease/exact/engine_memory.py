@@ -13,26 +13,26 @@ from dprelease.exact.reading.sources import source_fields
 from dprelease.exact.sources.source_reader import reader_of
 from dprelease.exact.sources.text_files_reader import TextFilesReader
 
-SHORT_OF_MEMORY = (MemoryError, duckdb.OutOfMemoryException)
+OUT_OF_MEMORY_ERRORS = (MemoryError, duckdb.OutOfMemoryException)
 """Exceptions for exhausted memory, which are not errors of a source."""
 
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def memory_limit(link: duckdb.DuckDBPyConnection) -> int | None:
-    """Return the engine's memory limit in bytes, rounded by the engine; None without a limit."""
+    """Return the engine's memory limit in bytes, rounded by the engine; None if it has no limit."""
     (limit,) = link.sql("SELECT current_setting('memory_limit')").fetchall()[0]
     parts = re.fullmatch(r"([0-9.]+) (bytes|[KMGTP]iB)", limit)
     return None if parts is None else int(float(parts[1]) * 1024 ** UNITS.index(parts[2]))
 
 
-def threads_of(link: duckdb.DuckDBPyConnection) -> int:
+def thread_count(link: duckdb.DuckDBPyConnection) -> int:
     """Return the engine's number of threads."""
     (threads,) = link.sql("SELECT current_setting('threads')").fetchall()[0]
     return int(threads)
 
 
-def refuse_little(link: duckdb.DuckDBPyConnection, inputs: Iterable[Input]) -> None:
+def require_memory_for_text_files(link: duckdb.DuckDBPyConnection, inputs: Iterable[Input]) -> None:
     """Raise DP-ENGINE-005 if the buffers of text files alone exceed the engine's memory limit.
 
     Otherwise the engine would fail at the first row, after the budget is charged. The memory that
@@ -44,6 +44,6 @@ def refuse_little(link: duckdb.DuckDBPyConnection, inputs: Iterable[Input]) -> N
         if given.opened is None or not isinstance(reader, TextFilesReader):
             continue
         limit = memory_limit(link)
-        taken = reader.memory(given.opened.sizes, threads_of(link))
-        if limit is not None and taken > limit:
+        needed = reader.memory(given.opened.sizes, thread_count(link))
+        if limit is not None and needed > limit:
             raise DataError("DP-ENGINE-005", **source_fields(given.declared), format=given.kind)

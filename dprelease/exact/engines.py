@@ -9,10 +9,10 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from dprelease.errors import DataError, FrameError
-from dprelease.exact.engine_api import Answering, EngineKind, Recording, Sources
-from dprelease.exact.postgres.server_link import Servers, servers_of
+from dprelease.exact.engine_api import EngineKind, QueryEngine, RecordEngine, Sources
+from dprelease.exact.postgres.server_link import Servers, open_servers
 from dprelease.exact.reading.frames import kind_of_object
-from dprelease.exact.settings import DEFAULT, Settings
+from dprelease.exact.settings import DEFAULT_SETTINGS, Settings
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.schema.release import ReleaseSpec
@@ -25,14 +25,13 @@ def open_engines(
     queries: Sequence[Query],
     frames: Mapping[str, object],
     spec: ReleaseSpec,
-    settings: Settings = DEFAULT,
-) -> Iterator[dict[str, Answering]]:
-    """Yield the engine of each query by the query's name; queries over the same tables share one.
+    settings: Settings = DEFAULT_SETTINGS,
+) -> Iterator[dict[str, QueryEngine]]:
+    """Yield the engine of each query, by the name of the query.
 
-    `spec`: the release, which names the kind of engine, and its configuration.
-
-    Every statement is compiled first: a missing column, or a public table with duplicate keys,
-    raises before anything about people has been read.
+    Queries over the same tables share an engine. `spec`: the release, which names the kind of
+    engine and its configuration. The statements of all queries are compiled first, so that an
+    error, such as a missing column, occurs before any row about people is read.
 
     Raises
     ------
@@ -45,28 +44,28 @@ def open_engines(
     for query in queries:
         joined = None if query.join is None else query.join.declared.table.name
         pairs.setdefault((query.table.name, joined), []).append(query)
-    by_name: dict[str, Answering] = {}
+    by_name: dict[str, QueryEngine] = {}
     with ExitStack() as stack:
-        servers = stack.enter_context(servers_of(_read_by(queries, frames)))
-        for asked in pairs.values():
-            sources = replace(_sources_of(asked[0], frames), servers=servers, queries=tuple(asked))
-            opening = kind_of_engine(spec.engine).open(sources, spec, settings)
+        servers = stack.enter_context(open_servers(_tables_read_by(queries, frames)))
+        for group in pairs.values():
+            sources = replace(_sources_of(group[0], frames), servers=servers, queries=tuple(group))
+            opening = engine_kind(spec.engine).open(sources, spec, settings)
             engine = stack.enter_context(opening)
-            for query in asked:
+            for query in group:
                 engine.compile(query)
                 by_name[query.name] = engine
-            engine.expect(asked)
+            engine.expect(group)
         yield {query.name: by_name[query.name] for query in queries}
 
 
 def _sources_of(query: Query, frames: Mapping[str, object]) -> Sources:
-    """Return the sources of a query: its table and the table joined to it, or frames for them."""
+    """Return the sources of a query: its table and the joined table, or frames for them."""
     own, joined = query.declared, None if query.join is None else query.join.declared
     other = None if joined is None else frame_of(joined.table, frames)
     return Sources(own, frame_of(own.table, frames), joined, other)
 
 
-def _read_by(queries: Sequence[Query], frames: Mapping[str, object]) -> Iterator[Declared]:
+def _tables_read_by(queries: Sequence[Query], frames: Mapping[str, object]) -> Iterator[Declared]:
     """Yield the tables that queries read, except those that a frame replaces."""
     for query in queries:
         for declared in (query.declared, None if query.join is None else query.join.declared):
@@ -74,7 +73,7 @@ def _read_by(queries: Sequence[Query], frames: Mapping[str, object]) -> Iterator
                 yield declared
 
 
-def kind_of_engine(name: str) -> EngineKind:
+def engine_kind(name: str) -> EngineKind:
     """Return the kind of engine that has this name in `ENGINES`."""
     kind: EngineKind = importlib.import_module(ENGINES[name]).ENGINE
     return kind
@@ -88,15 +87,15 @@ def keep_engine_alive(spec: ReleaseSpec) -> AbstractContextManager[None]:
     DataError
         DP-SPARK-003 or 004 if Spark is not available.
     """
-    return kind_of_engine(spec.engine).keep_alive(spec)
+    return engine_kind(spec.engine).keep_alive(spec)
 
 
 def open_engine(
     declared: Declared,
     frame: object | None,
-    settings: Settings = DEFAULT,
+    settings: Settings = DEFAULT_SETTINGS,
     servers: Servers | None = None,
-) -> AbstractContextManager[Recording]:
+) -> AbstractContextManager[RecordEngine]:
     """Return a context manager that opens the engine duckdb over one table, or over a frame.
 
     `frame`: a frame that is read in place of the table's source, or None. `servers`: the
@@ -129,8 +128,10 @@ def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:
     for name, frame in frames.items():
         problem = None
         if name not in known:
-            close = get_close_matches(str(name), known, n=1)
-            problem = "is the name of no table" + (f"; did you mean '{close[0]}'" if close else "")
+            similar = get_close_matches(str(name), known, n=1)
+            problem = "is the name of no table" + (
+                f"; did you mean '{similar[0]}'" if similar else ""
+            )
         elif frame is None:
             problem = "is None, not a frame"
         elif known[name] in by_table:
@@ -141,6 +142,6 @@ def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:
 
 
 def frame_of(table: Table, frames: Mapping[str, object]) -> object | None:
-    """Return the frame for a table, by the table's name or by the declared frame's name."""
+    """Return the frame that is passed for a table, by the table's name or its declared frame's."""
     declared = None if table.source is None else table.source.frame
     return frames.get(table.name, frames.get(declared or ""))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from dprelease.errors import DataError
-from dprelease.exact.connection import FEW_FILES, WITHOUT_METADATA_CACHE
+from dprelease.exact.connection import MOST_CACHED_FILES, WITHOUT_METADATA_CACHE
 from dprelease.exact.nan_safety import columns_to_read
 from dprelease.exact.reading.error_locations import locate_errors, place_of
 from dprelease.exact.reading.frames import object_columns, to_arrow
-from dprelease.exact.reading.relations import batches_of, is_relation
-from dprelease.exact.reading.sources import BatchSource, OpenedSource, source_fields, stamp
+from dprelease.exact.reading.relations import is_relation, relation_batches
+from dprelease.exact.reading.sources import BatchSource, OpenedSource, file_stamp, source_fields
 from dprelease.exact.sources.source_reader import Opening, reader_of
 from dprelease.query.resolve import Query
 from dprelease.query.unread import spark_only_error
@@ -52,17 +52,18 @@ class Input:
     physical: dict[str, str] = field(default_factory=dict)
     """The engine's types of the stored columns; empty until they are known."""
     collations: Mapping[str, str] = field(default_factory=dict)
-    """Columns that the source does not compare character by character; as in `OpenedSource`."""
-    coarse: dict[str, str] = field(default_factory=dict)
-    """Columns of Parquet files with timestamps that the engine can't read unchanged, by type."""
-    objects: dict[str, str] = field(default_factory=dict)
+    """Columns that the source does not compare character by character; see `OpenedSource`."""
+    millisecond_columns: dict[str, str] = field(default_factory=dict)
+    """Columns of timestamps in Parquet files that the engine can't read unchanged, with types."""
+    object_columns: dict[str, str] = field(default_factory=dict)
     """Columns of Python objects, with the type for which a query that reads them is refused."""
     copies: dict[Path, Path] = field(default_factory=dict)
     """The plain copy of each text file, which the engine reads in place of the file."""
-    uncopied: set[Path] = field(default_factory=set)
+    pending_copies: set[Path] = field(default_factory=set)
     """Text files whose copies are empty until rows are read."""
-    differs: bool = False
-    """Whether the files store a column with different types, so each file is read separately."""
+    types_differ: bool = False
+    """Whether files store the same column with different types; each file is then read by its own
+    types."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -72,10 +73,10 @@ class Input:
     @property
     def has_changed(self) -> bool:
         """Return whether a file has changed since it was opened, before any byte was read."""
-        return self.opened is not None and self.opened.stamps != tuple(map(stamp, self.files))
+        return self.opened is not None and self.opened.stamps != tuple(map(file_stamp, self.files))
 
     @property
-    def readable(self) -> tuple[Path, ...]:
+    def readable_files(self) -> tuple[Path, ...]:
         """Return the files that the engine itself reads: plain copies where there are some."""
         if self.opened is not None and not self.opened.relation:
             return ()
@@ -85,12 +86,12 @@ class Input:
     def accessible_paths(self) -> tuple[Path, ...]:
         """Return the paths that the engine may open: files that it reads, and targets of links."""
         links = [file for file in self.files if file in self.copies]
-        return (*self.readable, *links)
+        return (*self.readable_files, *links)
 
     @property
     def kind(self) -> str:
         """Return the declared source type in words, for messages."""
-        return format_of(self.declared)
+        return source_type_label(self.declared)
 
     @property
     def source_type(self) -> SourceType:
@@ -103,7 +104,8 @@ class Input:
     def describe(self, link: duckdb.DuckDBPyConnection) -> None:
         """Register the frame, and create empty tables for rows that arrive in batches.
 
-        So columns are known before a row about people is read. Only public tables are filled now.
+        After this the columns are known, and no row about people has been read: only the tables of
+        public sources are filled now.
         """
         if self.arrow is not None:
             link.register(self.relation, self.arrow)
@@ -126,8 +128,8 @@ class Input:
         for i, file in enumerate(self.files):
             self.copies[file] = folder / f"{self.relation}_{i}"
             self.copies[file].touch()
-        self.uncopied = set(self.copies)
-        return self.opened.reader.relation(self.readable)
+        self.pending_copies = set(self.copies)
+        return self.opened.reader.relation(self.readable_files)
 
     def fetch(self, link: duckdb.DuckDBPyConnection) -> None:
         """Copy batches into their tables, and text files into their plain copies, each once.
@@ -142,48 +144,50 @@ class Input:
             link.register("dp_rows", rows.reader())
             link.execute(f"INSERT INTO {name} SELECT * FROM dp_rows")
             link.unregister("dp_rows")
-        while self.uncopied and self.opened is not None and self.opened.reader is not None:
-            file = self.uncopied.pop()
+        while self.pending_copies and self.opened is not None and self.opened.reader is not None:
+            file = self.pending_copies.pop()
             self.opened.reader.packing.write(file, self.copies[file])
 
 
-Ask = Callable[[str, Input], list[Any]]
+MetadataQuery = Callable[[str, Input], list[Any]]
 """A function that runs a statement which reads no row about people, and returns its rows."""
 
 
-def format_of(declared: Declared) -> str:
+def source_type_label(declared: Declared) -> str:
     """Return the declared source type of a table in words, for messages."""
     source = declared.table.source
     return source_type("frame").label if source is None else source.type.label
 
 
-NAMES = (SOURCE, JOINED)
+RELATION_NAMES = (SOURCE, JOINED)
 """The names of an engine's relations: of the declared table, and of the joined table."""
 
 
 def find_inputs(tables: Sequence[tuple[Declared, object | None]], servers: Servers) -> list[Input]:
-    """Return the inputs of an engine for tables, each with a frame in its place, or None.
+    """Return the inputs of an engine for pairs of a table and a frame.
+
+    The frame of a pair is read instead of the table's source; it is None if the source is read.
 
     Raises
     ------
     DataError
-        As `find_input` raises it, with a place in the declaration.
+        An error of `find_input`, to which the place in the declaration is added.
     """
     inputs: list[Input] = []
-    for name, (declared, frame) in zip(NAMES, tables, strict=False):
+    for name, (declared, frame) in zip(RELATION_NAMES, tables, strict=False):
         before = inputs[0] if inputs else None
         with locate_errors([Input(declared, name)], is_read=frame is None):
             inputs.append(find_input(declared, name, frame, before, servers))
     return inputs
 
 
-def metadata_settings(inputs: Sequence[Input]) -> Iterator[str]:
+def cache_statements(inputs: Sequence[Input]) -> Iterator[str]:
     """Yield the statement that turns off the engine's metadata cache for many files."""
-    if sum(len(given.files) for given in inputs) > FEW_FILES:
+    if sum(len(given.files) for given in inputs) > MOST_CACHED_FILES:
         yield WITHOUT_METADATA_CACHE
 
 
-def refuse_lacking(given: Input, names: Iterable[str]) -> None:
+def refuse_missing_columns(given: Input, names: Iterable[str]) -> None:
     """Raise DP-DATA-002 for a column that a source lacks."""
     for name in names:
         if name not in given.physical:
@@ -191,7 +195,7 @@ def refuse_lacking(given: Input, names: Iterable[str]) -> None:
             raise DataError("DP-DATA-002", place=place, table=table, column=name)
 
 
-def refuse_unstored(inputs: Sequence[Input], query: Query) -> None:
+def refuse_unusable_columns(inputs: Sequence[Input], query: Query) -> None:
     """Raise for columns that a query can't use, based on the sources' metadata.
 
     Raises
@@ -202,7 +206,7 @@ def refuse_unstored(inputs: Sequence[Input], query: Query) -> None:
     """
     unit, pairs = query.unit.id, () if query.join is None else query.join.on
     for i, (given, names) in enumerate(zip(inputs, columns_to_read(query), strict=False)):
-        refuse_lacking(given, names)
+        refuse_missing_columns(given, names)
         if unit in names and is_no_id(given.physical[unit]):
             raise DataError("DP-DATA-005", place=place_of(given.declared, unit), column=unit)
         keys = [pair[i] for pair in pairs]
@@ -215,7 +219,9 @@ def refuse_unstored(inputs: Sequence[Input], query: Query) -> None:
                 raise inexact(kind, comparison, name, use, place)
 
 
-def refuse_duplicates(query: Query, joined: Input, unique: set[str], ask: Ask) -> None:
+def refuse_duplicate_keys(
+    query: Query, joined: Input, unique: set[str], ask: MetadataQuery
+) -> None:
     """Raise DP-DATA-012 if a joined public table has several rows with the same key.
 
     No row about people is read. The statement of the query also leaves such keys out, so no result
@@ -238,10 +244,10 @@ def find_input(
     before: Input | None = None,
     servers: Servers | None = None,
 ) -> Input:
-    """Return the input for a table's source, or for the frame in its place.
+    """Return the input for a table's source, or for the frame that is read instead of the source.
 
-    `before`: another input of the same engine, which attaches a shared DuckDB file only once.
-    `servers`: connections for tables on servers.
+    `before`: the first input of the same engine; if both inputs read the same DuckDB file, the file
+    is attached only once. `servers`: the connections for tables on servers.
 
     Raises
     ------
@@ -250,7 +256,7 @@ def find_input(
         DP-SPARK-006 if only Spark could read it.
     """
     if is_relation(frame):
-        batches = batches_of(frame, declared)
+        batches = relation_batches(frame, declared)
         return Input(declared, relation, rows={relation: batches}, collations=batches.collations)
     if frame is not None:
         return _frame_input(declared, relation, frame)
@@ -260,19 +266,19 @@ def find_input(
         raise refusal
     if source is None or source.path is None:
         raise DataError("DP-DATA-008", table=declared.table.name)
-    opened = _open(declared, source, Opening(servers, DATABASE))
+    opened = _open_source(declared, source, Opening(servers, DATABASE))
     if before is not None and opened.attach:
         shared = before.opened is not None and before.opened.attach == opened.attach
         if shared:
             opened = replace(opened, attach=())
         else:
-            opened = _open(declared, source, Opening(servers, SECOND_DATABASE))
+            opened = _open_source(declared, source, Opening(servers, SECOND_DATABASE))
     rows = {} if opened.rows is None else {relation: opened.rows}
     return Input(declared, relation, opened, rows=rows, collations=opened.collations)
 
 
-def _open(declared: Declared, source: Source, opening: Opening) -> OpenedSource:
-    """Return an opened source; messages of the reader are dropped, as they may quote values."""
+def _open_source(declared: Declared, source: Source, opening: Opening) -> OpenedSource:
+    """Return an opened source; the reader's messages are dropped: they may quote values."""
     with reraise_handler_errors():
         try:
             return reader_of(source.type).open(declared, source, opening)
@@ -283,4 +289,4 @@ def _open(declared: Declared, source: Source, opening: Opening) -> OpenedSource:
 
 def _frame_input(declared: Declared, relation: str, frame: object) -> Input:
     table = to_arrow(frame, declared)
-    return Input(declared, relation, arrow=table, objects=object_columns(table))
+    return Input(declared, relation, arrow=table, object_columns=object_columns(table))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.exact.arrow_numbers import array_of
+from dprelease.exact.arrow_numbers import to_arrow_array
 from dprelease.query.grouping.places import Places
 from dprelease.statements.compiled_statements import KeyTable
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-MANY = 10_000
+MOST_PARAMETERS = 10_000
 """Maximum number of values that are passed as parameters, each as a Python object; more values are
 passed in Arrow."""
 
-GIVEN = "dp_keys_given"
+VALUES_RELATION = "dp_keys_given"
 
 
 @dataclass
@@ -44,25 +44,25 @@ class KeyTables:
 
 def make_key_table(link: duckdb.DuckDBPyConnection, table: KeyTable) -> None:
     """Create a table (code, value) of public values or positions; may raise duckdb.Error."""
-    made = f"CREATE OR REPLACE TEMP TABLE {table.name} AS SELECT"
-    if not isinstance(table.values, Places) and len(table.values) <= MANY:
-        unnested = "unnest(range(len($1))) AS code, unnest($1::VARCHAR[]) AS value"
-        link.execute(f"{made} {unnested}", [list(table.values)])
+    create_sql = f"CREATE OR REPLACE TEMP TABLE {table.name} AS SELECT"
+    if not isinstance(table.values, Places) and len(table.values) <= MOST_PARAMETERS:
+        select_list = "unnest(range(len($1))) AS code, unnest($1::VARCHAR[]) AS value"
+        link.execute(f"{create_sql} {select_list}", [list(table.values)])
         return
-    link.register(GIVEN, arrow_of(table))
+    link.register(VALUES_RELATION, to_arrow_table(table))
     try:
-        link.execute(f"{made} code, value FROM {GIVEN}")
+        link.execute(f"{create_sql} code, value FROM {VALUES_RELATION}")
     finally:
-        link.unregister(GIVEN)
+        link.unregister(VALUES_RELATION)
 
 
-def arrow_of(table: KeyTable) -> pa.Table:
+def to_arrow_table(table: KeyTable) -> pa.Table:
     """Return the codes and values of a key table as an Arrow table."""
     import pyarrow as pa
 
     if isinstance(table.values, Places):
-        values = array_of(table.values.numbers)
+        values = to_arrow_array(table.values.numbers)
     else:
         values = pa.array(list(table.values), pa.string())
-    codes = array_of(np.arange(len(table.values), dtype=np.int64))
+    codes = to_arrow_array(np.arange(len(table.values), dtype=np.int64))
     return pa.Table.from_arrays([codes, values], names=["code", "value"])

@@ -11,7 +11,7 @@ from dprelease.statements.values.physical import FLOATS, base_type
 
 Types = Mapping[str, str]
 
-WITHOUT = "SET disabled_optimizers = 'statistics_propagation'"
+DISABLE_STATISTICS = "SET disabled_optimizers = 'statistics_propagation'"
 """Statistics of Parquet files do not include NaN. From statistics the engine may conclude that
 isnan is false for all rows, so whether a row's value is missing would depend on other rows."""
 
@@ -28,14 +28,14 @@ class FloatColumns:
 
     @classmethod
     def of(cls, physical: Sequence[Types], queries: Sequence[Query] | None) -> FloatColumns:
-        """Return the float columns that these queries read, or all if the queries are not known."""
-        stored = [frozenset(_floats(types, types)) for types in physical]
+        """Return the float columns that these queries read; all of them if `queries` is None."""
+        stored = [frozenset(_float_columns(types, types)) for types in physical]
         if queries is None or not any(stored):
             return cls(tuple(stored))
         asked = [columns_to_read(query) for query in queries]
         return cls(
             tuple(
-                frozenset(name for names in asked for name in _floats(names[i], types))
+                frozenset(name for names in asked for name in _float_columns(names[i], types))
                 for i, types in enumerate(physical)
             )
         )
@@ -43,7 +43,7 @@ class FloatColumns:
     @property
     def settings(self) -> tuple[str, ...]:
         """Return the statements that must run before one of these float columns is read."""
-        return (WITHOUT,) if any(self.tables) else ()
+        return (DISABLE_STATISTICS,) if any(self.tables) else ()
 
     def refuse_others(self, query: Query, physical: Sequence[Types]) -> None:
         """Refuse a query that reads other float columns than these.
@@ -54,14 +54,14 @@ class FloatColumns:
             If the query does so, because an engine must be opened for all of its queries.
         """
         for names, types, asked in zip(columns_to_read(query), physical, self.tables, strict=False):
-            if not asked.issuperset(_floats(names, types)):
+            if not asked.issuperset(_float_columns(names, types)):
                 raise AssertionError("the engine was opened for other queries")
 
 
 def columns_to_read(query: Query) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the stored columns that a query reads: of its table, and of the joined one."""
+    """Return the stored columns that a query reads: of its table, and of the joined table."""
     return needed_columns(query), needed_joined_columns(query)
 
 
-def _floats(names: Iterable[str], types: Types) -> list[str]:
+def _float_columns(names: Iterable[str], types: Types) -> list[str]:
     return [name for name in names if base_type(types.get(name, "")) in FLOATS]

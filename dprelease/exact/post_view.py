@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from dprelease.errors import QueryError
-from dprelease.exact.connection import Config, without_progress
+from dprelease.exact.connection import Config, disable_progress_bar
 from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run_statement(noised: pa.Table, statement: str, name: str) -> pa.Table:
-    """Return the result of a statement over a noised table; in the statement, it is called `name`.
+    """Return the result of a SQL statement over a noised table, which the statement calls `name`.
 
     The connection has no access to files, to the network or to Python variables.
 
@@ -31,7 +31,7 @@ def run_statement(noised: pa.Table, statement: str, name: str) -> pa.Table:
     try:
         with reraise_handler_errors():
             connection.register(name, noised)
-            without_progress(connection)
+            disable_progress_bar(connection)
             connection.execute("SET lock_configuration = true")
             view: pa.Table = connection.sql(statement).to_arrow_table()
     except duckdb.Error:

@@ -1,7 +1,7 @@
-"""Create private folders that are held by a lock, and remove folders that nobody holds any more.
+"""Create private folders that are locked, and remove folders whose lock nobody holds any more.
 
-The owner of a folder holds the lock of a file in it. A process number would not suffice: the first
-process of every container has number 1, and in other containers the same number is another process.
+The owner of a folder holds the lock of a file in the folder. The process number of the owner would
+not suffice, because different containers have processes with the same number.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _make_folder(parent: Path, prefix: str, again: Path | None) -> tuple[Path, L
 
 
 def _create_again(folder: Path | None) -> Path | None:
-    """Create a folder and return its path; None if a file with this path exists."""
+    """Create a folder and return its path; return None if a file with this path exists."""
     if folder is not None:
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700)

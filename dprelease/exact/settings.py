@@ -17,7 +17,10 @@ SCRATCH = "dprelease-scratch-"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Resources of the engine; None is the engine's default, or the system's temporary folder."""
+    """Resources of the engine.
+
+    None stands for the engine's default, and for the system's temporary folder.
+    """
 
     memory_limit: str | None = None
     threads: int | None = None
@@ -63,4 +66,4 @@ class Settings:
             yield made
 
 
-DEFAULT = Settings()
+DEFAULT_SETTINGS = Settings()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprelease.exact.arrow_numbers import numbers_of
+from dprelease.exact.arrow_numbers import to_numpy
 from dprelease.exact.results.true_table import (
     DenseProfile,
     ExactTable,
@@ -26,22 +26,23 @@ from dprelease.query.resolve import Query
 from dprelease.query.scans.scan_planning import Part, Scan, query_parts, scans
 from dprelease.statements.scan import JointTable
 
-Scanned = list[tuple[JointTable, dict[object, Integers]]]
+ScannedVectors = list[tuple[JointTable, dict[object, Integers]]]
 """Joint tables, each with its vectors of true integers by aggregate."""
 
 
 class ScannedTables:
-    """The true tables of an engine's queries, read in joint scans where that is cheaper.
+    """The true tables of an engine's queries, read in joint scans where that is faster.
 
-    `read`: returns the table of one query. `scan`: returns the joint tables of several queries, or
-    None if their sums might not fit. The result of a scan is held until its last query has run.
+    `read`: a function that returns the table of one query. `scan`: a function that returns the
+    joint tables of several queries, or None if their sums might exceed 64 bits. The result of a
+    scan is held until the last query of the scan has run.
     """
 
     def __init__(
         self,
         queries: Sequence[Query],
         read: Callable[[Query], ExactTable],
-        scan: Callable[[Scan], Scanned | None],
+        scan: Callable[[Scan], ScannedVectors | None],
     ) -> None:
         """Plan scans for queries, each of which will be run once."""
         self._read, self._scan = read, scan
@@ -59,7 +60,7 @@ class ScannedTables:
         vectors: dict[str, VectorBlock] = {}
         profiles: dict[str, Profile | DenseProfile] = {}
         for part in parts:
-            table = self._part(part)
+            table = self._table_of_part(part)
             for measurement in part.query.measurements:
                 if measurement.is_vector:
                     vectors[measurement.name] = table.vector(measurement.name)
@@ -67,7 +68,7 @@ class ScannedTables:
                     profiles[measurement.name] = table.profile(measurement.name)
         return ExactTable(query.name, query.keys.size, vectors, profiles)
 
-    def _part(self, part: Part) -> ExactTable:
+    def _table_of_part(self, part: Part) -> ExactTable:
         scan = self._scans.get(part.name)
         if scan is not None:
             filled = self._scan(scan)
@@ -75,17 +76,19 @@ class ScannedTables:
                 del self._scans[served.name]
             for joint, numbers in filled or ():
                 for each in joint.joint.parts:
-                    self._found[each.name] = _add_up_part(joint, numbers, each)
+                    self._found[each.name] = _sum_to_table(joint, numbers, each)
         table = self._found.pop(part.name, None)
         return self._read(part.query) if table is None else table
 
 
-def fill(batches: Iterable[Any], joints: Sequence[JointTable]) -> Scanned | None:
+def fill_joint_tables(
+    batches: Iterable[Any], joints: Sequence[JointTable]
+) -> ScannedVectors | None:
     """Return joint tables filled with rows, which arrive in batches.
 
     The result is None if there are so many rows that sums might not fit 64 bits.
     """
-    tables: Scanned = [
+    tables: ScannedVectors = [
         (
             joint,
             {vector: np.zeros(joint.size + 1, dtype=np.int64) for vector in joint.joint.vectors},
@@ -97,7 +100,7 @@ def fill(batches: Iterable[Any], joints: Sequence[JointTable]) -> Scanned | None
         seen += len(batch)
         if seen > MOST_ROWS:
             return None
-        columns = [numbers_of(column) for column in batch.columns]
+        columns = [to_numpy(column) for column in batch.columns]
         for joint, vectors in tables:
             cells = columns[joint.cells]
             for vector, numbers in vectors.items():
@@ -109,7 +112,7 @@ def fill(batches: Iterable[Any], joints: Sequence[JointTable]) -> Scanned | None
     ]
 
 
-def _add_up_part(joint: JointTable, numbers: dict[object, Integers], part: Part) -> ExactTable:
+def _sum_to_table(joint: JointTable, numbers: dict[object, Integers], part: Part) -> ExactTable:
     """Return the table of a part of a query, whose cells are sums of cells of a joint table."""
     table, keys = joint.joint, joint.joint.space.keys
     vectors: dict[str, VectorBlock] = {}
@@ -117,17 +120,17 @@ def _add_up_part(joint: JointTable, numbers: dict[object, Integers], part: Part)
     if table.candidates:
         (counts,) = numbers.values()
         shaped = counts.reshape(-1, table.candidates)
-        counts_of_part = _sum_over_others(shaped, keys, part.query.keys.keys)
+        counts_of_part = _sum_over_other_keys(shaped, keys, part.query.keys.keys)
         profile = DenseProfile.of(counts_of_part)
         profiles = {measurement.name: profile for measurement in part.query.measurements}
     else:
         for measurement in part.query.measurements:
             vector = numbers[measurement.aggregate]
-            vectors[measurement.name] = _sum_over_others(vector, keys, part.query.keys.keys)
+            vectors[measurement.name] = _sum_over_other_keys(vector, keys, part.query.keys.keys)
     return ExactTable(part.query.name, part.query.keys.size, vectors, profiles)
 
 
-def _sum_over_others(
+def _sum_over_other_keys(
     values: NDArray[np.int64], keys: Sequence[Key], kept: Sequence[Key]
 ) -> Integers:
     """Return sums of values by the cells of the `kept` keys, over the cells of all other keys.
@@ -136,15 +139,17 @@ def _sum_over_others(
     cell of a kept key are left out. The sums fit 64 bits, because sums over all rows do.
     """
     wanted = [key.column for key in kept]
-    more = list(values.shape[1:])
-    cube = values.reshape([key.size for key in keys] + more)
-    left = [key.column for key in keys]
+    candidate_axis = list(values.shape[1:])
+    cube = values.reshape([key.size for key in keys] + candidate_axis)
+    remaining_keys = [key.column for key in keys]
     for axis in reversed(range(len(keys))):
-        if left[axis] not in wanted:
+        if remaining_keys[axis] not in wanted:
             cube = cube.sum(axis=axis, dtype=np.int64)
-            del left[axis]
+            del remaining_keys[axis]
     sizes = {key.column: len(key.values) for key in kept}
-    cube = cube[tuple(slice(sizes[column]) for column in left)]
-    order = [left.index(column) for column in wanted] + list(range(len(left), cube.ndim))
+    cube = cube[tuple(slice(sizes[column]) for column in remaining_keys)]
+    order = [remaining_keys.index(column) for column in wanted] + list(
+        range(len(remaining_keys), cube.ndim)
+    )
     size = math.prod(sizes.values())
-    return np.ascontiguousarray(cube.transpose(order).reshape([size, *more]))
+    return np.ascontiguousarray(cube.transpose(order).reshape([size, *candidate_axis]))

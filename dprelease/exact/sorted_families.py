@@ -1,8 +1,9 @@
-"""Sum families with very many finest cells outside of the engine, one range of cells at a time.
+"""Sum families of tables with very many finest cells, outside of the engine, by ranges of cells.
 
-An engine that groups rows holds a number and a sum for each occurring cell; if these exceed its
-memory, it spills or fails. In this module the engine only computes the cell of each row, and holds
-only the codes of the keys. The declared cells alone decide which families are summed in this way.
+An engine that groups rows holds the sums of all occurring cells at once; if these sums exceed its
+memory, the engine spills them to disk, or fails. In this module the engine only computes the cell
+of each row, and holds only the codes of the keys. Whether a family is summed in this way depends
+only on its declaration.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.exact.arrow_numbers import numbers_of
+from dprelease.exact.arrow_numbers import to_numpy
 from dprelease.exact.results.true_table import Integers, VectorBlock
-from dprelease.exact.results.vectors import LARGE, MOST_ROWS, batches, most_added
+from dprelease.exact.results.vectors import LARGE_BATCH_ROWS, MOST_ROWS, fetch_batches, most_added
 from dprelease.exact.table_reader import Attempt
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.aggregates.aggregate import Aggregate
@@ -31,17 +32,17 @@ if TYPE_CHECKING:
 
     from dprelease.exact.results.sorted_cells import Rows, SortedCells
 
-MANY = 1 << 24
+LEAST_CELLS = 1 << 24
 """Minimum number of finest cells for this module; an engine groups fewer cells faster."""
 
 Types = Mapping[str, str]
 
 
-def by_ranges(query: Query) -> bool:
-    """Return whether this module sums the family of a table; only the declaration decides."""
+def is_summed_by_ranges(query: Query) -> bool:
+    """Return whether this module sums the family of a query, which depends only on declarations."""
     return (
         query.finest is not None
-        and query.finest.size >= MANY
+        and query.finest.size >= LEAST_CELLS
         and all(m.is_vector and not m.aggregate.is_distinct for m in query.measurements)
         and max(map(most_added, query.measurements)) < 2**62 // MOST_ROWS
     )
@@ -51,8 +52,8 @@ def by_ranges(query: Query) -> bool:
 class SortedFamilies:
     """The sorted finest cells of a family, and the cells of one level above them.
 
-    Each table is a sum of these cells. The other parameters are those of `FinestTables`;
-    `scratch`: the private folder of the engine.
+    Each table is a sum of these cells. `scratch`: the private folder of the engine. For the other
+    fields see `FinestTables`.
     """
 
     attempt: Attempt
@@ -61,7 +62,7 @@ class SortedFamilies:
     forget: Callable[[], None]
     scratch: Path
     _made: tuple[KeySpace | None, PrivacyUnit | None, list[Aggregate]] | None = None
-    """The current family, as in `FinestTables`."""
+    """The current family; see `FinestTables`."""
     _finest: SortedCells | None = None
     """The finest cells of the current family; None if the family has too many rows."""
     _level: tuple[KeySpace, SortedCells] | None = None
@@ -77,13 +78,13 @@ class SortedFamilies:
         DataError
             If a statement can't be compiled, or fails in the engine.
         """
-        if not by_ranges(query):
+        if not is_summed_by_ranges(query):
             return None
         aggregates = [m.aggregate for m in query.measurements]
         held, unit, added = self._made or (None, None, [])
         if held is not query.finest or unit != query.unit or added != aggregates:
-            self.let_go()
-            self._finest = self._read(query, physical, joined)
+            self.drop_shared_data()
+            self._finest = self._read_finest_cells(query, physical, joined)
             self._made = query.finest, query.unit, aggregates
         if self._finest is None:
             return None
@@ -92,36 +93,40 @@ class SortedFamilies:
         if level is not None:
             if self._level is None or self._level[0] != level:
                 self._level = None
-                self._level = level, self._add_up(space, level, cells)
+                self._level = level, self._sum_to_coarser_cells(space, level, cells)
             space, cells = self._level
         if query.keys != space:
-            cells = self._add_up(space, query.keys, cells)
+            cells = self._sum_to_coarser_cells(space, query.keys, cells)
         return dict(cells.vectors([m.name for m in query.measurements]))
 
-    def let_go(self) -> None:
-        """Drop all cells; the files of cells stay while a table that uses them exists."""
+    def drop_shared_data(self) -> None:
+        """Drop all cells; a file of cells is removed when no table uses it any more."""
         self._made, self._finest, self._level = None, None, None
 
-    def _read(self, query: Query, physical: Types, joined: Types) -> SortedCells | None:
+    def _read_finest_cells(
+        self, query: Query, physical: Types, joined: Types
+    ) -> SortedCells | None:
         """Return the finest cells of all kept rows; None if there are too many rows."""
         space = query.finest or query.keys
         rows = compile_finest_rows(query, physical, joined)
         self.register(rows.key_tables)
         if query.unit.id is not None:
             self.forget()  # leftovers of a query that failed
-            held = compile_finest_rows(query, physical, joined, bounded=True)
-            if self.bound(held.unbounded, query.unit, space.size):
-                rows = held
-        found = self.attempt(lambda link: _add_up_rows(link, rows, space.size, self.scratch))
+            bounded_rows = compile_finest_rows(query, physical, joined, bounded=True)
+            if self.bound(bounded_rows.all_rows_sql, query.unit, space.size):
+                rows = bounded_rows
+        found = self.attempt(lambda link: _sum_rows_by_cell(link, rows, space.size, self.scratch))
         if query.unit.id is not None:
             self.forget()
         return found
 
-    def _add_up(self, finer: KeySpace, keys: KeySpace, cells: SortedCells) -> SortedCells:
+    def _sum_to_coarser_cells(
+        self, finer: KeySpace, keys: KeySpace, cells: SortedCells
+    ) -> SortedCells:
         """Return the cells of `keys`, each a sum of the cells of `finer` that it contains."""
         from dprelease.exact.results.sorted_cells import sorted_cells
 
-        containing = _containing_cells(finer, keys)
+        containing = _map_to_containing_cells(finer, keys)
 
         def rows() -> Iterator[Rows]:
             for some, sums in cells.pieces():
@@ -132,19 +137,19 @@ class SortedFamilies:
         )
 
 
-def _add_up_rows(
+def _sum_rows_by_cell(
     link: duckdb.DuckDBPyConnection, rows: FinestRows, size: int, scratch: Path
 ) -> SortedCells | None:
     """Return the sums of rows by cell; None if there are so many rows that sums might overflow."""
     from dprelease.exact.results.sorted_cells import TooManyRows, sorted_cells
 
     def read() -> Iterator[Rows]:
-        for batch in batches(link, rows.sql, 1 + len(rows.ones), LARGE):
+        for batch in fetch_batches(link, rows.sql, 1 + len(rows.ones), LARGE_BATCH_ROWS):
             cells, *added = batch.columns
             yield (
-                numbers_of(cells),
+                to_numpy(cells),
                 [
-                    None if one else numbers_of(column)
+                    None if one else to_numpy(column)
                     for one, column in zip(rows.ones, added, strict=True)
                 ],
             )
@@ -160,7 +165,7 @@ def _add_up_rows(
             link.execute(f"DROP TABLE {name}")
 
 
-def _containing_cells(finer: KeySpace, keys: KeySpace) -> Callable[[Integers], Integers]:
+def _map_to_containing_cells(finer: KeySpace, keys: KeySpace) -> Callable[[Integers], Integers]:
     """Return a function from cells of `finer` to the cells of `keys` that contain them."""
     places = {
         key.column: (stride, key.size)

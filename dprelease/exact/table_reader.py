@@ -10,12 +10,18 @@ from typing import Protocol, TypeVar
 import duckdb
 import numpy as np
 
-from dprelease.exact.results.stored import WIDTH
+from dprelease.exact.results.stored import BYTES_PER_CELL
 from dprelease.exact.results.true_table import DenseProfile, Integers, Profile, VectorBlock
-from dprelease.exact.results.vectors import HELD, MOST_ROWS, count_places, read_vectors, sum_rows
+from dprelease.exact.results.vectors import (
+    MOST_HELD_BYTES,
+    MOST_ROWS,
+    count_pairs,
+    read_vectors,
+    sum_rows,
+)
 from dprelease.statements.compiled_statements import CompiledQuery, KeyTable, ProfileSql
 
-MOST_PLACES = 2**25
+MOST_COUNTS = 2**25
 """Maximum number of pairs of a cell and a candidate for which rows are counted in memory."""
 
 MANY_CELLS = 2**16
@@ -46,12 +52,12 @@ class TableReader:
     def vectors(
         self, compiled: CompiledQuery, added: dict[str, int], size: int
     ) -> Mapping[str, VectorBlock]:
-        """Return all vectors; `added`: the most that one row can add to each vector."""
+        """Return all vectors of a query; `added`: the most that one row adds to each vector."""
         if not compiled.columns:
             return {}
         most = {name: added[name] for name in compiled.columns}
         if size >= MANY_CELLS:
-            return self._many_cells(compiled, most, size)
+            return self._vectors_of_many_cells(compiled, most, size)
         columns = self._fetch_vectors(compiled.sql)
         cells = columns["cell"]
         vectors: dict[str, VectorBlock] = {}
@@ -61,7 +67,7 @@ class TableReader:
             vectors[name] = vector[:size]
         return vectors
 
-    def _many_cells(
+    def _vectors_of_many_cells(
         self, compiled: CompiledQuery, most: dict[str, int], size: int
     ) -> Mapping[str, VectorBlock]:
         """Return all vectors of a table with too many cells to fetch them at once."""
@@ -71,27 +77,27 @@ class TableReader:
             )
             if sums is not None:
                 return sums
-        if size * len(compiled.columns) * WIDTH > HELD:
-            from dprelease.exact.ascending import ascending
+        if size * len(compiled.columns) * BYTES_PER_CELL > MOST_HELD_BYTES:
+            from dprelease.exact.ascending import ascending_vectors
 
-            return ascending(self.attempt, compiled.sql, compiled.columns, size)
+            return ascending_vectors(self.attempt, compiled.sql, compiled.columns, size)
         return self.attempt(
             lambda link: read_vectors(link, compiled.sql, compiled.columns, size, self.scratch),
         )
 
     def profiles(self, compiled: CompiledQuery, size: int) -> dict[str, Profile | DenseProfile]:
-        """Return how often each candidate occurs in each cell, by measurement."""
-        asked = dict.fromkeys(compiled.profiles.values())
-        by_statement = {statement: self._read_profile(statement, size) for statement in asked}
+        """Return, for each measurement, how often each candidate occurs in each cell."""
+        statements = dict.fromkeys(compiled.profiles.values())
+        by_statement = {statement: self._read_profile(statement, size) for statement in statements}
         return {name: by_statement[statement] for name, statement in compiled.profiles.items()}
 
-    def _read_profile(self, asked: ProfileSql, size: int) -> Profile | DenseProfile:
-        places = size * asked.candidates
-        if places > MOST_PLACES:
-            columns = self._fetch_vectors(asked.grouped)
+    def _read_profile(self, profile_sql: ProfileSql, size: int) -> Profile | DenseProfile:
+        pair_count = size * profile_sql.candidates
+        if pair_count > MOST_COUNTS:
+            columns = self._fetch_vectors(profile_sql.grouped)
             return Profile.of(columns["cell"], columns["v"], columns["n"], size)
-        counts = self.attempt(lambda link: count_places(link, asked, size))
-        return DenseProfile.of(counts.reshape(size, asked.candidates), own=True)
+        counts = self.attempt(lambda link: count_pairs(link, profile_sql, size))
+        return DenseProfile.of(counts.reshape(size, profile_sql.candidates), own=True)
 
     def _fetch_vectors(self, sql: str) -> dict[str, Integers]:
         # Rows are fetched inside the attempt: the engine is lazy, and may fail only now.

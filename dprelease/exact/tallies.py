@@ -15,14 +15,14 @@ import duckdb
 
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import Input
-from dprelease.exact.reading.plain import Packing
+from dprelease.exact.reading.plain import TextDecoding
 from dprelease.exact.reading.plain import open_file as open_raw
 from dprelease.exact.settings import Settings
 from dprelease.exact.sources.source_reader import reader_of
 from dprelease.exact.sources.text_files_reader import TextFilesReader
 from dprelease.query.resolve import Query
 from dprelease.schema.source_texts import UTF_8
-from dprelease.statements.lost_rows import compile_lost_rows
+from dprelease.statements.lost_rows import compile_left_out_rows
 
 Tally = dict[tuple[str, str], int]
 """Exact counts, by the kind of count and the column; the column is empty for counts of rows."""
@@ -30,14 +30,14 @@ Tally = dict[tuple[str, str], int]
 
 @dataclass(frozen=True, slots=True)
 class Tallies:
-    """The exact counts of a query.
+    """Exact counts of the rows that a query leaves out, and of the values that it clamps.
 
-    `stored`: counts over all stored rows. `asked`: counts over the rows that the query asks for.
-    `lines`: the number of lines with records of a text file; None if they can't be counted.
+    `stored`: counts over all stored rows. `selected`: counts over the rows that the query selects.
+    `lines`: the number of lines of a text file that hold records; None if lines can't be counted.
     """
 
     stored: Tally
-    asked: Tally
+    selected: Tally
     lines: int | None
 
     def __repr__(self) -> str:
@@ -56,39 +56,40 @@ class TallyingEngine(Engine):
             DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
         self.compile(query)
-        lost = compile_lost_rows(query, self.physical, self.joined_types)
-        self._register(lost.key_tables)
+        lost = compile_left_out_rows(query, self.physical, self.joined_types)
+        self._add_key_tables(lost.key_tables)
 
         def count_rows(link: duckdb.DuckDBPyConnection) -> tuple[list[Any], list[Any]]:
             (stored,), (asked,) = (
-                link.execute(sql).fetchall() for sql in (lost.stored, lost.asked)
+                link.execute(sql).fetchall() for sql in (lost.stored_sql, lost.selected_sql)
             )
             return list(stored), list(asked)
 
         stored, asked = self._read_rows(count_rows)
-        lines = self._read_rows(lambda _link: _lines_of_source(self._inputs[0]))
+        lines = self._read_rows(lambda _link: _count_record_lines(self._inputs[0]))
         self.refuse_change()
         return Tallies(
-            dict(zip(lost.of_stored, stored, strict=True)),
-            dict(zip(lost.of_asked, asked, strict=True)),
+            dict(zip(lost.stored_counts, stored, strict=True)),
+            dict(zip(lost.selected_counts, asked, strict=True)),
             lines,
         )
 
 
 @contextmanager
-def tallying(
+def open_tallying_engine(
     query: Query, frame: object | None, joined: object | None, settings: Settings
 ) -> Iterator[TallyingEngine]:
-    """Yield an engine over the sources of a query, or over frames in their place."""
-    other = None if query.join is None else query.join.declared
-    with TallyingEngine.open(query.declared, frame, other, joined, settings) as engine:
+    """Yield an engine that reads the sources of a query, or frames instead of the sources."""
+    joined_table = None if query.join is None else query.join.declared
+    with TallyingEngine.open(query.declared, frame, joined_table, joined, settings) as engine:
         yield engine
 
 
-def _lines_of_source(given: Input) -> int | None:
-    """Return how many lines the files of a text source have below their headers; None for others.
+def _count_record_lines(given: Input) -> int | None:
+    """Return how many lines the files of a text source have below their headers.
 
-    A line break inside quotes also counts: this function counts lines, and the engine counts rows.
+    A line break inside quotes also counts, because this function counts lines, and the engine
+    counts rows. The function returns None for sources that are not text files.
     """
     source = given.declared.table.source
     if given.opened is None or source is None or source.encoding.startswith("utf-16"):
@@ -100,10 +101,10 @@ def _lines_of_source(given: Input) -> int | None:
     return sum(_count_lines(file, packing) - reader.header_lines for file in given.files)
 
 
-def _count_lines(file: Any, packing: Packing) -> int:
-    lines, ends = 0, True
+def _count_lines(file: Any, packing: TextDecoding) -> int:
+    lines, has_line_end = 0, True
     with open_raw(file) as raw:
         for chunk in packing.chunks(raw):
             lines += chunk.count(b"\n")
-            ends = chunk.endswith(b"\n") if chunk else ends
-    return lines + (not ends)
+            has_line_end = chunk.endswith(b"\n") if chunk else has_line_end
+    return lines + (not has_line_end)

@@ -45,7 +45,7 @@ class PublishedRelease:
         self, table: TableMetadata, columns: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a table in order, for some columns or all."""
-        return formats.PUBLISHED.batches(self.folder / table.file, columns)
+        return formats.PUBLISHED_FORMAT.batches(self.folder / table.file, columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,6 @@ def _complete_outputs(families: Sequence[Family]) -> Iterator[tuple[str, int]]:
         wholes = record.whole_tables if isinstance(record, ConsistencyRecord) else []
         few = {whole.name for whole in wholes if whole.cells != "all"}
         for output in family.outputs:
-            named = {output.name, formats.file_of(output.name)}
+            named = {output.name, formats.table_file_name(output.name)}
             if output.columns and not named & few:
                 yield output.name, output.keys.size

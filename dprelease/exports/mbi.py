@@ -86,7 +86,7 @@ def _measured_columns(
         measurement = measured.get(column.name if of_steps else formula[1:-1])
         if measurement is None or not (of_steps or formula == f"[{measurement.column}]"):
             yield column.name, None, "it is no noised measurement, but computed or exact"
-        elif measurement.aggregate.split(",")[0] != Count().words:
+        elif measurement.aggregate.split(",")[0] != Count().description:
             yield column.name, None, f"it is no count of rows: {measurement.aggregate}"
         elif file.post_processing.get(column.name):
             yield column.name, None, "it was finished for readers, and its noise has another law"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dprelease.exact.engine_api import Answering
+from dprelease.exact.engine_api import QueryEngine
 from dprelease.exact.results.partitions import Partitions
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.partition_selection import PartitionSelection
@@ -68,7 +68,7 @@ def answer_query(engine: Answering, columns: Sequence[PlannedColumn], bits: BitS
 
 
 def _noisy_table(
-    engine: Answering, query: Query, columns: Sequence[PlannedColumn], bits: BitSource
+    engine: QueryEngine, query: Query, columns: Sequence[PlannedColumn], bits: BitSource
 ) -> NoisyTable:
     """Return the noised vectors of all cells of one query."""
     (noised,) = noisy_batches(engine, query, columns, bits, max(query.keys.size, 1))
@@ -76,7 +76,7 @@ def _noisy_table(
 
 
 def noisy_batches(
-    engine: Answering,
+    engine: QueryEngine,
     query: Query,
     columns: Sequence[PlannedColumn],
     bits: BitSource,

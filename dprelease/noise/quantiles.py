@@ -14,7 +14,7 @@ from dprelease.mechanisms.selection.runs import ScoreRuns
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.lazy_uniform import LazyUniform
-from dprelease.planning.quantile_target import Target, rows_inside
+from dprelease.planning.quantile_target import RankTarget, rows_inside
 from dprelease.query.aggregates.quantile import Quantile
 
 MOST_PAIRS = 2**20
@@ -38,7 +38,7 @@ def select_quantiles(
 
 
 def _select_dense(
-    sums: NDArray[Any], target: Target, mechanism: Exponential, bits: BitSource
+    sums: NDArray[Any], target: RankTarget, mechanism: Exponential, bits: BitSource
 ) -> Integers:
     """Return the index (cells,) of the selected candidate of every cell.
 

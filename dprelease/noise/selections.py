@@ -26,7 +26,7 @@ from dprelease.query.aggregates.aggregate import Aggregate, narrow_aggregate
 from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.aggregates.tree_of_counts import Tree
-from dprelease.query.measurement import Measurement, read_at
+from dprelease.query.measurement import Measurement, quantile_vector_name
 
 
 def tree_quantiles(
@@ -44,7 +44,7 @@ def tree_quantiles(
         profile = profile.pairs()
     leaves = _descend_tree(profile, tree, mechanism, ranks, bits)
     return {
-        read_at(measurement.name, at): leaves[i] * tree.stride + tree.lower
+        quantile_vector_name(measurement.name, at): leaves[i] * tree.stride + tree.lower
         for i, at in enumerate(ranks)
     }
 

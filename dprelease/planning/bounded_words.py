@@ -12,7 +12,7 @@ from dprelease.query.resolve import Query
 
 def measured_value_text(query: Query, measurement: Measurement) -> str:
     """Return a text on what a measurement counts or sums, and whether limits leave out rows."""
-    return measurement.aggregate.words + (
+    return measurement.aggregate.description + (
         ", after contribution limits" if query.unit.contribution_limits_text else ""
     )
 

@@ -11,7 +11,12 @@ from types import MappingProxyType
 from dprelease.errors import BudgetError
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import plain_text
-from dprelease.planning.calibration import Factors, UnscaledNoise, make_accounting_input, solve
+from dprelease.planning.calibration import (
+    Factors,
+    UnscaledNoise,
+    make_accounting_input,
+    solve_scales,
+)
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
@@ -58,8 +63,8 @@ class Share:
             yield from part.columns()
 
 
-def flat(weights: Sequence[Fraction]) -> Share:
-    """Return shares without tables and queries: all columns divide the budget by their weights."""
+def undivided_share(weights: Sequence[Fraction]) -> Share:
+    """Return a share without tables and queries: all columns divide the budget by their weights."""
     parts = (Share(f"column {i}", weight, column=i) for i, weight in enumerate(weights))
     return Share("the release", parts=tuple(parts))
 
@@ -146,7 +151,7 @@ def _measurements_by_column(query: Query) -> dict[str, list[Measurement]]:
     by_column: dict[str, list[Measurement]] = {}
     for measurement in query.measurements:
         if not measurement.exact:  # no budget covers it
-            by_column.setdefault(measurement.asked_by, []).append(measurement)
+            by_column.setdefault(measurement.charged_column, []).append(measurement)
     return by_column
 
 
@@ -162,7 +167,7 @@ def _column_shares(
     return [Share(name, None, amount, spec.rho is not None, None, tuple(leaves))]
 
 
-def spend(
+def spend_budget(
     share: Share,
     noises: Sequence[UnscaledNoise],
     budget: Budget,
@@ -176,7 +181,7 @@ def spend(
     Columns with a declared accuracy or an absolute amount get their mechanisms first. For all other
     columns, one common factor is solved so that all columns together cost the budget. `unlimited`
     means that the budget declares no amount, so that every column must declare an accuracy or an
-    amount. `known` and `rough` are those of `solve`.
+    amount. `known` and `rough` are those of `solve_scales`.
 
     Raises
     ------
@@ -239,7 +244,7 @@ def _settle_share(
             raise refusal
     if rest:
         weighted = [replace(noises[i], weight=weight) for i, weight in rest]
-        mechanisms = solve(weighted, budget, fixed, known=known, rough=rough)
+        mechanisms = solve_scales(weighted, budget, fixed, known=known, rough=rough)
         by_column.update({i: mechanism for (i, _), mechanism in zip(rest, mechanisms, strict=True)})
 
 

@@ -30,7 +30,7 @@ Shape = Mapping[str, str | float]
 Result = TypeVar("Result")
 
 Factors = dict[object, tuple[float, float]]
-"""Solved factors of noises, by their families and shapes, from which the next search starts.
+"""Solved factors of noises, by noise family and shape, from which the next search starts.
 
 Each factor comes with the approximate slope of the cost at this factor, in logarithms.
 """
@@ -38,7 +38,7 @@ Each factor comes with the approximate slope of the cost at this factor, in loga
 
 @dataclass(frozen=True, slots=True)
 class UnscaledNoise:
-    """The noise of one vector, with its family and shape but without a scale."""
+    """The noise of one vector, with its noise family and shape, but without a scale."""
 
     kind: type[Randomizer]
     shape: Shape
@@ -121,7 +121,7 @@ class UnscaledNoise:
 
 
 def _largest_factor(fits: Callable[[float], bool], start: float) -> float | None:
-    """Return the largest factor that fits, less at most a part in 4096; None if none fits."""
+    """Return nearly the largest factor that fits, up to a 1/4096 of it; None if no factor fits."""
     low = start
     for _ in range(80):
         if fits(low):
@@ -154,7 +154,7 @@ def typical_error(mechanism: Randomizer) -> float:
     return mean if math.isfinite(mean) else MEDIANS_WITHOUT_MEAN * mechanism.half_width(0.5)
 
 
-def solve(
+def solve_scales(
     noises: Sequence[UnscaledNoise],
     budget: Budget,
     fixed: Sequence[PricedVector] = (),
@@ -179,7 +179,7 @@ def solve(
     if budget.variant is Variant.PURE:
         left = budget.amount - (pure_epsilon(fixed) or 0)
         total = sum((noise.weight for noise in noises), Fraction(0))
-        return _each_once(
+        return _map_distinct(
             noises,
             lambda noise: _mechanism_of_pure_share(noise, left * noise.weight / total, known),
         )
@@ -187,7 +187,7 @@ def solve(
     @cache
     def cost_of(factor: float) -> float:
         try:
-            vectors = _each_once(
+            vectors = _map_distinct(
                 noises, lambda noise: make_accounting_input(noise.at(factor), noise.sensitivity)
             )
         except BudgetError:
@@ -199,7 +199,7 @@ def solve(
     goal = round_down(budget.amount)
     start = known.get(exact) or known.get(families) or _start_of_search(noises, budget, known)
     if budget.needs_concentration:
-        _check_concentration(noises, start[0])
+        _require_rho(noises, start[0])
     if rough:
         solved = approximate_factor(cost_of, goal, *start)
     else:
@@ -209,10 +209,10 @@ def solve(
     if solved is None:
         _raise_reason(noises, start[0])
     known[exact] = known[families] = solved
-    return _each_once(noises, lambda noise: noise.at(solved[0]))
+    return _map_distinct(noises, lambda noise: noise.at(solved[0]))
 
 
-def _each_once(
+def _map_distinct(
     noises: Sequence[UnscaledNoise], make: Callable[[UnscaledNoise], Result]
 ) -> list[Result]:
     """Return the results of a function for all noises, computed once for equal noises.
@@ -244,8 +244,9 @@ def _start_of_search(
 ) -> tuple[float, float]:
     """Return the factor and slope from which a search without earlier results starts.
 
-    For mixed families, it starts at the largest factor that was solved for one of the families
-    alone, because the cost of too much noise is the fastest to compute.
+    For noises of several noise families, the search starts at the largest factor that was solved
+    for one of these noise families alone, because the cost of too much noise is the fastest to
+    compute.
     """
     alone = ((budget, (name,) * len(noises)) for name in {noise.kind.name for noise in noises})
     factors = [known[families][0] for families in alone if families in known]
@@ -290,7 +291,7 @@ def _mechanism_of_pure_share(noise: UnscaledNoise, share: Fraction, known: Facto
     return mechanisms[factor]
 
 
-def _check_concentration(noises: Sequence[UnscaledNoise], factor: float) -> None:
+def _require_rho(noises: Sequence[UnscaledNoise], factor: float) -> None:
     """Raise BudgetError DP-BUDGET-010 for a noise that has no rho at any scale."""
     kinds = {(noise.kind, tuple(sorted(noise.shape.items()))): noise for noise in noises}
     for noise in kinds.values():

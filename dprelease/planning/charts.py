@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
-FORMATS = (".png", ".svg", ".pdf")
+IMAGE_SUFFIXES = (".png", ".svg", ".pdf")
 
 
-def check_target(path: Path) -> None:
+def require_drawable(path: Path) -> None:
     """Raise OutputError if a chart can't be drawn, before any other work.
 
     The code is DP-OUTPUT-004 if matplotlib is not installed, and DP-OUTPUT-005 if the file name has
     no suffix of an image format.
     """
-    if path.suffix.lower() not in FORMATS:
-        formats = ", ".join(FORMATS)
+    if path.suffix.lower() not in IMAGE_SUFFIXES:
+        formats = ", ".join(IMAGE_SUFFIXES)
         raise OutputError("DP-OUTPUT-005", place=Place(key="plot"), name=path.name, formats=formats)
     if find_spec("matplotlib") is None:
         raise OutputError("DP-OUTPUT-004", place=Place(key="plot"), name=path.name)
@@ -54,7 +54,7 @@ def draw_comparison(rows: Sequence[MechanismComparison], path: Path) -> None:
     axes.set(xscale="log", xlabel="error of one result, in steps", yticks=[])
     has_labels = False
     for y, row in enumerate(rows):
-        errors = _errors(row)
+        errors = _errors_to_draw(row)
         drawn = [error for error in errors if is_drawn(error)]
         axes.plot([min(drawn, default=1), max(drawn, default=1)], [y, y], color="0.75", zorder=1)
         for error, (_, marker, face) in zip(errors, ERROR_MARKS, strict=True):
@@ -70,10 +70,10 @@ def draw_comparison(rows: Sequence[MechanismComparison], path: Path) -> None:
             has_labels = True
     axes.set_ylim(len(rows) - 0.4, -0.9)  # from the top
     finish_log_axis(axes)
-    save(figure, path)
+    save_chart(figure, path)
 
 
-def _errors(row: MechanismComparison) -> list[float]:
+def _errors_to_draw(row: MechanismComparison) -> list[float]:
     mechanism = row.mechanism
     return [
         mechanism.mean_absolute_error,
@@ -129,7 +129,7 @@ def finish_log_axis(axes: Axes) -> None:
     axes.spines[["left", "right", "top"]].set_visible(False)
 
 
-def save(figure: Figure, path: Path) -> None:
+def save_chart(figure: Figure, path: Path) -> None:
     """Write a chart to a file, without parsing any name in it as a formula.
 
     Raises OutputError DP-OUTPUT-002 if the file can't be written.

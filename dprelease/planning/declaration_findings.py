@@ -8,7 +8,7 @@ from pathlib import Path
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
 from dprelease.mechanisms import registry
 from dprelease.planning.guarantees import budget_findings, budget_of
-from dprelease.planning.largest_totals import too_large_totals
+from dprelease.planning.largest_totals import too_large_total_errors
 from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.query.resolve import Query, resolve_with_findings
 from dprelease.schema.load import Declaration, read_declaration
@@ -183,13 +183,13 @@ def _check_noise_requests(
 ) -> Iterator[DpReleaseError]:
     """Yield the errors in declared noise that do not depend on the scale of the noise."""
     spec = declaration.spec
-    budget, asked_by = budget_of(spec.budget), spec.query_of_table
+    budget, query_of = budget_of(spec.budget), spec.query_of_table
     for query in queries:
-        yield from too_large_totals(query, _column_places(declaration, asked_by[query.name]))
+        yield from too_large_total_errors(query, _column_places(declaration, query_of[query.name]))
         for measurement in query.measurements:
             is_key = measurement.finds_keys
-            within = (PRIVATE_KEYS,) if is_key else ("columns", measurement.asked_by)
-            column = ("queries", asked_by[query.name], *within)
+            within = (PRIVATE_KEYS,) if is_key else ("columns", measurement.charged_column)
+            column = ("queries", query_of[query.name], *within)
             keys: tuple[str, ...] = (*column, "mechanism")
             if keys not in declaration.document.lines:
                 keys = column if is_key or spec.mechanism.name == AUTO else ("mechanism",)

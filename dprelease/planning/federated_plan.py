@@ -19,7 +19,7 @@ from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.calibration import make_accounting_input
 from dprelease.planning.families.family_plan import refuse_families
 from dprelease.planning.guarantees import budget_findings, guarantee_of
-from dprelease.planning.largest_totals import too_large_totals
+from dprelease.planning.largest_totals import too_large_total_errors
 from dprelease.planning.plan import PlaceOfColumn, Plan, PlannedColumn, make_plan
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
@@ -27,14 +27,14 @@ from dprelease.privacy.rounded_shares import rounding_exponent
 from dprelease.privacy.unit import Sensitivity
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.measurement import Measurement
-from dprelease.query.post import NOTHING
+from dprelease.query.post import NO_POST_PROCESSING
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration
 from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.release import BudgetSpec
 from dprelease.schema.release_parts.parties import FederatedSpec
 
-ROOM = Fraction(1023, 1024)
+NOISE_FRACTION = Fraction(1023, 1024)
 """Fraction of the budget that the noise of the honest parties spends; the parties' rounding may
 cost the rest."""
 
@@ -88,8 +88,8 @@ class ShareColumn:
     def reach(self, parties: int) -> int:
         """Return the value at which each party clamps its true values, in steps of the column.
 
-        So the true sum over all parties is at most 2^62 of the finer steps. Noise of the same size
-        may be added before a sum modulo 2^64 is ambiguous.
+        With this value, the true sum over all parties is at most 2^62 of the finer steps. A sum
+        modulo 2^64 is then unambiguous as long as the noise is at most as large.
         """
         return LIMIT // (parties * self.refined)
 
@@ -171,8 +171,10 @@ def resolve_federated(declaration: Declaration) -> tuple[Query, ...]:
     for query in resolve(declaration):
         measurements = []
         for measurement in query.measurements:
-            asked_by = declaration.spec.query_of_table[query.name]
-            place = declaration.place("queries", asked_by, "columns", measurement.asked_by)
+            declared_query = declaration.spec.query_of_table[query.name]
+            place = declaration.place(
+                "queries", declared_query, "columns", measurement.charged_column
+            )
             errors += _column_errors(measurement, query, place)
             spec = measurement.mechanism
             if spec.name == AUTO:
@@ -193,7 +195,9 @@ def _column_errors(measurement: Measurement, query: Query, place: Place) -> Iter
         yield BudgetError("DP-FED-001", place=place, mechanism=name, reason=reason)
     excluded = {
         "a margin": measurement.confidence is not None or measurement.wanted is not None,
-        "post-processing": any(c.post != NOTHING for c in query.columns if measurement in c.parts),
+        "post-processing": any(
+            c.post != NO_POST_PROCESSING for c in query.columns if measurement in c.parts
+        ),
         "a value computed from sums": any(
             c.form != MEASURED for c in query.columns if measurement in c.parts
         ),
@@ -220,8 +224,8 @@ def prepare_federated(declaration: Declaration) -> FederatedPlan:
     queries = resolve_federated(declaration)
 
     def place(query: str, column: str) -> Place:
-        asked_by = declaration.spec.query_of_table
-        keys = ("queries", asked_by[query], "columns", column) if query else ("budget",)
+        query_of = declaration.spec.query_of_table
+        keys = ("queries", query_of[query], "columns", column) if query else ("budget",)
         return declaration.place(*keys)
 
     budget = declaration.spec.budget
@@ -254,7 +258,7 @@ def _saturation_errors(
             share.measurement.name: share.reach(parties) for share in shares if share.query is query
         }
         if query.table.size is not None:
-            yield from too_large_totals(
+            yield from too_large_total_errors(
                 query,
                 partial(place, query.name),
                 lambda column, reach=reach: reach[column.parts[0].name],  # type: ignore[misc]
@@ -263,8 +267,8 @@ def _saturation_errors(
 
 def noise_budget(budget: BudgetSpec) -> BudgetSpec:
     """Return the part of a budget that the noise spends; rounding may spend the rest."""
-    epsilon = None if budget.epsilon is None else budget.epsilon * ROOM
-    return budget.model_copy(update={"epsilon": epsilon, "delta": budget.delta * ROOM})
+    epsilon = None if budget.epsilon is None else budget.epsilon * NOISE_FRACTION
+    return budget.model_copy(update={"epsilon": epsilon, "delta": budget.delta * NOISE_FRACTION})
 
 
 def _share_columns(
@@ -280,7 +284,9 @@ def _share_columns(
             ShareColumn(column.query, column.measurement, noise_of_party, 1, column.chosen_by)
         )
     moved_cells = sum(share.cells_of_unit for share in shares)
-    largest_exponent = min(float(budget.epsilon or 0), 1.0) * float(1 - ROOM) / (4 * moved_cells)
+    largest_exponent = (
+        min(float(budget.epsilon or 0), 1.0) * float(1 - NOISE_FRACTION) / (4 * moved_cells)
+    )
     return tuple(_with_finer_steps(share, largest_exponent, spec.parties) for share in shares)
 
 
@@ -302,12 +308,15 @@ def _with_finer_steps(share: ShareColumn, largest_exponent: float, parties: int)
 def trusts_of(
     shares: Sequence[ShareColumn], spec: FederatedSpec, budget: BudgetSpec
 ) -> tuple[Trust, ...]:
-    """Return the guarantee if all parties, the declared least number, or one of them is honest."""
+    """Return the guarantees for three numbers of honest parties.
+
+    These are all parties, the declared minimum number, and one party.
+    """
     numbers = sorted({spec.parties, spec.least, 1}, reverse=True)
-    return tuple(_trust(shares, honest, budget) for honest in numbers)
+    return tuple(_trust_in_honest(shares, honest, budget) for honest in numbers)
 
 
-def _trust(shares: Sequence[ShareColumn], honest: int, budget: BudgetSpec) -> Trust:
+def _trust_in_honest(shares: Sequence[ShareColumn], honest: int, budget: BudgetSpec) -> Trust:
     vectors = [
         make_accounting_input(share.sum_law(honest), share.fine_sensitivity) for share in shares
     ]
@@ -317,7 +326,7 @@ def _trust(shares: Sequence[ShareColumn], honest: int, budget: BudgetSpec) -> Tr
         for share in shares
     )
     # With a larger exponent, exp(exponent) times the delta of the noise could exceed the budget's.
-    if exponent > (1 - ROOM) / 2:
+    if exponent > (1 - NOISE_FRACTION) / 2:
         raise BudgetError("DP-BUDGET-004", reason="rounding needs more than its part of the budget")
     rounding_epsilon = round_up(2 * Fraction(exponent))
     return Trust(

@@ -92,7 +92,7 @@ def budget_findings(budget: BudgetSpec, at: Callable[[str], Place]) -> Iterator[
         number = getattr(budget, name)
         if number is None or (name == "delta" and number == 0) or least <= number <= largest:
             continue
-        yield _out_of_range(name, plain_text(number), at(name))
+        yield _out_of_range_error(name, plain_text(number), at(name))
 
 
 def budget_number(name: str, value: object) -> Fraction | None:
@@ -121,7 +121,7 @@ def release_budget(place: Place, **numbers: object) -> BudgetSpec:
     known = {name: budget_number(name, value) for name, value in amounts.items()}
     for name, number in known.items():
         if number is None or number > RANGES[name][2]:
-            raise _out_of_range(name, _number_text(amounts[name]), place)
+            raise _out_of_range_error(name, _number_text(amounts[name]), place)
     spec = BudgetSpec.model_validate(known)
     check_budget(spec, place)
     return spec
@@ -134,7 +134,7 @@ def _number_text(value: object) -> str:
         return "not a number"
 
 
-def _out_of_range(name: str, found: str, place: Place) -> BudgetError:
+def _out_of_range_error(name: str, found: str, place: Place) -> BudgetError:
     code, _, _, least, largest = RANGES[name]
     found = found if len(found) <= LONGEST_NUMBER else f"a number of {len(found)} characters"
     return BudgetError(code, place=place, found=found, least=least, largest=largest)

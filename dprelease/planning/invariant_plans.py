@@ -65,7 +65,7 @@ def invariant_name(query: Query, measurement: Measurement) -> str:
     computed = "".join(
         f"; {formula_text}" for formula_text in _column_formula_texts(query, used_columns)
     )
-    return f"{measurement.aggregate.words}{rows}{by}, of {query.table.name}{computed}"
+    return f"{measurement.aggregate.description}{rows}{by}, of {query.table.name}{computed}"
 
 
 def _column_formula_texts(query: Query, names: Sequence[str]) -> Iterator[str]:

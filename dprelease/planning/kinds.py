@@ -33,7 +33,7 @@ Part = TypeVar("Part")
 """Type of the parts that a kind of release publishes: queries, or tables of records."""
 
 Weights = Mapping[tuple[str, str], Fraction]
-EQUAL: Weights = MappingProxyType({})
+EQUAL_WEIGHTS: Weights = MappingProxyType({})
 
 
 class ReleaseKind(Generic[Part]):
@@ -48,7 +48,7 @@ class ReleaseKind(Generic[Part]):
     engine_problem = ""
     """Reason why only the default engine can run such a release; empty if other engines can."""
 
-    read_alone = ""
+    joint_scan_problem = ""
     """Reason why no two tables are read in one scan; empty if one scan may read several tables."""
 
     has_charts = True
@@ -67,7 +67,7 @@ class ReleaseKind(Generic[Part]):
         """Return the parts of the release, in declared order, or raise all errors together."""
         raise NotImplementedError
 
-    def plan(self, declaration: Declaration, weights: Weights = EQUAL) -> Plan:
+    def plan(self, declaration: Declaration, weights: Weights = EQUAL_WEIGHTS) -> Plan:
         """Return the plan; `weights` divide the budget among consistent tables.
 
         Raises
@@ -78,14 +78,14 @@ class ReleaseKind(Generic[Part]):
         queries, errors = queries_and_findings(declaration)
         raise_all(errors)
         spec = declaration.spec
-        asked_by, tables = spec.query_of_table, spec.published_tables
+        query_of, tables = spec.query_of_table, spec.published_tables
 
         def place(query: str, column: str) -> Place:
             if not query:
                 return declaration.place("budget")
             is_key = tables[query].private_keys and column == PRIVATE_KEYS
             within = (column,) if is_key else ("columns", column)
-            return declaration.place("queries", asked_by[query], *within)
+            return declaration.place("queries", query_of[query], *within)
 
         shares = shares_of(spec, queries, weights)
         charged = None
@@ -105,20 +105,20 @@ class ReleaseKind(Generic[Part]):
         return {query.name: compile_without_data(query).text for query in plan.queries}
 
 
-class _Central(ReleaseKind[Query]):
+class _CentralKind(ReleaseKind[Query]):
     """Tables of aggregates with noise."""
 
     def resolve(self, declaration: Declaration) -> tuple[Query, ...]:
         return resolve(declaration)
 
 
-class _Local(ReleaseKind["Records"]):
+class _LocalKind(ReleaseKind["Records"]):
     """Single records with noise; the modules of the plan load only for such releases."""
 
     mode_problem = "it does not declare the mode local"
     profile_problem = "of single records has no bounds to profile"
     engine_problem = "single records need the engine duckdb"
-    read_alone = "noise is added record by record"
+    joint_scan_problem = "noise is added record by record"
     has_charts = compares_noise = has_all_formats = False
 
     def resolve(self, declaration: Declaration) -> tuple[Records, ...]:
@@ -126,7 +126,7 @@ class _Local(ReleaseKind["Records"]):
 
         return resolve_records(declaration)
 
-    def plan(self, declaration: Declaration, weights: Weights = EQUAL) -> Plan:
+    def plan(self, declaration: Declaration, weights: Weights = EQUAL_WEIGHTS) -> Plan:
         from dprelease.planning.local_plan import prepare_local
 
         return prepare_local(declaration)
@@ -139,7 +139,7 @@ class _Local(ReleaseKind["Records"]):
         }
 
 
-class _Federated(ReleaseKind[Query]):
+class _FederatedKind(ReleaseKind[Query]):
     """Messages of one party, which add up to tables of aggregates."""
 
     mode_problem = "it declares no parties"
@@ -151,13 +151,13 @@ class _Federated(ReleaseKind[Query]):
 
         return resolve_federated(declaration)
 
-    def plan(self, declaration: Declaration, weights: Weights = EQUAL) -> Plan:
+    def plan(self, declaration: Declaration, weights: Weights = EQUAL_WEIGHTS) -> Plan:
         from dprelease.planning.federated_plan import prepare_federated
 
         return prepare_federated(declaration)
 
 
-CENTRAL, LOCAL, FEDERATED = _Central(), _Local(), _Federated()
+CENTRAL, LOCAL, FEDERATED = _CentralKind(), _LocalKind(), _FederatedKind()
 
 
 def kind_of(spec: ReleaseSpec) -> ReleaseKind[Any]:

@@ -19,7 +19,7 @@ MOST_ROWS = 2**33
 Earth."""
 
 
-def too_large_totals(
+def too_large_total_errors(
     query: Query,
     place: Callable[[str], Place],
     limit: Callable[[OutputColumn], int] = lambda _: LIMIT,
@@ -37,7 +37,7 @@ def too_large_totals(
         if units > most:
             yield QueryError(
                 "DP-QUERY-014",
-                place=place(column.parts[0].asked_by),
+                place=place(column.parts[0].charged_column),
                 column=column.name,
                 table=query.table.name,
                 units=units_text,

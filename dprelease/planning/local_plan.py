@@ -11,7 +11,7 @@ from dprelease.errors import BudgetError, Place, raise_all
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.auto.mechanism_choice import noises_of
-from dprelease.planning.budget_shares import flat, shares_of_records, spend
+from dprelease.planning.budget_shares import shares_of_records, spend_budget, undivided_share
 from dprelease.planning.calibration import UnscaledNoise
 from dprelease.planning.guarantees import (
     budget_findings,
@@ -128,7 +128,7 @@ def prepare_local(declaration: Declaration) -> LocalPlan:
     spec = declaration.spec.budget
     raise_all(budget_findings(spec, lambda key: declaration.place("budget", key)))
     requests = [
-        (table, column, NoiseRequest(column.measurement, _place(declaration, table, column)))
+        (table, column, NoiseRequest(column.measurement, _column_place(declaration, table, column)))
         for table in records
         for column in table.columns
     ]
@@ -136,9 +136,9 @@ def prepare_local(declaration: Declaration) -> LocalPlan:
         name = requests[0][1].name
         raise BudgetError("DP-BUDGET-006", place=declaration.place("budget"), column=name)
     budget = budget_of(spec)
-    noises, origins = _noises([request for *_, request in requests], budget)
+    noises, origins = _choose_noises([request for *_, request in requests], budget)
     share = shares_of_records(declaration.spec, [table.query for table in records])
-    mechanisms = spend(share, noises, budget)
+    mechanisms = spend_budget(share, noises, budget)
     columns = tuple(
         LocalColumn(table.query, column.measurement, mechanism, chosen_by, column)
         for (table, column, _), mechanism, chosen_by in zip(
@@ -149,29 +149,29 @@ def prepare_local(declaration: Declaration) -> LocalPlan:
     if not meets_budget(guarantee, spec):
         reason = f"all columns together cost epsilon {guarantee.epsilon:.4g}"
         raise BudgetError("DP-BUDGET-004", place=declaration.place("budget"), reason=reason)
-    return LocalPlan(columns, guarantee, budget, _warnings(guarantee), records)
+    return LocalPlan(columns, guarantee, budget, _local_warnings(guarantee), records)
 
 
-def _place(declaration: Declaration, table: Records, column: RecordColumn) -> Place:
+def _column_place(declaration: Declaration, table: Records, column: RecordColumn) -> Place:
     return declaration.place("records", table.name, "columns", column.name)
 
 
-def _warnings(guarantee: Guarantee) -> tuple[str, ...]:
+def _local_warnings(guarantee: Guarantee) -> tuple[str, ...]:
     if guarantee.epsilon <= LARGE_EPSILON:
         return ()
     return (f"epsilon {guarantee.epsilon:.4g} promises little to a single record.",)
 
 
-def _noises(
+def _choose_noises(
     requests: Sequence[NoiseRequest], budget: Budget
 ) -> tuple[list[UnscaledNoise], list[str]]:
     """Return one noise for each column, and how it was selected.
 
-    The families of numerical columns are selected as if these columns had only the part of the
-    budget that their weights give them. The scales are then solved for all columns together.
+    The noise families of numerical columns are selected as if these columns had only the part of
+    the budget that their weights give them. The scales are then solved for all columns together.
     """
     noises = [
-        _randomized_response(request) if _is_randomized_response(request) else None
+        _randomized_response_noise(request) if _is_randomized_response(request) else None
         for request in requests
     ]
     origins = ["declared"] * len(requests)
@@ -181,7 +181,7 @@ def _noises(
         weights = [request.measurement.weight for request in numbers]
         total = sum((request.measurement.weight for request in requests), Fraction(0))
         budget_part = budget.with_amount(budget.amount * sum(weights, Fraction(0)) / total)
-        selected = noises_of(numbers, flat(weights), budget_part)
+        selected = noises_of(numbers, undivided_share(weights), budget_part)
         for i, noise, origin in zip(positions, *selected, strict=True):
             noises[i], origins[i] = noise, origin
     return [noise for noise in noises if noise is not None], origins
@@ -191,7 +191,7 @@ def _is_randomized_response(request: NoiseRequest) -> bool:
     return request.measurement.mechanism.name == RandomizedResponse.name
 
 
-def _randomized_response(request: NoiseRequest) -> UnscaledNoise:
+def _randomized_response_noise(request: NoiseRequest) -> UnscaledNoise:
     """Return the noise of randomized response among a column's values."""
     measurement = request.measurement
     for name in measurement.mechanism.shape:

@@ -18,7 +18,7 @@ from dprelease.query.measurement import Measurement
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.schema.mechanism import AUTO
 
-MEASURES: dict[str, Callable[[Randomizer], float]] = {
+ERROR_MEASURES: dict[str, Callable[[Randomizer], float]] = {
     "mae": typical_error,
     "rmse": lambda mechanism: mechanism.root_mean_square_error,
     "p95": lambda mechanism: float(mechanism.half_width(0.95)),
@@ -27,11 +27,11 @@ MEASURES: dict[str, Callable[[Randomizer], float]] = {
 """Measures of the error of one cell, in steps, which `auto` can minimize."""
 
 CONSTRAINTS = ("pure", "bounded", "integer", "unbiased")
-OPTIONS = ("measure", *CONSTRAINTS, "allowed")
+AUTO_OPTIONS = ("measure", *CONSTRAINTS, "allowed")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class AutoOptions:
     """The options of `auto`: the error that it minimizes, and the mechanisms that it may use."""
 
     measure: str = "mae"
@@ -39,7 +39,7 @@ class Options:
     allowed: tuple[str, ...] = ()
 
     def admit(self, kind: type[Randomizer]) -> bool:
-        """Return whether a family meets all constraints except `unbiased`.
+        """Return whether a noise family meets all constraints except `unbiased`.
 
         Whether a mechanism is unbiased depends on its parameters, so `error` checks its mean.
         """
@@ -56,7 +56,7 @@ class Options:
         """Return the error of one cell in the declared measure; infinity for an excluded bias."""
         if "unbiased" in self.constraints and mechanism.mean != 0.0:
             return float("inf")
-        return MEASURES[self.measure](mechanism)
+        return ERROR_MEASURES[self.measure](mechanism)
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ class NoiseRequest:
 
     @property
     def is_auto(self) -> bool:
-        """Return whether the declaration leaves the family to the plan."""
+        """Return whether the plan chooses the noise family, because the declaration names none."""
         return self.measurement.mechanism.name == AUTO
 
     @cached_property
-    def options(self) -> Options:
+    def options(self) -> AutoOptions:
         """Return the options of `auto`.
 
         Raises
@@ -86,12 +86,12 @@ class NoiseRequest:
         """
         declared = self.measurement.mechanism.shape if self.is_auto else {}
         for name in declared:
-            if name not in OPTIONS:
-                known = ", ".join(OPTIONS)
+            if name not in AUTO_OPTIONS:
+                known = ", ".join(AUTO_OPTIONS)
                 self._raise_error("DP-MECH-002", name=name, known=known)
         measure = declared.get("measure", "mae")
-        if measure not in MEASURES:
-            self._raise_error("DP-MECH-005", name="measure", admissible=" or ".join(MEASURES))
+        if measure not in ERROR_MEASURES:
+            self._raise_error("DP-MECH-005", name="measure", admissible=" or ".join(ERROR_MEASURES))
         constraints = set()
         for name in CONSTRAINTS:
             if declared.get(name, "false") not in ("true", "false"):
@@ -101,7 +101,7 @@ class NoiseRequest:
         allowed = tuple(part.strip() for part in declared.get("allowed", "").split(",") if part)
         for name in allowed:
             registry.get(name, self._place_of_key("allowed"))
-        return Options(measure, frozenset(constraints), allowed)
+        return AutoOptions(measure, frozenset(constraints), allowed)
 
     def _raise_error(self, code: str, **fields: str) -> NoReturn:
         mechanism = self.measurement.mechanism.name
@@ -111,13 +111,13 @@ class NoiseRequest:
     def _place_of_key(self, key: str) -> Place:
         return self.place if self.place_in_mechanism is None else self.place_in_mechanism(key)
 
-    def fixes(self, noise: UnscaledNoise) -> bool:
+    def determines(self, noise: UnscaledNoise) -> bool:
         """Return whether the declaration alone determines the family and shape of a noise."""
         searched = {name for shape in noise.kind.searched_shapes for name in shape}
         return not self.is_auto and searched <= set(self.measurement.mechanism.shape)
 
     def noise(self, family: str, shape: Shape) -> UnscaledNoise:
-        """Return the noise of a family and a shape, without a scale."""
+        """Return the noise with a noise family and a shape, without a scale."""
         measurement = self.measurement
         return UnscaledNoise(
             registry.randomizer_class(family, self.place),
@@ -133,10 +133,11 @@ class NoiseRequest:
         """Return whether the cost of a family is known if several changes add up in one cell."""
         return self.measurement.sensitivity.meeting == 1 or kind.pure or kind.renyi_from_l2_norm
 
-    def may_take(self, kind: type[Randomizer]) -> bool:
-        """Return whether `auto` may use a family.
+    def may_use(self, kind: type[Randomizer]) -> bool:
+        """Return whether `auto` may use a noise family.
 
-        Its cost must be known, and for consistent tables also a certified variance.
+        The cost of the noise family must be known. For consistent tables, its variance must also be
+        certified.
         """
         weighed = self.measurement.of_family
         return self.has_cost(kind) and (not weighed or kind.has_variance_bound())

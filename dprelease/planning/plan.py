@@ -16,7 +16,7 @@ from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.auto.ledger_cost import LedgerCost, extra_ledger_cost
 from dprelease.planning.auto.mechanism_choice import noises_of
 from dprelease.planning.bounded_words import contribution_limits_text, counted_rows_text
-from dprelease.planning.budget_shares import Share, flat, spend
+from dprelease.planning.budget_shares import Share, spend_budget, undivided_share
 from dprelease.planning.calibration import Factors, make_accounting_input
 from dprelease.planning.guarantees import (
     budget_of,
@@ -33,7 +33,7 @@ from dprelease.planning.invariant_plans import (
     invariants_of,
     without_invariants,
 )
-from dprelease.planning.largest_totals import too_large_totals
+from dprelease.planning.largest_totals import too_large_total_errors
 from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.planning.quantile_target import rows_inside
 from dprelease.planning.tree_error import path_width
@@ -275,7 +275,7 @@ class Plan:
 def _column_json(column: PlannedColumn) -> dict[str, Any]:
     return {
         **column.event.to_json(),
-        "aggregate": column.measurement.aggregate.words,
+        "aggregate": column.measurement.aggregate.description,
         "cells": column.query.cells,
         "rows": "bounded" if column.is_bounded else "all",
         "step": plain_text(column.measurement.step),
@@ -314,14 +314,14 @@ def make_plan(
     if any(query.neighbours is not budget.neighbours for query in queries):
         raise TypeError("sensitivities and guarantee need the same neighbouring relation")
     for query in queries:
-        raise_all([*too_large_totals(query, partial(place_of, query.name))])
+        raise_all([*too_large_total_errors(query, partial(place_of, query.name))])
     requests = [
-        (query, NoiseRequest(measurement, place_of(query.name, measurement.asked_by)))
+        (query, NoiseRequest(measurement, place_of(query.name, measurement.charged_column)))
         for query in queries
         for measurement in query.measurements
         if not measurement.exact
     ]
-    share = share or flat([request.measurement.weight for _, request in requests])
+    share = share or undivided_share([request.measurement.weight for _, request in requests])
     limit, is_open = budget_of(budget), has_no_amount(budget)
     known: Factors = {}
     noises, origins = noises_of(
@@ -332,7 +332,7 @@ def make_plan(
         charged=extra_ledger_cost(charged, limit),
         known=known,
     )
-    mechanisms = spend(share, noises, limit, unlimited=is_open, known=known)
+    mechanisms = spend_budget(share, noises, limit, unlimited=is_open, known=known)
     columns = _planned_columns(queries, zip(mechanisms, origins, strict=True))
     guarantee = guarantee_of_columns(columns, budget)
     if not meets_budget(guarantee, budget):

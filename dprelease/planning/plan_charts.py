@@ -14,17 +14,17 @@ import numpy as np
 
 from dprelease.errors import DpReleaseError
 from dprelease.planning.budget_shares import shares_of
-from dprelease.planning.charts import is_drawn, save
+from dprelease.planning.charts import is_drawn, save_chart
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.planning.prepare import prepare
-from dprelease.planning.trade_off import least_missed, pairs_of
+from dprelease.planning.trade_off import epsilon_delta_pairs, least_missed
 from dprelease.query.resolve import resolve
 from dprelease.schema.load import Declaration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+BUDGET_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 MOST_LINES = 4
 """Maximum number of lines in one chart; columns of one unit are divided among several charts."""
 
@@ -34,7 +34,7 @@ LABEL_LENGTH = 34
 LEAST_DISTANCE = 0.02
 """Lines are drawn separately if they differ somewhere by this fraction of the chart's height."""
 
-WIDTH, NAMES, HEIGHT, FRAME, LINE = 3.2, 2.2, 3.1, 0.9, 0.13
+FIELD_WIDTH, LABELS_WIDTH, CHART_HEIGHT, FRAME_HEIGHT, LABEL_LINE_HEIGHT = 3.2, 2.2, 3.1, 0.9, 0.13
 """Sizes of a chart in inches: the width of its field and of the labels next to it, the height of
 the chart, of its part outside the field, and of a line of a label."""
 
@@ -51,7 +51,7 @@ class ErrorChart:
 
     def labels(self) -> list[str]:
         """Return the label of each line, with the names of all columns that share the line."""
-        return [_label(names, values) for names, values in self.lines]
+        return [_label_text(names, values) for names, values in self.lines]
 
 
 def draw_plan(declaration: Declaration, plan: Plan, path: Path) -> None:
@@ -62,9 +62,10 @@ def draw_plan(declaration: Declaration, plan: Plan, path: Path) -> None:
     charts = charts_of(plan, errors)
     charts_per_row = 2 if len(charts) + 1 in (2, 4) else 3
     rows = [charts[i : i + charts_per_row] for i in range(0, len(charts) + 1, charts_per_row)]
-    row_heights = [max(map(_height, row), default=HEIGHT) for row in rows]
+    row_heights = [max(map(_chart_height, row), default=CHART_HEIGHT) for row in rows]
     figure = Figure(
-        figsize=((WIDTH + NAMES) * charts_per_row, sum(row_heights)), layout="constrained"
+        figsize=((FIELD_WIDTH + LABELS_WIDTH) * charts_per_row, sum(row_heights)),
+        layout="constrained",
     )
     subplots = figure.subplots(len(rows), charts_per_row, squeeze=False, height_ratios=row_heights)
     axes = list(subplots.flat)
@@ -73,12 +74,12 @@ def draw_plan(declaration: Declaration, plan: Plan, path: Path) -> None:
     _draw_trade_off(axes[len(charts)], plan)
     for axis in axes[len(charts) + 1 :]:
         axis.remove()
-    save(figure, path)
+    save_chart(figure, path)
 
 
-def _height(chart: ErrorChart) -> float:
+def _chart_height(chart: ErrorChart) -> float:
     """Return the height in inches of a chart in which all of its labels fit."""
-    return max(HEIGHT, LINE * _label_line_count(chart) + FRAME)
+    return max(CHART_HEIGHT, LABEL_LINE_HEIGHT * _label_line_count(chart) + FRAME_HEIGHT)
 
 
 def charts_of(plan: Plan, errors: Mapping[str, Sequence[float]]) -> list[ErrorChart]:
@@ -126,7 +127,7 @@ def _log_distance(one: float, other: float) -> float:
     return 0.0 if one == other else math.inf
 
 
-def _label(names: Sequence[str], values: Sequence[float]) -> str:
+def _label_text(names: Sequence[str], values: Sequence[float]) -> str:
     missing = "" if any(map(is_drawn, values)) else ": no mean error"
     return textwrap.fill(", ".join(names) + missing, LABEL_LENGTH, subsequent_indent="  ")
 
@@ -169,10 +170,10 @@ def _label_lines(axes: Axes, chart: ErrorChart, amounts: Sequence[float]) -> Non
         height_at_end = 0.0 if last is None else (math.log(last[1]) - low) / (high - low)
         lines.append((height_at_end, label, last))
     lines.sort(key=lambda line: line[0])
-    line_height = LINE / (_height(chart) - FRAME)
+    line_height = LABEL_LINE_HEIGHT / (_chart_height(chart) - FRAME_HEIGHT)
     heights = [line_height * (label.count("\n") + 1) for _, label, _ in lines]
     for label_height, (_, label, last) in zip(
-        spread([height_at_end for height_at_end, _, _ in lines], heights), lines, strict=True
+        spread_labels([height_at_end for height_at_end, _, _ in lines], heights), lines, strict=True
     ):
         axes.annotate(
             label,
@@ -195,7 +196,7 @@ def _label_lines(axes: Axes, chart: ErrorChart, amounts: Sequence[float]) -> Non
         )
 
 
-def spread(places: Sequence[float], heights: Sequence[float]) -> list[float]:
+def spread_labels(places: Sequence[float], heights: Sequence[float]) -> list[float]:
     """Return positions near the given ascending positions where texts do not overlap.
 
     `heights` are the heights of the texts. Overlapping texts move apart around the middle of their
@@ -258,7 +259,7 @@ def errors_by_budget(
     if amount is None:
         plans.append((plan.guarantee.epsilon, plan))
     else:
-        for factor in FACTORS:
+        for factor in BUDGET_FACTORS:
             try:
                 scaled = _plan_at_budget(declaration, {measure: amount * Fraction(factor)})
             except DpReleaseError:
@@ -287,5 +288,5 @@ def trade_off(plan: Plan) -> tuple[Sequence[float], Sequence[float]]:
     """Return the least rates of misses, and the corresponding rates of false alarms."""
     vectors = [column.accounting_input for column in plan.noisy_columns]
     alarms = np.linspace(0.0, 1.0, 401)
-    missed = least_missed(pairs_of(vectors, plan.guarantee.pure_epsilon), alarms)
+    missed = least_missed(epsilon_delta_pairs(vectors, plan.guarantee.pure_epsilon), alarms)
     return missed.tolist(), alarms.tolist()

@@ -1,4 +1,4 @@
-"""The rank of a quantile in a cell, and the distance of candidates from it."""
+"""The rank of a quantile in a cell, and the distance of candidates from this rank."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def rows_inside(aggregate: Aggregate, mechanism: Randomizer) -> int:
     """Return k if a minimum or maximum is defined as the k-th value from the end; otherwise 0.
 
     Many candidates lie outside the values of a cell, and most of them far away. The noise must not
-    select one of them instead of a good candidate. Each lies k rows from the k-th value, so that
-    a candidate at this distance or farther is selected with a probability of at most
-    `OUTSIDE_PROBABILITY`.
+    select such a candidate instead of a good one. Each such candidate has a distance of k rows
+    from the k-th value, so the probability that the noise selects a candidate at this distance or
+    farther is at most `OUTSIDE_PROBABILITY`.
 
     A cell of n < k rows has no k-th value. For the maximum, all candidates up to the smallest value
     then have the score n - k, and all candidates above the largest value have the score -k.
@@ -42,7 +42,7 @@ def rows_inside(aggregate: Aggregate, mechanism: Randomizer) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RankTarget:
     """The rank a n / b among n values, with the scores of `Quantile`.
 
     A candidate with `below` values below it, and `upto` values below or equal to it, holds the rank
@@ -55,7 +55,7 @@ class Target:
     most: int = 0
 
     @classmethod
-    def of(cls, aggregate: Quantile, k: int) -> Target:
+    def of(cls, aggregate: Quantile, k: int) -> RankTarget:
         """Return the target of a quantile; for minimum and maximum, the k-th value, k > 0."""
         a, b = aggregate.at.numerator, aggregate.at.denominator
         if aggregate.at not in (0, 1):

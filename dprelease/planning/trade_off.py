@@ -18,17 +18,18 @@ Pairs = Sequence[tuple[float, float]]
 """Pairs (epsilon, delta) that hold for the same release."""
 
 
-def pairs_of(vectors: Sequence[PricedVector], pure_epsilon: float) -> Pairs:
+def epsilon_delta_pairs(vectors: Sequence[PricedVector], pure_epsilon: float) -> Pairs:
     """Return pairs (epsilon, delta) that all vectors together have, at several deltas and at 0."""
     pairs = [(epsilon_at(vectors, delta), float(delta)) for delta in CURVE_DELTAS]
     return [*pairs, (pure_epsilon, 0.0)]
 
 
 def least_missed(pairs: Iterable[tuple[float, float]], alarms: Floats) -> Floats:
-    """Return the least rates of misses of an attacker, for given rates of false alarms.
+    """Return the least rate of misses of an attacker, for each rate of false alarms in `alarms`.
 
-    They are the maximum of the curves of all pairs (epsilon, delta) of the release (Wasserman and
-    Zhou 2010; Dong, Roth and Su 2022, arXiv 1905.02383v3, Proposition 2.5).
+    Each pair (epsilon, delta) of the release gives a lower bound on the rate of misses; the result
+    is the largest of these bounds (Wasserman and Zhou 2010; Dong, Roth and Su 2022, arXiv
+    1905.02383v3, Proposition 2.5).
     """
     missed = np.zeros_like(alarms)
     for epsilon, delta in pairs:

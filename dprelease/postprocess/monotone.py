@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from dprelease.numerics.lattice import Integers
-from dprelease.query.measurement import OutputColumn, read_at
+from dprelease.query.measurement import OutputColumn, quantile_vector_name
 from dprelease.query.resolve import Query
 
 Vectors = Mapping[str, Integers]
@@ -50,7 +50,7 @@ def is_quantile(column: OutputColumn) -> bool:
 def _quantile_and_name(column: OutputColumn) -> NamedQuantile:
     first = column.parts[0]
     if column.at is not None:
-        return column.at, read_at(first.name, column.at)
+        return column.at, quantile_vector_name(first.name, column.at)
     return first.aggregate.part or Fraction(0), first.name
 
 

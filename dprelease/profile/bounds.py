@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dprelease.errors import DpReleaseError
-from dprelease.exact.engine_api import Answering
+from dprelease.exact.engine_api import QueryEngine
 from dprelease.numerics.rounding import finite
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.exact.engine_api import Answering
+from dprelease.exact.engine_api import QueryEngine
 from dprelease.numerics.lattice import LIMIT, Floats, Integers
 from dprelease.postprocess.derived_values import FRACTIONS, fractions_of
 from dprelease.privacy.unit import PrivacyUnit

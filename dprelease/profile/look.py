@@ -10,7 +10,7 @@ from typing import Any
 from dprelease.errors import OutputError, RunState
 from dprelease.exact.engines import frame_of
 from dprelease.exact.settings import Settings
-from dprelease.exact.tallies import TallyingEngine, tallying
+from dprelease.exact.tallies import TallyingEngine, open_tallying_engine
 from dprelease.numerics.rounding import finite
 from dprelease.planning.kinds import kind_of
 from dprelease.planning.prepare import prepare
@@ -100,7 +100,7 @@ def _open_tallies(declaration: Declaration, query: Query, frames: Mapping[str, o
     if query.join is not None:
         joined = frame_of(query.join.declared.table, frames)
     own = frame_of(query.declared.table, frames)
-    return tallying(query, own, joined, Settings.of(declaration))
+    return open_tallying_engine(query, own, joined, Settings.of(declaration))
 
 
 def _count_left_out(engine: TallyingEngine, query: Query) -> LeftOutRows:

@@ -58,7 +58,7 @@ class LeftOutRows:
         fractions: dict[str, tuple[float | None, float | None]],
     ) -> LeftOutRows:
         """Return the numbers of left-out rows and changed values, from the tallies of an engine."""
-        declared = tallies.asked
+        declared = tallies.selected
         return cls(
             query=query,
             lines=tallies.lines,

@@ -1,9 +1,8 @@
-"""Turn the declared columns of one query into measurements; equal measurements are shared.
+"""Convert the declared columns of one query to measurements; columns share equal measurements.
 
-Each aggregate keyword of a column determines its measurements.
-
-Any file in `query/aggregates` and `query/forms` may define `BY_WORD`: keywords and their
-measurements.
+The aggregate keyword of a column determines its measurements. Any file in `query/aggregates` and
+`query/forms` may define `BY_WORD`, which has keywords, and for each keyword the function that
+returns its measurements.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def keyword_functions() -> dict[str, ColumnParser]:
 
 
 def column_parts(columns: DeclaredColumns, name: str, spec: ColumnSpec) -> ColumnParts | None:
-    """Return a column's form and its aggregates; None if the column is refused."""
+    """Return the form of a declared column and its aggregates; None if the column is refused."""
     declared = DeclaredColumn.of(name, spec)
     if not (declared.column == "*" and WORDS[declared.kind].of_rows):
         for column in declared.columns:
@@ -63,10 +62,10 @@ def column_parts(columns: DeclaredColumns, name: str, spec: ColumnSpec) -> Colum
 LARGEST_BASE = 2**61
 """Maximum base of rounding and of codes, in steps: noised values saturate at twice this number."""
 
-CHOICES = ("exponential", "permute_and_flip")
+SELECTION_MECHANISMS = ("exponential", "permute_and_flip")
 """The mechanisms that select among candidates; all other mechanisms add noise."""
 
-COUNT = ColumnSpec.model_validate({"count": "*"})
+COUNT_SPEC = ColumnSpec.model_validate({"count": "*"})
 
 
 @dataclass
@@ -94,11 +93,13 @@ class AnswerCollector:
             return
         form = computed.form
         measurements = [
-            self._measurement(name, spec, f"{name}.{label}" if label else name, aggregate)
+            self._find_or_add_measurement(
+                name, spec, f"{name}.{label}" if label else name, aggregate
+            )
             for label, aggregate in computed.parts
         ]
         post = self._post_processing(name, spec, form, measurements[0])
-        if form.apart and len(measurements) > 1:
+        if form.separates_parts and len(measurements) > 1:
             for rank, measurement in enumerate(measurements, 1):
                 self.columns.append(OutputColumn(f"{name}_{rank}", form, (measurement,), ""))
             return
@@ -117,42 +118,42 @@ class AnswerCollector:
         shape = {} if spec.delta is None else {"delta": str(self._delta_of_cell(spec.delta))}
         if spec.mechanism != "partition_selection":
             aggregate = Count() if unit is None else CountDistinct(unit, None)
-            self._shared[aggregate, repr(self._mechanism(COUNT, aggregate)), ""] = 0
+            self._shared[aggregate, repr(self._mechanism_of(COUNT_SPEC, aggregate)), ""] = 0
         self.measurements.append(
             Measurement(
                 name=PRIVATE_KEYS,
                 aggregate=aggregate,
-                sensitivity=self._sensitivity(aggregate),
+                sensitivity=self._sensitivity_of(aggregate),
                 unit="units",
                 mechanism=MechanismSpec.model_validate({"name": spec.mechanism, **shape}),
                 weight=spec.weight,
-                asked_by=PRIVATE_KEYS,
+                charged_column=PRIVATE_KEYS,
                 own=PRIVATE_KEYS,
                 finds_keys=True,
             )
         )
 
     def _delta_of_cell(self, delta: Fraction) -> float:
-        sensitivity = self._sensitivity(Partitions())
+        sensitivity = self._sensitivity_of(Partitions())
         cells = sensitivity.slots * max(move.cells for move in sensitivity.moves)
         return round_down(delta / cells)
 
-    def _measurement(
-        self, asked_by: str, spec: ColumnSpec, name: str, aggregate: Aggregate
+    def _find_or_add_measurement(
+        self, charged_column: str, spec: ColumnSpec, name: str, aggregate: Aggregate
     ) -> Measurement:
         """Return the measurement of an aggregate: an equal existing one, or a new one.
 
         A column that declares its own share of the budget, or an accuracy, shares no measurement.
         """
-        mechanism = self._mechanism(spec, aggregate)
+        mechanism = self._mechanism_of(spec, aggregate)
         own = any(x is not None for x in (spec.epsilon, spec.rho, spec.margin_wanted))
-        exact = self.exact.get(asked_by, "")
-        key = (aggregate, repr(mechanism), asked_by if own or exact else "")
+        exact = self.exact.get(charged_column, "")
+        key = (aggregate, repr(mechanism), charged_column if own or exact else "")
         place = self._shared.setdefault(key, len(self.measurements))
         if place < len(self.measurements):
             known = self.measurements[place]
             together = known.weight + spec.weight
-            weight = together if aggregate.paid_together else max(known.weight, spec.weight)
+            weight = together if aggregate.sums_weights else max(known.weight, spec.weight)
             if weight != known.weight:
                 known = replace(known, weight=weight)
                 self.measurements[place] = known
@@ -162,21 +163,21 @@ class AnswerCollector:
             Measurement(
                 name=name,
                 aggregate=aggregate,
-                sensitivity=self._sensitivity(aggregate),
+                sensitivity=self._sensitivity_of(aggregate),
                 unit=self._unit_of(aggregate),
                 mechanism=mechanism,
                 weight=spec.weight,
-                asked_by=asked_by,
+                charged_column=charged_column,
                 confidence=spec.margin,
                 wanted=spec.margin_wanted,
-                own=asked_by if own else "",
+                own=charged_column if own else "",
                 of_family=self.finest is not None,
                 exact=exact,
             )
         )
         return self.measurements[-1]
 
-    def _sensitivity(self, aggregate: Aggregate) -> Sensitivity:
+    def _sensitivity_of(self, aggregate: Aggregate) -> Sensitivity:
         unit = self.declared.table.unit
         if self.finest is None:
             return aggregate.sensitivity(unit, self.neighbours, self.cells)
@@ -184,12 +185,12 @@ class AnswerCollector:
         return aggregate.sensitivity(unit, self.neighbours, finest).of_sums(self.cells, most)
 
     def _refuse_column(self, name: str, spec: ColumnSpec, aggregate: Aggregate) -> bool:
-        if self._sensitivity(aggregate).largest_shift == 0:
+        if self._sensitivity_of(aggregate).largest_shift == 0:
             self.declared.refuse("DP-QUERY-005", "columns", name, column=name)
             return True
         if spec.mechanism is None or spec.mechanism.name == AUTO:
             return False
-        if (aggregate.mechanisms or spec.mechanism.name in CHOICES) and (
+        if (aggregate.mechanisms or spec.mechanism.name in SELECTION_MECHANISMS) and (
             spec.mechanism.name not in aggregate.mechanisms
         ):
             known = ", ".join(sorted(aggregate.mechanisms)) or "a noise mechanism"
@@ -199,14 +200,14 @@ class AnswerCollector:
             return True
         return False
 
-    def _mechanism(self, spec: ColumnSpec, aggregate: Aggregate) -> MechanismSpec:
+    def _mechanism_of(self, spec: ColumnSpec, aggregate: Aggregate) -> MechanismSpec:
         declared = spec.mechanism
         if aggregate.mechanisms:
             if declared is None or declared.name == AUTO:
                 declared = MechanismSpec(name=aggregate.mechanisms[0])
             size = {"candidates": str(aggregate.candidates)}
             return MechanismSpec.model_validate({"name": declared.name, **declared.shape, **size})
-        if declared is None and self.default.name in CHOICES:
+        if declared is None and self.default.name in SELECTION_MECHANISMS:
             return MechanismSpec(name=AUTO)
         return declared or self.default
 

@@ -109,6 +109,6 @@ class DeclaredColumns:
             return None
         return len(key.values)
 
-    def drops(self, column: str) -> bool:
+    def drops_missing(self, column: str) -> bool:
         """Return whether rows with a missing value are left out, because nothing replaces it."""
         return bool(getattr(self.table.columns[column], "nulls", DROP) == DROP)

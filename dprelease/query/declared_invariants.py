@@ -5,13 +5,14 @@ same keys at the same level or a higher one, is a sum of the cells of the invari
 is known exactly as well, and is published without noise and without privacy cost.
 
 **What remains of the guarantee.** Let M be the noised measurements and I(x) the invariants of the
-rows x. If x and x' are neighbours and I(x) = I(x'), the release (M, I) has the same bound for them
-as M, because (M(x), c) with one c is post-processing of M(x). Between neighbours that differ in I
-nothing is promised. Under add_remove all neighbours differ in the total of every invariant in which
-the privacy unit counts: nothing would remain, so `replace` is required. Then it holds for units
-that are replaced by others with as many rows in each cell of the invariants (for persons by state:
-for all attributes of a person within the state), and for several units at once by group privacy, as
-for two persons who exchange their states.
+rows x. If x and x' are neighbours and I(x) = I(x') = c, the release (M, I) has the same privacy
+bound as M for x and x', because (M(x), c) is post-processing of M(x). The release promises nothing
+between neighbours that differ in I. Under `add_remove`, all neighbours differ in the total of every
+invariant in which the privacy unit counts. No guarantee would remain, so `replace` is required.
+Then the guarantee holds if a privacy unit is replaced by another one with as many rows in each cell
+of the invariants. If the invariants are persons by state, it protects all attributes of a person
+within the state. By group privacy it also holds for several units at once, such as two persons who
+exchange their states.
 
 Sources: Gong and Meng, "Congenial differential privacy under mandated disclosure" (FODS 2020, arXiv
 2008.08953); Bailie, Gong and Meng, "Refreshment stirred, not shaken" (II, 2025, arXiv 2501.08449),
@@ -30,25 +31,25 @@ from dprelease.query.measurement import DECLARED, IMPLIED
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.consistent import InvariantSpec
 
-ACKNOWLEDGED = "invariants are published exactly"
+ACKNOWLEDGEMENT = "invariants are published exactly"
 """The exact text that `acknowledge` must have."""
 
 Refuse = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _FamilyTable:
     """A table of a family: its level of areas, 0 for the whole area, and its other keys."""
 
     level: int
     keys: frozenset[str]
 
-    def follows_from(self, other: _Table) -> bool:
+    def follows_from(self, other: _FamilyTable) -> bool:
         """Return whether the cells of this table are sums of cells of another table."""
         return self.level <= other.level and self.keys <= other.keys
 
 
-def exactly_published(family: QuerySpec, keys: Sequence[str]) -> Mapping[str, str]:
+def exact_columns(family: QuerySpec, keys: Sequence[str]) -> Mapping[str, str]:
     """Return the columns of one table that are published exactly; empty if all get noise.
 
     Parameters
@@ -65,7 +66,7 @@ def exactly_published(family: QuerySpec, keys: Sequence[str]) -> Mapping[str, st
     """
     if family.consistent is None or not family.consistent.invariants:
         return {}
-    table = _table(family, keys)
+    table = _family_table(family, keys)
     found: dict[str, str] = {}
     for spec in family.consistent.invariants:
         declared = _invariant_table(family, spec)
@@ -85,20 +86,20 @@ def refuse_invariants(family: QuerySpec, neighbours: Neighbours, refuse: Refuse)
         reason = "no `invariants` are declared"
         refuse("DP-CONSIST-013", "consistent", "acknowledge", key="acknowledge", reason=reason)
         return
-    if consistency.acknowledge != ACKNOWLEDGED:
+    if consistency.acknowledge != ACKNOWLEDGEMENT:
         where = "invariants" if consistency.acknowledge is None else "acknowledge"
-        refuse("DP-CONSIST-003", "consistent", where, words=ACKNOWLEDGED)
+        refuse("DP-CONSIST-003", "consistent", where, words=ACKNOWLEDGEMENT)
     if neighbours is not Neighbours.REPLACE:
         refuse("DP-CONSIST-006", "consistent", "invariants", neighbours=neighbours.value)
-    for place, reason in _impossible_invariants(family):
+    for place, reason in _problems_of_invariants(family):
         key = ".".join(part for part in place if isinstance(part, str))
         refuse("DP-CONSIST-013", "consistent", *place, key=key, reason=reason)
 
 
-def _impossible_invariants(family: QuerySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _problems_of_invariants(family: QuerySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield the key path of each impossible invariant, and the reason."""
     invariants = () if family.consistent is None else family.consistent.invariants
-    tables = [_table(family, keys) for keys in family.keys_of_tables]
+    tables = [_family_table(family, keys) for keys in family.keys_of_tables]
     open_columns = set(family.columns)
     for i, spec in enumerate(invariants):
         declared = _invariant_table(family, spec)
@@ -124,17 +125,17 @@ def _invariant_columns(family: QuerySpec, spec: InvariantSpec) -> Sequence[str]:
     return [*family.columns] if spec.column is None else [spec.column]
 
 
-def _invariant_table(family: QuerySpec, spec: InvariantSpec) -> _Table | None:
+def _invariant_table(family: QuerySpec, spec: InvariantSpec) -> _FamilyTable | None:
     """Return the table that an invariant names; None for an unknown level."""
     if spec.level is None:
-        return _Table(0, frozenset(spec.table))
+        return _FamilyTable(0, frozenset(spec.table))
     if spec.level not in family.hierarchy:
         return None
-    return _Table(1 + family.hierarchy.index(spec.level), frozenset(spec.table))
+    return _FamilyTable(1 + family.hierarchy.index(spec.level), frozenset(spec.table))
 
 
-def _table(family: QuerySpec, keys: Sequence[str]) -> _Table:
+def _family_table(family: QuerySpec, keys: Sequence[str]) -> _FamilyTable:
     """Return the table of a family that has these keys."""
     areas = [key for key in keys if key in family.hierarchy]
     level = 1 + family.hierarchy.index(areas[0]) if areas else 0
-    return _Table(level, frozenset(keys) - {*areas})
+    return _FamilyTable(level, frozenset(keys) - {*areas})

@@ -1,4 +1,4 @@
-"""The queries of one family of consistent tables: what all of them must declare equally."""
+"""The queries of one family of consistent tables, and the fields that all must declare equally."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Joins of a query: which rows are combined, and why the privacy guarantee still holds.
 
-A public table is joined from the left by a key that is unique in it, so every row of the queried
-table stays exactly one row of the same privacy unit. A table about the same people is joined by the
-privacy unit alone: every joined row belongs to one unit, whose contribution is limited afterwards.
+A public table is joined by a left join on a key that is unique in the public table, so every row of
+the queried table stays exactly one row of the same privacy unit. A table about the same people is
+joined only on the privacy unit: every joined row belongs to one privacy unit, whose contributions
+are limited after the join.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dprelease.query.expressions.used_columns import Formulas
 from dprelease.schema.columns import Column
 from dprelease.schema.load import Declared
 
-COMPARED = {
+COMPARABLE_TYPES = {
     "integer": "whole numbers",
     "text": "texts",
     "category": "texts",
@@ -40,7 +41,7 @@ class Join:
     columns: tuple[str, ...]
     by_unit: bool
 
-    def words(self, table: str) -> str:
+    def description(self, table: str) -> str:
         """Return the description of the join, for the manifest."""
         name = self.declared.table.name
         if self.by_unit:
@@ -66,9 +67,11 @@ def visible_columns(
     return tuple(name for name in right if name not in same)
 
 
-def compared_as(column: Column) -> str | None:
-    """Return the type as which the values of a join key are compared; None if none is possible.
+def comparison_type(column: Column) -> str | None:
+    """Return the type to which values of a join key are converted for comparison, or None.
+
+    The result is None if the values can't be join keys.
 
     Floats are not compared: two different integers may be the same float.
     """
-    return COMPARED.get(getattr(column, "type", "cut"))
+    return COMPARABLE_TYPES.get(getattr(column, "type", "cut"))

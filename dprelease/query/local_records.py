@@ -33,7 +33,7 @@ from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.mechanism import MechanismSpec
 from dprelease.schema.release_parts.records import RecordColumnSpec, RecordsSpec
 
-RESPONSE = "randomized_response"
+RANDOMIZED_RESPONSE = "randomized_response"
 MOST_VALUES = 2**20
 
 
@@ -64,7 +64,7 @@ class RecordColumn:
     @property
     def is_response(self) -> bool:
         """Whether a randomized response is published, instead of a number with noise."""
-        return self.measurement.mechanism.name == RESPONSE
+        return self.measurement.mechanism.name == RANDOMIZED_RESPONSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class _Resolver:
         if open_keys:
             self._refuse("DP-LOCAL-003", *keys, column=name, keys=" and ".join(open_keys))
         if resolved.key is not None and not resolved.is_response:
-            kind, known = "public values, not numbers", RESPONSE
+            kind, known = "public values, not numbers", RANDOMIZED_RESPONSE
             self._refuse(
                 "DP-LOCAL-005", *keys, column=name, kind=kind, mechanism=noise.name, known=known
             )
@@ -175,7 +175,7 @@ class _Resolver:
 def _default_mechanism(column: Column, default: MechanismSpec) -> MechanismSpec:
     """Return a column's default mechanism: the release's for numbers, else randomized response."""
     numbers = isinstance(column, IntegerColumn | NumberColumn)
-    return default if numbers else MechanismSpec(name=RESPONSE)
+    return default if numbers else MechanismSpec(name=RANDOMIZED_RESPONSE)
 
 
 def _dropping_options(column: Column) -> list[str]:
@@ -194,7 +194,7 @@ def _number_column(
         return "it has no bounds"
     aggregate = Sum.of(name, lattice)
     # Randomized response may replace a value by any other, so distances do not matter.
-    shift = 1 if noise.name == RESPONSE else max(1, lattice.upper - lattice.lower)
+    shift = 1 if noise.name == RANDOMIZED_RESPONSE else max(1, lattice.upper - lattice.lower)
     measurement = _measurement(name, aggregate, shift, column.unit or "", noise, spec)
     return RecordColumn(measurement, lattice.lower, lattice.upper)
 
@@ -222,5 +222,5 @@ def _measurement(
         unit=unit,
         mechanism=noise,
         weight=spec.weight,
-        asked_by=name,
+        charged_column=name,
     )

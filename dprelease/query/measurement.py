@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from dprelease.privacy.unit import Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate
-from dprelease.query.post import NOTHING, PostProcessing
+from dprelease.query.post import NO_POST_PROCESSING, PostProcessing
 from dprelease.schema.mechanism import MechanismSpec
 
 DECLARED, IMPLIED = "declared", "implied"
@@ -26,7 +26,7 @@ class Measurement:
     unit: str
     mechanism: MechanismSpec
     weight: Fraction
-    asked_by: str
+    charged_column: str
     """The declared column for which the measurement is charged."""
     confidence: Fraction | None = None
     """The confidence level of the declared margin of error."""
@@ -42,7 +42,7 @@ class Measurement:
     `DECLARED` marks an invariant, and `IMPLIED` sums of an invariant."""
 
     finds_keys: bool = False
-    """Whether the measurement selects private keys; its name does not tell."""
+    """Whether the measurement selects private keys, which its name does not show."""
 
     @property
     def step(self) -> Fraction:
@@ -83,7 +83,7 @@ class Form(ABC):
 
     Otherwise the published values are fractions or labels."""
 
-    apart: ClassVar[bool] = False
+    separates_parts: ClassVar[bool] = False
     """Whether each of several parts becomes a separate column."""
 
     @abstractmethod
@@ -113,7 +113,7 @@ class OutputColumn:
     unit: str
     margin: Fraction | None = None
     """The confidence level of the margin of error that is published with the column, if any."""
-    post: PostProcessing = NOTHING
+    post: PostProcessing = NO_POST_PROCESSING
     at: Fraction | None = None
     """The fraction of values below the quantile, for a quantile that is read from a tree."""
 
@@ -133,6 +133,6 @@ class OutputColumn:
         return self.form.formula(self)
 
 
-def read_at(measurement: str, at: Fraction) -> str:
+def quantile_vector_name(measurement: str, at: Fraction) -> str:
     """Return the name of the noised vector with a quantile that is read from a tree."""
     return f"{measurement}@{at}"

@@ -29,22 +29,22 @@ class PostProcessing:
     labels: bool = False
     flag_above: Fraction | None = None
 
-    def words(self, unit: str) -> Iterator[str]:
+    def descriptions(self, unit: str) -> Iterator[str]:
         """Yield descriptions of the steps, for the manifest."""
         if self.suppress_below is not None:
             yield (
-                f"Noised values below {_amount(self.suppress_below, unit)} {LEFT_EMPTY}; the "
+                f"Noised values below {_amount_text(self.suppress_below, unit)} {LEFT_EMPTY}; the "
                 "true value has no influence on this."
             )
         if self.non_negative:
             yield "Noised values below 0 are published as 0: averages of small cells are too high."
         if self.round_to is not None:
-            yield f"Noised values are rounded to multiples of {_amount(self.round_to, unit)}."
+            yield f"Noised values are rounded to multiples of {_amount_text(self.round_to, unit)}."
         if self.bottom_code is not None:
-            limit = _amount(self.bottom_code, unit)
+            limit = _amount_text(self.bottom_code, unit)
             yield f"Noised values below {limit} are published as that number."
         if self.top_code is not None:
-            limit = _amount(self.top_code, unit)
+            limit = _amount_text(self.top_code, unit)
             yield f"Noised values above {limit} are published as that number."
         if self.flag_above is not None:
             yield (
@@ -58,8 +58,8 @@ def suppresses_cells(descriptions: Iterable[str]) -> bool:
     return any(LEFT_EMPTY in description for description in descriptions)
 
 
-def _amount(number: Fraction, unit: str) -> str:
+def _amount_text(number: Fraction, unit: str) -> str:
     return f"{plain_text(number)} {unit}".strip()
 
 
-NOTHING = PostProcessing()
+NO_POST_PROCESSING = PostProcessing()

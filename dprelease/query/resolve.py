@@ -10,7 +10,7 @@ from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.answers import AnswerCollector
 from dprelease.query.declared_columns import DeclaredColumns
-from dprelease.query.declared_invariants import exactly_published, refuse_invariants
+from dprelease.query.declared_invariants import exact_columns, refuse_invariants
 from dprelease.query.expressions.used_columns import Formulas, Predicate, unknown_column
 from dprelease.query.family_members import FamilyQueries
 from dprelease.query.grouping.family_keys import FamilyKeys, family_keys
@@ -106,15 +106,15 @@ def resolve_with_findings(
     errors: list[DpReleaseError] = []
     queries = []
     views = Views(declaration.tables, errors)
-    asked_by = spec.query_of_table
+    query_of = spec.query_of_table
     families: dict[str, FamilyKeys] = {}
     together = {name: FamilyQueries(spec, name, queries) for name, queries in spec.families.items()}
     for one in together.values():
         errors += one.family_errors(declaration.place)
     family_of = {query: name for name, one in together.items() for query in one.queries}
     for name, query_spec in spec.published_tables.items():
-        place = _table_error_locator(declaration, asked_by[name], query_spec)
-        family = family_of[asked_by[name]]
+        place = _table_error_locator(declaration, query_of[name], query_spec)
+        family = family_of[query_of[name]]
         before = len(errors)
         view = views.of(declaration.tables[query_spec.source], query_spec, place)
         if view is None or (
@@ -130,7 +130,7 @@ def resolve_with_findings(
                     all_of_it.combined_query, view.declared.table, refuse
                 )
                 refuse_invariants(all_of_it.combined_query, neighbours, refuse)
-            exact = exactly_published(together[family].combined_query, query_spec.keys_of_tables[0])
+            exact = exact_columns(together[family].combined_query, query_spec.keys_of_tables[0])
             resolver = replace(resolver, family=families[family], exact=exact)
         query = resolver.query(
             name, query_spec, spec.mechanism, spec.budget.neighbours, spec.limits

@@ -1,8 +1,8 @@
-"""Split one SELECT into bounded aggregates over keys, and computations on noised values.
+"""Split one SELECT into aggregates over keys, and computations on noised values.
 
-Aggregates and keys become a declared query, whose result is a noised table. Everything around them
-(arithmetic on aggregates, HAVING, ORDER BY, LIMIT) is rendered again as a statement over the noised
-table alone, which is post-processing.
+Aggregates and keys become a declared query, whose result is a noised table. All other parts of the
+SELECT (arithmetic on aggregates, HAVING, ORDER BY, LIMIT) are rendered as a second statement, which
+reads only the noised table and is post-processing.
 """
 
 from __future__ import annotations
@@ -47,38 +47,38 @@ NOISED = "noised"
 WITH_MARGIN = ("", "_moe")
 """The endings of the names of a noised column and of its margin of error."""
 
-PLACE = Place(key="sql")
+SQL_PLACE = Place(key="sql")
 
-OR_MISSING = "list_filter([TRY({})], lambda number: isfinite(number))[1]"
+NULL_IF_INVALID_SQL = "list_filter([TRY({})], lambda number: isfinite(number))[1]"
 """The result of arithmetic, or NULL where it is infinite, not a number, or out of range.
 
 A CASE would repeat the operand, so that the text of nested operations would double at every level.
 """
 
-KINDS: dict[type, str] = {
+KEYWORD_OF_FUNCTION: dict[type, str] = {
     exp.FUNCTION_BY_NAME[name]: kind
     for kind, word in WORDS.items()
     for name in word.sql
     if name in exp.FUNCTION_BY_NAME and name != "COUNT"
 }
-"""The SQL functions of one column, and their aggregate keywords."""
+"""The aggregate keyword of each SQL function that has one column as its argument."""
 
-PARTS: dict[type[exp.Expression], str] = {
+FRACTION_ARGUMENT: dict[type[exp.Expression], str] = {
     exp.PercentileCont: "expression",
     exp.PercentileDisc: "expression",
     exp.Quantile: "quantile",
     exp.ApproxQuantile: "quantile",
 }
-"""Quantile functions, and the argument that holds their fraction."""
+"""The name of the argument that holds the fraction of a quantile, by quantile function."""
 
-AGGREGATES = frozenset({exp.Count, *KINDS, *PARTS})
-NEAREST = {"variancepop": "use VARIANCE, of a sample", "stddevpop": "use STDDEV, of a sample"}
-SUGGESTED = tuple(word.sql[0] for word in WORDS.values() if word.sql)
-OTHERS = f"use {', '.join(SUGGESTED[:-1])} or {SUGGESTED[-1]}"
-FUNCTIONS = (*SUGGESTED, *(name.upper() for name in NOISED_FUNCTIONS.values()))
+AGGREGATES = frozenset({exp.Count, *KEYWORD_OF_FUNCTION, *FRACTION_ARGUMENT})
+ALTERNATIVES = {"variancepop": "use VARIANCE, of a sample", "stddevpop": "use STDDEV, of a sample"}
+SUGGESTED_FUNCTIONS = tuple(word.sql[0] for word in WORDS.values() if word.sql)
+ADVICE = f"use {', '.join(SUGGESTED_FUNCTIONS[:-1])} or {SUGGESTED_FUNCTIONS[-1]}"
+FUNCTIONS = (*SUGGESTED_FUNCTIONS, *(name.upper() for name in NOISED_FUNCTIONS.values()))
 """The functions that a message may suggest for an unknown name."""
 
-NAMES_ELSEWHERE = {"size": "COUNT"} | {
+FUNCTION_OF_KEYWORD = {"size": "COUNT"} | {
     name: word.sql[0]
     for kind, word in WORDS.items()
     for name in (kind, word.pandas)
@@ -102,7 +102,7 @@ class SelectStatement:
     view: str = ""
 
 
-def select(text: str, tables: Mapping[str, Table]) -> SelectStatement:
+def split_select(text: str, tables: Mapping[str, Table]) -> SelectStatement:
     """Return the parts of one SELECT statement over a declared table.
 
     Raises
@@ -133,7 +133,7 @@ def select(text: str, tables: Mapping[str, Table]) -> SelectStatement:
 
 
 def _refuse(code: str, **fields: Any) -> NoReturn:
-    raise QueryError(code, place=PLACE, **fields)
+    raise QueryError(code, place=SQL_PLACE, **fields)
 
 
 class _Splitter:
@@ -157,7 +157,7 @@ class _Splitter:
                 _refuse("DP-SQL-002", what=f"the name {item.alias[:60]} for two columns")
             self.aliases[item.alias_or_name] = item.unalias()
         self.found.group_by = [self._key_name(item) for item in self._group_keys()]
-        items = [self._item(item) for item in self.tree.expressions]
+        items = [self._render_item(item) for item in self.tree.expressions]
         if not self.found.columns:
             _refuse("DP-SQL-005")
         self.found.view = self._view_sql(items)
@@ -236,16 +236,16 @@ class _Splitter:
             _refuse("DP-SQL-004", what=item.sql("duckdb")[:60])
         return str(item.name)
 
-    def _item(self, item: exp.Expression) -> tuple[str, str]:
+    def _render_item(self, item: exp.Expression) -> tuple[str, str]:
         """Return the rendered expression over the noised table, and its name."""
         body: exp.Expression = item.unalias()  # type: ignore[assignment]
         name = item.alias or (body.name if isinstance(body, exp.Column) else "")
         if type(body) in AGGREGATES:
-            self._aggregate(body, item.alias)
+            self._noised_column(body, item.alias)
         rendered = self._rendered_sql(body)
         return rendered, name or self.names.get(body.sql("duckdb"), "") or body.sql("duckdb")[:60]
 
-    def _aggregate(self, node: exp.Expression, function_name: str = "") -> str:
+    def _noised_column(self, node: exp.Expression, function_name: str = "") -> str:
         """Return the noised column that holds an aggregate."""
         text = node.sql("duckdb")
         if text not in self.names:
@@ -267,19 +267,19 @@ class _Splitter:
         inner = node.this
         if inner is None or (isinstance(inner, exp.Distinct) and not isinstance(node, exp.Count)):
             name = node.sql("duckdb")[:60]
-            _refuse("DP-SQL-006", name=name, nearest=OTHERS)
+            _refuse("DP-SQL-006", name=name, nearest=ADVICE)
         if isinstance(node, exp.Count):
             if isinstance(inner, exp.Distinct) and len(inner.expressions) != 1:
-                _refuse("DP-SQL-006", name="DISTINCT of none or several columns", nearest=OTHERS)
+                _refuse("DP-SQL-006", name="DISTINCT of none or several columns", nearest=ADVICE)
             if isinstance(inner, exp.Distinct):
                 column = self._key_name(inner.expressions[0])
                 return "count_distinct", column, column
             column = "*" if isinstance(inner, exp.Star) else self._key_name(inner)
             return "count", column, column
         column = self._key_name(inner)
-        if type(node) not in PARTS:
-            return KINDS[type(node)], column, column
-        part = node.args.get(PARTS[type(node)])
+        if type(node) not in FRACTION_ARGUMENT:
+            return KEYWORD_OF_FUNCTION[type(node)], column, column
+        part = node.args.get(FRACTION_ARGUMENT[type(node)])
         if not isinstance(part, exp.Literal) or part.is_string:
             _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
         return "quantile", column, {"of": column, "at": self._number_sql(part.name)}
@@ -292,16 +292,16 @@ class _Splitter:
         rendered = self._one_over(node)
         is_constant = isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
         if isinstance(node, MAY_BE_UNDEFINED) and not is_constant:
-            rendered = OR_MISSING.format(rendered)
+            rendered = NULL_IF_INVALID_SQL.format(rendered)
         self.depth -= 1
         return rendered
 
     def _one_over(self, node: exp.Expression) -> str:
         if type(node) in AGGREGATES:
-            return _noised_column_sql(self._aggregate(node))
+            return _noised_column_sql(self._noised_column(node))
         if isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter):
             name = str(node.key)
-            nearest = NEAREST.get(name, OTHERS)
+            nearest = ALTERNATIVES.get(name, ADVICE)
             _refuse("DP-SQL-006", name=name.upper(), nearest=nearest)
         return self._plain_expression(node)
 
@@ -378,8 +378,8 @@ def _noised_column_sql(name: str) -> str:
 def _suggest_functions(name: str) -> str:
     """Return a text with the known functions, the most similar one first."""
     similar = nearest(name, FUNCTIONS).removeprefix("; did you mean ").strip("'")
-    meant = NAMES_ELSEWHERE.get(name.lower(), similar)
-    return f"did you mean {meant}: {OTHERS}" if meant else OTHERS
+    meant = FUNCTION_OF_KEYWORD.get(name.lower(), similar)
+    return f"did you mean {meant}: {ADVICE}" if meant else ADVICE
 
 
 def _is_valid_column_name(name: str, taken: Collection[str]) -> bool:

@@ -19,7 +19,7 @@ def spark_only_error(declared: Declared) -> DataError | None:
     return DataError("DP-SPARK-006", table=declared.table.name, format=kind)
 
 
-def unsupported_by_spark(declared: Declared) -> DataError | None:
+def unsupported_by_spark_error(declared: Declared) -> DataError | None:
     """Return DP-SPARK-001 for a source that Spark does not read; None for any other."""
     source = declared.table.source
     if source is None or source.kind is None or source.type.is_read_by_spark:
@@ -27,7 +27,7 @@ def unsupported_by_spark(declared: Declared) -> DataError | None:
     return DataError("DP-SPARK-001", table=declared.table.name, format=source.type.label)
 
 
-def unread(declaration: Declaration, queries: Sequence[Query]) -> list[DataError]:
+def unreadable_table_errors(declaration: Declaration, queries: Sequence[Query]) -> list[DataError]:
     """Return an error for each table that queries read, but that the declared engine can't read.
 
     Such a release can still run if the caller passes data frames for these tables.
@@ -45,5 +45,5 @@ def unread(declaration: Declaration, queries: Sequence[Query]) -> list[DataError
     if engine == DEFAULT_ENGINE:
         refusals = [spark_only_error(declared) for declared in tables.values()]
     elif engine == SPARK:
-        refusals = [unsupported_by_spark(one) for one in tables.values()]
+        refusals = [unsupported_by_spark_error(one) for one in tables.values()]
     return [refusal for refusal in refusals if refusal is not None]

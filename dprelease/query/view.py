@@ -1,4 +1,4 @@
-"""The view of a query: its table with computed columns and the columns of a joined table."""
+"""The view of a query: its table, with computed columns and the columns of the joined table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from dprelease.errors import DeclarationError, DpReleaseError, Place, QueryError
 from dprelease.query.expressions.computed_order import Placer, check_order, closure, formulas_of
 from dprelease.query.expressions.used_columns import Formulas, unknown_column
-from dprelease.query.join import Join, compared_as, visible_columns
+from dprelease.query.join import Join, comparison_type, visible_columns
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
 from dprelease.schema.model import same_name
@@ -20,7 +20,10 @@ from dprelease.schema.table import Table, UnitSpec
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A table with every column that the query may name (`declared`), and the source's (`base`)."""
+    """A table with every column that the query may name.
+
+    `declared`: the table with computed and joined columns. `base`: the table of the source.
+    """
 
     declared: Declared
     base: Declared
@@ -40,7 +43,7 @@ class Views:
     def of(self, base: Declared, spec: QuerySpec, place: Placer) -> View | None:
         """Return the view of a query; None if errors were added to `errors`."""
         before = len(self.errors)
-        own = self._own_formulas(base)
+        own = self._schema_formulas(base)
         if base.table.public:
             name = base.table.name
             self.errors.append(QueryError("DP-JOIN-005", place=place("from"), table=name))
@@ -70,7 +73,7 @@ class Views:
         view = self._with_formulas(view, spec.derive, place)
         return view if len(self.errors) == before else None
 
-    def _own_formulas(self, declared: Declared) -> Formulas | None:
+    def _schema_formulas(self, declared: Declared) -> Formulas | None:
         """Return the expressions of a table's schema, checked at the first use of the table."""
         table, before = declared.table, len(self.errors)
         if table.name not in self._formulas:
@@ -148,7 +151,7 @@ class Views:
             error = QueryError("DP-JOIN-003", place=spot, table=spec.table, reason=reason)
             self.errors.append(error)
             return None
-        formulas = self._own_formulas(right)
+        formulas = self._schema_formulas(right)
         on = tuple(spec.on.items()) or ((base.table.unit.id or "", right.table.unit.id or ""),)
         for left, other in on:
             self._check_pair(columns, base.table, right.table, (left, other), place)
@@ -174,7 +177,7 @@ class Views:
                 fields = unknown_column(table, name)
                 self.errors.append(QueryError("DP-QUERY-001", place=spot, **fields))
                 return
-            kinds.append(compared_as(known[name]))
+            kinds.append(comparison_type(known[name]))
         if None in kinds:
             name = left if kinds[0] is None else other
             self._add_comparison_error(
@@ -213,7 +216,7 @@ def _join_problem(left: Table, right: Table | None, spec: JoinSpec) -> str | Non
         return "it is public and has no privacy units; name its key with `on`"
     if left.unit.id is None or left.unit.id != right.unit.id:
         return "both tables must have the same id column of the privacy unit"
-    kinds = {compared_as(table.columns[left.unit.id]) for table in (left, right)}
+    kinds = {comparison_type(table.columns[left.unit.id]) for table in (left, right)}
     return None if len(kinds) == 1 else "the ids are of different types"
 
 

@@ -15,7 +15,7 @@ from dprelease.postprocess.families import Family, FamilyTable, Lattice, Real
 from dprelease.query.aggregates.count import Count
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
-from dprelease.query.post import NOTHING, PostProcessing
+from dprelease.query.post import NO_POST_PROCESSING, PostProcessing
 from dprelease.query.resolve import Query
 from dprelease.tables import formats
 
@@ -33,7 +33,7 @@ class CountedTable:
     file: str
     column: str
     law: Randomizer | None
-    post: PostProcessing = NOTHING
+    post: PostProcessing = NO_POST_PROCESSING
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ class CountedTable:
         """Return the (cells,) published numbers, in the order of cells; NaN without a number."""
         import pyarrow as pa
 
-        published = formats.PUBLISHED.read(folder / self.file, [self.column]).column(0)
+        published = formats.PUBLISHED_FORMAT.read(folder / self.file, [self.column]).column(0)
         numbers: Floats = published.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return np.array(numbers, dtype=np.float64)
 
@@ -111,7 +111,7 @@ def _tables_of_counts(family: Family, table: FamilyTable) -> Iterator[CountedTab
     if family.step is not None:
         for one in filter(_is_count, query.measurements):
             if one in table.vectors and not one.exact:
-                measured = formats.file_of(table.measurements_name)
+                measured = formats.table_file_name(table.measurements_name)
                 yield CountedTable(query, measured, one.name, table.mechanisms[one.name])
             elif one.exact:
                 yield from _tables_of_invariants(family, query, one)
@@ -121,7 +121,7 @@ def _tables_of_counts(family: Family, table: FamilyTable) -> Iterator[CountedTab
         coded = post.bottom_code is not None or post.top_code is not None
         if len(column.parts) == 1 and _is_count(first) and not coded:
             noise = None if first.exact else table.mechanisms[first.name]
-            yield CountedTable(query, formats.file_of(query.name), column.name, noise, post)
+            yield CountedTable(query, formats.table_file_name(query.name), column.name, noise, post)
 
 
 def _tables_of_invariants(family: Family, query: Query, one: Measurement) -> Iterator[CountedTable]:
@@ -132,7 +132,7 @@ def _tables_of_invariants(family: Family, query: Query, one: Measurement) -> Ite
         if covers_all_keys and output.name.rpartition("/")[2] == query.name:
             for name in names:
                 if isinstance(output.columns.get(name), Lattice | Real):
-                    yield CountedTable(query, formats.file_of(output.name), name, None)
+                    yield CountedTable(query, formats.table_file_name(output.name), name, None)
 
 
 def _is_count(one: Measurement) -> bool:

@@ -88,7 +88,7 @@ def _opened_stand_ins(
         raise DeclarationError("DP-ATTACK-002", table=name, file=on[name].name, problem=problem)
     stand_ins = StandIns.of(declaration, dict(on), {})
     invented = {
-        name: formats.PUBLISHED.read(folder / synthetic_rows_file(name))
+        name: formats.PUBLISHED_FORMAT.read(folder / synthetic_rows_file(name))
         for name in stand_in_records.keys() - public.keys()
     }
     return replace(stand_ins, invented=invented)

@@ -14,7 +14,7 @@ from dprelease.numerics.lattice import Floats, Integers
 from dprelease.planning.local_plan import LocalColumn
 from dprelease.query.local_records import RecordColumn, Records
 from dprelease.rehearsal.error_summary import class_errors, error_figures
-from dprelease.tables.record_figures import Estimate, estimates
+from dprelease.tables.record_figures import Estimate, record_estimates
 from dprelease.tables.record_table import public_values, records_to_arrow
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def estimates_with_truth(
         column, mechanism = planned.column, planned.mechanism
         if not isinstance(mechanism, Mechanism):
             raise TypeError("records are answered by mechanisms alone")
-        found = estimates(truth.column(column.name), column, mechanism, CONFIDENCE)
+        found = record_estimates(truth.column(column.name), column, mechanism, CONFIDENCE)
         values = truth.column(names[column.name])
         counts = _counts(values, column) if column.is_response else np.array([rows])
         true = counts / rows if column.is_response else [_mean(values)]

@@ -108,12 +108,12 @@ def _refuse_release(target: Path) -> None:
 
 def truth_file(name: str) -> str:
     """Return the name of the truth file of a published table, which also has its true values."""
-    return formats.file_of(f"{TRUTH}/{name}")
+    return formats.table_file_name(f"{TRUTH}/{name}")
 
 
 def synthetic_rows_file(table: str) -> str:
     """Return the name of the file with the synthetic rows of a table."""
-    return formats.file_of(f"{PEOPLE}/{table}")
+    return formats.table_file_name(f"{PEOPLE}/{table}")
 
 
 def write_synthetic_rows(folder: Path, stand_ins: StandIns) -> dict[str, FileDigest]:

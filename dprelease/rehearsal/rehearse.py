@@ -72,13 +72,13 @@ class _TruthFrames(Mapping[str, Any]):
     def __getitem__(self, name: str) -> pd.DataFrame:
         if name not in set(self):
             raise KeyError(name)
-        frame: pd.DataFrame = formats.PUBLISHED.read(
-            self._folder / formats.file_of(name)
+        frame: pd.DataFrame = formats.PUBLISHED_FORMAT.read(
+            self._folder / formats.table_file_name(name)
         ).to_pandas()
         return frame
 
     def __iter__(self) -> Iterator[str]:
-        for path in sorted(self._folder.rglob(formats.file_of("*"))):
+        for path in sorted(self._folder.rglob(formats.table_file_name("*"))):
             name = path.relative_to(self._folder).with_suffix("").as_posix()
             if not name.startswith("people/"):
                 yield name

@@ -283,7 +283,7 @@ def _refuse_too_many_parties(declaration: Declaration) -> None:
 
 def message_file(party: int, query: str) -> str:
     """Return the name of the file with a party's messages; parties are numbered from 1."""
-    return formats.file_of(f"{PARTIES}/{party}/{query}")
+    return formats.table_file_name(f"{PARTIES}/{party}/{query}")
 
 
 def message_files(queries: Sequence[Query], parties: int) -> Iterator[str]:
@@ -355,7 +355,7 @@ def _message_columns(folder: Path, query: Query, share: ShareColumn, parties: in
     name = share.measurement.name
     for party in range(1, parties + 1):
         path = folder / message_file(party, query.name)
-        yield formats.PUBLISHED.read(path, [name]).column(0).to_numpy()
+        yield formats.PUBLISHED_FORMAT.read(path, [name]).column(0).to_numpy()
 
 
 def sum_comparisons(query: Query, plan: FederatedPlan) -> list[ColumnComparison]:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from dprelease.documents.encoding import sha256_of
 from dprelease.documents.rehearsal_manifest import StandInRecord
 from dprelease.errors import DeclarationError
-from dprelease.exact.engine_api import Answering, Recording
+from dprelease.exact.engine_api import QueryEngine, RecordEngine
 from dprelease.exact.engines import open_engine, open_engines
 from dprelease.numerics.entropy import BitSource
 from dprelease.query.local_records import Records

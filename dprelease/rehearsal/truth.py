@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dprelease.exact.engine_api import Answering
+from dprelease.exact.engine_api import QueryEngine
 from dprelease.exact.results.true_records import ExactRecords
 from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.numerics.lattice import Flags, Integers
@@ -21,7 +21,7 @@ from dprelease.query.aggregates.aggregate import Aggregate, narrow_aggregate
 from dprelease.query.aggregates.count import Count
 from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.local_records import Records
-from dprelease.query.measurement import Measurement, read_at
+from dprelease.query.measurement import Measurement, quantile_vector_name
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.stand_ins import StandIns
 from dprelease.schema.mechanism import AUTO, MechanismSpec
@@ -123,7 +123,7 @@ def _row_count_measurement(query: Query, unit: PrivacyUnit) -> Measurement:
         unit="rows",
         mechanism=MechanismSpec(name=AUTO),
         weight=Fraction(1),
-        asked_by=ROWS,
+        charged_column=ROWS,
     )
 
 
@@ -187,7 +187,7 @@ def _exact_choices(query: Query, measurement: Measurement, profile: Profile) -> 
         return {name: _to_steps(quantile(profile, aggregate.part), aggregate)}
     parts = [column.at for column in query.columns if column.parts[0] == measurement]
     return {
-        read_at(name, at): _to_steps(quantile(profile, at), aggregate)
+        quantile_vector_name(name, at): _to_steps(quantile(profile, at), aggregate)
         for at in parts
         if at is not None
     }

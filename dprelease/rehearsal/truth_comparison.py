@@ -12,12 +12,12 @@ import numpy as np
 from dprelease.documents.truth_columns import truth_columns
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.planning.plan import Plan
-from dprelease.planning.quantile_target import Target
+from dprelease.planning.quantile_target import RankTarget
 from dprelease.postprocess.families import Family
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.grouping.group_keys import KeySpace
-from dprelease.query.measurement import OutputColumn, read_at
-from dprelease.query.post import NOTHING
+from dprelease.query.measurement import OutputColumn, quantile_vector_name
+from dprelease.query.post import NO_POST_PROCESSING
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.truth import MISSING, Truth, cumulative_counts, value_totals
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
@@ -129,7 +129,7 @@ def compare_with_truth(
     The truth table has one row for each published row; if the keys are non-public, it has one row
     for each key that occurs.
     """
-    published = formats.PUBLISHED.read(folder / formats.file_of(name))
+    published = formats.PUBLISHED_FORMAT.read(folder / formats.table_file_name(name))
     query = truth.query
     if query.private is not None:
         published, cells = _with_all_keys(published, query, columns[0].published_column)
@@ -168,7 +168,7 @@ def _exact_arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa
 
     arrays = {}
     for column in query.columns:
-        unprocessed = replace(column, post=NOTHING, margin=None)
+        unprocessed = replace(column, post=NO_POST_PROCESSING, margin=None)
         missing = _missing_flags(column, vectors)
         filled = {n: np.where(v == MISSING, 0, v) for n, v in vectors.items()}
         array = published_arrays(query, unprocessed, filled, {})[column.name]
@@ -181,7 +181,7 @@ def _exact_arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa
 def _missing_flags(column: OutputColumn, vectors: Mapping[str, Integers]) -> Flags:
     """Return which cells of a column have no exact value."""
     first = column.parts[0]
-    name = first.name if column.at is None else read_at(first.name, column.at)
+    name = first.name if column.at is None else quantile_vector_name(first.name, column.at)
     missing: Flags = vectors[name] == MISSING
     return missing
 

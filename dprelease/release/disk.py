@@ -272,9 +272,9 @@ def temporary_bytes(queries: Iterable[Query]) -> int:
         if rows is None or finest is None:
             continue
         # This import loads modules that other plans don't need.
-        from dprelease.exact.sorted_families import by_ranges
+        from dprelease.exact.sorted_families import is_summed_by_ranges
 
-        if not by_ranges(query):
+        if not is_summed_by_ranges(query):
             continue
         level = level_above(finest, query.keys)
         held, most = min(rows, finest.size), rows

@@ -25,7 +25,7 @@ from dprelease.documents.encoding import NAME, SIGNATURE, canonical, pieces
 from dprelease.documents.listed_files import listed_files
 from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest
 from dprelease.errors import DeclarationError, Place, RunState
-from dprelease.exact.engine_api import Answering
+from dprelease.exact.engine_api import QueryEngine
 from dprelease.noise.noised_answers import answer_query
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.planning.plan import Plan, PlannedColumn
@@ -259,7 +259,7 @@ def answering(declaration: Declaration, plan: Plan, state: RunState) -> Iterator
 
 def answer(
     columns: Sequence[PlannedColumn],
-    opening: AbstractContextManager[Answering],
+    opening: AbstractContextManager[QueryEngine],
     charged: AbstractContextManager[None],
 ) -> pa.Table:
     """Return the noised table of a single query; raises the same errors as `answers`.
@@ -275,7 +275,7 @@ def answer(
 def answers(
     family: Family,
     columns: Sequence[PlannedColumn],
-    opening: AbstractContextManager[Answering],
+    opening: AbstractContextManager[QueryEngine],
     charged: AbstractContextManager[None],
 ) -> dict[str, pa.Table]:
     """Compile the query, charge it, read, and return all tables of a family by name.

@@ -233,7 +233,7 @@ class PlannedRecords(_WithoutFamilies):
     @contextmanager
     def open_engines(self, frames: Frames) -> Iterator[Engines]:
         from dprelease.exact.engines import frame_of, open_engine
-        from dprelease.exact.postgres.server_link import servers_of
+        from dprelease.exact.postgres.server_link import open_servers
         from dprelease.exact.settings import Settings
 
         opened: dict[str, Any] = {}
@@ -241,7 +241,7 @@ class PlannedRecords(_WithoutFamilies):
         frame = {name: frame_of(one.table, frames) for name, one in of_table.items()}
         with ExitStack() as stack:
             read = (one for name, one in of_table.items() if frame[name] is None)
-            servers = stack.enter_context(servers_of(read))
+            servers = stack.enter_context(open_servers(read))
             for part in self.plan.records:
                 name = part.declared.table.name
                 if name not in opened:

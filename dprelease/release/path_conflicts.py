@@ -49,7 +49,7 @@ def refuse_own_source(
     target = output or declaration.folder / declaration.spec.output
     names = [name for family in plan.families for name in family.published_names]
     copies = [file.copy for file, _ in declaration.kept.values()]
-    written = [NAME, *map(formats.file_of, names), *more, *copies]
+    written = [NAME, *map(formats.table_file_name, names), *more, *copies]
     place = Place() if output is not None else declaration.place("output")
     for declared in declaration.tables.values():
         source = declared.table.source

@@ -20,7 +20,7 @@ from dprelease.planning.guarantees import release_budget
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
-from dprelease.query.select import NOISED, SelectStatement, select
+from dprelease.query.select import NOISED, SelectStatement, split_select
 from dprelease.release.answer_labels import labels_of
 from dprelease.release.execute import answer, answering
 from dprelease.release.run_options import signed_by
@@ -124,7 +124,7 @@ def sql(
             folder = run(
                 declaration, output=Path(output), overwrite=overwrite, frames=frames, state=state
             )
-            noised = formats.PUBLISHED.read(folder / formats.file_of(ANSWER))
+            noised = formats.PUBLISHED_FORMAT.read(folder / formats.table_file_name(ANSWER))
         shown = to_pandas(run_statement(noised, selected.view, NOISED))
         shown.attrs["dprelease"] = attributes(plan)
     return shown
@@ -190,7 +190,7 @@ def declare(
     paths = [Path(schema)] if isinstance(schema, str | Path) else [Path(path) for path in schema]
     folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))
     tables = [read_table(path) for path in paths]
-    selected = select(statement, {declared.table.name: declared.table for declared in tables})
+    selected = split_select(statement, {declared.table.name: declared.table for declared in tables})
     query: dict[str, Any] = {"from": selected.source, "columns": selected.columns}
     if selected.where is not None:
         query["where"] = selected.where

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def left_open(declaration: Declaration) -> list[str]:
     """Return what the engine exposes to people other than the recipients, without starting it."""
-    from dprelease.exact.engines import kind_of_engine
+    from dprelease.exact.engines import engine_kind
 
-    return kind_of_engine(declaration.spec.engine).left_open(declaration.spec)
+    return engine_kind(declaration.spec.engine).exposure_texts(declaration.spec)
 
 
 def on_engine(declaration: Declaration, engine: str | None) -> Declaration:

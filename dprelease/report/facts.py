@@ -27,7 +27,7 @@ from dprelease.planning.invariant_plans import (
     without_invariants,
 )
 from dprelease.planning.plan import PlannedColumn
-from dprelease.planning.trade_off import Pairs, pairs_of
+from dprelease.planning.trade_off import Pairs, epsilon_delta_pairs
 from dprelease.postprocess.consistent.consistency_record import (
     AgreedColumnRecord,
     ConsistencyRecord,
@@ -230,7 +230,7 @@ class Facts:
         vectors = [
             column.accounting_input for column in without_invariants(list(self.planned_columns()))
         ]
-        return pairs_of(vectors, math.inf if pure is None else float(pure))
+        return epsilon_delta_pairs(vectors, math.inf if pure is None else float(pure))
 
     def planned_columns(self) -> Iterator[PlannedColumn]:
         """Yield every noisy vector with its query and its noise; invariants have no noise."""

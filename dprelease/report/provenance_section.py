@@ -199,7 +199,7 @@ def _noise_table(context: Context, laws: Laws) -> PageTable:
                 names.name(first.mechanism.name),
                 names.name(shape, LONGEST),
                 _noised_columns_text(context, columns),
-                names.name(first.measurement.aggregate.words, LONGEST),
+                names.name(first.measurement.aggregate.description, LONGEST),
                 names.name(str(first.measurement.sensitivity), LONGEST),
                 f"± {words.number(three_up(margin))} {unit}".strip(),
             )

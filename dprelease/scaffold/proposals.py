@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 
 from dprelease.errors import RunState
-from dprelease.exact.reading.peek import ColumnPeek, peek
+from dprelease.exact.reading.peek import ColumnPeek, peek_at_file
 from dprelease.numerics.rounding import plain_text
 from dprelease.scaffold.sketch import quote_yaml, sketch
 from dprelease.schema.load import PEEKED
@@ -57,7 +57,7 @@ def peeked_sketch(
     if state is not None:
         state.rows = True
     shown = {
-        name: proposal_text(column) for name, column in peek(source, table).items() if name != unit
+        name: proposal_text(column) for name, column in peek_at_file(source, table).items() if name != unit
     }
     proposals = {name: body for name, body in shown.items() if body}
     return sketch(source, unit, folder, head=HEAD, proposals=proposals, table=table)

@@ -21,8 +21,13 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dprelease.errors import DataError, Place, RunState
-from dprelease.exact.postgres.server_form import MOST_LABELS, Check, ServerForm, server_form
-from dprelease.exact.reading.peek import peek_server
+from dprelease.exact.postgres.server_form import (
+    MOST_LABELS,
+    Check,
+    ServerTable,
+    describe_server_table,
+)
+from dprelease.exact.reading.peek import peek_at_server
 from dprelease.numerics.lattice import LIMIT
 from dprelease.numerics.rounding import exact, plain_text
 from dprelease.scaffold.proposals import HEAD as PEEKED_HEAD
@@ -296,7 +301,7 @@ def notes_text(form: ServerForm, name: str) -> str:
     return "; ".join([*notes, *["NOT NULL"] * (name in form.required)])
 
 
-def _column_limits(form: ServerForm, name: str) -> Limits:
+def _column_limits(form: ServerTable, name: str) -> Limits:
     is_enum = name in form.labels
     return limits_of(form.checks.get(name, ()), form.columns[name], is_enum=is_enum)
 
@@ -307,7 +312,7 @@ def _category_text(values: Sequence[str], mark: str) -> str:
     return f"{{type: category, values: [{', '.join(map(quote_yaml, values))}]}}{mark}"
 
 
-def _bounds_text(form: ServerForm, name: str, limits: Limits) -> str:
+def _bounds_text(form: ServerTable, name: str, limits: Limits) -> str:
     """Return the bounds from CHECK constraints and digits together, if both ends are known."""
     step, largest = form.digits.get(name, (None, None))
     if largest is not None:
@@ -352,14 +357,14 @@ def server_sketch(
     DataError
         DP-DATA-010 without a table, 011 if `unit` is not one of its columns, 003 for names that
         differ only in case, 013 if the values can't be read, 026 if the server does not compare
-        `unit` by its characters; the errors of `server_form`.
+        `unit` by its characters; the errors of `describe_server_table`.
     SchemaError
-        The errors of `server_form`.
+        The errors of `describe_server_table`.
     """
     place = Place(file="a PostgreSQL server")
     if not table:
         raise DataError("DP-DATA-010", place=place, path="the address")
-    form = server_form(address, table)
+    form = describe_server_table(address, table)
     names = list(form.columns)
     if unit is not None and unit not in names:
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
@@ -370,7 +375,7 @@ def server_sketch(
     if peek:
         if state is not None:
             state.rows = True
-        shown = {name: proposal_text(column) for name, column in peek_server(form).items()}
+        shown = {name: proposal_text(column) for name, column in peek_at_server(form).items()}
         written = {name for name, body in proposals.items() if body and not body.endswith(DIGITS)}
         proposals |= {name: body for name, body in shown.items() if body and name not in written}
     proposals.pop(unit or "", None)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dprelease.errors import DataError, Place
 from dprelease.errors.printable import one_line
-from dprelease.exact.reading.dialect import DetectedFormat, KeyValue, Kind
+from dprelease.exact.reading.dialect import ApparentType, DetectedFormat, KeyValue
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, reader_of
 from dprelease.numerics.rounding import exact
 from dprelease.schema.load import CONFIRM
@@ -252,7 +252,7 @@ def _type_from_values(name: str, proposals: Mapping[str, str], form: DetectedFor
     return "" if kind != "text" and proposal.startswith("{type: category") else proposal
 
 
-def _type_from_cells(kind: Kind, form: DetectedFormat) -> str:
+def _type_from_cells(kind: ApparentType, form: DetectedFormat) -> str:
     """Return the text of a column of a text file, by the format of its first cells."""
     if kind.is_mixed:
         return f"{TEXT}; {MIXED}"

@@ -61,7 +61,7 @@ def _problem(text: LocalizedText, languages: Sequence[str]) -> str | None:
 
 def _unknown_tables(name: str, query: QuerySpec, document: Document) -> Iterator[DpReleaseError]:
     known = [*query.tables(name), *query.invented_table_names(name)]
-    for table in query.told:
+    for table in query.documented_tables:
         if table not in known:
             yield DeclarationError(
                 "DP-LABEL-003",

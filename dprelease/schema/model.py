@@ -60,7 +60,7 @@ class Files:
         self.texts[name] = self.read(name)
         return self.texts[name]
 
-    def large(self, name: str) -> LargeFile | None:
+    def large_file(self, name: str) -> LargeFile | None:
         """Return a large file, or None for a file whose text is stored in the manifest."""
         found = self.find(name)
         return None if found is None else LargeFile(name, *found, self.kept)

@@ -140,7 +140,7 @@ class QuerySpec(Documented):
     private_keys: Annotated[
         PrivateKeysSpec | None, BeforeValidator(_private_keys), ShortForm({"type": "boolean"})
     ] = None
-    told: dict[Name, Documented] = Field(default_factory=dict, alias="tables")
+    documented_tables: dict[Name, Documented] = Field(default_factory=dict, alias="tables")
 
     def spec_of(self, column: str) -> ColumnSpec:
         """Return the declaration of a column, or of the query's keys."""

@@ -1,1 +1,1 @@
-"""SQL text of bounded aggregates; opens no database."""
+"""Write the SQL of aggregates with contribution limits; no module here opens a database."""

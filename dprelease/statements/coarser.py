@@ -7,18 +7,21 @@ from collections.abc import Callable
 from dprelease.query.grouping.group_keys import KeySpace
 from dprelease.query.grouping.places import Places
 
-FINEST = "dp_finest"
+FINEST_RELATION = "dp_finest"
 """The relation of the finest cells: a BIGINT `cell`, never NULL, and the sums a0, a1, ..."""
 
 
-LEVEL = "dp_level"
+LEVEL_RELATION = "dp_level"
 """The relation of the cells of a higher level of areas with all attributes.
 
 Its columns are those of `dp_finest`."""
 
 
 def containing_cell_sql(
-    finest: KeySpace, keys: KeySpace, key_table: Callable[[Places], str], relation: str = FINEST
+    finest: KeySpace,
+    keys: KeySpace,
+    key_table: Callable[[Places], str],
+    relation: str = FINEST_RELATION,
 ) -> tuple[str, str]:
     """Return SQL of the cell of a table that contains a finest cell, and the joins that it needs.
 

@@ -1,4 +1,4 @@
-"""A relation of rows with the key codes and values of several tables, each computed once."""
+"""SQL of a relation of rows that has the key codes and values of several tables, each only once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CodedRelation:
         The type must be able to hold the number of every cell.
         """
         terms = (
-            f"CAST({self._code(key)} AS {kind}) * {stride}"
+            f"CAST({self._code_column(key)} AS {kind}) * {stride}"
             for key, stride in zip(space.keys, space.strides, strict=True)
         )
         return " + ".join(terms) or f"0::{kind}"
@@ -79,7 +79,7 @@ class CodedRelation:
         coded = f"SELECT {columns or '1 AS one'} FROM typed {' '.join(self._compiler.joins)}"
         return f"WITH typed AS (\n  {typed}\n),\ncoded AS (\n  {coded}\n)\n{last}"
 
-    def _code(self, key: Key) -> str:
+    def _code_column(self, key: Key) -> str:
         """Return the name of the column with a key's codes.
 
         Tables that drop rows without a cell and tables that keep such rows use different columns.

@@ -54,10 +54,10 @@ def compile_rows_within_limits(
 ) -> tuple[str, CompiledQuery]:
     """Return the SELECT of all rows with an id, and the statements over the kept rows.
 
-    For queries whose contribution limits are applied outside of the engine: the caller applies the
-    limits to the rows of the SELECT, and registers the kept rows as the relation `dp_kept`, which
-    the statements read. The parameters and the error are those of `compile_query`.
+    The function serves queries whose contribution limits are applied outside of the engine. The
+    caller applies the limits to the rows of the SELECT, and registers the kept rows as the relation
+    `dp_kept`, which the statements read. The parameters and the error are those of `compile_query`.
     """
     compiler = Compiler(query, physical, joined or {}, bounded=True)
     compiled = compiler.compile()
-    return compiler.unbounded, compiled
+    return compiler.all_rows_sql, compiled

@@ -19,11 +19,11 @@ from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
 from dprelease.statements.bounding import Ctes, limited_count_ctes, limited_row_ctes
-from dprelease.statements.coarser import FINEST, containing_cell_sql
+from dprelease.statements.coarser import FINEST_RELATION, containing_cell_sql
 from dprelease.statements.compiled_statements import CompiledQuery, KeyTable, ProfileSql
 from dprelease.statements.layers import (
     cut_case_sql,
-    grouped_as_stored,
+    grouping_columns,
     physical_types,
     typed_column_sql,
     typed_rows_sql,
@@ -72,7 +72,7 @@ def total_sql(measurement: Measurement, j: int, *, counted: bool) -> str:
     return "sum(n)" if counted else "count(*)"
 
 
-KEPT = "dp_kept"
+KEPT_RELATION = "dp_kept"
 """The relation of rows whose contributions were limited outside of the engine."""
 
 
@@ -89,11 +89,11 @@ class Compiler:
     ) -> None:
         self.query, self.stored, self.joined = query, stored, joined
         self.space = query.finest or query.keys
-        self.source, self.unbounded = KEPT if bounded else "kept", ""
+        self.source, self.all_rows_sql = KEPT_RELATION if bounded else "kept", ""
         self.physical = physical_types(query, stored, joined)
         self.as_numbers = found_as_numbers(query, self.physical)
         texts = found_as_texts(query, self.physical)
-        self.untyped, self.unread = self.as_numbers | texts, grouped_as_stored(query) - texts
+        self.untyped, self.unread = self.as_numbers | texts, grouping_columns(query) - texts
         self.columns = query.table.columns
         self.vectors = [m for m in query.measurements if m.is_vector and not m.finds_keys]
         self.key_tables: list[KeyTable] = []
@@ -118,7 +118,7 @@ class Compiler:
         if by_rows:
             return self._statement_sql(self._single_row_ctes())
         present = presence_condition_sql(self.query, self.vectors)
-        return self._statement_sql(self._grouped_row_ctes(), grouped_as_stored(self.query), present)
+        return self._statement_sql(self._grouped_row_ctes(), grouping_columns(self.query), present)
 
     def _statement_sql(
         self, ctes: Ctes, as_stored: frozenset[str] = frozenset(), present: str = ""
@@ -141,10 +141,10 @@ class Compiler:
             if same in known:
                 by_name[measurement.name] = known[same]
             elif measurement.is_choice:
-                by_name[measurement.name] = known[same] = self._profile(j, measurement)
+                by_name[measurement.name] = known[same] = self._profile_statement(j, measurement)
         return by_name
 
-    def _profile(self, j: int, measurement: Measurement) -> ProfileSql:
+    def _profile_statement(self, j: int, measurement: Measurement) -> ProfileSql:
         aggregate, is_row = measurement.aggregate, self.query.unit.id is None
         size = aggregate.candidates
         row_steps = self._kept_row_ctes(j if is_row else None)
@@ -220,7 +220,7 @@ class Compiler:
         ]
         return " + ".join(terms) or f"0::{kind}"
 
-    def null_if_missing(self, column: str) -> str:
+    def null_if_missing_sql(self, column: str) -> str:
         """Return SQL that is NULL where a column is missing in the sense of conditions."""
         declared = self.columns[column]
         if isinstance(declared, CutColumn):  # a number outside all intervals has no label
@@ -239,7 +239,7 @@ class Compiler:
             raise TypeError("sums are resolved for numbers only")
         return steps(typed_column_sql(name), lattice, column, self.physical[name])
 
-    def value_position(self, column: str) -> str:
+    def value_position_sql(self, column: str) -> str:
         """Return SQL of a value's position among the column's declared values, or NULL."""
         key = key_of(column, self.columns[column])
         if isinstance(key, str):
@@ -247,7 +247,7 @@ class Compiler:
         return self.code(key)
 
     def code(self, key: Key) -> str:
-        """Return SQL of the position of a row's cell for one key; NULL for dropped rows."""
+        """Return SQL of a row's position among the values of a key; NULL for dropped rows."""
         code = self._code_sql(key, raw_key_sql(self.query, key))
         needs_one = key.kind == "text" or isinstance(self.columns.get(key.column), CutColumn)
         return position_or_sql(code, len(key.values)) if key.rest and needs_one else code
@@ -329,9 +329,9 @@ class Compiler:
             return [("", f"SELECT {cell}, {', '.join(bounded)}\nFROM {rows} GROUP BY cell")]
         sums = "".join(f", {total} AS a{j}" for j, total in enumerate(totals))
         finest = f"SELECT cell{sums} FROM {rows} GROUP BY cell"
-        return [(FINEST, finest), ("", self.finest_total_sql(self.query.finest))]
+        return [(FINEST_RELATION, finest), ("", self.finest_total_sql(self.query.finest))]
 
-    def finest_total_sql(self, finest: KeySpace, relation: str = FINEST) -> str:
+    def finest_total_sql(self, finest: KeySpace, relation: str = FINEST_RELATION) -> str:
         """Return a SELECT that sums, for each cell, the finest cells that lie in the cell."""
         cell, joins = containing_cell_sql(finest, self.query.keys, self._add_key_table, relation)
         totals = [self._total_column_sql(f"sum(a{j})", j) for j in range(len(self.vectors))]
@@ -372,7 +372,10 @@ class Compiler:
         return self._statement_sql([("coded", coded), *bounded, ("", last)])
 
     def _kept_row_ctes(self, only: int | None = None) -> Ctes:
-        """Return the expressions up to the kept rows; `only` limits them to one measurement."""
+        """Return the expressions up to the kept rows.
+
+        `only`: the index of the only measurement that the rows are for; None for all measurements.
+        """
         measurements, unit = self.query.measurements, self.query.unit
         read = [
             j for j, m in enumerate(measurements) if m.aggregate.reads_values and only in (None, j)
@@ -380,8 +383,8 @@ class Compiler:
         rows = self._rows_sql(read)
         known = "" if unit.id is None else " AND id IS NOT NULL"
         coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"
-        if self.source == KEPT:
-            self.unbounded = self._statement_sql([("coded", coded), ("", "SELECT * FROM coded")])
+        if self.source == KEPT_RELATION:
+            self.all_rows_sql = self._statement_sql([("coded", coded), ("", "SELECT * FROM coded")])
             return []
         if unit.id is None:
             bounded = [("kept", "SELECT * FROM coded")]

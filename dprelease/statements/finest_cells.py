@@ -1,7 +1,7 @@
-"""Statements that sum the finest cells of a family of tables once, and each table from them.
+"""Statements that sum the finest cells of a family once, and then each table from these cells.
 
-A query of a single table of such a family is one statement (`compiler`). Here there are two: one
-statement for the finest cells, and one for each table.
+The module `compiler` compiles a query of a single table to one statement. This module compiles a
+family of tables to one statement for the finest cells, and one statement for each table.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.resolve import Query
 from dprelease.statements.bounding import Ctes
-from dprelease.statements.coarser import FINEST, LEVEL, containing_cell_sql
+from dprelease.statements.coarser import FINEST_RELATION, LEVEL_RELATION, containing_cell_sql
 from dprelease.statements.compiled_statements import CompiledQuery, KeyTable
 from dprelease.statements.compiler import Compiler
-from dprelease.statements.layers import grouped_as_stored
+from dprelease.statements.layers import grouping_columns
 from dprelease.statements.meanings import typed_value_sql
 
 
@@ -24,13 +24,13 @@ class FinestCells:
     """The SELECT of the finest cells and their sums.
 
     The SELECT reads `dp_source`, or rows whose contributions were limited outside of the engine. In
-    the second case, `unbounded` is the SELECT of all rows with an id, before the limits; otherwise
-    it is empty.
+    the second case, `all_rows_sql` is the SELECT of all rows with an id, before the limits are
+    applied; in the first case it is empty.
     """
 
     sql: str
     key_tables: tuple[KeyTable, ...]
-    unbounded: str = ""
+    all_rows_sql: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class FinestRows:
     The cell of a row without a cell is one above the last. `stored` are the names and SELECTs of
     tables that must be created before: each holds the code of every stored value of a key (columns
     `stored` and `code`), so that each value is interpreted only once. `ones` says for each vector
-    whether every row adds 1. `unbounded` is the same as in `FinestCells`.
+    whether every row adds 1. `all_rows_sql` is the same as in `FinestCells`.
     """
 
     sql: str
     key_tables: tuple[KeyTable, ...]
     stored: tuple[tuple[str, str], ...]
     ones: tuple[bool, ...]
-    unbounded: str = ""
+    all_rows_sql: str = ""
 
 
 class _FinestCellCompiler(Compiler):
@@ -57,15 +57,15 @@ class _FinestCellCompiler(Compiler):
         """Return a SELECT of a level's cells and their sums, with the columns of `dp_finest`."""
         cell, joins = containing_cell_sql(self.query.finest or level, level, self._add_key_table)
         sums = ", ".join(f"sum(a{j}) AS a{j}" for j in range(len(self.vectors)))
-        return f"SELECT {cell} AS cell, {sums}\nFROM {FINEST}{joins} GROUP BY 1"
+        return f"SELECT {cell} AS cell, {sums}\nFROM {FINEST_RELATION}{joins} GROUP BY 1"
 
     def cells(self) -> FinestCells:
         """Return the statement of the finest cells."""
         by_rows = self.query.unit.id is not None
-        as_stored = frozenset() if by_rows else grouped_as_stored(self.query)
+        as_stored = frozenset() if by_rows else grouping_columns(self.query)
         *before, (_, finest), _ = self._single_row_ctes() if by_rows else self._grouped_row_ctes()
         sql = self._statement_sql([*before, ("", finest)], as_stored)
-        return FinestCells(sql, tuple(self.key_tables), self.unbounded)
+        return FinestCells(sql, tuple(self.key_tables), self.all_rows_sql)
 
 
 class _FinestRowCompiler(Compiler):
@@ -78,11 +78,11 @@ class _FinestRowCompiler(Compiler):
         """Return the statement of the rows that count, with its look-up tables."""
         self._stored: dict[str, str] = {}
         by_rows = self.query.unit.id is not None
-        self._as_stored = frozenset() if by_rows else grouped_as_stored(self.query)
+        self._as_stored = frozenset() if by_rows else grouping_columns(self.query)
         sql = self._contributions_sql()
         ones = tuple(not (m.aggregate.reads_values or self._has_row_counts) for m in self.vectors)
         stored = tuple(self._stored.items())
-        return FinestRows(sql, tuple(self.key_tables), stored, ones, self.unbounded)
+        return FinestRows(sql, tuple(self.key_tables), stored, ones, self.all_rows_sql)
 
     def _statement_sql(
         self, ctes: Ctes, as_stored: frozenset[str] = frozenset(), present: str = ""
@@ -166,7 +166,7 @@ def compile_of_finest(
     sql = (
         compiler.finest_total_sql(query.finest)
         if level is None
-        else compiler.finest_total_sql(level, LEVEL)
+        else compiler.finest_total_sql(level, LEVEL_RELATION)
     )
     names = tuple(measurement.name for measurement in compiler.vectors)
     return CompiledQuery(sql, tuple(compiler.key_tables), names, {})

@@ -1,7 +1,7 @@
 """SQL of a query's typed rows: stored columns in declared types, then joined and computed columns.
 
 A join with a public table can't multiply rows: a key that occurs twice in the public table matches
-no row, whatever was checked before. A missing key matches no row either.
+no row, even if the keys were found to be unique before. A missing key also matches no row.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from dprelease.query import quoting
 from dprelease.query.expressions.computed_order import closure, computation_levels
 from dprelease.query.expressions.used_columns import Formulas
 from dprelease.query.grouping.group_keys import Key
-from dprelease.query.join import Join, compared_as
+from dprelease.query.join import Join, comparison_type
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn, is_stored
 from dprelease.schema.table import Table
-from dprelease.statements.meanings import is_any_integer, typed_value_sql
+from dprelease.statements.meanings import may_exceed_exact_floats, typed_value_sql
 from dprelease.statements.values.categories import EXACT
 from dprelease.statements.values.physical import DECLARED_AS, SMALL_INTEGERS, base_type
 
 SOURCE, JOINED = "dp_source", "dp_joined"
 """The relation of the queried table, and the relation of the table joined to it."""
 
-NONE: Mapping[str, str] = MappingProxyType({})
+NO_TYPES: Mapping[str, str] = MappingProxyType({})
 
-Physical = Mapping[str, str]
+StoredTypes = Mapping[str, str]
 """The engine's types of stored columns, by column name."""
 
 
@@ -47,9 +47,11 @@ def columns_by_stage(query: Query) -> NeededColumns:
     """Return the columns that a query reads, in the order in which they can be computed."""
     columns, join = query.table.columns, query.join
     names = list(query.predicate.columns) if query.predicate else []
-    names += [_source_column(columns, name) for name in _key_names(query)]
+    names += [_name_of_source_column(columns, name) for name in _key_names(query)]
     names += [
-        _source_column(columns, name) for m in query.measurements for name in m.aggregate.reads
+        _name_of_source_column(columns, name)
+        for m in query.measurements
+        for name in m.aggregate.reads
     ]
     if query.unit.id is not None:
         names.append(query.unit.id)
@@ -71,7 +73,7 @@ def _key_names(query: Query) -> list[str]:
     return [key.column for key in (query.finest or query.keys).keys]
 
 
-def _source_column(columns: Mapping[str, Column], name: str) -> str:
+def _name_of_source_column(columns: Mapping[str, Column], name: str) -> str:
     """Return the column from which a key or a measurement is read: for a cut, its number."""
     column = columns[name]
     return column.cut if isinstance(column, CutColumn) else name
@@ -114,7 +116,7 @@ def _expected_types(table: Table, names: Iterable[str]) -> dict[str, str]:
     return {name: DECLARED_AS[getattr(table.columns[name], "type", "")] for name in names}
 
 
-def physical_types(query: Query, own: Physical, joined: Physical) -> dict[str, str]:
+def physical_types(query: Query, own: StoredTypes, joined: StoredTypes) -> dict[str, str]:
     """Return the engine's type of each column of the query, by name."""
     types = dict(own)
     if query.join is not None:
@@ -123,7 +125,7 @@ def physical_types(query: Query, own: Physical, joined: Physical) -> dict[str, s
     return types | {name: formula.physical for name, formula in query.formulas.items()}
 
 
-def grouped_as_stored(query: Query) -> frozenset[str]:
+def grouping_columns(query: Query) -> frozenset[str]:
     """Return the stored category columns that the query uses only for grouping.
 
     All rows with one stored value lie in one cell, so that the statement needs to convert the value
@@ -136,9 +138,11 @@ def grouped_as_stored(query: Query) -> frozenset[str]:
     keys = set(_key_names(query))
     alone = {n for n in needed.own if n in keys and isinstance(columns[n], CategoryColumn)}
     read = list(query.predicate.columns) if query.predicate else []
-    read += [_source_column(columns, name) for name in keys - alone]
+    read += [_name_of_source_column(columns, name) for name in keys - alone]
     read += [
-        _source_column(columns, name) for m in query.measurements for name in m.aggregate.reads
+        _name_of_source_column(columns, name)
+        for m in query.measurements
+        for name in m.aggregate.reads
     ]
     read += [] if join is None else [left for left, _ in join.on]
     return frozenset(alone.difference(closure(columns, query.formulas, read)))
@@ -146,8 +150,8 @@ def grouped_as_stored(query: Query) -> frozenset[str]:
 
 def typed_rows_sql(
     query: Query,
-    own: Physical,
-    joined: Physical,
+    own: StoredTypes,
+    joined: StoredTypes,
     as_stored: frozenset[str] = frozenset(),
     present: str = "",
 ) -> str:
@@ -174,7 +178,7 @@ def _stored_columns_sql(
     relation: str,
     names: Sequence[str],
     table: Table,
-    physical: Physical,
+    physical: StoredTypes,
     as_stored: frozenset[str] = frozenset(),
 ) -> str:
     parts = []
@@ -235,7 +239,12 @@ def typed_column_sql(name: str) -> str:
 
 
 def _join_sql(
-    query: Query, join: Join, rows: str, needed: NeededColumns, joined: Physical, own: Physical
+    query: Query,
+    join: Join,
+    rows: str,
+    needed: NeededColumns,
+    joined: StoredTypes,
+    own: StoredTypes,
 ) -> str:
     """Return a SELECT of the rows, joined with the columns of the joined table."""
     right = joined_rows_sql(query, joined)
@@ -252,13 +261,13 @@ def _join_sql(
     return f"SELECT typed.*{joined_columns} FROM ({rows}) typed {how} ({right}) joined ON {on}"
 
 
-def joined_rows_sql(query: Query, joined: Physical) -> str:
-    """Return a SELECT of the joined table's typed rows that can match."""
+def joined_rows_sql(query: Query, joined: StoredTypes) -> str:
+    """Return a SELECT of those typed rows of the joined table that a row of the query can match."""
     join = query.join
     if join is None:
         raise TypeError("the query has no join")
     names = _joined_columns(join, columns_by_stage(query))
-    table, keys = join.declared.table, _key_identifiers(join)
+    table, keys = join.declared.table, _key_identifiers_sql(join)
     rows = _joined_table_sql(table, join.formulas, names, joined)
     known = " AND ".join(
         [f"{key} IS NOT NULL" for key in keys] + _matching_key_conditions(query, join)
@@ -268,7 +277,7 @@ def joined_rows_sql(query: Query, joined: Physical) -> str:
     return f"SELECT {column_list} FROM ({rows}) typed WHERE {known}{once}"
 
 
-def duplicate_keys_sql(query: Query, joined: Physical) -> str | None:
+def duplicate_keys_sql(query: Query, joined: StoredTypes) -> str | None:
     """Return a SELECT that returns a row if the key of a joined public table is not unique.
 
     Returns None if the query joins no public table.
@@ -276,7 +285,7 @@ def duplicate_keys_sql(query: Query, joined: Physical) -> str | None:
     join = query.join
     if join is None or join.by_unit:
         return None
-    keys = _key_identifiers(join)
+    keys = _key_identifiers_sql(join)
     names = [right for _, right in join.on]
     rows = _joined_table_sql(join.declared.table, join.formulas, names, joined)
     known = " AND ".join(f"{key} IS NOT NULL" for key in keys)
@@ -285,7 +294,7 @@ def duplicate_keys_sql(query: Query, joined: Physical) -> str | None:
 
 
 def _matching_key_conditions(query: Query, join: Join) -> list[str]:
-    """Return conditions that keep only keys which can match whatever the stored type is.
+    """Return SQL conditions that keep only the keys that match independently of stored types.
 
     The text of an undeclared code, and that of an integer above 2^53, depend on the stored type of
     the query's own column, so such keys never match.
@@ -295,17 +304,17 @@ def _matching_key_conditions(query: Query, join: Join) -> list[str]:
         column, key = query.table.columns[left], quoting.identifier(right)
         if isinstance(column, CategoryColumn):
             conditions.append(f"{key} IN ({', '.join(map(quoting.text, column.values or ()))})")
-        elif isinstance(column, IntegerColumn) and not is_any_integer(column):
+        elif isinstance(column, IntegerColumn) and not may_exceed_exact_floats(column):
             conditions.append(f"{key} BETWEEN {quoting.integer(1 - EXACT)} AND {EXACT - 1}")
     return conditions
 
 
-def _key_identifiers(join: Join) -> list[str]:
+def _key_identifiers_sql(join: Join) -> list[str]:
     return [quoting.identifier(right) for _, right in join.on]
 
 
 def _joined_table_sql(
-    table: Table, formulas: Formulas, names: Sequence[str], physical: Physical
+    table: Table, formulas: Formulas, names: Sequence[str], physical: StoredTypes
 ) -> str:
     """Return a SELECT of a joined table's columns, typed and computed by its own schema."""
     needed = closure(table.columns, formulas, names)
@@ -323,6 +332,6 @@ def _equality_sql(column: Column, left_type: str, right_type: str, left: str, ri
     """
     sides = [typed_column_sql(left), f"joined.{quoting.identifier(right)}"]
     small = {base_type(left_type), base_type(right_type)} <= SMALL_INTEGERS
-    if compared_as(column) == "whole numbers" and not small:
+    if comparison_type(column) == "whole numbers" and not small:
         sides = [f"CAST({side} AS HUGEINT)" for side in sides]
     return " = ".join(sides)

@@ -24,24 +24,25 @@ UNREAD, KEY, LOW, HIGH, MISSING = "unread", "key", "low", "high", "missing"
 
 
 @dataclass(frozen=True, slots=True)
-class LostRows:
-    """Two SELECTs of one row of counts each, and for each count its reason and its column.
+class LeftOutRows:
+    """Two SELECTs that each return one row of counts, with the reason and column of each count.
 
-    `stored` reads the source as it is, and `asked` reads the typed rows of the query. `of_stored`
-    and `of_asked` are the pairs (reason, column) of their counts.
+    `stored_sql` counts stored rows of the source, and `selected_sql` counts typed rows of the
+    query. `stored_counts` and `selected_counts` are the pairs (reason, column) of the counts of
+    each SELECT, in the order of its columns.
     """
 
-    stored: str
-    of_stored: tuple[tuple[str, str], ...]
-    asked: str
-    of_asked: tuple[tuple[str, str], ...]
+    stored_sql: str
+    stored_counts: tuple[tuple[str, str], ...]
+    selected_sql: str
+    selected_counts: tuple[tuple[str, str], ...]
     key_tables: tuple[KeyTable, ...]
 
 
-def compile_lost_rows(
+def compile_left_out_rows(
     query: Query, physical: Mapping[str, str], joined: Mapping[str, str]
-) -> LostRows:
-    """Return the statements that count a query's left-out rows, given the stored types.
+) -> LeftOutRows:
+    """Return the statements that count the rows that a query leaves out.
 
     Raises
     ------
@@ -50,10 +51,10 @@ def compile_lost_rows(
     """
     stored = dict(_unread_counts(query, physical))
     compiler = Compiler(query, physical, joined)
-    counts = dict(_loss_counts(compiler))
+    counts = dict(_left_out_counts(compiler))
     rows = typed_rows_sql(query, physical, joined, compiler.untyped)
     last = f"SELECT {', '.join(counts.values())} FROM typed {' '.join(compiler.joins)}"
-    return LostRows(
+    return LeftOutRows(
         f"SELECT {', '.join(stored.values())} FROM {SOURCE}",
         tuple(stored),
         f"WITH typed AS (\n  {rows}\n)\n{last}",
@@ -77,7 +78,7 @@ def _unread_counts(
         yield (UNREAD, name), _count_sql(f"{is_present} AND ({value}) IS NULL")
 
 
-def _loss_counts(compiler: Compiler) -> Iterator[tuple[tuple[str, str], str]]:
+def _left_out_counts(compiler: Compiler) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield SQL counts of the rows that a query leaves out, and of missing and clamped values.
 
     Each row is counted under the first reason that applies. Values are counted in the rows that

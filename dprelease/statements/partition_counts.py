@@ -1,4 +1,4 @@
-"""SQL of the partition of each row, as one text, for private keys."""
+"""SQL that writes the private keys of a row as one text, which names the row's partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL of the values by which the rows of a query are grouped, before cells are looked up."""
+"""SQL of the values by which the rows of a query are grouped, before their cells are looked up."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def compile_records(records: Records, physical: Mapping[str, str]) -> CompiledRe
         declared = columns[column.name]
         if column.key is not None and column.key.kind == "text" and not _is_cut(declared):
             texts[i] = column.key
-        values.append(f"{_expression(column, declared, physical)} AS c{i}")
+        values.append(f"{_column_sql(column, declared, physical)} AS c{i}")
     sql = f"SELECT {', '.join(values)}\nFROM (SELECT {', '.join(parts)} FROM {SOURCE}) typed"
     return CompiledRecords(sql, tuple(column.name for column in records.columns), texts)
 
@@ -80,7 +80,7 @@ def _is_cut(column: Column) -> bool:
     return isinstance(column, CutColumn)
 
 
-def _expression(column: RecordColumn, declared: Column, physical: Mapping[str, str]) -> str:
+def _column_sql(column: RecordColumn, declared: Column, physical: Mapping[str, str]) -> str:
     if isinstance(declared, CutColumn):
         return f"CAST({cut_case_sql(declared, as_label=False, key=column.key)} AS BIGINT)"
     value = f"typed.{quoting.identifier(column.name)}"

@@ -10,7 +10,7 @@ from dprelease.statements.coded_rows import CodedRelation
 from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import Compiler
 
-NARROW = 2**31 - 1
+MOST_32_BIT_CELLS = 2**31 - 1
 """Number of cells up to which cell numbers fit into 32-bit integers, with one for other rows."""
 
 
@@ -64,26 +64,28 @@ class _ScanCompiler:
         self.out: list[str] = []
 
     def build_scan(self) -> CompiledScan:
-        filled = tuple(self._joint(joint) for joint in self.scan.joints)
+        filled = tuple(self._add_joint_table(joint) for joint in self.scan.joints)
         sql = self.coded.statement(f"SELECT {', '.join(self.out)}\nFROM coded")
         return CompiledScan(sql, len(self.out), self.coded.key_tables, filled)
 
-    def _joint(self, joint: Joint) -> JointTable:
+    def _add_joint_table(self, joint: Joint) -> JointTable:
         space = joint.space
         size = space.size * (joint.candidates or 1)
-        cell = self.coded.cell(space, "INTEGER" if size < NARROW else "BIGINT")
+        cell = self.coded.cell(space, "INTEGER" if size < MOST_32_BIT_CELLS else "BIGINT")
         added: dict[object, int | None] = {}
         for vector, measurement in joint.vectors.items():
             value = self.coded.value(measurement)
             if joint.candidates:
                 cell = f"({cell}) * {joint.candidates} + {value}"
             else:
-                added[vector] = None if value is None else self._place(f"coalesce({value}, 0)")
+                added[vector] = (
+                    None if value is None else self._column_index(f"coalesce({value}, 0)")
+                )
         if joint.condition is not None or joint.candidates or not all(k.rest for k in space.keys):
             cell = f"coalesce({self.coded.where(joint.condition, cell)}, {size})"
-        return JointTable(joint, size, self._place(cell), added)
+        return JointTable(joint, size, self._column_index(cell), added)
 
-    def _place(self, expression: str) -> int:
+    def _column_index(self, expression: str) -> int:
         """Return the index of an expression in a row; equal expressions share one column."""
         if expression not in self.out:
             self.out.append(expression)

@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 WIDEST_STEP = 17
 """Maximum number of digits of a step: with a 64-bit integer of 20 digits, 37 digits."""
 
-FEW = 1 << 16
+FEW_VALUES = 1 << 16
 """The number of values from which on it pays to import Arrow's compute functions."""
 
-AT_ONCE = 1 << 16
+TEXTS_AT_ONCE = 1 << 16
 """Number of texts that are converted from Python objects at a time."""
 
-COMPUTE = "pyarrow.compute"
-"""The module of Arrow's compute functions; once loaded, it is used for few values as well."""
+COMPUTE_MODULE = "pyarrow.compute"
+"""The module of Arrow's compute functions; if it is already loaded, it is also used for few values.
+"""
 
 
 def key_values(key: Key) -> pa.Array:
@@ -61,7 +62,7 @@ def take_values(values: pa.Array, places: Integers | NDArray[np.int32]) -> pa.Ar
     if kind != pa.string():
         numbers = np.frombuffer(values.buffers()[1], dtype=f"i{kind.bit_width // 8}")
         return wrap_array(kind, numbers[places])
-    if max(len(places), len(values)) >= FEW or COMPUTE in sys.modules:
+    if max(len(places), len(values)) >= FEW_VALUES or COMPUTE_MODULE in sys.modules:
         return values.take(wrap_array(pa.int64(), places.astype(np.int64, copy=False)))
     ends, raw = np.frombuffer(values.buffers()[1], dtype=np.int32), values.buffers()[2].to_pybytes()
     known = [raw[start:end] for start, end in pairwise(ends.tolist())]
@@ -94,8 +95,8 @@ def boolean_array(values: Flags) -> pa.Array:
 def text_array(values: Sequence[object]) -> pa.Array:
     """Return an Arrow array of values as texts, converted in batches to save memory."""
     lengths, joined = np.zeros(len(values), np.int64), []
-    for first in range(0, len(values), AT_ONCE):
-        encoded = [str(value).encode() for value in values[first : first + AT_ONCE]]
+    for first in range(0, len(values), TEXTS_AT_ONCE):
+        encoded = [str(value).encode() for value in values[first : first + TEXTS_AT_ONCE]]
         lengths[first : first + len(encoded)] = [len(text) for text in encoded]
         joined.append(b"".join(encoded))
     return _texts(lengths, b"".join(joined))
@@ -130,7 +131,7 @@ def scale_steps(steps: Integers, step: Fraction) -> pa.Array:
         return integers
     digits = decimal_digits(step) or 0
     unit = int(step * 10**digits)
-    if len(steps) < FEW:
+    if len(steps) < FEW_VALUES:
         return _decimals([k * unit for k in steps.tolist()], pa.decimal128(38, digits))
     import pyarrow.compute as pc
 
@@ -145,7 +146,7 @@ def _decimals(values: list[int], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(raw)])
 
 
-def kind_of(step: Fraction | None) -> str:
+def arrow_type_of_steps(step: Fraction | None) -> str:
     """Return the Arrow type of multiples of a step, or of fractions if there is no step."""
     if step is None:
         return "double"

@@ -1,4 +1,4 @@
-"""Arrow tables of a family of consistent tables: its measurements, and its published outputs."""
+"""Arrow tables of a family of consistent tables: the measurements and the published outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ from dprelease.postprocess.families import (
 )
 from dprelease.postprocess.partition import Parts
 from dprelease.tables import formats
-from dprelease.tables.arrays import boolean_array, float_array, kind_of, scale_steps, wrap_array
+from dprelease.tables.arrays import (
+    arrow_type_of_steps,
+    boolean_array,
+    float_array,
+    scale_steps,
+    wrap_array,
+)
 from dprelease.tables.key_columns import KeyArrays, PublicKeys, key_types
 from dprelease.tables.published_tables import to_arrow
 
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
 
 Schema = list[tuple[str, str]]
 
-ROWS = 1 << 17
+PIECE_ROWS = 1 << 17
 """Number of rows of each output that are buffered. Many outputs are buffered at once."""
 
 
@@ -65,14 +71,14 @@ def schema_of_measured(table: FamilyTable) -> Schema:
 
 
 def published_table(table: FamilyTable, folder: Path) -> NoisedTable:
-    """Return the measurements of a table from its file in a folder, which is read lazily.
+    """Return the measurements of a table, which are read lazily from the table's file in a folder.
 
     The file has the columns of `schema_of_measured`.
     """
-    path = folder / formats.file_of(table.measurements_name)
+    path = folder / formats.table_file_name(table.measurements_name)
 
     def pieces(measurement: str) -> Iterator[Integers]:
-        for batch in formats.PUBLISHED.batches(path, [measurement]):
+        for batch in formats.PUBLISHED_FORMAT.batches(path, [measurement]):
             yield batch.column(0).to_numpy()
 
     return NoisedTable(table, pieces)
@@ -100,7 +106,7 @@ def _vector_reader(noisy: NoisyTable) -> Callable[[str], Iterator[Integers]]:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some rows of a published table, or of one of its parts (`part`)."""
+    """Consecutive rows of a published table, or of the part of a table with the number `part`."""
 
     name: str
     rows: pa.Table
@@ -152,10 +158,10 @@ class _PieceBuffer:
         import pyarrow as pa
 
         self._buffered.append(_output_table(self._output, self._keys, batch))
-        while sum(map(len, self._buffered)) >= ROWS:
+        while sum(map(len, self._buffered)) >= PIECE_ROWS:
             together = pa.concat_tables(self._buffered)
-            yield self._piece(together.slice(0, ROWS))
-            self._buffered = [left] if len(left := together.slice(ROWS)) else []
+            yield self._piece(together.slice(0, PIECE_ROWS))
+            self._buffered = [left] if len(left := together.slice(PIECE_ROWS)) else []
 
     def _flush(self) -> Iterator[Piece]:
         """Yield the remaining rows of a table or a part, or an empty piece if there are none."""
@@ -181,12 +187,12 @@ def _output_table(output: Output, keys: PublicKeys, batch: Batch) -> pa.Table:
 
     arrays = keys.at(batch.cells)
     for name, kind in output.columns.items():
-        arrays[name] = _array(kind, batch.values[name])
+        arrays[name] = _output_array(kind, batch.values[name])
     note = {"dprelease": output.note} if output.note else None
     return pa.Table.from_arrays(list(arrays.values()), names=list(arrays), metadata=note)
 
 
-def _array(kind: object, values: Any) -> pa.Array:
+def _output_array(kind: object, values: Any) -> pa.Array:
     if isinstance(kind, Lattice):
         return scale_steps(values.astype(np.int64, copy=False), kind.step)
     if isinstance(kind, Flag):
@@ -201,5 +207,7 @@ def schema_of_output(output: Output) -> Schema:
         if isinstance(kind, Flag):
             columns.append((name, "bool"))
         else:
-            columns.append((name, kind_of(kind.step if isinstance(kind, Lattice) else None)))
+            columns.append(
+                (name, arrow_type_of_steps(kind.step if isinstance(kind, Lattice) else None))
+            )
     return columns

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 ROW_GROUP = 1 << 20
 """Number of rows of a row group, and of a batch that is computed while another is written."""
 
-BATCH = 1 << 15
+BATCH_ROWS = 1 << 15
 """Number of rows that are read at a time; all files of a family are open at once."""
 
-ARROW = b"ARROW:schema"
+ARROW_SCHEMA_KEY = b"ARROW:schema"
 """The key of the Arrow schema in the metadata of a Parquet file."""
 
 
@@ -34,7 +34,7 @@ class Format(Protocol):
     """The interface for writing tables, and for reading them in `verify`.
 
     Readers raise OSError or ArrowException for files of another format, because anybody may have
-    written the files. A path may be the folder of a partitioned table (`parts_in`), which is read
+    written the files. A path may be the folder of a partitioned table (`part_files`), which is read
     as one table.
     """
 
@@ -85,7 +85,7 @@ class Parquet:
         ) as writer:
             notes = dict(schema.metadata or {})
             if has_field_notes and not stored:  # don't publish the dictionary encoding
-                notes[ARROW] = base64.b64encode(plain.serialize().to_pybytes())
+                notes[ARROW_SCHEMA_KEY] = base64.b64encode(plain.serialize().to_pybytes())
             if notes and not stored:  # without a stored schema, notes are separate metadata
                 writer.add_key_value_metadata(notes)
             yield _RowGroups(writer)
@@ -103,20 +103,20 @@ class Parquet:
 
         file = pq.ParquetFile(path.absolute())
         schema, notes = file.schema_arrow, dict(file.metadata.metadata or {})
-        stored = notes.pop(ARROW, None)
+        stored = notes.pop(ARROW_SCHEMA_KEY, None)
         is_complete = stored is None or _has_only_notes(stored, schema)
         if not is_complete or dict(schema.metadata or {}) != notes or not _has_unique_notes(schema):
-            notes[ARROW] = stored or b""
+            notes[ARROW_SCHEMA_KEY] = stored or b""
         return notes
 
     def batches(self, path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """See `Format.batches`."""
         import pyarrow.parquet as pq
 
-        for part in parts_in(path):
+        for part in part_files(path):
             # With `pre_buffer`, pages would stay in memory until the last row is read.
             file = pq.ParquetFile(part.absolute(), pre_buffer=False)
-            yield from file.iter_batches(batch_size=BATCH, columns=columns)
+            yield from file.iter_batches(batch_size=BATCH_ROWS, columns=columns)
 
     def read(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         """See `Format.read`."""
@@ -125,7 +125,7 @@ class Parquet:
 
         if path.is_file():
             return pq.ParquetFile(path.absolute()).read(columns)
-        parts = parts_in(path.absolute())
+        parts = part_files(path.absolute())
         return pa.concat_tables(pq.ParquetFile(file).read(columns) for file in parts)
 
 
@@ -171,27 +171,27 @@ class _RowGroups:
         self._writer.write_table(table, row_group_size=ROW_GROUP)
 
 
-PUBLISHED: Format = Parquet()
+PUBLISHED_FORMAT: Format = Parquet()
 """The format of published tables."""
 
 
-def parts_in(path: Path) -> list[Path]:
+def part_files(path: Path) -> list[Path]:
     """Return the file of a table, or the files of its parts in order.
 
     Raises FileNotFoundError for a folder without parts.
     """
     if not path.is_dir():
         return [path]
-    parts = path.glob(file_of("*/part-*"))  # each in a folder named after an area
+    parts = path.glob(table_file_name("*/part-*"))  # each in a folder named after an area
     found = sorted(parts, key=lambda file: (len(file.name), file.name, file))
     if not found:
         raise FileNotFoundError(errno.ENOENT, "it has no parts")
     return found
 
 
-def file_of(name: str) -> str:
+def table_file_name(name: str) -> str:
     """Return the name of the file of a table."""
-    return f"{name}.{PUBLISHED.extension}"
+    return f"{name}.{PUBLISHED_FORMAT.extension}"
 
 
 def write_table(table: pa.Table | Iterable[pa.Table], path: Path) -> int:
@@ -201,7 +201,7 @@ def write_table(table: pa.Table | Iterable[pa.Table], path: Path) -> int:
     parts = iter([table] if isinstance(table, pa.Table) else table)
     first = next(parts)
     rows = 0
-    with PUBLISHED.writer(path, first.schema) as writer:
+    with PUBLISHED_FORMAT.writer(path, first.schema) as writer:
         for part in chain([first], parts):
             writer.write(part)
             rows += len(part)

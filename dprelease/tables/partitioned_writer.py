@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def split_into_parts(name: str, tables: Iterator[pa.Table], parts: Parts | None) -> Iterator[Piece]:
-    """Yield the rows of a table in order, one row for each cell, split where a part ends."""
+    """Yield the rows of a table in order, in pieces that end where a part of the table ends.
+
+    The table has one row for each cell.
+    """
     done = 0
     for table in tables:
         if parts is None:

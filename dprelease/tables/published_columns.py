@@ -28,10 +28,10 @@ from dprelease.query.measurement import OutputColumn
 from dprelease.query.resolve import Query
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.tables.arrays import (
+    arrow_type_of_steps,
     boolean_array,
     float_array,
     key_values,
-    kind_of,
     scale_steps,
     take_values,
     with_nulls,
@@ -40,7 +40,7 @@ from dprelease.tables.arrays import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Laws = Mapping[str, Randomizer]
+Mechanisms = Mapping[str, Randomizer]
 Vectors = Mapping[str, Integers]
 
 
@@ -49,7 +49,7 @@ def published_types(query: Query, column: OutputColumn) -> list[tuple[str, str]]
     if column.form == LABEL:
         kinds = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
         return [(column.name, kinds[candidates_of(query, column).kind])]
-    kind = kind_of(column.step)
+    kind = arrow_type_of_steps(column.step)
     types = [(column.name, kind)]
     if column.margin is not None:
         types.append((f"{column.name}_moe", kind))
@@ -61,14 +61,14 @@ def published_types(query: Query, column: OutputColumn) -> list[tuple[str, str]]
 
 
 def published_arrays(
-    query: Query, column: OutputColumn, vectors: Vectors, laws: Laws
+    query: Query, column: OutputColumn, vectors: Vectors, laws: Mechanisms
 ) -> dict[str, pa.Array]:
     """Return a published column and its companion columns, by name."""
     if column.form == LABEL:
         candidates = key_values(candidates_of(query, column))
         return {column.name: take_values(candidates, vectors[column.parts[0].name])}
-    fractional = _fractions(column, vectors, laws) if column.form in FRACTIONS else None
-    values = fractional or _on_lattice(query, column, vectors, laws)
+    fractional = _fraction_values(column, vectors, laws) if column.form in FRACTIONS else None
+    values = fractional or _step_values(query, column, vectors, laws)
     return {column.name: values.array, **companion_columns(column, values.array, values.margin)}
 
 
@@ -89,7 +89,7 @@ def companion_columns(
     return arrays
 
 
-def margins_on_lattice(column: OutputColumn, laws: Laws, cells: int) -> pa.Array | None:
+def margins_on_lattice(column: OutputColumn, laws: Mechanisms, cells: int) -> pa.Array | None:
     """Return the margins of error of multiples of a step, all equal; None if none is needed."""
     confidence = _needed_confidence(column)
     if confidence is None:
@@ -107,15 +107,15 @@ class _Values:
     margin: pa.Array | None
 
 
-def _on_lattice(query: Query, column: OutputColumn, vectors: Vectors, laws: Laws) -> _Values:
-    steps, step = _steps(query, column, vectors), column.step or Fraction(1)
+def _step_values(query: Query, column: OutputColumn, vectors: Vectors, laws: Mechanisms) -> _Values:
+    steps, step = _published_steps(query, column, vectors), column.step or Fraction(1)
     steps, empty = post_process(steps, column.post, step)
     array = scale_steps(steps, step)
     margin = margins_on_lattice(column, laws, len(steps))
     return _Values(array if empty is None else with_nulls(array, empty), margin)
 
 
-def _steps(query: Query, column: OutputColumn, vectors: Vectors) -> Integers:
+def _published_steps(query: Query, column: OutputColumn, vectors: Vectors) -> Integers:
     first = column.parts[0]
     if column.form in WHOLE:
         return whole_of(column, vectors)
@@ -124,7 +124,7 @@ def _steps(query: Query, column: OutputColumn, vectors: Vectors) -> Integers:
     return vectors[first.name]
 
 
-def _fractions(column: OutputColumn, vectors: Vectors, laws: Laws) -> _Values:
+def _fraction_values(column: OutputColumn, vectors: Vectors, laws: Mechanisms) -> _Values:
     values = fractions_of(column, vectors)
     margin, confidence = None, _needed_confidence(column)
     if confidence is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_TRIAL_CELLS = 1 << 16
 
 
-class Tables:
+class PublishedTables:
     """Converts noisy tables of one query to published tables: all cells at once, or in batches."""
 
     def __init__(self, columns: Sequence[PlannedColumn]) -> None:
@@ -41,11 +41,11 @@ class Tables:
 
 def to_arrow(answer: Answer) -> pa.Table:
     """Return a table of keys, published and companion columns, one row per cell in key order."""
-    return Tables(answer.columns).of(answer.noisy)
+    return PublishedTables(answer.columns).of(answer.noisy)
 
 
 def trial_table(query: Query) -> pa.Table:
-    """Return a table in the format of a query, with public keys, zeros for numbers, else nulls.
+    """Return a table with the columns of a query: public keys, zeros for numbers, otherwise nulls.
 
     If the query has no public keys, the table has no rows. If there are very many cells, the table
     has only the first cells.

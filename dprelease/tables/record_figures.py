@@ -42,7 +42,7 @@ class Estimate:
         }
 
 
-def estimates(
+def record_estimates(
     values: pa.ChunkedArray, column: RecordColumn, law: Mechanism, confidence: float
 ) -> tuple[Estimate, ...]:
     """Return the estimates from the published values of a column with at least one record."""

@@ -16,7 +16,7 @@ from dprelease.tables.arrays import key_values, scale_steps, take_values
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KINDS = {"text": "string", "boolean": "bool", "date": "date32[day]", "integer": "int64"}
+ARROW_TYPES = {"text": "string", "boolean": "bool", "date": "date32[day]", "integer": "int64"}
 
 
 def records_to_arrow(noisy: Mapping[str, Integers], columns: Sequence[RecordColumn]) -> pa.Table:
@@ -38,7 +38,7 @@ def schema_of_records(records: Records) -> list[tuple[str, str]]:
     columns = []
     for column in records.columns:
         if column.key is not None:
-            kind = KINDS[column.key.kind]
+            kind = ARROW_TYPES[column.key.kind]
         elif column.measurement.step == 1:
             kind = "int64"
         else:
@@ -55,8 +55,8 @@ def public_values(column: RecordColumn) -> pa.Array:
     return scale_steps(steps, column.measurement.step)
 
 
-def declared_values(values: pa.ChunkedArray, column: RecordColumn) -> bool:
-    """Return whether no value is missing and every value can be published in the column.
+def are_publishable_values(values: pa.ChunkedArray, column: RecordColumn) -> bool:
+    """Return whether no value is missing, and every value is one that the column can publish.
 
     For randomized response these are the declared values, otherwise multiples of the step.
     """

@@ -16,7 +16,7 @@ from dprelease.tables.arrays import key_values, take_values, wrap_array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MARGIN = "_moe"
+MARGIN_ENDING = "_moe"
 """The ending of the name of a sum's margin of error."""
 
 
@@ -45,7 +45,7 @@ def margin_names(query: Query) -> dict[str, str]:
     taken_names = {name.casefold() for name in (*columns, *(k.column for k in query.keys.keys))}
     names = {}
     for column in columns:
-        names[column] = free_name(f"{column}{MARGIN}", taken_names)
+        names[column] = free_name(f"{column}{MARGIN_ENDING}", taken_names)
         taken_names.add(names[column].casefold())
     return names
 

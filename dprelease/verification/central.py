@@ -47,7 +47,7 @@ from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.tables.arrays import key_values
 from dprelease.tables.published_columns import (
-    Laws,
+    Mechanisms,
     candidates_of,
     companion_columns,
     margins_on_lattice,
@@ -78,7 +78,7 @@ MOST = 2**63 - 1
 """Maximum of a value in steps: noise saturates below it, and sums of vectors may exceed that."""
 
 
-def may_be_published(path: Path, query: Query, column: OutputColumn, laws: Laws) -> bool:
+def may_be_published(path: Path, query: Query, column: OutputColumn, laws: Mechanisms) -> bool:
     """Return whether all cells of a column and its companion columns are possible.
 
     `path` is a file with the columns of its query, and `laws` has the noise of each measurement.
@@ -89,14 +89,14 @@ def may_be_published(path: Path, query: Query, column: OutputColumn, laws: Laws)
     try:
         return all(
             _is_possible_batch(batch, query, column, laws)
-            for batch in formats.PUBLISHED.batches(path, names)
+            for batch in formats.PUBLISHED_FORMAT.batches(path, names)
         )
     except (OSError, pa.ArrowException):
         return False
 
 
 def _is_possible_batch(
-    batch: pa.RecordBatch, query: Query, column: OutputColumn, laws: Laws
+    batch: pa.RecordBatch, query: Query, column: OutputColumn, laws: Mechanisms
 ) -> bool:
     values = batch.column(column.name)
     if column.form == LABEL:
@@ -234,7 +234,8 @@ def _files_of_families(
     recorded = {file.name: file for file in record.files}
     names = [name for family in families if family.step for name in family.published_names]
     return {
-        name: _with_digests(recorded.get(formats.file_of(name)), rows.get(name)) for name in names
+        name: _with_digests(recorded.get(formats.table_file_name(name)), rows.get(name))
+        for name in names
     }
 
 
@@ -260,8 +261,8 @@ def _check_tables(
     for table_metadata, query in zip(metadata.tables, queries, strict=True):
         rows = written[query.name].rows
         there = is_published_table(report.path, table_metadata, rows, rehearsal=report.rehearsal)
-        if not there or not has_keys(report.path / formats.file_of(query.name), query):
-            report.add_finding("DP-VERIFY-006", name=formats.file_of(query.name))
+        if not there or not has_keys(report.path / formats.table_file_name(query.name), query):
+            report.add_finding("DP-VERIFY-006", name=formats.table_file_name(query.name))
         else:
             sound.append(query)
     report.checked.append("rows, columns and keys of every table follow from the declaration")
@@ -273,7 +274,7 @@ def _check_values(
 ) -> None:
     """Add findings for impossible values, and for wrong companion columns."""
     for query in queries:
-        path = report.path / formats.file_of(query.name)
+        path = report.path / formats.table_file_name(query.name)
         laws = {one.measurement.name: one.mechanism for one in columns if one.query == query}
         if not all(may_be_published(path, query, column, laws) for column in query.columns):
             report.add_finding("DP-VERIFY-006", name=path.name)

@@ -63,7 +63,7 @@ def _check_measured(
     report: Report, table_metadata: ReleaseMetadata, table: FamilyTable, rows: Rows
 ) -> bool:
     """Return whether measurements have the declared keys, and integers that noise can produce."""
-    path = report.path / formats.file_of(table.measurements_name)
+    path = report.path / formats.table_file_name(table.measurements_name)
     whole = (
         is_published_table(
             report.path, table_metadata.measured_table(table), rows, rehearsal=report.rehearsal
@@ -73,7 +73,7 @@ def _check_measured(
         and _is_within_limit(table, report.path)
     )
     if not whole:
-        report.add_finding("DP-VERIFY-006", name=formats.file_of(table.measurements_name))
+        report.add_finding("DP-VERIFY-006", name=formats.table_file_name(table.measurements_name))
     return whole
 
 
@@ -138,7 +138,7 @@ class _TableComparison:
     @property
     def file(self) -> str:
         """Return the name of the file; for a table in parts, of the first part that differs."""
-        name = formats.file_of(self._output.name)
+        name = formats.table_file_name(self._output.name)
         if self._names is None or self._other is None:
             return name
         return f"{name}/{self._names[self._other]}"
@@ -166,8 +166,8 @@ class _TableComparison:
 
 
 def _batch_reader(folder: Path, output: Output) -> Callable[[], Iterator[pa.RecordBatch]]:
-    path = folder / formats.file_of(output.name)
-    return lambda: formats.PUBLISHED.batches(path, None)
+    path = folder / formats.table_file_name(output.name)
+    return lambda: formats.PUBLISHED_FORMAT.batches(path, None)
 
 
 class _RowReader:

@@ -92,7 +92,7 @@ def _check_files(
         )
     ]
     for part in wrong:
-        report.add_finding("DP-VERIFY-006", name=formats.file_of(part.name))
+        report.add_finding("DP-VERIFY-006", name=formats.table_file_name(part.name))
     report.checked.append("columns, values and numbers of records follow from the declaration")
     return not wrong
 
@@ -108,15 +108,15 @@ def holds_records(
     """Return whether a file has the declared columns, the recorded rows, and declared values."""
     import pyarrow as pa
 
-    from dprelease.tables.record_table import declared_values
+    from dprelease.tables.record_table import are_publishable_values
 
     if not is_published_table(folder, table_metadata, rows, rehearsal=rehearsal):
         return False
     try:
-        table = formats.PUBLISHED.read(folder / formats.file_of(part.name))
+        table = formats.PUBLISHED_FORMAT.read(folder / formats.table_file_name(part.name))
     except (OSError, pa.ArrowException):
         return False
-    return all(declared_values(table.column(column.name), column) for column in part.columns)
+    return all(are_publishable_values(table.column(column.name), column) for column in part.columns)
 
 
 def _recorded_columns(

@@ -161,7 +161,7 @@ def _sum_problems(report: Report, queries: Sequence[Query], plan: FederatedPlan)
     def check_part(query: Query) -> Errors | str:
         published = _read_table(report, query.name)
         if not published.equals(sum_table(report.path, query, plan)):
-            return formats.file_of(query.name)
+            return formats.table_file_name(query.name)
         columns = sum_comparisons(query, plan)
         beside = _read_table(report, truth_file(query.name))
         if has_true_values(beside, published, columns):
@@ -193,5 +193,5 @@ def _find_problems(
 
 
 def _read_table(report: Report, name: str) -> pa.Table:
-    file = name if name.endswith(formats.file_of("")) else formats.file_of(name)
-    return formats.PUBLISHED.read(report.path / file)
+    file = name if name.endswith(formats.table_file_name("")) else formats.table_file_name(name)
+    return formats.PUBLISHED_FORMAT.read(report.path / file)

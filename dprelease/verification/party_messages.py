@@ -113,7 +113,7 @@ def check_messages(report: Report, described: ReleaseMetadata, queries: Sequence
     """Compare rows, types and keys of a party's files with the declared ones."""
     for query in queries:
         if not is_message(report.path, query, described.messages(query)):
-            report.add_finding("DP-VERIFY-006", name=formats.file_of(query.name))
+            report.add_finding("DP-VERIFY-006", name=formats.table_file_name(query.name))
     report.checked.append("rows, columns and keys of every table follow from the declaration")
 
 
@@ -143,7 +143,7 @@ def checked_messages(
     path = folder / table_metadata.file
     if not is_message(folder, query, table_metadata) or sha256_of(path) != file.sha256:
         return None
-    return formats.PUBLISHED.read(path)
+    return formats.PUBLISHED_FORMAT.read(path)
 
 
 def _recorded_shares(

@@ -46,7 +46,7 @@ def has_nulls(path: Path, columns: Sequence[str] | None = None) -> bool:
     try:
         return any(
             column.null_count
-            for batch in formats.PUBLISHED.batches(path, columns)
+            for batch in formats.PUBLISHED_FORMAT.batches(path, columns)
             for column in batch.columns
         )
     except (OSError, pa.ArrowException):
@@ -54,7 +54,7 @@ def has_nulls(path: Path, columns: Sequence[str] | None = None) -> bool:
 
 
 def _key_batches(path: Path, query: Query) -> Iterator[pa.RecordBatch]:
-    yield from formats.PUBLISHED.batches(path, [key.column for key in query.key_columns])
+    yield from formats.PUBLISHED_FORMAT.batches(path, [key.column for key in query.key_columns])
 
 
 def _keys_ascend(path: Path, query: Query) -> bool:

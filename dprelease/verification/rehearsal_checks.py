@@ -101,8 +101,8 @@ def _error_problems(report: Report, rebuilt: RebuiltRelease) -> Iterator[str]:
     for name, _, _ in published_tables(rebuilt.families):
         asked = [column for column in columns if column.table == name]
         try:
-            beside = formats.PUBLISHED.read(report.path / truth_file(name))
-            published = formats.PUBLISHED.read(report.path / formats.file_of(name))
+            beside = formats.PUBLISHED_FORMAT.read(report.path / truth_file(name))
+            published = formats.PUBLISHED_FORMAT.read(report.path / formats.table_file_name(name))
             if not has_true_values(beside, published, asked):
                 yield f"'{truth_file(name)}' is not beside the published table"
                 return

@@ -141,7 +141,7 @@ def is_published_table(
     if isinstance(rows, int):
         return _is_table_file(path, table_metadata, rows, note, rehearsal=rehearsal)
     try:
-        there = [part.relative_to(path).as_posix() for part in formats.parts_in(path)]
+        there = [part.relative_to(path).as_posix() for part in formats.part_files(path)]
     except OSError:
         return False
     return there == list(rows) and all(
@@ -158,7 +158,7 @@ def _is_table_file(
     try:
         if not path.is_file():
             return False
-        schema, there = formats.PUBLISHED.shape(path)
+        schema, there = formats.PUBLISHED_FORMAT.shape(path)
         written = [(column.name, str(column.type)) for column in schema]
         notes = {b"dprelease": note.encode()} if note else {}
         notes |= {NOTED.encode(): NOTE.encode()} if rehearsal else {}
@@ -166,7 +166,7 @@ def _is_table_file(
             written == [(column.name, column.kind) for column in table_metadata.columns]
             and there == rows
             and has_exactly_notes(schema, field_notes(table_metadata))
-            and formats.PUBLISHED.notes(path) == notes
+            and formats.PUBLISHED_FORMAT.notes(path) == notes
         )
     except (OSError, pa.ArrowException):
         return False

@@ -19,7 +19,7 @@ import dprelease
 from dprelease.accessor import session as session_module
 from dprelease.errors import BudgetError, DataError, DpReleaseError
 from dprelease.exact import scratch
-from dprelease.exact.engine_api import Recording
+from dprelease.exact.engine_api import RecordEngine
 from dprelease.exact.engines import open_engine
 from dprelease.exact.reading import frames
 from dprelease.exact.settings import SCRATCH
@@ -37,7 +37,7 @@ class Opened:
     def __init__(self) -> None:
         self.number = 0
 
-    def __call__(self, *given: Any) -> AbstractContextManager[Recording]:
+    def __call__(self, *given: Any) -> AbstractContextManager[RecordEngine]:
         self.number += 1
         return open_engine(*given)
 

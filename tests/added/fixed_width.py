@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dprelease.exact.reading.cell_rows import CellRows, Row, cell_rows, wanted_columns
-from dprelease.exact.reading.sources import unreadable
+from dprelease.exact.reading.sources import unreadable_error
 from dprelease.exact.sources.cell_reader import CellReader
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description
 from dprelease.schema.load import Declared
@@ -33,7 +33,7 @@ class FixedWidth(SourceType, CellReader):
         headers = [_header(file) for file in files]
         if any(header != headers[0] for header in headers):
             way = "use the same columns in all of them"
-            raise unreadable(declared, "the files have different headers", way)
+            raise unreadable_error(declared, "the files have different headers", way)
         wanted = wanted_columns(declared, list(headers[0]))
 
         def read() -> Iterator[Row]:

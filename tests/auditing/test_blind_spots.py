@@ -79,9 +79,9 @@ def broken(done: GroupResult) -> set[str]:
 
 def _codes_as_floats() -> Any:
     """Return a planted fault: a code that is stored as a float is no declared one."""
-    true = meanings.MEANINGS["category", "floats"]
-    other = {**meanings.MEANINGS, ("category", "floats"): lambda held: f"({true(held)}) || '.0'"}
-    return mock.patch.object(meanings, "MEANINGS", other)
+    true = meanings.CONVERSIONS["category", "floats"]
+    other = {**meanings.CONVERSIONS, ("category", "floats"): lambda held: f"({true(held)}) || '.0'"}
+    return mock.patch.object(meanings, "CONVERSIONS", other)
 
 
 def _large_float_ids() -> Any:

@@ -16,7 +16,7 @@ from dprelease.auditing import sensitivities
 from dprelease.documents.audits.audit_record import Audit
 from dprelease.exact import duckdb_factory
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.duckdb_factory import MachineKind
+from dprelease.exact.duckdb_factory import DuckDBKind
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.query.resolve import Query
 from tests.auditing.build import IDS, ROWS, declared
@@ -42,7 +42,7 @@ def test_what_engines_share_is_kept_for_a_whole_audit(
 ) -> None:
     told: list[str] = []
 
-    class SharedKind(MachineKind):
+    class SharedKind(DuckDBKind):
         def open(self, *words: Any) -> Any:
             told.append("opened")
             return super().open(*words)
@@ -92,13 +92,13 @@ def test_a_whole_audit_starts_one_spark(tmp_path: Path, monkeypatch: pytest.Monk
     from dprelease.exact.spark.sessions import spark_session
 
     started: list[object] = []
-    true = spark_session._new
+    true = spark_session._start_application
 
     def new(*words: Any) -> Any:
         started.append(words)
         return true(*words)
 
-    monkeypatch.setattr(spark_session, "_new", new)
+    monkeypatch.setattr(spark_session, "_start_application", new)
     here = outcome(tmp_path / "here", IDS)
     there = outcome(tmp_path / "there", IDS, engine="spark")
     assert len(started) == 1

@@ -9,7 +9,7 @@ from fractions import Fraction
 from dprelease.errors import Place
 from dprelease.mechanisms import registry
 from dprelease.planning.auto.single_mechanism import shapes_of
-from dprelease.planning.calibration import UnscaledNoise, solve
+from dprelease.planning.calibration import UnscaledNoise, solve_scales
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
 
@@ -46,7 +46,7 @@ def _solve(name: str, epsilon: Fraction) -> None:
     kind = registry.get(name)
     shape = next(iter(shapes_of(kind, DELTA, SENSITIVITY)))
     budget = Budget.of(epsilon=epsilon, delta=DELTA)
-    solve([UnscaledNoise(kind, shape, SENSITIVITY, Fraction(1), Place())], budget)
+    solve_scales([UnscaledNoise(kind, shape, SENSITIVITY, Fraction(1), Place())], budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def plan_many() -> list[Planning]:
             for i in range(columns)
         ]
         start = time.perf_counter()
-        solve(noises, budget)
+        solve_scales(noises, budget)
         found.append(Planning(title, time.perf_counter() - start))
         print(f"plan {title:<31}{found[-1].seconds:>10.2f} s")
     return found

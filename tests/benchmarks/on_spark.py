@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dprelease.exact.spark.sessions.workers import refuse_other_versions
+from dprelease.exact.spark.sessions.workers import require_same_versions
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.query.resolve import resolve
 from dprelease.schema.load import read_declaration
@@ -67,7 +67,7 @@ def compare(
     plain = [work for work in WORKLOADS if work.table in (PLAIN.people, PLAIN.visits)]
     chosen = [work for work in plain if not names or work.name.startswith(names)]
     with _session() as spark:
-        refuse_other_versions(spark)  # so that a Python of executors has been started
+        require_same_versions(spark)  # so that a Python of executors has been started
         for work in chosen:
             yield _compared(spark, folder, work, rows, rounds or ROUNDS)
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from dprelease import cli
 from dprelease.errors import DataError, Findings, Place
 from dprelease.errors.printable import one_line, printable
-from dprelease.planning.charts import save
+from dprelease.planning.charts import save_chart
 from dprelease.scaffold.sketch import sketch
 from tests.covering import sampled
 
@@ -400,7 +400,7 @@ def test_charts(tmp_path: Path) -> None:
     axes.plot([1, 1000], [1, 1000], label=f"$\\frac{{$ {HOSTILE}")
     axes.set(xscale="log", yscale="log", title="$x$", xlabel=HOSTILE)
     axes.legend(title="\x9b")
-    save(figure, tmp_path / "chart.svg")
+    save_chart(figure, tmp_path / "chart.svg")
     texts = [axes.get_title(), axes.get_xlabel(), *(t.get_text() for t in axes.get_legend().texts)]
     assert texts == ["$x$", printable(HOSTILE), f"$\\frac{{$ {printable(HOSTILE)}"]
     for text in texts:

@@ -354,7 +354,9 @@ def test_labels_change_no_answer(kind: str, tmp_path: Path, published: dict[str,
         one.relative_to(published[kind]) for one in published[kind].rglob("*.parquet")
     )
     for name in names:
-        ours, theirs = (formats.PUBLISHED.read(one / name) for one in (folder, published[kind]))
+        ours, theirs = (
+            formats.PUBLISHED_FORMAT.read(one / name) for one in (folder, published[kind])
+        )
         assert ours.equals(theirs), name
     assert dprelease.verify(folder).ok
 

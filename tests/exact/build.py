@@ -13,7 +13,7 @@ import pytest
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results.true_table import DenseProfile, ExactTable
 from dprelease.noise.quantiles import quantile_runs
-from dprelease.planning.quantile_target import Target
+from dprelease.planning.quantile_target import RankTarget
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.measurement import Measurement
@@ -65,7 +65,7 @@ def _held(found: ExactTable, measurement: Measurement) -> np.ndarray:
         profile = profile.pairs()
     if not isinstance(aggregate, Quantile):
         return profile.dense(aggregate.candidates)
-    runs = quantile_runs(profile, aggregate, Target.of(aggregate, 1))
+    runs = quantile_runs(profile, aggregate, RankTarget.of(aggregate, 1))
     rows = [np.repeat(scores, lengths) for scores, lengths in runs]
     return np.stack(rows)
 

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from dprelease.exact.spark.sessions.spark_session import Settings
+from dprelease.exact.spark.sessions.spark_session import SparkSettings
 from dprelease.exact.spark.spark_engine import SparkEngine
-from dprelease.exact.spark.spark_reader import Reader
+from dprelease.exact.spark.spark_reader import DriverReader
 from dprelease.schema.load import Declared
 
 Batches = list[pa.RecordBatch]
@@ -86,5 +86,5 @@ def pretended(
 ) -> Iterator[tuple[SparkEngine, PretendedSpark]]:
     """Yield the engine over a session that is none."""
     spark: Any = PretendedSpark()
-    with Reader.open(declared, frame, joined, other) as reader:
-        yield SparkEngine(spark, reader, Settings(), (None, None)), spark
+    with DriverReader.open(declared, frame, joined, other) as reader:
+        yield SparkEngine(spark, reader, SparkSettings(), (None, None)), spark

@@ -23,7 +23,7 @@ import pytest
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.exact.spark import pieces
-from dprelease.exact.spark.sessions.spark_session import Settings
+from dprelease.exact.spark.sessions.spark_session import SparkSettings
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.noise.noised_vectors import FreshNoise
 from dprelease.numerics.entropy import Entropy
@@ -82,7 +82,7 @@ class KilledOnce:
 def small_pieces(rows: int = 32) -> Iterator[None]:
     """Let few rows be as many tasks as many are: some for each core."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("LEAST_ROWS", "LEAST_SENT"):
+        for name in ("LEAST_ROWS", "LEAST_FRAME_ROWS"):
             patch.setattr(pieces, name, rows)
         patch.setattr(pieces, "LEAST_BYTES", 64)
         yield
@@ -120,7 +120,7 @@ def both(
     queries: list[Query],
     frame: object = None,
     joined: object = None,
-    settings: Settings | None = None,
+    settings: SparkSettings | None = None,
 ) -> None:
     """Assert that both engines answer the same."""
     other = None if queries[0].join is None else queries[0].join.declared

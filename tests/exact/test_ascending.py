@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dprelease.errors import DataError
 from dprelease.exact import ascending as ascending_module
 from dprelease.exact import table_reader
-from dprelease.exact.ascending import AscendingVector, ascending
+from dprelease.exact.ascending import AscendingVector, ascending_vectors
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results import vectors
 from dprelease.exact.results.true_table import DenseProfile
@@ -32,7 +32,7 @@ RANGES = st.lists(st.tuples(st.integers(0, SIZE), st.integers(0, SIZE + 5)), max
 def made(rows: dict[int, int], batch: int) -> Iterator[dict[str, AscendingVector]]:
     """Yield two vectors: the numbers of rows, and their negatives."""
     with duckdb.connect() as link, pytest.MonkeyPatch.context() as changed:
-        changed.setattr(ascending_module, "LARGE", batch)
+        changed.setattr(ascending_module, "LARGE_BATCH_ROWS", batch)
         link.execute("CREATE TABLE t (cell BIGINT, m0 BIGINT, m1 BIGINT)")
         for cell, value in sorted(rows.items(), key=lambda one: -one[0]):
             link.execute("INSERT INTO t VALUES (?, ?, ?)", [cell, value, -value])
@@ -40,7 +40,7 @@ def made(rows: dict[int, int], batch: int) -> Iterator[dict[str, AscendingVector
         def attempt(work: Callable[[Any], Any]) -> Any:
             return work(link)
 
-        yield ascending(attempt, "SELECT * FROM t", ["a", "b"], SIZE)
+        yield ascending_vectors(attempt, "SELECT * FROM t", ["a", "b"], SIZE)
 
 
 @given(ROWS, RANGES, st.integers(1, 7), st.booleans())
@@ -68,7 +68,7 @@ def test_an_engine_gives_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None
         whole = engine.run(query)
         monkeypatch.setattr(vectors, "MOST_ROWS", 0)  # rows are too many to be added up singly
         monkeypatch.setattr(table_reader, "MOST_ROWS", 2**32)
-        monkeypatch.setattr(table_reader, "HELD", 1000)
+        monkeypatch.setattr(table_reader, "MOST_HELD_BYTES", 1000)
         sorted_ = engine.run(query)
         for first in range(0, 90_000, 7001):
             cells = slice(first, min(first + 7001, 90_000))
@@ -106,7 +106,7 @@ def test_beside_whatever_else_is_asked(
     with Engine.open(declared, rows) as engine:
         whole = engine.run(queries[0])
         monkeypatch.setattr(table_reader, "MANY_CELLS", 0)
-        monkeypatch.setattr(table_reader, "HELD", 0)
+        monkeypatch.setattr(table_reader, "MOST_HELD_BYTES", 0)
         for query in queries:
             table = engine.run(query)
             assert whole.is_in_memory
@@ -132,8 +132,8 @@ def test_nothing_of_an_engine_that_fails_is_told(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(vectors, "MOST_ROWS", 0)
     monkeypatch.setattr(table_reader, "MOST_ROWS", 2**32)
-    monkeypatch.setattr(table_reader, "HELD", 1000)
-    monkeypatch.setattr("dprelease.exact.ascending.batches", failing)
+    monkeypatch.setattr(table_reader, "MOST_HELD_BYTES", 1000)
+    monkeypatch.setattr("dprelease.exact.ascending.fetch_batches", failing)
     with Engine.open(declared, rows) as engine:
         table = engine.run(query)
         assert table.block("n", slice(0, 7)).sum() == 0

@@ -64,7 +64,7 @@ def rows_of(kind: str) -> st.SearchStrategy[list[dict[str, Any]]]:
     return st.lists(st.fixed_dictionaries(row), max_size=60)
 
 
-MOST = bounding.MOST_HELD
+MOST = bounding.MOST_HELD_ROWS
 WAYS = {
     "in the engine": (0, 2**18, 2**16, 2**20, 2**17),
     "in parts": (8, 2**18, 2**16, 2**20, 1),
@@ -82,8 +82,8 @@ def patched(way: str) -> dict[Any, dict[str, int]]:
     """Return what stands for the limits of modules, so that few rows come that way."""
     held, batch, block, fewest, keys = WAYS[way]
     return {
-        bounding: {"MOST_HELD": held, "BATCH": batch},
-        row_selection_numpy: {"BLOCK": block, "FEWEST": fewest},
+        bounding: {"MOST_HELD_ROWS": held, "BATCH_ROWS": batch},
+        row_selection_numpy: {"HASHED_AT_ONCE": block, "LEAST_NEW_ROWS": fewest},
         id_ranges: {"FEWEST_KEYS": keys},
     }
 
@@ -145,7 +145,7 @@ def test_rows_that_the_engine_can_not_store_are_read_for_each_part(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As where its disk is full: the rows that are kept are the same."""
-    monkeypatch.setattr(bounding, "MOST_HELD", 60)
+    monkeypatch.setattr(bounding, "MOST_HELD_ROWS", 60)
     query = build("integer", (2, 2), "with values")
     rows = [{"id": i % 9, "shop": i % 5, "n": i % 7, "m": i % 3} for i in range(300)]
     fields = [("id", pa.int64()), ("shop", pa.int16()), ("n", pa.int64()), ("m", pa.int32())]
@@ -169,14 +169,14 @@ def test_a_source_that_changes_between_two_reads_tells_no_id(
         {"id": i % 9 + 4711 * (i % 9 == 8), "shop": i % 5, "n": None, "m": None} for i in range(90)
     ]
     fields = [("id", pa.int64()), ("shop", pa.int16()), ("n", pa.int64()), ("m", pa.int32())]
-    before, asked = bounding._numbered_before, []
+    before, asked = bounding._number_ids_first, []
 
     def stale(link: Any, sql: str, kind: pa.DataType, most: int) -> Any:
         asked.append(sql)
         return sql, *before(link, f"SELECT * FROM ({sql}) WHERE {seen}", kind, most)[1:]
 
-    monkeypatch.setattr(bounding, "_numbered_before", stale)
-    monkeypatch.setattr(bounding, "MOST_HELD", 60)
+    monkeypatch.setattr(bounding, "_number_ids_first", stale)
+    monkeypatch.setattr(bounding, "MOST_HELD_ROWS", 60)
     found = exact(query, pa.Table.from_pylist(rows, schema=pa.schema(fields)))
     assert asked
     for name, vector in reference(query, rows).items():
@@ -186,7 +186,7 @@ def test_a_source_that_changes_between_two_reads_tells_no_id(
 @pytest.mark.parametrize(("most", "long"), [(2**30, 300), (30_000, 300), (30_000, 3)])
 def test_long_texts_take_room(most: int, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrow can't number texts of 2^31 bytes, whoever of two neighbours brings the last of them."""
-    monkeypatch.setattr(bounding, "MOST_TEXT", most)
+    monkeypatch.setattr(bounding, "MOST_LONG_ID_BYTES", most)
     taken: set[str] = set()
     watch(monkeypatch, taken)
     query = build("text", (2, 1), "with values")
@@ -220,7 +220,11 @@ def test_no_error_of_a_library_quotes_data(
 
 def watch(monkeypatch: pytest.MonkeyPatch, taken: set[str]) -> None:
     """Note which ways rows come."""
-    numbered, append, read = bounding._numbered_before, bounding._append, bounding.read_all
+    numbered, append, read = (
+        bounding._number_ids_first,
+        bounding._append_kept_rows,
+        bounding.read_all_batches,
+    )
 
     def before(*given: Any) -> Any:
         taken.add("numbered")
@@ -237,9 +241,9 @@ def watch(monkeypatch: pytest.MonkeyPatch, taken: set[str]) -> None:
             taken.add("whole")
         return found
 
-    monkeypatch.setattr(bounding, "_numbered_before", before)
-    monkeypatch.setattr(bounding, "_append", appended)
-    monkeypatch.setattr(bounding, "read_all", whole)
+    monkeypatch.setattr(bounding, "_number_ids_first", before)
+    monkeypatch.setattr(bounding, "_append_kept_rows", appended)
+    monkeypatch.setattr(bounding, "read_all_batches", whole)
 
 
 def test_cells_of_equal_hash_are_still_two_cells() -> None:
@@ -250,8 +254,8 @@ def test_cells_of_equal_hash_are_still_two_cells() -> None:
     rows = row_selection_numpy.IdRows(codes, 0, cells, values)
     unit = build("integer", (2, 1), "with values").unit
     hashes = np.array([3, 4], dtype=np.int64)
-    found = row_selection_numpy.keep(
-        [rows], 6, hashes, row_selection_numpy.Bounds(unit, 2**40, most_rows=10, threads=2)
+    found = row_selection_numpy.select_kept_rows(
+        [rows], 6, hashes, row_selection_numpy.SelectionLimits(unit, 2**40, most_rows=10, threads=2)
     )
     assert sorted(zip(found["id"].to_pylist(), found["cell"].to_pylist(), strict=True)) == [
         (0, 5),
@@ -285,18 +289,20 @@ def test_packed_numbers_sort_as_keys_do(
     known = {0: 0, 1: 1, 3: 2, 2**31: 3}
     codes = np.array([known[int(one)] for one in ids], dtype=np.int64)
     hashes = row_selection_numpy.extend_hash(
-        None, row_selection_numpy.residues(np.array(list(known), dtype=np.int64))
+        None, row_selection_numpy.hash_residues(np.array(list(known), dtype=np.int64))
     )
     unit = build("integer", bounds, "with values").unit
 
     def found() -> list[tuple[Any, ...]]:
         block = row_selection_numpy.IdRows(codes, 0, np.ascontiguousarray(cells), batch)
-        limits = row_selection_numpy.Bounds(unit, 2**62, most_rows=100, threads=1)
-        table = row_selection_numpy.keep([block], len(rows), hashes, limits)
+        limits = row_selection_numpy.SelectionLimits(unit, 2**62, most_rows=100, threads=1)
+        table = row_selection_numpy.select_kept_rows([block], len(rows), hashes, limits)
         return sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
 
     packed = found()
-    with mock.patch.object(row_selection_numpy, "_by_cell", row_selection_numpy._by_hash):
+    with mock.patch.object(
+        row_selection_numpy, "_order_by_cell", row_selection_numpy._order_by_hash
+    ):
         assert found() == packed
     assert max(Counter((one, cell) for one, cell, _ in packed).values(), default=0) <= bounds[1]
     groups = Counter(one for one, _ in {row[:2] for row in packed})
@@ -313,8 +319,8 @@ def test_no_id_is_in_two_ranges(ids: list[int], blocks: int, threads: int) -> No
     """Each key is in one range, in the order of keys, with all others of its id."""
     keys = np.array([(one << 31) + place for place, one in enumerate(ids)], dtype=np.int64)
     with mock.patch.object(id_ranges, "FEWEST_KEYS", 1):
-        spans = id_ranges.ranges(np.array_split(keys, blocks), 31, threads)
-    found = [keys[id_ranges.within(keys, span)] for span in spans]
+        spans = id_ranges.key_ranges(np.array_split(keys, blocks), 31, threads)
+    found = [keys[id_ranges.positions_in_range(keys, span)] for span in spans]
     assert sorted(np.concatenate(found).tolist()) == sorted(keys.tolist())
     held = [set((part >> 31).tolist()) for part in found]
     assert sum(map(len, held)) == len(set(ids))
@@ -325,9 +331,9 @@ def test_no_id_is_in_two_ranges(ids: list[int], blocks: int, threads: int) -> No
 def test_ranges_share_the_work() -> None:
     keys = np.arange(1000, dtype=np.int64) << 31
     with mock.patch.object(id_ranges, "FEWEST_KEYS", 100):
-        spans = id_ranges.ranges([keys[:700], keys[700:]], 31, 4)
-    assert [len(id_ranges.within(keys, span)) for span in spans] == [250] * 4
-    assert id_ranges.ranges([keys], 31, 4) == [(0, id_ranges.MOST_KEY)]
+        spans = id_ranges.key_ranges([keys[:700], keys[700:]], 31, 4)
+    assert [len(id_ranges.positions_in_range(keys, span)) for span in spans] == [250] * 4
+    assert id_ranges.key_ranges([keys], 31, 4) == [(0, id_ranges.LARGEST_KEY)]
 
 
 def test_the_hash_in_numpy_is_the_documented_one() -> None:

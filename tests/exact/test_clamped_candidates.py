@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.exact.arrow_numbers import array_of, validity_mask, with_any
+from dprelease.exact.arrow_numbers import to_arrow_array, to_numpy_ignoring_nulls, validity_mask
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results import vectors
-from dprelease.exact.results.candidate_places import places_of
+from dprelease.exact.results.candidate_places import pair_indexes
 from dprelease.exact.results.true_table import DenseProfile
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
@@ -112,7 +112,7 @@ def test_they_are_those_of_clamped_numbers(declared_as: str, bounds: str, data: 
 @pytest.mark.parametrize("name", TYPES)
 def test_of_many_batches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some with missing numbers, and some without."""
-    monkeypatch.setattr(vectors, "BATCH", 2048)
+    monkeypatch.setattr(vectors, "BATCH_ROWS", 2048)
     rows = [
         ("abz"[i % 3], None if i > 5000 and i % 5 == 0 else (i * 7) % 128) for i in range(9_001)
     ]
@@ -215,7 +215,7 @@ def test_no_float_leaves_its_cell(least: float) -> None:
     odd = [math.nan, -math.nan, *ODD]
     batch = pa.record_batch({"cell": pa.array([1] * len(odd), pa.int32()), "v": pa.array(odd)})
     asked = ProfileSql("", "", 7, RoundedFloats("", least, least + 6, int(least)))
-    assert set(places_of(batch, asked, 21)) <= set(range(7, 14))
+    assert set(pair_indexes(batch, asked, 21)) <= set(range(7, 14))
 
 
 @given(
@@ -228,5 +228,9 @@ def test_numbers_of_a_part_of_an_array(values: list[int | None], start: int) -> 
     assert (there is None) == (None not in part.to_pylist())
     ones = np.ones(len(part), dtype=np.uint8) if there is None else there
     assert ones.tolist() == [value is not None for value in part.to_pylist()]
-    assert (with_any(part) * ones).tolist() == [value or 0 for value in part.to_pylist()]
-    assert array_of(with_any(part)).equals(pa.array(with_any(part)))
+    assert (to_numpy_ignoring_nulls(part) * ones).tolist() == [
+        value or 0 for value in part.to_pylist()
+    ]
+    assert to_arrow_array(to_numpy_ignoring_nulls(part)).equals(
+        pa.array(to_numpy_ignoring_nulls(part))
+    )

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from dprelease.errors import DataError
-from dprelease.exact.connection import connection
-from dprelease.exact.settings import DEFAULT, Settings
+from dprelease.exact.connection import open_connection
+from dprelease.exact.settings import DEFAULT_SETTINGS, Settings
 from tests import processes
 
 FRAME = pd.DataFrame({"n": [1]})
@@ -38,13 +38,13 @@ def value(link: duckdb.DuckDBPyConnection, name: str) -> object:
     return found
 
 
-@pytest.mark.parametrize("settings", [DEFAULT, Settings("2 GB", 1)])
+@pytest.mark.parametrize("settings", [DEFAULT_SETTINGS, Settings("2 GB", 1)])
 def test_settings_of_a_connection(settings: Settings, tmp_path: Path) -> None:
-    with connection(tmp_path, settings) as link:
+    with open_connection(tmp_path, settings) as link:
         assert not any(value(link, name) for name in LOCKED)
         assert value(link, "temp_directory") == str(tmp_path)
         assert value(link, "TimeZone") == "UTC"
-        if settings is not DEFAULT:
+        if settings is not DEFAULT_SETTINGS:
             assert value(link, "threads") == 1
         with pytest.raises(duckdb.CatalogException):
             link.execute("SELECT * FROM FRAME")
@@ -57,7 +57,7 @@ def test_it_is_closed_however_its_block_ends(
     links = []
 
     def use() -> None:
-        with connection(tmp_path, DEFAULT) as link:
+        with open_connection(tmp_path, DEFAULT_SETTINGS) as link:
             links.append(link)
             if problem is not None:
                 raise problem
@@ -73,7 +73,7 @@ def test_it_is_closed_however_its_block_ends(
 def test_settings_that_the_engine_refuses(tmp_path: Path) -> None:
     with (
         pytest.raises(DataError, match="DP-ENGINE-004"),
-        connection(tmp_path, Settings(memory_limit="much")),
+        open_connection(tmp_path, Settings(memory_limit="much")),
     ):
         pass
 
@@ -81,7 +81,7 @@ def test_settings_that_the_engine_refuses(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_ends_and_leaves_it_open(tmp_path: Path) -> None:
     """To close it, the child would wait for threads that it does not have."""
-    with connection(tmp_path, DEFAULT) as link:
+    with open_connection(tmp_path, DEFAULT_SETTINGS) as link:
         child = os.fork()
         if child == 0:
             try:
@@ -95,7 +95,7 @@ def test_a_forked_child_ends_and_leaves_it_open(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_leaves_the_block(tmp_path: Path) -> None:
     child = -1
-    with connection(tmp_path, DEFAULT) as link:
+    with open_connection(tmp_path, DEFAULT_SETTINGS) as link:
         child = os.fork()
         if child != 0:
             assert processes.ended(child) == 0

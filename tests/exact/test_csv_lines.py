@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.exact.reading.plain import Packing
+from dprelease.exact.reading.plain import TextDecoding
 from dprelease.exact.sources.csv_reader import READER
 from dprelease.exact.sources.source_reader import Opening
 from tests.covering import thinned
@@ -180,7 +180,7 @@ def test_an_end_of_a_line_may_lie_between_two_parts(
     monkeypatch.setattr("dprelease.exact.reading.plain.CHUNK", size)
     file, plain = tmp_path / "t.csv", tmp_path / "plain"
     file.write_bytes(b"a\r\nb\rc\n\r\n\r\r")
-    Packing(keeps_carriage_returns=False).write(file, plain)
+    TextDecoding(keeps_carriage_returns=False).write(file, plain)
     assert plain.read_bytes() == b"a\nb\nc\n\n\n\n"
 
 
@@ -189,7 +189,7 @@ def test_a_file_of_line_feeds_is_read_where_it_is(tmp_path: Path) -> None:
     file, plain = tmp_path / "t.csv", tmp_path / "plain"
     file.write_bytes(b"a\nb\n")
     plain.touch()
-    Packing(keeps_carriage_returns=False).write(file, plain)
+    TextDecoding(keeps_carriage_returns=False).write(file, plain)
     assert plain.is_symlink()
     assert plain.resolve() == file.resolve()
 

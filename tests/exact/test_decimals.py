@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.reading.arrow import readable
+from dprelease.exact.reading.arrow import to_readable_type
 from dprelease.statements.values.spelling import text_of
 from tests.exact.build import ask, declare, exact
 
@@ -95,7 +95,7 @@ def test_a_row_that_needs_more_digits_moves_no_other_cell(tmp_path: Path) -> Non
 @given(values=st.lists(st.decimals(-1000, 1000, places=30), min_size=8, max_size=20))
 def test_wide_decimals_are_read_as_what_they_are(values: list[Decimal]) -> None:
     """Arrow's own cast to floats is off for 55 % of such decimals below one."""
-    read = readable(pa.array(values, pa.decimal256(60, 30)))
+    read = to_readable_type(pa.array(values, pa.decimal256(60, 30)))
     assert read is not None
     assert [Fraction(one) for one in read.to_pylist()] == [Fraction(one) for one in values]
 
@@ -198,7 +198,7 @@ def test_who_can_not_read_them_refuses_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark has no such type, and what the engine would make of them is not what they say."""
-    monkeypatch.setattr(Engine, "_by_arrow", False)
+    monkeypatch.setattr(Engine, "_can_use_arrow", False)
     frame = pa.table({"w": pa.array([Decimal("0.07")], pa.decimal256(40, 2))})
     pq.write_table(frame, tmp_path / "rows.parquet")
     declared = declare({"w": CENTS}, source=str(tmp_path / "rows.parquet"))

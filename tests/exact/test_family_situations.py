@@ -46,7 +46,9 @@ Vectors = dict[tuple[str, str], list[int]]
 UNITS = [ROW_UNIT, unit_of(2, 2)]
 WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "as it is": nullcontext,
-    "ids bounded by the engine": lambda: mock.patch.object(Engine, "_bound", return_value=False),
+    "ids bounded by the engine": lambda: mock.patch.object(
+        Engine, "_create_kept_rows", return_value=False
+    ),
     "cells fetched in batches": lambda: mock.patch.object(table_reader, "MANY_CELLS", 0),
     "range after range": lambda: small_ranges(),
     "ranges, ids bounded by the engine": lambda: small_ranges(bounds=False),
@@ -58,7 +60,7 @@ WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 def too_many_rows() -> Iterator[None]:
     """Let sums be such as might not fit 64 bits, so that the engine adds up what ranges can't."""
     with (
-        mock.patch.object(sorted_families, "MANY", 1),
+        mock.patch.object(sorted_families, "LEAST_CELLS", 1),
         mock.patch.object(sorted_cells, "MOST_ROWS", 7),
     ):
         yield
@@ -69,11 +71,11 @@ def small_ranges(*, bounds: bool = True) -> Iterator[None]:
     """Let all families be added up by ranges of a few cells, from runs of a few rows."""
     with ExitStack() as stack:
         patched = (
-            (sorted_families, "MANY", 1),
-            (vectors_in_memory, "BATCH", 8),
-            (sorted_cells, "AT_ONCE", 8),
+            (sorted_families, "LEAST_CELLS", 1),
+            (vectors_in_memory, "BATCH_ROWS", 8),
+            (sorted_cells, "CELLS_AT_ONCE", 8),
         )
-        ranges = (sorted_cells, "GRAIN", 4), (sorted_cells, "RANGE", 16)
+        ranges = (sorted_cells, "CELLS_PER_MARK", 4), (sorted_cells, "MOST_RANGE_SUMS", 16)
         for module, name, value in (*patched, *ranges):
             stack.enter_context(mock.patch.object(module, name, value))
         none_grouped = mock.patch.object(
@@ -81,7 +83,7 @@ def small_ranges(*, bounds: bool = True) -> Iterator[None]:
         )
         stack.enter_context(none_grouped)
         if not bounds:
-            stack.enter_context(mock.patch.object(Engine, "_bound", return_value=False))
+            stack.enter_context(mock.patch.object(Engine, "_create_kept_rows", return_value=False))
         yield
 
 

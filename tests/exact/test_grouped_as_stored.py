@@ -19,7 +19,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import Query
 from dprelease.statements import compiler
 from dprelease.statements.compiled_queries import compile_without_data
-from dprelease.statements.layers import grouped_as_stored
+from dprelease.statements.layers import grouping_columns
 from dprelease.statements.values import stored_numbers, stored_texts
 from tests.exact.build import ask, declare
 
@@ -94,7 +94,7 @@ def vectors(engine: Engine, query: Query) -> dict[str, list[int]]:
 def test_only_what_nothing_else_reads_is_grouped_as_stored(reader: str) -> None:
     more, as_stored = READERS[reader]
     query = asked(CODES, more)
-    assert grouped_as_stored(query) == ({"c"} if as_stored else set())
+    assert grouping_columns(query) == ({"c"} if as_stored else set())
     assert ("meant AS" in compile_without_data(query).text) == as_stored or not as_stored
 
 
@@ -103,9 +103,9 @@ def test_a_join_and_keys_that_are_not_public_read_typed_rows() -> None:
     columns = {"c": CODES, "w": {"type": "integer", "lower": 0, "upper": 9}}
     join = {"table": "zones", "on": {"c": "c"}}
     joined = ask(declare(columns), {"n": {"count": "*"}}, ["c", "zone"], other=public, join=join)
-    assert grouped_as_stored(joined) == set()
+    assert grouping_columns(joined) == set()
     private = ask(declare(columns), {"n": {"count": "*"}}, ["c"], private_keys=True)
-    assert grouped_as_stored(private) == set()
+    assert grouping_columns(private) == set()
 
 
 def test_values_of_a_key_are_one_table_however_many_statements_read_them() -> None:

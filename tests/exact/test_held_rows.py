@@ -118,7 +118,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """Return how often rows are read, and numbered, from now on."""
     seen = {"read": 0, "numbered": 0}
     for what, place, name in (
-        ("read", bounding, "read_all"),
+        ("read", bounding, "read_all_batches"),
         ("numbered", bounding, "number_ids"),
         ("numbered", shared_rows, "number_ids"),
     ):
@@ -143,14 +143,14 @@ def test_rows_are_read_and_ids_numbered_once(monkeypatch: pytest.MonkeyPatch) ->
 def test_too_many_rows_to_hold_are_read_for_each_table(monkeypatch: pytest.MonkeyPatch) -> None:
     queries, frame = queries_of("integer", (2, 3), ASKS), frame_of("integer", ROWS)
     alone = answers(queries, frame, together=False)
-    monkeypatch.setattr(bounding, "MOST_HELD", 20)
+    monkeypatch.setattr(bounding, "MOST_HELD_ROWS", 20)
     assert answers(queries, frame, together=True) == alone
 
 
 def test_planted_faults_are_found() -> None:
     queries, frame = queries_of("integer", (2, 3), ASKS), frame_of("integer", ROWS)
     alone = answers(queries, frame, together=False)
-    blocks = shared_rows.HeldRows._blocks
+    blocks = shared_rows.HeldRows._id_rows
 
     def some_too_few(self: shared_rows.HeldRows, columns: Any) -> Any:
         for rows in blocks(self, columns):
@@ -162,7 +162,7 @@ def test_planted_faults_are_found() -> None:
             yield replace(rows, ids=rows.ids[::-1])
 
     for fault in (some_too_few, rows_of_others):
-        with mock.patch.object(shared_rows.HeldRows, "_blocks", fault):
+        with mock.patch.object(shared_rows.HeldRows, "_id_rows", fault):
             assert answers(queries, frame, together=True) != alone, fault.__name__
 
 
@@ -216,7 +216,7 @@ def test_groups_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """What two groups hold is what one may hold: the second is read table by table."""
     queries, frame = of_two_groups(), frame_of("integer", ROWS)
     alone = answers(queries, frame, together=False)
-    monkeypatch.setattr(bounding, "MOST_HELD", len(ROWS) * 3 // 2)
+    monkeypatch.setattr(bounding, "MOST_HELD_ROWS", len(ROWS) * 3 // 2)
     with Engine.open(queries[0].declared, frame) as engine:
         engine.expect(queries)
         found = []

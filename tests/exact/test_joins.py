@@ -202,7 +202,7 @@ def test_duplicate_public_keys_are_refused_before_a_row_is_read() -> None:
 
 def naive(monkeypatch: pytest.MonkeyPatch) -> None:
     """Switch off the check of a public table's keys, but not the statement's own caution."""
-    monkeypatch.setattr(engine_module, "refuse_duplicates", lambda *_: None)
+    monkeypatch.setattr(engine_module, "refuse_duplicate_keys", lambda *_: None)
 
 
 def test_a_row_never_counts_twice_even_without_the_check(monkeypatch: pytest.MonkeyPatch) -> None:

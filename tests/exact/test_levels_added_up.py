@@ -9,7 +9,7 @@ import pytest
 
 from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import Query
-from dprelease.statements.coarser import FINEST, LEVEL
+from dprelease.statements.coarser import FINEST_RELATION, LEVEL_RELATION
 from tests.exact.families import SUMS, TYPES, family, unit_of, wanted
 from tests.exact.reference import Row
 
@@ -62,10 +62,10 @@ def test_a_level_is_added_up_once_and_all_is_dropped(unit: str) -> None:
         # The whole, states, and counties; the last level is the finest cells' own.
         levels = [("sex", "old"), ("state", "sex", "old"), ("county", "sex", "old")]
         assert list(dict.fromkeys(made)) == levels
-        assert {FINEST, LEVEL} <= tables(engine)
-        engine.let_go()
+        assert {FINEST_RELATION, LEVEL_RELATION} <= tables(engine)
+        engine.drop_shared_data()
         assert not tables(engine)
-        engine.let_go()
+        engine.drop_shared_data()
         found = {}
         for query in reversed(queries):
             found |= numbers(engine, query)

@@ -22,7 +22,7 @@ import pytest
 
 from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.reading.frames import is_of_objects
+from dprelease.exact.reading.frames import may_mix_types
 from dprelease.statements.meanings import typed_value_sql
 from tests.covering import sampled
 from tests.exact.build import ask, declare, exact, write_parquet
@@ -592,7 +592,7 @@ def test_what_is_declared_a_text_is_stored_as_texts(name: str) -> None:
         return
     with pytest.raises(DataError, match="DP-DATA-004") as caught:
         meanings({"v": COLUMNS["name"]}, frame)
-    if is_of_objects(frame["v"].array):
+    if may_mix_types(frame["v"].array):
         assert "stored as OBJECT" in str(caught.value)
         return
     assert "read_csv(..., dtype={'v': str})" in caught.value.fix

@@ -54,7 +54,7 @@ def test_both_sides_are_of_the_same_rows(over: str, under: str, unit: dict[str, 
     # Where the other side is declared to count when it is missing, nothing needs to be said.
     said = [over != under and "nulls" not in SIDES[other] for other in (under, over)]
     for part, other, beside in zip(published.parts, (under, over), said, strict=True):
-        assert (f"in which '{other}' is not missing" in part.aggregate.words) is beside
+        assert (f"in which '{other}' is not missing" in part.aggregate.description) is beside
     assert ("both present" in published.formula) is any(said)
     alone = sum(_value(over, row) or 0 for row in ROWS)
     (sums,) = (column for column in query.columns if column.name == "alone")

@@ -131,7 +131,7 @@ def test_sql_equals_the_reference(
         del measurements["kinds"]
     many, places, short, compared = WAYS[way]
     with (
-        mock.patch.multiple(table_reader, MANY_CELLS=many, MOST_PLACES=places),
+        mock.patch.multiple(table_reader, MANY_CELLS=many, MOST_COUNTS=places),
         mock.patch.multiple(categories, SHORT=short, COMPARED=compared),
     ):
         query = build(unit, by, measurements)
@@ -222,7 +222,7 @@ def test_a_count_of_a_column_counts_where_it_is_not_missing(way: str, column: st
     counts = {"all": {"count": "*"}, "there": {"count": column}}
     asked = {"present": f"{column} IS NOT NULL", "missing": f"{column} IS NULL"}
     with (
-        mock.patch.multiple(table_reader, MANY_CELLS=many, MOST_PLACES=places),
+        mock.patch.multiple(table_reader, MANY_CELLS=many, MOST_COUNTS=places),
         mock.patch.multiple(categories, SHORT=short, COMPARED=compared),
     ):
         found = exact(ask(declared, counts), PRESENT)

@@ -78,7 +78,7 @@ def test_a_row_is_as_likely_to_be_kept_as_any_other(rows: str, ids: str, most: i
     found = exact(query, frame)
     assert found["rows"].tolist() == [PEOPLE * most]
     assert deviation(int(found["total"][0]), ROWS[rows], most) < LIMIT
-    with mock.patch.object(bounding_in_memory, "MOST_HELD", 0):
+    with mock.patch.object(bounding_in_memory, "MOST_HELD_ROWS", 0):
         assert exact(query, frame)["total"].tolist() == found["total"].tolist()
     with pretended(query.declared, frame) as (engine, _):
         assert engine.run(query).vector("total").tolist() == found["total"].tolist()
@@ -107,14 +107,18 @@ def test_only_how_many_rows_there_are_decides(
 ) -> None:
     """The same places in the order of values are kept, whatever the values are."""
     codes, cells = np.array(sorted(rows), dtype=np.int64).reshape(-1, 2).T
-    bounds = row_selection_numpy.Bounds(sampled("halves", "in a row", most)[0].unit, 1, 100, 1)
+    bounds = row_selection_numpy.SelectionLimits(
+        sampled("halves", "in a row", most)[0].unit, 1, 100, 1
+    )
 
     def places(values: np.ndarray[Any, Any], count: int) -> list[int]:
         batch = pa.record_batch({f"v{j}": pa.array(values) for j in range(count)})
         block = row_selection_numpy.IdRows(
             np.ascontiguousarray(codes), 0, np.ascontiguousarray(cells), batch
         )
-        table = row_selection_numpy.keep([block], len(rows), np.arange(5) * 4711, bounds)
+        table = row_selection_numpy.select_kept_rows(
+            [block], len(rows), np.arange(5) * 4711, bounds
+        )
         order = {int(value): place for place, value in enumerate(values)}
         return sorted(order[value] for value in table["v0"].to_pylist())
 
@@ -126,7 +130,7 @@ def chosen(
     ids: np.ndarray[Any, Any], items: np.ndarray[Any, Any], most: int, *, of_rows: bool
 ) -> Any:
     """Return whether each of these cells, or rows of a cell, is kept of each id."""
-    start = row_selection_numpy.extend_hash(None, row_selection_numpy.residues(ids))
+    start = row_selection_numpy.extend_hash(None, row_selection_numpy.hash_residues(ids))
     if of_rows:
         start = row_selection_numpy.extend_hash(start, np.full(len(ids), 3, dtype=np.int64))
     hashes = row_selection_numpy.extend_hash(

@@ -178,15 +178,17 @@ def together(queries: Sequence[Query]) -> list[Any]:
 def test_one_scan_reads_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = answers(asks(), frame_of(ODD), together=False)
     read = 0
-    scan = Engine._scan
+    scan = Engine._scan_joint_tables
 
     def counted(self: Engine, what: scan_planning.Scan) -> Any:
         nonlocal read
         read += 1
         return scan(self, what)
 
-    monkeypatch.setattr(Engine, "_scan", counted)
-    monkeypatch.setattr(Engine, "_read", lambda self, query: pytest.fail("a table was read alone"))
+    monkeypatch.setattr(Engine, "_scan_joint_tables", counted)
+    monkeypatch.setattr(
+        Engine, "_read_table", lambda self, query: pytest.fail("a table was read alone")
+    )
     assert together(asks()) == alone
     assert read == 1
 
@@ -203,16 +205,16 @@ def test_planted_faults_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         "conditions are left out": (scan_planning.Joint, "condition", None),
         "keys in the order of the joint table": (
-            shared_scan, "_sum_over_others",
+            shared_scan, "_sum_over_other_keys",
             lambda values, keys, kept: over(values, keys, [k for k in keys if k.column in
                                             {one.column for one in kept}]),
         ),
         "one row too few": (
-            shared_scan, "fill",
+            shared_scan, "fill_joint_tables",
             lambda batches, joints: fill((batch.slice(1) for batch in batches), joints),
         ),
     }  # fmt: skip
-    over, fill = shared_scan._sum_over_others, shared_scan.fill
+    over, fill = shared_scan._sum_over_other_keys, shared_scan.fill_joint_tables
     for name, (where, what, fault) in faults.items():
         with monkeypatch.context() as patch:
             patch.setattr(where, what, fault)
@@ -256,7 +258,7 @@ def test_wide_rows_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None
     wide = [asked(declared, f"q{i}", (), ("n",), f"age <> {i}") for i in range(64)]
     frame = pa.table({"age": pa.array([i % 5 for i in range(10_000)], pa.int32())})
     alone = answers(wide, frame, together=False)
-    real = Engine._scan
+    real = Engine._scan_joint_tables
 
     def watched(self: Engine, what: scan_planning.Scan) -> Any:
         def seen(given: Any, joints: Any) -> Any:
@@ -269,12 +271,14 @@ def test_wide_rows_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None
             return fill(each(), joints)
 
         with monkeypatch.context() as patch:
-            patch.setattr(shared_scan, "fill", seen)
+            patch.setattr(shared_scan, "fill_joint_tables", seen)
             return real(self, what)
 
-    fill = shared_scan.fill
-    monkeypatch.setattr(Engine, "_scan", watched)
-    monkeypatch.setattr(vectors, "NUMBERS", 2**15)  # the engine gives 2,048 rows, and more of these
+    fill = shared_scan.fill_joint_tables
+    monkeypatch.setattr(Engine, "_scan_joint_tables", watched)
+    monkeypatch.setattr(
+        vectors, "MOST_BATCH_NUMBERS", 2**15
+    )  # the engine gives 2,048 rows, and more of these
     assert answers(wide, frame, together=True) == alone
     assert 0 < largest <= 64 * 2**11
 

@@ -164,10 +164,10 @@ def test_data_ten_times_the_memory_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limit", "most"),
     [
-        (None, bounding.MOST_HELD),
+        (None, bounding.MOST_HELD_ROWS),
         ("64KiB", 655),
         ("30MiB", 314_572),
-        ("1TB", bounding.MOST_HELD),
+        ("1TB", bounding.MOST_HELD_ROWS),
     ],
 )
 def test_rows_are_bounded_within_the_memory_limit(limit: str | None, most: int) -> None:
@@ -222,7 +222,7 @@ def test_bounding_ten_times_the_memory_limit(
     assert most[1] < 400_000
 
 
-@pytest.mark.parametrize("failing", ["_numbered_before", "keep"])
+@pytest.mark.parametrize("failing", ["_number_ids_first", "select_kept_rows"])
 def test_an_engine_that_cannot_number_ids_has_them_in_parts(
     failing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,15 +232,15 @@ def test_an_engine_that_cannot_number_ids_has_them_in_parts(
     original, failed = getattr(bounding, failing), []
 
     def fail(*given: Any) -> Any:
-        if failing == "_numbered_before" or not failed:
+        if failing == "_number_ids_first" or not failed:
             failed.append(failing)
             raise duckdb.OutOfMemoryException
         return original(*given)
 
     found = []
-    for most in (bounding.MOST_HELD, 1000):
+    for most in (bounding.MOST_HELD_ROWS, 1000):
         if most == 1000:
-            monkeypatch.setattr(bounding, "MOST_HELD", most)
+            monkeypatch.setattr(bounding, "MOST_HELD_ROWS", most)
             monkeypatch.setattr(bounding, failing, fail)
         with duckdb.connect() as link:
             rows = link.sql(

@@ -47,7 +47,9 @@ def test_sums_are_those_of_memory(
         inside = cells < SIZE
         np.add.at(expected[0], cells[inside], 1)
         np.add.at(expected[1], cells[inside], (NONE if values is None else values)[inside])
-    with mock.patch.multiple(sorted_cells, GRAIN=grain, RANGE=span, AT_ONCE=at_once):
+    with mock.patch.multiple(
+        sorted_cells, CELLS_PER_MARK=grain, MOST_RANGE_SUMS=span, CELLS_AT_ONCE=at_once
+    ):
         held = sorted_cells.sorted_cells(rows(kind), SIZE, 2, tmp_path)
         assert_equal(held, expected)
         thirds = ((cells // 3, list(sums)) for cells, sums in held.pieces())

@@ -262,7 +262,7 @@ def test_a_file_that_changes_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
 def test_spark_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     query = ask(declare({"v": {"type": "integer"}}), {"n": {"count": "v"}})
     frame = pa.table({"v": [1]})
-    monkeypatch.setattr(workers, "versions", lambda: "dprelease 0")
+    monkeypatch.setattr(workers, "version_text", lambda: "dprelease 0")
     with pytest.raises(DataError, match="DP-SPARK-004"), SparkEngine.open(query.declared, frame):
         pass
     monkeypatch.setattr(spark_session, "find_spec", lambda _: None)
@@ -332,7 +332,7 @@ def test_types_that_spark_does_not_know(kind: str, unit: bool, tmp_path: Path) -
 def test_an_application_that_runs_is_left_as_it_is_and_told_of(spark: Any) -> None:
     """Its web page is off, and its files are not encrypted."""
     warned = pytest.warns(spark_session.ExposedWarning, match="in the clear")
-    with warned as told, spark_session.session(spark_session.Settings()) as found:
+    with warned as told, spark_session.open_session(spark_session.SparkSettings()) as found:
         assert found.sparkContext is spark.sparkContext
     assert "web UI" not in str(told[0].message)
     assert spark.range(3).count() == 3

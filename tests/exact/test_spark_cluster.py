@@ -27,7 +27,7 @@ from dprelease.exact.spark import noise as spark_noise
 from dprelease.exact.spark.executors.link import SCRATCH
 from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.sessions import spark_session
-from dprelease.exact.spark.sessions.spark_session import Settings
+from dprelease.exact.spark.sessions.spark_session import SparkSettings
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.query.resolve import Query
 from tests import processes
@@ -55,7 +55,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def staging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Small blocks; what executors wrote is copied before it is removed."""
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
-    monkeypatch.setattr(spark_engine, "BLOCK", BLOCK)
+    monkeypatch.setattr(spark_engine, "BLOCK_CELLS", BLOCK)
     for name in ("staging", "marks"):
         (tmp_path / name).mkdir()
     remove = spark_noise._remove
@@ -75,7 +75,7 @@ def cells() -> Query:
 
 def published(noise: WatchedNoise) -> list[int]:
     """Return the noise of every block, each of one draw."""
-    query, settings = cells(), Settings(staging=f"file://{noise.staging}")
+    query, settings = cells(), SparkSettings(staging=f"file://{noise.staging}")
     with SparkEngine.open(query.declared, FRAME, settings=settings) as engine:
         noised = engine.noisy_vectors(query, noise)
         assert noised is not None
@@ -116,7 +116,7 @@ def test_two_attempts_beside_each_other(
 ) -> None:
     """Both have drawn, and come to their end together: one of them is published."""
     algorithm = "mapreduce.fileoutputcommitter.algorithm.version"
-    monkeypatch.setitem(spark_session.FIXED, algorithm, committer)
+    monkeypatch.setitem(spark_session.FIXED_SETTINGS, algorithm, committer)
     noise = WatchedNoise(tmp_path / "marks", staging, until="two attempts")
     told = published(noise)
     partition = int(next((tmp_path / "marks/first").iterdir()).name)

@@ -20,7 +20,11 @@ import pytest
 
 from dprelease.errors import DataError
 from dprelease.exact.spark import spark_engine
-from dprelease.exact.spark.sessions.spark_session import CONNECT, ExposedWarning, Settings
+from dprelease.exact.spark.sessions.spark_session import (
+    CONNECT_VARIABLE,
+    ExposedWarning,
+    SparkSettings,
+)
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.release.run_options import on_engine
 from dprelease.release.runs.pipeline import run
@@ -42,7 +46,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def settings() -> Iterator[Settings]:
+def settings() -> Iterator[SparkSettings]:
     """Start a server of two cores; yield what reaches it."""
     import pyspark
 
@@ -64,7 +68,7 @@ def settings() -> Iterator[Settings]:
         stderr=subprocess.DEVNULL,
     ) as server:
         _wait(port, server)
-        yield Settings(f"sc://127.0.0.1:{port}")
+        yield SparkSettings(f"sc://127.0.0.1:{port}")
 
 
 def _wait(port: int, server: subprocess.Popen[bytes]) -> None:
@@ -82,7 +86,7 @@ def _wait(port: int, server: subprocess.Popen[bytes]) -> None:
 
 @pytest.mark.audit
 @pytest.mark.parametrize("unit", test_reference.UNITS[:2], ids=str)
-def test_frames_and_files(unit: dict[str, Any], settings: Settings, tmp_path: Path) -> None:
+def test_frames_and_files(unit: dict[str, Any], settings: SparkSettings, tmp_path: Path) -> None:
     query = test_reference.build(unit, test_reference.KEYS[1], test_reference.MEASURES)
     both([query], test_reference.as_table(some_rows(3, 70)), settings=settings)
     pq.write_table(some_table(300), tmp_path / "t.parquet")
@@ -90,7 +94,7 @@ def test_frames_and_files(unit: dict[str, Any], settings: Settings, tmp_path: Pa
 
 
 @pytest.mark.audit
-def test_a_uri_and_a_table_of_the_catalogue(settings: Settings, tmp_path: Path) -> None:
+def test_a_uri_and_a_table_of_the_catalogue(settings: SparkSettings, tmp_path: Path) -> None:
     from pyspark.sql import SparkSession
 
     pq.write_table(pa.table({"v": [1, 2, 3]}), tmp_path / "t.parquet")
@@ -116,24 +120,24 @@ def test_a_uri_and_a_table_of_the_catalogue(settings: Settings, tmp_path: Path) 
         assert spark.range(3).count() == 3
     finally:
         spark.stop()
-        os.environ.pop(CONNECT)
+        os.environ.pop(CONNECT_VARIABLE)
 
 
 @pytest.mark.audit
 def test_noise_is_added_here(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: SparkSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Staging is for executors that this process can clean up behind."""
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
     query = ask(declare({"v": {"type": "integer"}}), {"n": {"count": "v"}})
-    staged = Settings(settings.master, staging=f"file://{tmp_path}")
+    staged = SparkSettings(settings.master, staging=f"file://{tmp_path}")
     with SparkEngine.open(query.declared, pa.table({"v": [1]}), settings=staged) as engine:
         assert engine.noisy_vectors(query, ConstantNoise(tmp_path)) is None
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.audit
-def test_its_executors_work_on_what_is_published(settings: Settings) -> None:
+def test_its_executors_work_on_what_is_published(settings: SparkSettings) -> None:
     query = ask(declare({"v": {"type": "integer"}}), {"n": {"count": "v"}})
     tasks = [np.arange(i, i + 5) for i in range(20)]
     with SparkEngine.open(query.declared, pa.table({"v": [1]}), settings=settings) as engine:
@@ -142,7 +146,7 @@ def test_its_executors_work_on_what_is_published(settings: Settings) -> None:
 
 
 @pytest.mark.audit
-def test_a_release_is_the_same(settings: Settings, tmp_path: Path) -> None:
+def test_a_release_is_the_same(settings: SparkSettings, tmp_path: Path) -> None:
     """With the same noise, both engines publish the same bytes."""
     file = release_build.write(tmp_path)
     file.write_text(file.read_text() + f"spark: {{master: '{settings.master}'}}\n")
@@ -153,4 +157,4 @@ def test_a_release_is_the_same(settings: Settings, tmp_path: Path) -> None:
     assert "web UI" not in str(told[0].message)
     for path in one.iterdir():
         assert path.read_bytes() == (two / path.name).read_bytes()
-    assert CONNECT not in os.environ
+    assert CONNECT_VARIABLE not in os.environ

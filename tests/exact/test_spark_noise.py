@@ -16,7 +16,7 @@ from dprelease.exact.spark import noise as spark_noise
 from dprelease.exact.spark import pieces, spark_engine
 from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.task_rows import to_ipc_bytes
-from dprelease.exact.spark.sessions.spark_session import Settings
+from dprelease.exact.spark.sessions.spark_session import SparkSettings
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.release.run_options import on_engine
 from dprelease.release.runs.pipeline import run
@@ -43,15 +43,15 @@ def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
 ) -> None:
     """The first attempt fails after it has drawn; its noise is in no cell."""
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
-    monkeypatch.setattr(spark_engine, "BLOCK", 10)
-    monkeypatch.setattr(spark_noise, "TOGETHER", 3)  # so that blocks come in two parts
+    monkeypatch.setattr(spark_engine, "BLOCK_CELLS", 10)
+    monkeypatch.setattr(spark_noise, "BLOCKS_AT_ONCE", 3)  # so that blocks come in two parts
     monkeypatch.setattr(pieces, "TASKS_A_CORE", 1)  # and two are drawn by one task
     column = {"type": "integer", "lower": 0, "upper": 34}
     query = ask(declare({"v": column}), {"rows": {"count": "*"}}, ["v"])
     frame = pa.table({"v": [0, 0, 12, 29, 34]})
     for name in ("staging", "marks"):
         (tmp_path / name).mkdir()
-    settings = Settings(staging=f"file://{tmp_path}/staging")
+    settings = SparkSettings(staging=f"file://{tmp_path}/staging")
     with SparkEngine.open(query.declared, frame, settings=settings) as engine:
         found = engine.noisy_vectors(query, ConstantNoise(tmp_path / "marks"))
         assert found is not None
@@ -108,7 +108,7 @@ def test_what_a_killed_driver_leaves_behind(
     for name in ("staging", "marks"):
         (tmp_path / name).mkdir()
     (tmp_path / "marks/failed").touch()
-    settings = Settings(staging=f"file://{tmp_path}/staging")
+    settings = SparkSettings(staging=f"file://{tmp_path}/staging")
 
     def noise() -> int:
         with SparkEngine.open(query.declared, frame, settings=settings) as engine:
@@ -139,7 +139,7 @@ def test_what_is_not_read_to_its_end_is_removed(
 ) -> None:
     """A run that fails between the noise and the files: the folder goes with the engine."""
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
-    monkeypatch.setattr(spark_engine, "BLOCK", 10)
+    monkeypatch.setattr(spark_engine, "BLOCK_CELLS", 10)
     query = ask(
         declare({"v": {"type": "integer", "lower": 0, "upper": 34}}),
         {"rows": {"count": "*"}},
@@ -148,7 +148,7 @@ def test_what_is_not_read_to_its_end_is_removed(
     for name in ("staging", "marks"):
         (tmp_path / name).mkdir()
     (tmp_path / "marks/failed").touch()
-    settings = Settings(staging=f"file://{tmp_path}/staging")
+    settings = SparkSettings(staging=f"file://{tmp_path}/staging")
     with SparkEngine.open(query.declared, pa.table({"v": [0, 1]}), settings=settings) as engine:
         found = engine.noisy_vectors(query, ConstantNoise(tmp_path / "marks"))
         assert found is not None
@@ -162,7 +162,7 @@ def test_large_results_are_noised_by_executors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
-    monkeypatch.setattr(spark_engine, "BLOCK", 50)
+    monkeypatch.setattr(spark_engine, "BLOCK_CELLS", 50)
     file = release_build.write(tmp_path)
     (tmp_path / "staging").mkdir()
     text = f"""\

@@ -21,15 +21,15 @@ from typer.testing import CliRunner
 from dprelease import cli
 from dprelease.errors import DataError
 from dprelease.exact.spark.sessions import private
-from dprelease.exact.spark.sessions.exposure import FOLDERS, SERVER, left_open
+from dprelease.exact.spark.sessions.exposure import FOLDERS_TEXT, SERVER_TEXT, exposure_texts
 from dprelease.exact.spark.sessions.private import (
-    CLOSED,
-    LOCAL_DIR,
-    LOCAL_DIRS,
+    LOCAL_DIR_SETTING,
+    LOCAL_DIRS_VARIABLE,
+    PRIVATE_SETTINGS,
     SCRATCH,
     private_settings,
 )
-from dprelease.exact.spark.sessions.spark_session import Settings, session
+from dprelease.exact.spark.sessions.spark_session import SparkSettings, open_session
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.query.resolve import Query
 from tests import processes
@@ -134,16 +134,16 @@ def test_nothing_is_seen_of_a_run(
     no_java: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No port but on loopback, no web page, no id in a file, no file for others, nothing after."""
-    monkeypatch.setenv(LOCAL_DIRS, str(tmp_path / "of the machine"))
+    monkeypatch.setenv(LOCAL_DIRS_VARIABLE, str(tmp_path / "of the machine"))
     query = by_person()
     with SparkEngine.open(
-        query.declared, people(), settings=Settings("local[2]", config=QUICK)
+        query.declared, people(), settings=SparkSettings("local[2]", config=QUICK)
     ) as engine:
         assert engine.run(query).vector("total").sum() == 1800
         (folder,) = (tmp_path / "of the machine").iterdir()
         told = engine._spark.conf
-        assert {name: told.get(name) for name in CLOSED} == CLOSED
-        assert told.get(LOCAL_DIR) == str(folder)
+        assert {name: told.get(name) for name in PRIVATE_SETTINGS} == PRIVATE_SETTINGS
+        assert told.get(LOCAL_DIR_SETTING) == str(folder)
         context = engine._spark.sparkContext
         assert context.uiWebUrl is None
         assert set(listening(context._gateway.proc.pid)) <= LOOPBACK
@@ -153,7 +153,7 @@ def test_nothing_is_seen_of_a_run(
         machine = context._gateway.proc
     assert machine.poll() is not None
     assert list((tmp_path / "of the machine").iterdir()) == []
-    assert os.environ[LOCAL_DIRS] == str(tmp_path / "of the machine")
+    assert os.environ[LOCAL_DIRS_VARIABLE] == str(tmp_path / "of the machine")
 
 
 @pytest.mark.audit
@@ -165,10 +165,10 @@ def test_what_is_declared_open_is_open(no_java: None, tmp_path: Path) -> None:
 
     SparkContext._ensure_initialized()
     first, second = tmp_path / "first", tmp_path / "second"
-    with session(Settings("local[1]", config=QUICK | {LOCAL_DIR: str(first)})):
+    with open_session(SparkSettings("local[1]", config=QUICK | {LOCAL_DIR_SETTING: str(first)})):
         assert list(first.iterdir())
     query = by_person()
-    settings = Settings("local[2]", config=QUICK | OPEN | {LOCAL_DIR: str(second)})
+    settings = SparkSettings("local[2]", config=QUICK | OPEN | {LOCAL_DIR_SETTING: str(second)})
     with SparkEngine.open(query.declared, people(), settings=settings) as engine:
         engine.run(query)
         assert engine._spark.sparkContext.uiWebUrl
@@ -217,9 +217,9 @@ def test_what_a_killed_run_leaves_is_sealed_and_swept(tmp_path: Path) -> None:
     assert [path for path in files(left) if path.suffix == ".data"]
     assert in_the_clear(left) == []
     time.sleep(0.1)
-    with private_settings("local[2]", {LOCAL_DIR: str(tmp_path)}) as found:
+    with private_settings("local[2]", {LOCAL_DIR_SETTING: str(tmp_path)}) as found:
         assert not left.exists()
-        assert list(tmp_path.iterdir()) == [Path(found[LOCAL_DIR])]
+        assert list(tmp_path.iterdir()) == [Path(found[LOCAL_DIR_SETTING])]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -228,28 +228,30 @@ def test_whose_folder_and_which_settings(tmp_path: Path, monkeypatch: pytest.Mon
     conf, places = tmp_path / "conf", [str(tmp_path / name) for name in "abcd"]
     conf.mkdir()
     monkeypatch.setenv("SPARK_CONF_DIR", str(conf))
-    monkeypatch.delenv(LOCAL_DIRS, raising=False)
+    monkeypatch.delenv(LOCAL_DIRS_VARIABLE, raising=False)
 
     def parents(config: dict[str, str]) -> list[str]:
         with private_settings("local[2]", config) as found:
-            folders = found[LOCAL_DIR].split(",")
-            assert os.environ[LOCAL_DIRS] == found[LOCAL_DIR]
+            folders = found[LOCAL_DIR_SETTING].split(",")
+            assert os.environ[LOCAL_DIRS_VARIABLE] == found[LOCAL_DIR_SETTING]
             assert all(stat.S_IMODE(Path(one).stat().st_mode) == 0o700 for one in folders)
         assert not any(Path(one).exists() for one in folders)
         return [str(Path(one).parent) for one in folders]
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert parents({}) == [str(tmp_path)]
-    (conf / "spark-defaults.conf").write_text(f"# words\n{LOCAL_DIR}   {places[2]}\nspark.x=1\n")
+    (conf / "spark-defaults.conf").write_text(
+        f"# words\n{LOCAL_DIR_SETTING}   {places[2]}\nspark.x=1\n"
+    )
     assert parents({}) == [places[2]]
-    monkeypatch.setenv(LOCAL_DIRS, f"{places[1]},{places[3]}")
+    monkeypatch.setenv(LOCAL_DIRS_VARIABLE, f"{places[1]},{places[3]}")
     assert parents({}) == [places[1], places[3]]
-    assert parents({LOCAL_DIR: places[0]}) == [places[0]]
-    assert os.environ[LOCAL_DIRS] == f"{places[1]},{places[3]}"
+    assert parents({LOCAL_DIR_SETTING: places[0]}) == [places[0]]
+    assert os.environ[LOCAL_DIRS_VARIABLE] == f"{places[1]},{places[3]}"
     (tmp_path / "file").touch()
     with (
         pytest.raises(DataError, match="DP-SPARK-003"),
-        private_settings(None, {LOCAL_DIR: f"{tmp_path}/file/x"}),
+        private_settings(None, {LOCAL_DIR_SETTING: f"{tmp_path}/file/x"}),
     ):
         pass
 
@@ -288,11 +290,15 @@ SECURE = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
         ("local[4]", {"spark.io.encryption.enabled": "false"}, ["spark.io.encryption"]),
         ("local", {"spark.eventLog.enabled": "true"}, ["spark.eventLog"]),
         ("local", {"spark.extraListeners": "org.example.Ear"}, ["spark.extraListeners"]),
-        ("yarn", SECURE, [FOLDERS]),
-        ("yarn", {}, ["spark.authenticate", "spark.network.crypto", FOLDERS]),
-        ("spark://h:7077", {"spark.authenticate": "true"}, ["spark.network.crypto", FOLDERS]),
-        ("k8s://h", {"spark.authenticate": "true", "spark.ssl.rpc.enabled": "true"}, [FOLDERS]),
-        ("sc://host", {"spark.ui.enabled": "false"}, [SERVER]),
+        ("yarn", SECURE, [FOLDERS_TEXT]),
+        ("yarn", {}, ["spark.authenticate", "spark.network.crypto", FOLDERS_TEXT]),
+        ("spark://h:7077", {"spark.authenticate": "true"}, ["spark.network.crypto", FOLDERS_TEXT]),
+        (
+            "k8s://h",
+            {"spark.authenticate": "true", "spark.ssl.rpc.enabled": "true"},
+            [FOLDERS_TEXT],
+        ),
+        ("sc://host", {"spark.ui.enabled": "false"}, [SERVER_TEXT]),
     ],
     ids=str,
 )
@@ -304,7 +310,7 @@ def test_what_is_left_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    found = left_open(master, config)
+    found = exposure_texts(master, config)
     assert len(found) == len(words)
     assert all(word in line for word, line in zip(words, found, strict=True))
 
@@ -313,12 +319,12 @@ def test_the_machines_own_file_is_read(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     text = "spark.master\tspark://h:1\nspark.ui.enabled true\nspark.plugins: a.B\nspark.authenticate=true\n"
     (tmp_path / "spark-defaults.conf").write_text(text)
-    assert [line.split()[0] for line in left_open(None, {})] == [
+    assert [line.split()[0] for line in exposure_texts(None, {})] == [
         "spark.plugins",
         "rows,",
         "executors",
     ]
-    assert left_open("local", {"spark.plugins": ""}) == []
+    assert exposure_texts("local", {"spark.plugins": ""}) == []
 
 
 def test_check_tells_what_is_left_open(tmp_path: Path) -> None:
@@ -334,6 +340,6 @@ def test_check_tells_what_is_left_open(tmp_path: Path) -> None:
 
     assert told("") == []
     assert told("engine: spark\n") == []
-    assert told("engine: spark\nspark: {master: 'sc://host'}\n") == [SERVER]
+    assert told("engine: spark\nspark: {master: 'sc://host'}\n") == [SERVER_TEXT]
     (line,) = told("engine: spark\nspark: {config: {spark.ui.enabled: 'true'}}\n")
     assert "without a password" in line

@@ -78,9 +78,9 @@ def together(queries: Sequence[Query], frame: object = None) -> tuple[list[Any],
 def test_every_number_is_that_of_one_machine(rows: Any, asks: Any, unit: Any, few: int) -> None:
     queries, frame = asked(unit, asks), pa.Table.from_pylist(rows, IDS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jobs, "AT_DRIVER", few)
-        patch.setattr(jobs, "BLOCK", 3)
-        patch.setattr(unit_tasks, "MANY", 0 if few else 2**22)
+        patch.setattr(jobs, "MOST_DRIVER_SUMS", few)
+        patch.setattr(jobs, "BLOCK_CELLS", 3)
+        patch.setattr(unit_tasks, "MOST_ROWS_IN_MEMORY", 0 if few else 2**22)
         found, _ = together(queries, frame)
     assert found == alone(queries, frame)
 

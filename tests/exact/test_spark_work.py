@@ -25,8 +25,8 @@ def all_of(waves: Waves) -> list[list[Any]]:
 
 @pytest.fixture(autouse=True)
 def three_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "AT_FIRST", 2)
-    monkeypatch.setattr(work, "AT_ONCE", 3)
+    monkeypatch.setattr(work, "FIRST_WAVE_TASKS", 2)
+    monkeypatch.setattr(work, "MOST_WAVE_TASKS", 3)
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3, 8])
@@ -41,7 +41,7 @@ def test_results_come_in_the_order_of_tasks(number: int) -> None:
 
 def test_large_results_come_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as there is room for, once their size is known; tasks are made as they are sent."""
-    monkeypatch.setattr(work, "ROOM", 100)
+    monkeypatch.setattr(work, "RESULT_BYTES", 100)
     begun: list[int] = []
     tasks = (begun.append(i) or np.arange(1000) * i for i in range(6))
     waves = Waves(PretendedSpark(), squares, tasks)
@@ -124,7 +124,7 @@ def test_why_work_failed_is_not_told() -> None:
         raise ValueError("SECRET-4711")
 
     seal = Seal.fresh()
-    rows = work._row(0, encrypt_object(seal, 0, "task"))
+    rows = work._task_row(0, encrypt_object(seal, 0, "task"))
     with pytest.raises(TaskFailure) as told:
         list(EncryptedWork(fails, seal, Seal.fresh()).run([rows]))
     assert "SECRET" not in str(told.value)

@@ -15,7 +15,7 @@ from dprelease.errors import DataError
 from dprelease.exact.spark import pieces
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.sessions import spark_session, workers
-from dprelease.exact.spark.sessions.spark_session import Settings
+from dprelease.exact.spark.sessions.spark_session import SparkSettings
 from dprelease.exact.spark.spark_engine import SparkEngine
 from tests.exact.build import ask, declare
 from tests.exact.spark import local_spark
@@ -52,7 +52,7 @@ SAID = {
 
 @pytest.mark.parametrize("said", SAID, ids=lambda said: said[:40].replace("\x1b", ""))
 def test_what_spark_says_is_told_by_name(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(workers.PYTHON, raising=False)
+    monkeypatch.delenv(workers.PYTHON_VARIABLE, raising=False)
     problem, remedy = SAID[said]
     told = workers._worker_error(said)
     assert told.code == "DP-SPARK-004"
@@ -71,7 +71,7 @@ def test_what_spark_says_is_told_by_name(said: str, monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_a_python_of_this_machine(master: str | None, named: str | None, is_refused: bool) -> None:
-    environment = {} if named is None else {workers.PYTHON: named}
+    environment = {} if named is None else {workers.PYTHON_VARIABLE: named}
     if not is_refused:
         workers.refuse_missing_python(master, environment)
         return
@@ -84,19 +84,19 @@ def test_a_python_of_this_machine(master: str | None, named: str | None, is_refu
 )
 def test_workers_of_this_machine_find_what_we_found(named: str | None, found: str) -> None:
     """An empty name, as some profiles of shells leave it, is none."""
-    environment = {} if named is None else {workers.PYTHON: named}
-    workers.name_python(environment)
-    assert environment == {workers.PYTHON: found}
+    environment = {} if named is None else {workers.PYTHON_VARIABLE: named}
+    workers.set_worker_python(environment)
+    assert environment == {workers.PYTHON_VARIABLE: found}
 
 
 def test_spark_is_not_started_for_a_python_that_is_not_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv(workers.PYTHON, "/nowhere/python3")
+    monkeypatch.setenv(workers.PYTHON_VARIABLE, "/nowhere/python3")
     monkeypatch.setattr(
         spark_session, "_start_session", lambda *_: pytest.fail("Spark was started")
     )
-    opened = spark_session.session(Settings("local[2]"))
+    opened = spark_session.open_session(SparkSettings("local[2]"))
     with pytest.raises(DataError, match="PYSPARK_PYTHON is '/nowhere/python3'"), opened:
         pass
 
@@ -138,7 +138,7 @@ LENGTHS = ([], [0], [1], [10, 0, 3], [131_072] * 3, [5_000_000, 7], [1_000] * 5_
 @pytest.mark.parametrize("cores", [1, 2, 500])
 @pytest.mark.parametrize("whole", [True, False])
 def test_every_row_is_in_one_piece(lengths: list[int], cores: int, whole: bool) -> None:
-    found = pieces.pieces_of(lengths, cores, whole=whole)
+    found = pieces.divide_into_pieces(lengths, cores, whole=whole)
     read = [piece for task in found for piece in task]
     for file, length in enumerate(lengths):
         mine = [(one.first, one.end) for one in read if one.file == file]
@@ -159,7 +159,7 @@ def test_every_row_is_in_one_piece(lengths: list[int], cores: int, whole: bool) 
 
 @pytest.mark.parametrize("sizes", [[], [0], [1, 2], [10**9, 5, 10**9], [1_000] * 9_000])
 def test_every_file_is_in_one_piece(sizes: list[int]) -> None:
-    found = pieces.files_together(sizes, 2)
+    found = pieces.group_files(sizes, 2)
     assert [file for task in found for file in task] == list(range(len(sizes)))
     assert all(len(task) == 1 or sum(sizes[i] for i in task) <= pieces.MOST_BYTES for task in found)
     assert len(found) <= max(5, len([size for size in sizes if size > pieces.LEAST_BYTES]) * 2 + 1)
@@ -177,7 +177,7 @@ def test_every_file_is_in_one_piece(sizes: list[int]) -> None:
     ],
 )
 def test_partitions_follow_the_size_of_the_data(rows: int, cores: int, expected: int) -> None:
-    assert pieces.buckets_of(rows, cores) == expected
+    assert pieces.bucket_count(rows, cores) == expected
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_partitions_follow_the_size_of_the_data(rows: int, cores: int, expected:
 )
 def test_blocks_of_cells_share_tasks(blocks: int, cores: int, expected: int) -> None:
     """As many tasks as cores can have, and no more blocks in one than it has room for."""
-    assert pieces.tasks_of(blocks, cores) == expected
+    assert pieces.noise_task_count(blocks, cores) == expected
 
 
 @pytest.fixture
@@ -194,9 +194,9 @@ def no_worker() -> Iterator[None]:
     """Forget the DuckDB of this process, as if it were another one."""
     from dprelease.exact.spark.executors import link
 
-    link._KEPT.clear()
+    link._IDLE_DATABASES.clear()
     yield
-    link._KEPT.clear()
+    link._IDLE_DATABASES.clear()
 
 
 def test_a_worker_has_one_duckdb(no_worker: None, tmp_path: Path) -> None:

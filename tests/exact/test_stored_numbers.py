@@ -13,7 +13,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import Query
 from dprelease.statements.compiled_queries import compile_query
 from dprelease.statements.compiler import Compiler
-from dprelease.statements.lost_rows import compile_lost_rows
+from dprelease.statements.lost_rows import compile_left_out_rows
 from dprelease.statements.values import stored_numbers
 from tests.covering import spread
 from tests.exact.build import ask, declare
@@ -100,7 +100,7 @@ def test_they_are_what_their_texts_say(listed: str, monkeypatch: pytest.MonkeyPa
         table = frame(kind)
         found = [answers(asked, table, together=together) for together in (False, True)]
         with monkeypatch.context() as changed:
-            changed.setattr(stored_numbers, "grouped_as_stored", lambda _query: frozenset())
+            changed.setattr(stored_numbers, "grouping_columns", lambda _query: frozenset())
             texts = answers(asked, table, together=False)
         assert found == [texts, texts], (kind, stand_ins)
         assert texts[2] == counted(values, stand_ins, table), (kind, stand_ins)
@@ -145,5 +145,5 @@ def test_other_types_are_read_as_texts(physical: str) -> None:
 def test_a_profile_finds_them_so_as_well() -> None:
     query = queries({"type": "category", "values": ["1", "2", "4"]})[2]
     types = {"c": "INTEGER", "w": "BIGINT", "id": "BIGINT", "d": "VARCHAR"}
-    lost = compile_lost_rows(query, types, {})
-    assert "TRY_CAST(value AS BIGINT)" in lost.asked
+    lost = compile_left_out_rows(query, types, {})
+    assert "TRY_CAST(value AS BIGINT)" in lost.selected_sql

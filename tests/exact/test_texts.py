@@ -18,7 +18,7 @@ import pytest
 
 from dprelease.errors import DataError, DpReleaseError, Findings, State
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.reading.plain import Packing
+from dprelease.exact.reading.plain import TextDecoding
 from dprelease.exact.sources.source_reader import reader_of
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.task_files import TextRows
@@ -216,7 +216,7 @@ def test_bytes_that_are_unknown_spoil_their_own_line_alone(encoding: str) -> Non
         before, after = "a,1\n".encode(codec), "\nb,2\n".encode(codec)
         data = before + strange + after
         raw = pa.BufferReader(data)
-        found = b"".join(Packing(encoding).chunks(raw))
+        found = b"".join(TextDecoding(encoding).chunks(raw))
         first, middle, last, rest = found.split(b"\n")
         assert (first, last, rest) == (b"a,1", b"b,2", b""), strange
         try:

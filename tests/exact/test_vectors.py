@@ -20,10 +20,10 @@ from tests.exact.build import ask, declare, exact
 ROWS = "SELECT i * i % 7 AS cell, i % 5 - 2 AS m0, i % 3 * 1000 AS m1 FROM range(5000) t(i)"
 MOST = {"small": 2, "large": 2000}
 WAYS = {
-    "narrow": ({"HELD": 2**30}, [4, 4]),
-    "widened": ({"NARROW": 3_000_000, "BATCH": 1024}, [4, 8]),
-    "in two passes": ({"HELD": 7 * 8}, [0, 0]),
-    "in seven passes": ({"HELD": 16, "BATCH": 1024}, [0, 0]),
+    "narrow": ({"MOST_HELD_BYTES": 2**30}, [4, 4]),
+    "widened": ({"RANGE_OF_32_BITS": 3_000_000, "BATCH_ROWS": 1024}, [4, 8]),
+    "in two passes": ({"MOST_HELD_BYTES": 7 * 8}, [0, 0]),
+    "in seven passes": ({"MOST_HELD_BYTES": 16, "BATCH_ROWS": 1024}, [0, 0]),
 }
 """What is replaced, and the bytes a cell that vectors in memory end with."""
 
@@ -32,7 +32,7 @@ WAYS = {
 def test_sums(way: str, tmp_path: Path) -> None:
     replaced, widths = WAYS[way]
     if way == "in two passes":
-        replaced = {**replaced, "NARROW": 1}
+        replaced = {**replaced, "RANGE_OF_32_BITS": 1}
     with duckdb.connect() as link, mock.patch.multiple(vectors, **replaced):
         found = vectors.sum_rows(link, ROWS, MOST, 7, tmp_path)
     assert found is not None
@@ -48,7 +48,7 @@ def test_sums(way: str, tmp_path: Path) -> None:
 
 def test_a_wide_vector_replaces_a_narrow_one_beside_which_it_does_not_fit(tmp_path: Path) -> None:
     sql = "SELECT i * i % 7 AS cell, i % 3 * 1000 AS m0 FROM range(5000) t(i)"
-    replaced = {"NARROW": 3_000_000, "BATCH": 1024, "HELD": 7 * 8 + 1}
+    replaced = {"RANGE_OF_32_BITS": 3_000_000, "BATCH_ROWS": 1024, "MOST_HELD_BYTES": 7 * 8 + 1}
     with duckdb.connect() as link, mock.patch.multiple(vectors, **replaced):
         found = vectors.sum_rows(link, sql, {"n": 2000}, 7, tmp_path)
     assert found is not None
@@ -59,7 +59,10 @@ def test_a_wide_vector_replaces_a_narrow_one_beside_which_it_does_not_fit(tmp_pa
 
 def test_whole_cells_come_in_batches(tmp_path: Path) -> None:
     sql = "SELECT i * 2 AS cell, i AS m0 FROM range(3000) t(i)"
-    with duckdb.connect() as link, mock.patch.multiple(vectors, HELD=20_000, BATCH=1024):
+    with (
+        duckdb.connect() as link,
+        mock.patch.multiple(vectors, MOST_HELD_BYTES=20_000, BATCH_ROWS=1024),
+    ):
         found = vectors.read_vectors(link, sql, ["n"], 6000, tmp_path)["n"]
     assert found[:][::2].tolist() == list(range(3000))
     assert not found[:][1::2].any()
@@ -67,13 +70,13 @@ def test_whole_cells_come_in_batches(tmp_path: Path) -> None:
 
 def test_counts_are_wide_where_rows_could_outgrow_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the places are: how many rows there are decides."""
-    monkeypatch.setattr(vectors, "BATCH", 1024)
+    monkeypatch.setattr(vectors, "BATCH_ROWS", 1024)
     sql = "SELECT CAST(range % 7 AS INTEGER) AS place FROM range(20000)"
     wanted = [20000 // 7 + (i < 20000 % 7) for i in range(6)]  # the last place is for other rows
     for narrow, kind in ((2**31, np.int32), (20001, np.int32), (20000, np.int64), (1, np.int64)):
-        monkeypatch.setattr(vectors, "NARROW", narrow)
+        monkeypatch.setattr(vectors, "RANGE_OF_32_BITS", narrow)
         with duckdb.connect() as link:
-            found = vectors.count_places(link, ProfileSql("", sql, 2), 3)
+            found = vectors.count_pairs(link, ProfileSql("", sql, 2), 3)
         assert found.dtype == kind
         assert found.tolist() == wanted
 
@@ -82,7 +85,7 @@ def test_no_room_on_the_disk(tmp_path: Path) -> None:
     """An engine failure like any other, charged if there is a ledger."""
     query = ask(declare({"n": {"type": "integer", "lower": 0, "upper": 9}}), {"n": {"sum": "n"}})
     with (
-        mock.patch.object(vectors, "HELD", 1),
+        mock.patch.object(vectors, "MOST_HELD_BYTES", 1),
         mock.patch.object(table_reader, "MANY_CELLS", 0),
         mock.patch.object(vectors.StoredVector, "append", side_effect=OSError(28, "No space left")),
         pytest.raises(DataError, match="DP-DATA-006"),

@@ -29,7 +29,7 @@ from dprelease.documents.release_manifest import (
 from dprelease.exports.export import PublishedRelease
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
-from dprelease.tables.formats import file_of, write_table
+from dprelease.tables.formats import table_file_name, write_table
 from tests.replay import Keyed
 
 CITIES = ["Bern", "Oslo, Norway", '=HYPERLINK("x")']
@@ -134,12 +134,12 @@ def by_hand(
     """Return a release whose tables were made by hand, and written as all are."""
     files, told = [], []
     for name, table, columns in tables:
-        path = folder / file_of(name)
+        path = folder / table_file_name(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_table(table, path)
         files.append(
             TableRecord(
-                name=file_of(name),
+                name=table_file_name(name),
                 query=name,
                 rows=len(table),
                 columns=[],
@@ -149,7 +149,7 @@ def by_hand(
             )
         )
         query = name.partition("_")[0]
-        told.append(TableMetadata(name, file_of(name), query, tuple(columns), len(table)))
+        told.append(TableMetadata(name, table_file_name(name), query, tuple(columns), len(table)))
     languages = about.pop("languages", ("en",))
     metadata = Metadata(
         About(about.pop("title", "Tables"), **about), languages, tuple(told), tuple(wide)

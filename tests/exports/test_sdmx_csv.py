@@ -215,7 +215,7 @@ def test_codes_keep_the_values_that_they_stand_for(folder: Path) -> None:
 def test_the_same_bytes_whatever_the_batches(
     release: PublishedRelease, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "BATCH", 3)
+    monkeypatch.setattr(formats, "BATCH_ROWS", 3)
     for file in EXPORT.write(release, tmp_path):
         assert (tmp_path / file).read_bytes() == (folder / file).read_bytes()
 

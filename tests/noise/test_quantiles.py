@@ -19,11 +19,11 @@ from dprelease.mechanisms.selection.exponential import Exponential
 from dprelease.noise.noised_vectors import perturb
 from dprelease.noise.quantiles import quantile_runs, select_quantiles
 from dprelease.planning.plan import PlannedColumn, make_plan
-from dprelease.planning.quantile_target import Target, rows_inside
+from dprelease.planning.quantile_target import RankTarget, rows_inside
 from dprelease.postprocess.monotone import ascending
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.aggregates.quantile import Quantile
-from dprelease.query.measurement import OutputColumn, read_at
+from dprelease.query.measurement import OutputColumn, quantile_vector_name
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare
 from tests.exact.reference import scores
@@ -43,7 +43,7 @@ def profile(held: list[int]) -> Profile:
 
 def points(aggregate: Quantile, held: list[int], k: int = 1) -> np.ndarray:
     """Return the score of every candidate."""
-    (found,) = quantile_runs(profile(held), aggregate, Target.of(aggregate, k))
+    (found,) = quantile_runs(profile(held), aggregate, RankTarget.of(aggregate, k))
     return np.repeat(*found)
 
 
@@ -131,7 +131,7 @@ def test_what_is_not_looked_at_is_far_below_the_best(at: str) -> None:
     for _ in range(400):
         counts = rng.poisson(rng.choice([0.0, 0.3, 9.0]), int(rng.integers(1, 30)))
         aggregate, upto = quantile(at, len(counts) - 1), np.cumsum(counts)
-        target, reach = Target.of(aggregate, int(rng.integers(1, 60))), int(rng.integers(1, 40))
+        target, reach = RankTarget.of(aggregate, int(rng.integers(1, 60))), int(rng.integers(1, 40))
         found = target.scores(upto - counts, upto, int(upto[-1]))
         first, last = target.near(upto, int(upto[-1]), reach)
         inside = np.zeros(len(counts), dtype=bool)
@@ -306,7 +306,7 @@ def test_ends_and_quantiles_of_a_column_are_in_order() -> None:
 
 def vector_of(column: OutputColumn) -> str:
     first = column.parts[0].name
-    return first if column.at is None else read_at(first, column.at)
+    return first if column.at is None else quantile_vector_name(first, column.at)
 
 
 @pytest.mark.parametrize("at", ["0", "1"])

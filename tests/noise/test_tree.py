@@ -17,7 +17,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.noise.noised_answers import answer_query
-from dprelease.noise.selections import _RangeCounter, read_at, tree_quantiles
+from dprelease.noise.selections import _RangeCounter, quantile_vector_name, tree_quantiles
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.planning.tree_error import path_width
@@ -73,7 +73,7 @@ def test_without_noise_it_is_exact() -> None:
     for cell, group in frame.groupby("k"):
         values = np.sort(group["x"].to_numpy())
         for i in range(1, 10):
-            name = read_at(asked.measurements[0].name, Fraction(i, 10))
+            name = quantile_vector_name(asked.measurements[0].name, Fraction(i, 10))
             true = values[int(np.ceil(len(values) * i / 10)) - 1]
             assert found[name][int(cell)] == true
 
@@ -92,7 +92,10 @@ def test_quantiles_ascend_whatever_the_noise(
     exact = ExactTable("q", 3, {}, {asked.measurements[0].name: profile})
     found = tree_quantiles(exact, quiet(asked, scale), Keyed(str(key)))
     rows = np.stack(
-        [found[read_at(asked.measurements[0].name, Fraction(i, 10))] for i in range(1, 10)]
+        [
+            found[quantile_vector_name(asked.measurements[0].name, Fraction(i, 10))]
+            for i in range(1, 10)
+        ]
     )
     assert (np.diff(rows, axis=0) >= 0).all()
     assert rows.min() >= -3
@@ -142,7 +145,11 @@ def test_it_is_the_better_way_from_nine_on() -> None:
             with Engine.open(asked.declared, frame) as engine:
                 noisy = answer_query(engine, plan.columns, Keyed(f"{way}{run}")).noisy.columns
             for i in range(1, 10):
-                name = f"d{i}" if way == "choices" else read_at("d1.tree", Fraction(i, 10))
+                name = (
+                    f"d{i}"
+                    if way == "choices"
+                    else quantile_vector_name("d1.tree", Fraction(i, 10))
+                )
                 rank = np.searchsorted(ordered, noisy[name][0], side="right")
                 total += abs(rank - 2000 * i)
         errors[way] = total
@@ -192,5 +199,5 @@ def test_margins_in_ranks_cover(name: str) -> None:
         exact = ExactTable("q", runs, {}, {"d1.tree": many})
         found, true = tree_quantiles(exact, planned, Keyed(name)), np.sort(values)
         for i in range(1, 10):
-            rows = missed(found[read_at("d1.tree", Fraction(i, 10))], true, f"0.{i}")
+            rows = missed(found[quantile_vector_name("d1.tree", Fraction(i, 10))], true, f"0.{i}")
             assert np.mean(rows > float(planned.margin())) <= 0.05

@@ -14,7 +14,7 @@ from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.mechanisms import registry
 from dprelease.planning.auto.ledger_cost import LedgerCost
-from dprelease.planning.noise_requests import MEASURES
+from dprelease.planning.noise_requests import ERROR_MEASURES
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.planning.prepare import prepare
 from dprelease.privacy.renyi import rho_of
@@ -47,7 +47,7 @@ def query(count: int, mechanism: object, sums: int = 0) -> Query:
 def error(plan: Plan, measure: str = "mae") -> float:
     """Return the sum of errors, each in units of its column's sensitivity."""
     return sum(
-        MEASURES[measure](column.mechanism) / column.measurement.sensitivity.largest_shift
+        ERROR_MEASURES[measure](column.mechanism) / column.measurement.sensitivity.largest_shift
         for column in plan.columns
     )
 

@@ -11,7 +11,7 @@ import pytest
 
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
-from dprelease.planning.noise_requests import MEASURES
+from dprelease.planning.noise_requests import ERROR_MEASURES
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.release import BudgetSpec
@@ -79,7 +79,13 @@ def release(seed: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], 
         "max_groups": rng.choice((1, 2, 4)),
         "max_rows_per_group": rng.choice((1, 3)),
     }
-    return table, unit if rng.random() < 0.6 else {}, asked, budget, rng.choice(list(MEASURES))
+    return (
+        table,
+        unit if rng.random() < 0.6 else {},
+        asked,
+        budget,
+        rng.choice(list(ERROR_MEASURES)),
+    )
 
 
 def planned(seed: int, mechanism: dict[str, Any]) -> Plan:
@@ -99,7 +105,9 @@ def error(plan: Plan, measure: str) -> tuple[float, float]:
     if not free:
         return plan.budget.cost_of([column.accounting_input for column in plan.columns]), 0.0
     units = [float(c.measurement.weight) / c.measurement.sensitivity.largest_shift for c in free]
-    total = sum(MEASURES[measure](c.mechanism) * unit for c, unit in zip(free, units, strict=True))
+    total = sum(
+        ERROR_MEASURES[measure](c.mechanism) * unit for c, unit in zip(free, units, strict=True)
+    )
     # Margins are whole steps: half_width may differ by one where errors hardly do.
     return total, sum(units) if measure.startswith("p") else 0.0
 

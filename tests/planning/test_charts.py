@@ -49,7 +49,7 @@ DRAWN = {"comparison": comparison, "family": family, "plan": plan}
 def figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Figure]:
     """Return the list of figures that are saved, each as it was: no name is a formula by then."""
     found: list[Figure] = []
-    save = charts.save
+    save = charts.save_chart
 
     def kept(figure: Figure, path: Path) -> None:
         save(figure, tmp_path / path.name)

@@ -67,7 +67,7 @@ def _with_comments():
 @pytest.mark.parametrize("step", [1.0, 0.25])
 def test_marks_stand_where_the_errors_are(step, monkeypatch, tmp_path):
     figures = []
-    monkeypatch.setattr(family_errors, "save", lambda figure, path: figures.append(figure))
+    monkeypatch.setattr(family_errors, "save_chart", lambda figure, path: figures.append(figure))
     rows = rows_of("all measured")
     draw_family_errors(rows, LEVELS, TABLES, tmp_path / "errors.svg", step=step, unit="US$")
     assert figures[0].axes[0].get_xlabel() == "standard error of a cell (US$)"

@@ -16,7 +16,7 @@ from dprelease.numerics.lattice import LIMIT
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.calibration import make_accounting_input
 from dprelease.planning.guarantees import guarantee_of
-from dprelease.planning.largest_totals import too_large_totals
+from dprelease.planning.largest_totals import too_large_total_errors
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.planning.prepare import prepare
 from dprelease.privacy.guarantee import Guarantee
@@ -247,7 +247,7 @@ def test_no_total_of_a_table_of_the_declared_size_is_clamped(
     for asked in ({"s": {"sum": "v"}}, {"s": {"sum": "v"}, "m": {"mean": "v"}}):
         query = ask(declared, asked, neighbours=neighbours)
         largest = max(abs(lower), abs(upper)) / step * rows * units
-        refused = [error.column for error in too_large_totals(query, lambda _: Place())]
+        refused = [error.column for error in too_large_total_errors(query, lambda _: Place())]
         if largest > LIMIT:
             assert "s" in refused
         if "s" in refused:  # the middle may be off by half of the width, a replaced value by twice
@@ -262,7 +262,7 @@ def test_default_steps_and_squares_fit_whatever_rows_one_unit_may_have(rows: int
         column = {"type": "number", "lower": 0, "upper": upper}
         declared = declare({"id": {"type": "integer"}, "v": column}, privacy_unit=unit)
         query = ask(declared, {"s": {"sum": "v"}, "m": {"mean": "v"}, "d": {"stddev": "v"}})
-        assert [*too_large_totals(query, lambda _: Place())] == []
+        assert [*too_large_total_errors(query, lambda _: Place())] == []
 
 
 def test_sums_that_may_be_clamped_are_refused_before_rows_are_read() -> None:

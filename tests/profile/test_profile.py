@@ -201,13 +201,13 @@ def test_it_is_printed_for_a_terminal_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path)
-    opened = look.tallying
-    monkeypatch.setattr(look, "tallying", lambda *_: pytest.fail("rows were read"))
+    opened = look.open_tallying_engine
+    monkeypatch.setattr(look, "open_tallying_engine", lambda *_: pytest.fail("rows were read"))
     for words in ([], ["--json"]):
         done = invoked(str(path), *words)
         assert done.exit_code == 2
         assert "DP-PROFILE-001" in done.output
-    monkeypatch.setattr(look, "tallying", opened)
+    monkeypatch.setattr(look, "open_tallying_engine", opened)
     done = invoked(str(path), "--i-may-see-it")
     assert done.exit_code == 0
     assert done.output.startswith("CONFIDENTIAL.")

@@ -20,7 +20,7 @@ from dprelease.noise.selections import CHOOSERS
 from dprelease.postprocess.derived_values import FRACTIONS, WHOLE
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregates.aggregate import Aggregate
-from dprelease.query.answers import CHOICES, keyword_functions
+from dprelease.query.answers import SELECTION_MECHANISMS, keyword_functions
 from dprelease.query.forms.single_part import LABEL, MEASURED, READ_FROM_TREE
 from dprelease.query.measurement import Form, Measurement
 from dprelease.schema.aggregate_keywords import WORDS, Origin
@@ -56,7 +56,7 @@ def test_every_aggregate_is_written_and_answered(kind: type[Aggregate]) -> None:
     assert (kind in WRITERS) is not kind.selects_keys
     assert (kind in CHOOSERS) is kind.is_choice
     assert kind.is_choice + kind.is_vector + kind.selects_keys == 1
-    assert set(kind.mechanisms) <= set(registry.selection_names()) == set(CHOICES)
+    assert set(kind.mechanisms) <= set(registry.selection_names()) == set(SELECTION_MECHANISMS)
 
 
 @pytest.mark.parametrize("kind", AGGREGATES.values(), ids=AGGREGATES)

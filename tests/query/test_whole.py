@@ -17,7 +17,7 @@ from dprelease.errors import Place, QueryError
 from dprelease.exact.post_view import run_statement
 from dprelease.query.expressions.predicate import parse_predicate
 from dprelease.query.expressions.whole import KNOWN, unread_argument_text
-from dprelease.query.select import NOISED, select
+from dprelease.query.select import NOISED, split_select
 from dprelease.schema.load import table_from_mapping
 
 CITIES = {"type": "category", "values": ["Bern", "Oslo"]}
@@ -113,7 +113,7 @@ CASES = [
 @pytest.mark.parametrize(("statement", "code"), CASES)
 def test_what_is_not_known_whole_is_refused(statement: str, code: str) -> None:
     with pytest.raises(QueryError, match=code):
-        select(statement, {"people": TABLE})
+        split_select(statement, {"people": TABLE})
 
 
 def test_names_that_grow_without_end_are_refused() -> None:
@@ -125,7 +125,7 @@ def test_names_that_grow_without_end_are_refused() -> None:
         f"SELECT {'(' * 2000}COUNT(*){')' * 2000} FROM people",
     ):
         with pytest.raises(QueryError, match="DP-SQL-001"):
-            select(statement, {"people": TABLE})
+            split_select(statement, {"people": TABLE})
 
 
 SAME = "SELECT sex, COUNT(*) FROM people WHERE age > 3 GROUP BY sex"
@@ -141,13 +141,13 @@ SAME = "SELECT sex, COUNT(*) FROM people WHERE age > 3 GROUP BY sex"
     ],
 )
 def test_other_words_for_the_same(statement: str) -> None:
-    assert select(statement, {"people": TABLE}) == select(SAME, {"people": TABLE})
+    assert split_select(statement, {"people": TABLE}) == split_select(SAME, {"people": TABLE})
 
 
 @pytest.mark.parametrize("order", ["ASC NULLS FIRST", "DESC NULLS FIRST", "ASC NULLS LAST"])
 def test_where_missing_values_stand_is_kept(order: str) -> None:
     text = f"SELECT COUNT(*) AS n FROM people ORDER BY n {order}"
-    assert select(text, {"people": TABLE}).view.endswith(f'ORDER BY noised."n" {order}')
+    assert split_select(text, {"people": TABLE}).view.endswith(f'ORDER BY noised."n" {order}')
 
 
 COUNTS = (0, 3, -2, 1, 2**62, None)
@@ -183,7 +183,7 @@ def test_what_has_no_number_is_missing(computation: str) -> None:
     asked = f"SELECT SUM(pay) AS total, COUNT(*) AS n, {computation} AS x FROM people"
 
     def answered(more: str = "") -> list[dict[str, Any]]:
-        view = select(f"{asked} {more}", {"people": TABLE}).view
+        view = split_select(f"{asked} {more}", {"people": TABLE}).view
         return run_statement(noised, view, NOISED).to_pylist()
 
     found = [row["x"] for row in answered()]
@@ -210,7 +210,7 @@ def test_arithmetic_may_be_nested_as_deeply_as_is_allowed() -> None:
     nested = "COUNT(*)"
     for _ in range(28):
         nested = f"(1 / {nested})"
-    view = select(f"SELECT COUNT(*) AS n, {nested} AS x FROM people", {"people": TABLE}).view
+    view = split_select(f"SELECT COUNT(*) AS n, {nested} AS x FROM people", {"people": TABLE}).view
     noised = pa.table({"n": [2, 0]})
     assert run_statement(noised, view, NOISED).column("x").to_pylist() == [2.0, None]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dprelease.mechanisms.base import Mechanism
-from dprelease.query.post import NOTHING
+from dprelease.query.post import NO_POST_PROCESSING
 from dprelease.reconstruction.attack import (
     round_counts,
     round_randomly,

@@ -93,7 +93,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def beside(folder: Path, name: str) -> Any:
-    return formats.PUBLISHED.read(folder / f"truth/{name}.parquet").to_pandas()
+    return formats.PUBLISHED_FORMAT.read(folder / f"truth/{name}.parquet").to_pandas()
 
 
 def copied(made: Made, kind: str, folder: Path) -> Path:
@@ -120,7 +120,7 @@ def test_each_is_a_rehearsal_and_no_release(made: Made, kind: str) -> None:
             read_sealed(folder, model)
         assert caught.value.code == "DP-VERIFY-025"
     for path in folder.rglob("*.parquet"):
-        assert formats.PUBLISHED.notes(path) == {NOTED.encode(): NOTE.encode()}
+        assert formats.PUBLISHED_FORMAT.notes(path) == {NOTED.encode(): NOTE.encode()}
     for refused in (
         lambda: dprelease.sign(folder, None),  # type: ignore[arg-type]
         lambda: dprelease.local_estimate(folder, "age", records="again"),

@@ -302,7 +302,7 @@ def test_the_mark_can_not_be_dropped_unnoticed(tmp_path: Path) -> None:
     (folder / "truth").rmdir()
     assert {f.code for f in dprelease.verify(folder).findings} == {"DP-VERIFY-006"}
     for path in (folder / "rooms.parquet",):
-        assert formats.PUBLISHED.notes(path) == {NOTED.encode(): NOTE.encode()}
+        assert formats.PUBLISHED_FORMAT.notes(path) == {NOTED.encode(): NOTE.encode()}
 
 
 @pytest.mark.parametrize(

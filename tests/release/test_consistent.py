@@ -114,7 +114,7 @@ def test_pieces_do_not_matter(what: str, tmp_path: Path, monkeypatch: pytest.Mon
     whole = published(tmp_path / "whole", **CASES[what])
     for held in (pieces, integer_pieces):  # the last default is how many cells a piece may have
         monkeypatch.setattr(held, "__defaults__", (*(held.__defaults__ or ())[:-1], 1))
-    monkeypatch.setattr("dprelease.tables.formats.BATCH", 3)
+    monkeypatch.setattr("dprelease.tables.formats.BATCH_ROWS", 3)
     monkeypatch.setattr("dprelease.postprocess.consistent.published.AT_ONCE", 5)
     monkeypatch.setattr("dprelease.postprocess.consistent.additivity.AT_ONCE", 5)
     monkeypatch.setattr("dprelease.postprocess.consistent.piece_rows.AT_ONCE", 7)

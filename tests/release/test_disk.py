@@ -25,7 +25,7 @@ from dprelease.release import disk
 from dprelease.release.disk import NearCounts, most_bytes, size_text
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration
-from dprelease.tables.family_tables import ROWS
+from dprelease.tables.family_tables import PIECE_ROWS
 from dprelease.tables.formats import write_table
 from tests.release.families_of_areas import BY_ID, TREE, declared, published
 from tests.release.test_consistent import CASES, WHOLE
@@ -208,7 +208,7 @@ def test_no_value_takes_more_than_is_counted(kind: str, rows: int, tmp_path: Pat
     """Random bits in every column, as the writer of releases encodes and cuts them."""
     table = pa.table({f"c{i}": column_of(kind, rows) for i in range(3)})
     path = tmp_path / "t.parquet"
-    write_table((table.slice(at, ROWS) for at in range(0, rows, ROWS)), path)
+    write_table((table.slice(at, PIECE_ROWS) for at in range(0, rows, PIECE_ROWS)), path)
     file = disk._PlannedFile((), [(name, kind) for name in table.column_names], rows, dense=True)
     assert path.stat().st_size <= disk._file_bytes(file)
 
@@ -228,7 +228,7 @@ def test_no_key_takes_more_than_is_counted(
     places = np.arange(rows) // inner
     table = pa.table({"k": pa.array(texts).take(pa.array(places)), "n": np.arange(rows) % inner})
     path = tmp_path / "t.parquet"
-    write_table((table.slice(at, ROWS) for at in range(0, rows, ROWS)), path)
+    write_table((table.slice(at, PIECE_ROWS) for at in range(0, rows, PIECE_ROWS)), path)
     file = disk._PlannedFile(keys, [("k", "string"), ("n", "int64")], rows, dense=True)
     assert path.stat().st_size <= disk._file_bytes(file)
 
@@ -239,12 +239,12 @@ def _of_people(near: NearCounts, groups: int, worst: bool) -> np.ndarray:
     In groups of rows as a writer of outputs cuts them.
     """
     rng = np.random.default_rng(near.people)
-    values = rng.integers(-near.steps, near.steps + 1, groups * ROWS)
+    values = rng.integers(-near.steps, near.steps + 1, groups * PIECE_ROWS)
     each = near.people // groups
     most = int((2 * each) ** 0.5) - 1 if worst else min(each, 1)
     for group in range(groups):
-        counts = np.arange(1, min(most, ROWS) + 1) if worst else np.array([each])
-        values[group * ROWS : group * ROWS + len(counts)] += counts
+        counts = np.arange(1, min(most, PIECE_ROWS) + 1) if worst else np.array([each])
+        values[group * PIECE_ROWS : group * PIECE_ROWS + len(counts)] += counts
     return values
 
 
@@ -265,7 +265,7 @@ def test_no_count_of_people_takes_more_than_is_counted(
         column = column.cast(pa.decimal128(38, 2))
     table = pa.table({"c": column})
     path = tmp_path / "t.parquet"
-    write_table((table.slice(at, ROWS) for at in range(0, len(table), ROWS)), path)
+    write_table((table.slice(at, PIECE_ROWS) for at in range(0, len(table), PIECE_ROWS)), path)
     file = disk._PlannedFile((), [("c", kind)], len(table), dense=True, near={"c": near})
     assert path.stat().st_size <= disk._file_bytes(file)
     assert disk._file_bytes(file) <= disk._file_bytes(replace(file, near={}))
@@ -290,7 +290,7 @@ def test_no_area_of_listed_cells_takes_more_than_is_counted(
     within = np.arange(len(places)) % listed * 2
     table = pa.table({"k": pa.array(texts).take(pa.array(places)), "n": within})
     path = tmp_path / "t.parquet"
-    write_table((table.slice(at, ROWS) for at in range(0, len(table), ROWS)), path)
+    write_table((table.slice(at, PIECE_ROWS) for at in range(0, len(table), PIECE_ROWS)), path)
     file = disk._PlannedFile(keys, [("k", "string"), ("n", "int64")], len(table), dense=False)
     assert path.stat().st_size <= disk._file_bytes(file)
 
@@ -314,7 +314,7 @@ def test_families_take_of_disks_what_was_told(
     There are twice as many people as declared, which is as many as are counted with.
     """
     monkeypatch.setattr("dprelease.postprocess.consistent.values.DENSE", 0)
-    monkeypatch.setattr("dprelease.exact.sorted_families.MANY", 1)
+    monkeypatch.setattr("dprelease.exact.sorted_families.LEAST_CELLS", 1)
     given = {"asked": TREE, "consistent": WHOLE, **{**CASES, **WIDE}.get(what, {}), "unit": unit}
     if what != "no family":
         more = "" if "sums" in what else ", records: true"
@@ -382,7 +382,7 @@ def test_plans_tell_of_temporary_files(
     unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where somebody declares how many people there are; else nobody knows."""
-    monkeypatch.setattr("dprelease.exact.sorted_families.MANY", 1)
+    monkeypatch.setattr("dprelease.exact.sorted_families.LEAST_CELLS", 1)
     declaration = declared(tmp_path, unit=unit)
     words = disk_space_texts(declaration, prepare(declaration)[1], 1)
     assert ("In the temporary folder it uses at most" in words[0]) == bool(unit)

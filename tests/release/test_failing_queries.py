@@ -88,7 +88,7 @@ def its_group(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> N
             pass
         raising(failure)
 
-    patch.setattr(shared_scan, "fill", fails)
+    patch.setattr(shared_scan, "fill_joint_tables", fails)
     patch.setattr(HeldRows, "read", lambda *_: raising(failure))
 
 

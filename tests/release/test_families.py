@@ -185,7 +185,7 @@ def test_the_bytes_of_a_file_do_not_depend_on_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether they are smaller or larger than what is written at once."""
-    monkeypatch.setattr("dprelease.tables.family_tables.ROWS", 3)
+    monkeypatch.setattr("dprelease.tables.family_tables.PIECE_ROWS", 3)
     folder = published(tmp_path / "by two")
 
     def at_once(

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.errors import DataError, OutputError
-from dprelease.exact.reading.sources import files_of
+from dprelease.exact.reading.sources import files_of_source
 from dprelease.planning.prepare import prepare
 from dprelease.release import path_conflicts
 from dprelease.release.folder import working_names
@@ -162,7 +162,7 @@ def test_what_is_refused_is_what_a_run_would_read(name: str, tmp_path: Path) -> 
     assert table.table.source is not None
     found: set[Path] = set()
     with contextlib.suppress(DataError):  # there is none
-        found = set(files_of(table, table.table.source))
+        found = set(files_of_source(table, table.table.source))
     assert bool(found & ours) <= refused(declaration)
     above = {
         "a link to a file of it",

@@ -65,7 +65,7 @@ def test_parts_hold_the_rows_of_one_file(
     """Bit for bit and in order, whatever pieces they are written in; each lies with its state."""
     one = published(tmp_path / "one", **plain(CASES[what]))
     if small:
-        monkeypatch.setattr("dprelease.tables.family_tables.ROWS", 4)
+        monkeypatch.setattr("dprelease.tables.family_tables.PIECE_ROWS", 4)
         monkeypatch.setattr("dprelease.postprocess.consistent.values.DENSE", 3)
         monkeypatch.setattr("dprelease.postprocess.consistent.second_check.DENSE", 3)
         one = published(tmp_path / "one", **plain(CASES[what]))
@@ -233,13 +233,13 @@ def test_one_cell_of_one_part_is_found_by_the_name_of_its_file(
 
 def test_no_file_is_read_once_for_each_table(parted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What verification takes follows from cells, and not from how many tables they are in."""
-    read, times = formats.PUBLISHED.batches, Counter[str]()
+    read, times = formats.PUBLISHED_FORMAT.batches, Counter[str]()
 
     def counted(path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         times[path.relative_to(parted).as_posix()] += 1
         yield from read(path, columns)
 
-    monkeypatch.setattr(formats.PUBLISHED, "batches", counted)
+    monkeypatch.setattr(formats.PUBLISHED_FORMAT, "batches", counted)
     assert dprelease.verify(parted).ok
     finest = times["tables/pop_town_band_sex.parquet"]
     assert finest == 5, times  # compared; its margins, sums, possible cells; exchanges

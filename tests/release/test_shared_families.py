@@ -103,7 +103,7 @@ def test_a_worker_is_killed_while_a_family_is_noised(
     The truth is held beside: no block went without noise, none has that of two draws.
     """
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 2)
-    monkeypatch.setattr(spark_engine, "BLOCK", 5)
+    monkeypatch.setattr(spark_engine, "BLOCK_CELLS", 5)
     monkeypatch.setattr(noised_answers, "FreshNoise", lambda given: KilledOnce(given, tmp_path))
     (tmp_path / "staging").mkdir()
     engine = f"engine: spark\nspark: {{staging: 'file://{tmp_path}/staging'}}\n"

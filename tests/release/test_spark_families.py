@@ -81,7 +81,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
             yield engine
         assert spark.jobs
 
-    monkeypatch.setattr(spark_factory.ClusterKind, "open", opened)
+    monkeypatch.setattr(spark_factory.SparkKind, "open", opened)
 
 
 @pytest.mark.share(0.25)
@@ -143,8 +143,8 @@ def spark() -> Iterator[Any]:
 def spread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let executors draw the noise of few cells, in small blocks, two of which come at a time."""
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
-    monkeypatch.setattr(spark_engine, "BLOCK", BLOCK)
-    monkeypatch.setattr(spark_noise, "TOGETHER", 2)
+    monkeypatch.setattr(spark_engine, "BLOCK_CELLS", BLOCK)
+    monkeypatch.setattr(spark_noise, "BLOCKS_AT_ONCE", 2)
 
 
 def on_executors(folder: Path, what: str) -> dict[str, Any]:

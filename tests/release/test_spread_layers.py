@@ -48,8 +48,8 @@ def subtrees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(values, "FEW", 0)
     held = (*(first_pass.__defaults__ or ())[:-1], 1)  # the last default: cells of a piece
     monkeypatch.setattr(first_pass, "__defaults__", held)
-    monkeypatch.setattr(spark_work, "AT_FIRST", 3)
-    monkeypatch.setattr(spark_work, "AT_ONCE", 3)
+    monkeypatch.setattr(spark_work, "FIRST_WAVE_TASKS", 3)
+    monkeypatch.setattr(spark_work, "MOST_WAVE_TASKS", 3)
 
 
 class Sent:

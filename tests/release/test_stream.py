@@ -155,7 +155,7 @@ def test_vectors_on_disk_make_the_same_table(
     given = declaration(tmp_path)
     whole = streamed(given, "many", 1000)
     monkeypatch.setattr("dprelease.exact.table_reader.MANY_CELLS", 0)
-    monkeypatch.setattr("dprelease.exact.results.vectors.HELD", held)
+    monkeypatch.setattr("dprelease.exact.results.vectors.MOST_HELD_BYTES", held)
     assert pa.concat_tables(streamed(given, "many", 64)).equals(whole[0])
 
 
@@ -182,7 +182,7 @@ def test_a_writer_that_fails_leaves_no_thread(
 
     monkeypatch.setattr("dprelease.release.runs.family_run.write_pieces", full)
     monkeypatch.setattr(stream, "ROW_GROUP", 64)
-    monkeypatch.setattr(stream.streaming.__wrapped__, "__defaults__", (64, stream.Tables))
+    monkeypatch.setattr(stream.streaming.__wrapped__, "__defaults__", (64, stream.PublishedTables))
     with pytest.raises(Exception, match="no space left"):
         run(declaration(tmp_path))
     assert not [t for t in threading.enumerate() if t.name.startswith("dprelease-noise")]

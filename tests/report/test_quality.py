@@ -19,7 +19,7 @@ from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
 from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
-from dprelease.planning.plan_charts import spread
+from dprelease.planning.plan_charts import spread_labels
 from dprelease.release.runs.pipeline import run
 from dprelease.report.accuracy import totals as totals_module
 from dprelease.report.accuracy.bias import bias_at_zero
@@ -49,7 +49,7 @@ def test_classes_of_size_hold_what_they_say() -> None:
 def test_what_is_counted_is_what_is_published(
     name: str, folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "BATCH", 7)
+    monkeypatch.setattr(formats, "BATCH_ROWS", 7)
     release = published(folder_of(name))
     facts = Facts(release.record)
     found = list(quality_of(release, facts))
@@ -113,7 +113,7 @@ def _margin_of(row: dict[str, Any], one: ColumnQuality) -> float | None:
 def test_totals_are_those_of_the_rows(
     name: str, folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "BATCH", 7)  # rows of one total lie in several batches
+    monkeypatch.setattr(formats, "BATCH_ROWS", 7)  # rows of one total lie in several batches
     release = published(folder_of(name))
     facts = Facts(release.record)
     found, left = disagreements(release, facts)
@@ -263,7 +263,7 @@ def test_a_promised_error_is_never_rounded_down(value: float) -> None:
 )
 @pytest.mark.parametrize("height", [0.02, 0.1, 0.2])
 def test_names_beside_lines_do_not_overlap(places: list[float], height: float) -> None:
-    found = spread(places, [height] * len(places))
+    found = spread_labels(places, [height] * len(places))
     assert found == sorted(found)
     for one, other in pairwise(found):
         assert other - one >= height - 1e-12

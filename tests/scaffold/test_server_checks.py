@@ -128,13 +128,13 @@ def is_within(value: object, limits: Limits) -> bool:
     return (low is None or low <= number) and (high is None or number <= high)
 
 
-def form(kind: str, conditions: tuple[str, ...], **more: object) -> ServerForm:
+def form(kind: str, conditions: tuple[str, ...], **more: object) -> ServerTable:
     told: dict[str, object] = {"labels": {}, "digits": {}, "required": frozenset(), **more}
     checks = {"x": tuple(Check("x", condition) for condition in conditions)}
-    return ServerForm(None, {"x": kind}, checks=checks, **told)  # type: ignore[arg-type]
+    return ServerTable(None, {"x": kind}, checks=checks, **told)  # type: ignore[arg-type]
 
 
-PROPOSALS: dict[str, tuple[ServerForm, str, str]] = {
+PROPOSALS: dict[str, tuple[ServerTable, str, str]] = {
     "digits and a check": (
         form("number", ("(x >= (0)::numeric)",), digits={"x": (Fraction(1, 10), Fraction(999, 10))}),
         "{type: number, lower: 0, upper: 99.9, step: 0.1}", ""),

@@ -82,7 +82,7 @@ def test_what_says_nothing_of_a_server(case: str) -> None:
 
 def test_without_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told by name, with the extra that has it; no address is tried, and none is told."""
-    monkeypatch.setattr(server_link, "DRIVER", "no_such_driver")
+    monkeypatch.setattr(server_link, "DRIVER_PACKAGE", "no_such_driver")
     declared = declare(COLUMNS, source={"path": "postgresql:///?service=census", "table": "t"})
     with pytest.raises(DataError, match="DP-DATA-025") as caught:
         exact(ask(declared, {"n": {"sum": "n"}}), None)
@@ -94,7 +94,7 @@ def test_a_frame_in_the_place_of_a_server(monkeypatch: pytest.MonkeyPatch) -> No
     """No connection is made for a table whose rows the caller gives."""
     import pandas as pd
 
-    monkeypatch.setattr(server_link, "DRIVER", "no_such_driver")
+    monkeypatch.setattr(server_link, "DRIVER_PACKAGE", "no_such_driver")
     declared = declare(COLUMNS, source={"path": "postgresql:///?service=census", "table": "t"})
     found = exact(ask(declared, {"n": {"sum": "n"}}), pd.DataFrame({"n": [3, 4]}))
     assert found["n"].tolist() == [7]

@@ -165,7 +165,7 @@ def test_a_signal_while_the_engine_calls_python(
         elif step == "batches":
             relation = duckdb.sql("SELECT 1 AS n")
             monkeypatch.setattr(duckdb.DuckDBPyRelation, "limit", fails)
-            relations.batches_of(relation, declared)
+            relations.relation_batches(relation, declared)
         else:
             reader = pa.RecordBatchReader.from_batches(noised.schema, rows())
             run_statement(reader, "SELECT n FROM noised", "noised")

@@ -27,7 +27,7 @@ KEYS = {
 def test_taken_as_arrow_takes(
     kind: str, size: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrays, "FEW", few)
+    monkeypatch.setattr(arrays, "FEW_VALUES", few)
     key, expected = KEYS[kind]
     values = arrays.key_values(key)
     values.validate(full=True)
@@ -44,11 +44,11 @@ def test_taken_as_arrow_takes(
 def test_multiples_are_exact_either_way(
     step: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrays, "FEW", few)
+    monkeypatch.setattr(arrays, "FEW_VALUES", few)
     steps = np.array([0, 1, -1, 12345, LIMIT, -LIMIT])
     found = arrays.scale_steps(steps, Fraction(step))
     found.validate(full=True)
-    assert str(found.type) == arrays.kind_of(Fraction(step))
+    assert str(found.type) == arrays.arrow_type_of_steps(Fraction(step))
     values = [Fraction(value) for value in found.to_pylist()]
     assert values == [int(k) * Fraction(step) for k in steps]
 

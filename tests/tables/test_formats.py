@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease.tables.formats import PUBLISHED, parts_in
+from dprelease.tables.formats import PUBLISHED_FORMAT, part_files
 
 GROUPS, ROWS = 24, 1 << 16
 
@@ -20,12 +20,12 @@ def test_what_was_read_is_not_held(tmp_path: Path) -> None:
     for name in ("one.parquet", "two.parquet/a=1/part-00000.parquet"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        with PUBLISHED.writer(path, table.schema) as writer:
+        with PUBLISHED_FORMAT.writer(path, table.schema) as writer:
             for _ in range(GROUPS):
                 writer.write(table)
     for name in ("one.parquet", "two.parquet"):
         before, most, rows = pa.total_allocated_bytes(), 0, 0
-        for batch in PUBLISHED.batches(tmp_path / name, ["n"]):
+        for batch in PUBLISHED_FORMAT.batches(tmp_path / name, ["n"]):
             most = max(most, pa.total_allocated_bytes() - before)
             rows += batch.num_rows
         assert rows == GROUPS * ROWS
@@ -42,8 +42,8 @@ def test_parts_come_by_their_numbers(tmp_path: Path) -> None:
         path.touch()
     (table / "a=z/other.parquet").touch()
     (table / "part-00001.parquet").touch()
-    assert [str(p.relative_to(table).with_suffix("")) for p in parts_in(table)] == names
-    assert parts_in(table / "a=z/other.parquet") == [table / "a=z/other.parquet"]
+    assert [str(p.relative_to(table).with_suffix("")) for p in part_files(table)] == names
+    assert part_files(table / "a=z/other.parquet") == [table / "a=z/other.parquet"]
     (tmp_path / "empty.parquet").mkdir()
     with pytest.raises(FileNotFoundError):
-        parts_in(tmp_path / "empty.parquet")
+        part_files(tmp_path / "empty.parquet")

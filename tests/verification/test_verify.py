@@ -338,7 +338,7 @@ def test_parquet_holds_nothing_beside_the_noised_table(published: Path) -> None:
     for path in published.glob("*.parquet"):
         held = pq.ParquetFile(path)
         assert [*held.metadata.metadata] == [b"ARROW:schema"]
-        assert formats.PUBLISHED.notes(path) == {}
+        assert formats.PUBLISHED_FORMAT.notes(path) == {}
         for group in range(held.metadata.num_row_groups):
             for column in range(held.metadata.num_columns):
                 assert held.metadata.row_group(group).column(column).statistics is None

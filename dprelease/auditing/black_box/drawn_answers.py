@@ -25,7 +25,7 @@ from dprelease.noise.noised_vectors import perturb
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
-from dprelease.query.measurement import read_at
+from dprelease.query.measurement import quantile_vector_name
 from dprelease.schema.release import PRIVATE_KEYS
 
 Stream = BitSource
@@ -133,10 +133,10 @@ class ChoicesInCells:
 def choice_names(column: PlannedColumn) -> list[str]:
     """Return the names that the noise stage uses for the choices of a measurement."""
     name = column.measurement.name
-    if not column.measurement.aggregate.paid_together:
+    if not column.measurement.aggregate.sums_weights:
         return [name]
     parts = [c.at for c in column.query.columns if c.parts[0] == column.measurement]
-    return [read_at(name, at) for at in sorted({at for at in parts if at is not None})]
+    return [quantile_vector_name(name, at) for at in sorted({at for at in parts if at is not None})]
 
 
 def cell_differs(one: Profiles, other: Profiles, name: str, cell: int) -> bool:

@@ -38,7 +38,7 @@ from dprelease.noise.noised_records import perturb_records
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import round_up
 from dprelease.planning.calibration import make_accounting_input
-from dprelease.planning.federated_plan import ROOM, FederatedPlan, ShareColumn, Trust
+from dprelease.planning.federated_plan import NOISE_FRACTION, FederatedPlan, ShareColumn, Trust
 from dprelease.planning.local_plan import LocalColumn, LocalPlan
 from dprelease.planning.plan import Plan
 from dprelease.privacy.accounting import epsilon_at
@@ -211,7 +211,9 @@ def _questions_about_trust(
 def _claim_of_share(share: ShareColumn, trust: Trust) -> Claim:
     """Return the claim about the sums of one measurement, as in `privacy/rounded_shares.py`."""
     mechanism, delta = share.sum_law(trust.honest), trust.guarantee.delta
-    alone = epsilon_at([make_accounting_input(mechanism, share.fine_sensitivity)], delta * ROOM)
+    alone = epsilon_at(
+        [make_accounting_input(mechanism, share.fine_sensitivity)], delta * NOISE_FRACTION
+    )
     exponent = rounding_exponent(share.law.alpha, share.law.scale, trust.honest)
     more = 2 * share.cells_of_unit * Fraction(exponent)
     return Claim(delta, round_up(Fraction(alone) + more))

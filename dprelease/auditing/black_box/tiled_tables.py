@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from dprelease.exact.engine_api import Answering
+from dprelease.exact.engine_api import QueryEngine
 from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_records import ExactRecords
 from dprelease.exact.results.true_table import ExactTable, Profile
@@ -99,7 +99,7 @@ def table_of_cells(
 
 
 @dataclass(frozen=True, eq=False)
-class FixedAnswers(Answering):
+class FixedAnswers(QueryEngine):
     """An engine that answers one query with the fixed values of some cells.
 
     If the keys are non-public, `names` has the name of the key of each cell, and `units` has the

@@ -103,10 +103,10 @@ def canaries_in_folder(folder: Path, canaries: Sequence[Canary]) -> Iterator[tup
 
 def canaries_in_keys(folder: Path, query: Query, canaries: Sequence[Canary]) -> Iterator[Canary]:
     """Yield the canaries that are non-public keys of a query's published table."""
-    path = folder / formats.file_of(query.name)
+    path = folder / formats.table_file_name(query.name)
     if query.private is not None and path.is_file():
         keys = [name for name, _ in query.private.columns]
-        yield from _canaries_in_table(formats.PUBLISHED.read(path, keys), canaries)
+        yield from _canaries_in_table(formats.PUBLISHED_FORMAT.read(path, keys), canaries)
 
 
 def canaries_in_bytes(raw: bytes, canaries: Sequence[Canary]) -> Iterator[Canary]:

@@ -106,7 +106,7 @@ def _file_differences(
         return
     yield from _manifest_differences(audited, one.folder, other.folder)
     for name in names:
-        if name.endswith(formats.file_of("")):
+        if name.endswith(formats.table_file_name("")):
             yield from _table_differences(audited, one.place / name, other.place / name, name)
 
 
@@ -139,7 +139,7 @@ def _comparable_manifest(audited: AuditedRelease, record: dict[str, Any]) -> dic
 
 
 def _table_differences(audited: AuditedRelease, one: Path, other: Path, name: str) -> Iterator[str]:
-    sides = [formats.PUBLISHED.read(path) for path in (one, other)]
+    sides = [formats.PUBLISHED_FORMAT.read(path) for path in (one, other)]
     if not sides[0].schema.equals(sides[1].schema, check_metadata=True):
         yield f"columns, types or notes of '{name}'"
         return

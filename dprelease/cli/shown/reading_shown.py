@@ -23,11 +23,11 @@ def scan_records(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, 
     """Return an object for each scan: its tables, joint tables, or why it reads one table alone."""
     from dprelease.planning.kinds import kind_of
 
-    read_alone = kind_of(spec).read_alone or (
+    problem = kind_of(spec).joint_scan_problem or (
         ENGINE_READS_TABLES_SEPARATELY if spec.engine != "duckdb" else ""
     )
-    if read_alone:
-        return [_single_table_record(query.name, [read_alone]) for query in queries]
+    if problem:
+        return [_single_table_record(query.name, [problem]) for query in queries]
     from dprelease.query.scans.scan_planning import MOST_TABLES, bounded_together, scans
 
     records = [

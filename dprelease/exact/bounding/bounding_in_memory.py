@@ -16,40 +16,40 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dprelease.exact.arrow_numbers import numbers_of
-from dprelease.exact.bounding.numbers_of_ids import hashes_between, is_text, number_ids
+from dprelease.exact.arrow_numbers import to_numpy
+from dprelease.exact.bounding.numbers_of_ids import hashes_between, is_text_type, number_ids
 from dprelease.exact.bounding.row_selection_numpy import (
-    Bounds,
     IdRows,
     NoRoomError,
+    SelectionLimits,
     extend_hash,
-    keep,
+    select_kept_rows,
 )
-from dprelease.exact.engine_memory import memory_limit, threads_of
+from dprelease.exact.engine_memory import memory_limit, thread_count
 from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import hash_part_sql
-from dprelease.statements.compiler import KEPT
+from dprelease.statements.compiler import KEPT_RELATION
 from dprelease.system.signal_propagation import reraise_handler_errors
 
-BATCH = 2**18
+BATCH_ROWS = 2**18
 """Rows fetched from the engine at a time: earlier batches determine which later rows can be
 dropped."""
 
-MOST_HELD = 3 * 2**22
+MOST_HELD_ROWS = 3 * 2**22
 """Maximum rows, or ids, held in memory at a time, about 1 GB; larger tables are split by id."""
 
 ROW_BYTES = 100
 """Approximate bytes of a row while its id is bounded; they count towards the engine's memory limit.
 """
 
-MOST_BYTES = 2**31
+MOST_SHARED_BYTES = 2**31
 """Maximum bytes of rows that several tables hold together."""
 
-SHORT = 20
+SHORT_ID_BYTES = 20
 """Bytes of an id's text, and of its position, that `ROW_BYTES` includes."""
 
-MOST_TEXT = 2**30
+MOST_LONG_ID_BYTES = 2**30
 """Maximum bytes of longer ids held: Arrow addresses at most 2^31 bytes of texts in an array."""
 
 MOST_PARTS = 64
@@ -62,7 +62,7 @@ NUMBERED, PART, UNBOUNDED = "dp_numbered", "dp_part", "dp_unbounded"
 def limit_contributions(
     link: duckdb.DuckDBPyConnection, sql: str, unit: PrivacyUnit, cells: int
 ) -> bool:
-    """Create a table `KEPT` of the kept rows of a SELECT of `id`, `cell` and values.
+    """Create a table `KEPT_RELATION` of the kept rows of a SELECT of `id`, `cell` and values.
 
     Of the `cells` cells, each id is kept in at most `max_groups` cells, with at most
     `max_rows_per_group` rows in each of them. In the table, ids are replaced by new numbers. If the
@@ -79,7 +79,7 @@ def limit_contributions(
     if narrow is None or most_rows < 1:
         return False
     sql, kind = narrow
-    bounds = Bounds(unit, cells, most_rows, threads_of(link))
+    bounds = SelectionLimits(unit, cells, most_rows, thread_count(link))
     parts = 1
     try:
         while parts <= MOST_PARTS:
@@ -88,7 +88,7 @@ def limit_contributions(
                 for part in range(parts):
                     mine = f"SELECT * FROM ({sql}) WHERE hash(id) % {parts} = {part}"
                     kept, ids = _select_rows(link, mine if parts > 1 else sql, kind, bounds)
-                    _append(link, kept, before, alone=parts == 1)
+                    _append_kept_rows(link, kept, before, alone=parts == 1)
                     before += ids
             except NoRoomError as error:
                 if parts == 1:
@@ -118,7 +118,7 @@ def narrow_ids(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataT
     from texts, arrive as 128-bit integers.
     """
     kind = link.sql(f"SELECT id FROM ({sql}) LIMIT 0").to_arrow_table().schema[0].type
-    if pa.types.is_integer(kind) or is_text(kind):
+    if pa.types.is_integer(kind) or is_text_type(kind):
         return sql, kind
     low, high = link.sql(f"SELECT min(id), max(id) FROM ({sql})").fetchall()[0]
     for name, narrow in (("BIGINT", pa.int64()), ("UBIGINT", pa.uint64())):
@@ -128,18 +128,24 @@ def narrow_ids(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataT
     return None
 
 
-def _append(link: duckdb.DuckDBPyConnection, kept: pa.Table, before: int, *, alone: bool) -> None:
-    """Add kept rows to `KEPT`; `before`: the number of ids in earlier parts.
+def _append_kept_rows(
+    link: duckdb.DuckDBPyConnection, kept: pa.Table, before: int, *, alone: bool
+) -> None:
+    """Add kept rows to `KEPT_RELATION`; `before`: the number of ids in earlier parts.
 
     `alone`: whether there is only one part. Rows of several parts are copied into a table of the
     engine, within its memory limit.
     """
     if alone:
-        link.register(KEPT, kept)
+        link.register(KEPT_RELATION, kept)
         return
     link.register(PART, kept)
     select = f"SELECT id + {before} AS id, * EXCLUDE (id) FROM {PART}"
-    insert = f"INSERT INTO {KEPT}" if before else f"CREATE OR REPLACE TEMP TABLE {KEPT} AS"
+    insert = (
+        f"INSERT INTO {KEPT_RELATION}"
+        if before
+        else f"CREATE OR REPLACE TEMP TABLE {KEPT_RELATION} AS"
+    )
     link.execute(f"{insert} {select}")
     link.unregister(PART)
 
@@ -152,24 +158,24 @@ def most_rows_in_memory(
     `row`: the bytes of a row. `taken`: the bytes of other data that is held at the same time.
     """
     limit = memory_limit(link)
-    most = min(MOST_HELD, MOST_BYTES // row)
+    most = min(MOST_HELD_ROWS, MOST_SHARED_BYTES // row)
     most = max(0, most - taken // row)
     return most if limit is None else min(most, max(0, (limit - taken) // row))
 
 
 def _select_rows(
-    link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, bounds: Bounds
+    link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, bounds: SelectionLimits
 ) -> tuple[pa.Table, int]:
     """Return the kept rows and the number of ids; raise NoRoomError if the rows do not fit."""
-    batches = read_all(link, sql, bounds.most_rows, bounds.threads)
+    batches = read_all_batches(link, sql, bounds.most_rows, bounds.threads)
     if batches is not None:
         ids = pa.chunked_array([batch.column(0) for batch in batches], type=kind)
         known = number_ids(link, ids)
-        blocks = (_rows(*block, known.low) for block in zip(batches, known.ids, strict=True))
-        return keep(blocks, len(ids), known.hashes, bounds), len(known.hashes)
+        blocks = (_id_rows(*block, known.low) for block in zip(batches, known.ids, strict=True))
+        return select_kept_rows(blocks, len(ids), known.hashes, bounds), len(known.hashes)
     try:
         with reraise_handler_errors():
-            return _as_they_come(link, sql, kind, bounds)
+            return _select_while_reading(link, sql, kind, bounds)
     except duckdb.Error:
         # Numbering ids may take more memory than the engine has. A part of the ids whose rows all
         # fit in memory needs no numbering by the engine. Any other error occurs again there.
@@ -177,17 +183,17 @@ def _select_rows(
     raise NoRoomError(bounds.most_rows / max(total, 1))
 
 
-def _as_they_come(
-    link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, bounds: Bounds
+def _select_while_reading(
+    link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, bounds: SelectionLimits
 ) -> tuple[pa.Table, int]:
     """Return the result of `_select_rows` for rows that do not all fit in memory at a time."""
     try:
-        asked, total, low, hashes = _numbered_before(link, sql, kind, bounds.most_rows)
+        asked, total, low, hashes = _number_ids_first(link, sql, kind, bounds.most_rows)
         # Closed before the next statement: a connection has one open result at a time.
-        with closing(_batches(link, asked, bounds.most_rows, bounds.threads)) as stream:
-            return keep(_numbered_rows(stream, low, len(hashes)), total, hashes, bounds), len(
-                hashes
-            )
+        with closing(_fetch_batches(link, asked, bounds.most_rows, bounds.threads)) as stream:
+            return select_kept_rows(
+                _numbered_rows(stream, low, len(hashes)), total, hashes, bounds
+            ), len(hashes)
     finally:
         link.execute(f"DROP TABLE IF EXISTS {NUMBERED}")
 
@@ -199,22 +205,22 @@ def _numbered_rows(batches: Iterator[pa.RecordBatch], low: int, count: int) -> I
     would follow, whose message quotes an id.
     """
     for batch in batches:
-        ids = numbers_of(batch.column(0))
+        ids = to_numpy(batch.column(0))
         if len(ids) and not low <= int(ids.min()) <= int(ids.max()) < low + count:
             raise duckdb.Error
-        yield _rows(batch, ids, low)
+        yield _id_rows(batch, ids, low)
 
 
-def _batches(
+def _fetch_batches(
     link: duckdb.DuckDBPyConnection, sql: str, most_rows: int, threads: int
 ) -> Generator[pa.RecordBatch, None, None]:
     """Yield the rows of a SELECT in batches; at first an empty batch, which has the columns.
 
     The batches that all threads hold at a time have about a quarter of `most_rows` rows.
     """
-    size = min(BATCH, most_rows // (4 * threads) + 1)
+    size = min(BATCH_ROWS, most_rows // (4 * threads) + 1)
     reader = link.sql(sql).to_arrow_reader(size)
-    yield _empty(reader.schema)
+    yield _empty_batch(reader.schema)
     while True:
         try:
             batch = reader.read_next_batch()
@@ -226,11 +232,11 @@ def _batches(
     raise duckdb.Error
 
 
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
+def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, c.type) for c in schema], schema=schema)
 
 
-def read_all(
+def read_all_batches(
     link: duckdb.DuckDBPyConnection, sql: str, most_rows: int, threads: int, row: int = ROW_BYTES
 ) -> list[pa.RecordBatch] | None:
     """Return all rows of a SELECT; None if they do not fit in memory.
@@ -239,27 +245,27 @@ def read_all(
     a row.
     """
     batches, seen, texts = [], 0, 0
-    with closing(_batches(link, sql, most_rows, threads)) as stream:
+    with closing(_fetch_batches(link, sql, most_rows, threads)) as stream:
         for batch in stream:
             seen += len(batch)
             texts += _excess_bytes(batch.column(0))
-            if seen + texts // row > most_rows or texts > MOST_TEXT:
+            if seen + texts // row > most_rows or texts > MOST_LONG_ID_BYTES:
                 return None
             batches.append(batch)
     return batches
 
 
 def _excess_bytes(ids: pa.Array) -> int:
-    """Return the bytes by which ids exceed ids of `SHORT` bytes."""
-    return max(0, ids.nbytes - SHORT * len(ids)) if is_text(ids.type) else 0
+    """Return the bytes by which ids exceed ids of `SHORT_ID_BYTES` bytes."""
+    return max(0, ids.nbytes - SHORT_ID_BYTES * len(ids)) if is_text_type(ids.type) else 0
 
 
-def _rows(batch: pa.RecordBatch, ids: NDArray[np.integer[Any]], low: int) -> IdRows:
+def _id_rows(batch: pa.RecordBatch, ids: NDArray[np.integer[Any]], low: int) -> IdRows:
     values = batch.select(range(2, batch.num_columns)) if batch.num_columns > 2 else None
-    return IdRows(ids, low, numbers_of(batch.column(1)), values)
+    return IdRows(ids, low, to_numpy(batch.column(1)), values)
 
 
-def _numbered_before(
+def _number_ids_first(
     link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, most: int
 ) -> tuple[str, int, int, Integers]:
     """Return SQL of the same rows with small ids, their number, their least id, and hashes of ids.
@@ -268,7 +274,7 @@ def _numbered_before(
     these numbers. The function reads the rows one to three times. It raises NoRoomError if there
     are more than `most` ids.
     """
-    if not is_text(kind):
+    if not is_text_type(kind):
         ends = f"SELECT count(*), min(id), max(id) FROM ({sql})"
         ((total, low, high),) = link.sql(ends).fetchall()
         if total and high - low < most:
@@ -281,7 +287,7 @@ def _numbered_before(
         f"SELECT id, row_number() OVER () - 1 AS number FROM (SELECT DISTINCT id FROM ({sql}))"
     )
     link.execute(f"CREATE OR REPLACE TEMP TABLE {NUMBERED} AS {distinct}")
-    part = hash_part_sql("id", text=is_text(kind))
+    part = hash_part_sql("id", text=is_text_type(kind))
     parts = link.sql(f"SELECT {part} AS part FROM {NUMBERED} ORDER BY number").fetchnumpy()["part"]
     asked = f"SELECT number AS id, * EXCLUDE (id, number) FROM ({sql}) JOIN {NUMBERED} USING (id)"
     return asked, total, 0, extend_hash(None, np.asarray(parts))

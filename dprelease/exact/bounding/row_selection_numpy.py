@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dprelease.exact.arrow_numbers import array_of, mask_and_numbers
-from dprelease.exact.bounding.id_ranges import Range, ranges, within
+from dprelease.exact.arrow_numbers import mask_and_numbers, to_arrow_array
+from dprelease.exact.bounding.id_ranges import Range, key_ranges, positions_in_range
 from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import MODULUS, ROUNDS
@@ -30,13 +30,13 @@ HASH_BITS = 31
 LARGEST_HASH = HASH_MASK = 2**HASH_BITS - 1
 """The largest hash, which is also the mask of the bits of a hash."""
 
-BLOCK = 2**16
+HASHED_AT_ONCE = 2**16
 """Rows whose hashes are computed together, and stay in the cache."""
 
-FEWEST = 2**20
+LEAST_NEW_ROWS = 2**20
 """The number of new rows after which the held rows are searched for rows to drop."""
 
-SPARE = 1.25
+PART_MARGIN = 1.25
 """The factor by which there are more parts of ids than necessary, because parts differ in size."""
 
 
@@ -52,7 +52,7 @@ class IdRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class SelectionLimits:
     """The contribution limits of each id, and the resources with which rows are selected.
 
     `unit`: the privacy unit, which has the limits. `cells`: the number of cells of the table.
@@ -71,14 +71,16 @@ class Bounds:
 
 
 class NoRoomError(Exception):
-    """The kept rows do not fit in memory; those of one of `parts` parts of the ids may fit."""
+    """The kept rows do not fit in memory, but those of one of `parts` parts of the ids may fit."""
 
     def __init__(self, share: float) -> None:
         super().__init__(share)
-        self.parts = max(2, math.ceil(SPARE / share))
+        self.parts = max(2, math.ceil(PART_MARGIN / share))
 
 
-def keep(blocks: Iterable[IdRows], total: int, hashes: Integers, bounds: Bounds) -> pa.Table:
+def select_kept_rows(
+    blocks: Iterable[IdRows], total: int, hashes: Integers, bounds: SelectionLimits
+) -> pa.Table:
     """Return the kept rows as a table of `id`, `cell` and the values.
 
     `id` is the number of an id. If the rows have no values, the table has one row for each id and
@@ -114,7 +116,7 @@ def keep(blocks: Iterable[IdRows], total: int, hashes: Integers, bounds: Bounds)
         return held.table(pool.map)
 
 
-Map = Callable[..., Iterable[Any]]
+ParallelMap = Callable[..., Iterable[Any]]
 """A function like `map`, which may use threads."""
 
 
@@ -129,7 +131,7 @@ class _KeyedRows:
     def take(self, places: Integers) -> _KeyedRows:
         if len(places) == len(self.keys):
             return self
-        values = None if self.values is None else self.values.take(array_of(places))
+        values = None if self.values is None else self.values.take(to_arrow_array(places))
         return _KeyedRows(self.keys[places], self.cells[places], values)
 
 
@@ -141,7 +143,7 @@ class _Candidates:
     """For each id: in the higher bits, the largest hash that a kept cell of the id can have, as far
     as known; in the lower bits, the hash of the id. Looking up one number takes half the time of
     looking up two."""
-    bounds: Bounds
+    bounds: SelectionLimits
     blocks: list[_KeyedRows] = field(default_factory=list)
     size: int = 0
     settled: int = 0
@@ -149,18 +151,18 @@ class _Candidates:
 
     @property
     def is_due(self) -> bool:
-        """Return whether there are enough new rows to search all held rows for rows to drop."""
+        """Return whether enough rows are new to search all held rows for rows to drop."""
         new = self.size - self.settled
         return self.size > self.bounds.most_rows or (
-            self.bounds.chooses_cells and new > max(FEWEST, self.settled)
+            self.bounds.chooses_cells and new > max(LEAST_NEW_ROWS, self.settled)
         )
 
     def candidate_rows(self, rows: IdRows) -> _KeyedRows:
         """Return the rows of a batch that may be kept; several threads may call this at a time."""
         parts: list[tuple[Integers, Integers, Integers]] = []
-        for start in range(0, max(len(rows.ids), 1), BLOCK):
-            block = slice(start, start + BLOCK)
-            numbers = less(rows.ids[block], rows.low).astype(np.int64, copy=False)
+        for start in range(0, max(len(rows.ids), 1), HASHED_AT_ONCE):
+            block = slice(start, start + HASHED_AT_ONCE)
+            numbers = subtract_least_id(rows.ids[block], rows.low).astype(np.int64, copy=False)
             cells = rows.cells[block].astype(np.int64, copy=False)
             known = self.known[numbers]
             order = (
@@ -172,12 +174,12 @@ class _Candidates:
         keys, cells, places = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         if rows.values is None or len(places) == len(rows.ids):
             return _KeyedRows(keys, cells, rows.values)
-        return _KeyedRows(keys, cells, rows.values.take(array_of(places)))
+        return _KeyedRows(keys, cells, rows.values.take(to_arrow_array(places)))
 
     def _hashes(self, known: Integers, cells: Integers) -> Integers:
         """Return the hash of each row's id and cell; `known`: the id's entry in `self.known`."""
         # Cell numbers are not negative; most tables have fewer of them than the modulus.
-        part = cells if self.bounds.cells <= MODULUS else residues(cells)
+        part = cells if self.bounds.cells <= MODULUS else hash_residues(cells)
         return extend_hash(known & HASH_MASK, part)
 
     def add(self, block: _KeyedRows) -> None:
@@ -185,15 +187,15 @@ class _Candidates:
         self.blocks.append(block)
         self.size += len(block.keys)
 
-    def drop(self, in_threads: Map) -> None:
+    def drop(self, in_threads: ParallelMap) -> None:
         """Drop rows of cells that are not among the first cells of their ids."""
         if self.bounds.chooses_cells and self.blocks:
-            spans = ranges([b.keys for b in self.blocks], HASH_BITS, self.bounds.threads)
-            list(in_threads(self._learn, spans))
-            self.blocks = list(in_threads(self._within, self.blocks))
+            spans = key_ranges([b.keys for b in self.blocks], HASH_BITS, self.bounds.threads)
+            list(in_threads(self._record_last_hashes, spans))
+            self.blocks = list(in_threads(self._rows_within_limits, self.blocks))
         self.size = self.settled = sum(len(block.keys) for block in self.blocks)
 
-    def pack(self, in_threads: Map) -> bool:
+    def pack(self, in_threads: ParallelMap) -> bool:
         """Return whether more rows fit; if necessary, drop all rows that are not kept.
 
         Rows with values are dropped only after the last row has arrived, because all rows of an id
@@ -201,18 +203,18 @@ class _Candidates:
         """
         enough = self.bounds.most_rows * 3 // 4
         if self.size > enough and self.blocks[0].values is None:
-            self.blocks = [self._select(in_threads)]
+            self.blocks = [self._select_sorted(in_threads)]
             self.size = self.settled = len(self.blocks[0].keys)
         return self.size <= enough
 
-    def _learn(self, span: Range) -> None:
+    def _record_last_hashes(self, span: Range) -> None:
         """Record, for each id of a range, the hash of the last cell that can be kept."""
-        held = np.concatenate([b.keys[within(b.keys, span)] for b in self.blocks])
-        last = _last(held, self.bounds.unit.max_groups)
+        held = np.concatenate([b.keys[positions_in_range(b.keys, span)] for b in self.blocks])
+        last = _nth_smallest_keys(held, self.bounds.unit.max_groups)
         ids = last >> HASH_BITS
         self.known[ids] = self.known[ids] & HASH_MASK | (last & HASH_MASK) << HASH_BITS
 
-    def _within(self, block: _KeyedRows) -> _KeyedRows:
+    def _rows_within_limits(self, block: _KeyedRows) -> _KeyedRows:
         """Return the rows of a batch whose cells can still be kept."""
         limits = self.known[block.keys >> HASH_BITS] >> HASH_BITS
         return block.take(np.flatnonzero(block.keys & HASH_MASK <= limits))
@@ -221,56 +223,62 @@ class _Candidates:
         blocks, self.blocks = self.blocks, []
         return _concatenate_blocks(blocks)
 
-    def _select(self, in_threads: Map) -> _KeyedRows:
+    def _select_sorted(self, in_threads: ParallelMap) -> _KeyedRows:
         """Return the kept rows, sorted by id and cell; afterwards no rows are held."""
         rows = self._take_blocks()
 
         def select_range(span: Range) -> _KeyedRows:
-            own = rows.take(within(rows.keys, span))
-            return own.take(self._places(own))
+            own = rows.take(positions_in_range(rows.keys, span))
+            return own.take(self._kept_positions(own))
 
         return _concatenate_blocks(
-            list(in_threads(select_range, ranges([rows.keys], HASH_BITS, self.bounds.threads)))
+            list(in_threads(select_range, key_ranges([rows.keys], HASH_BITS, self.bounds.threads)))
         )
 
-    def _places(self, rows: _KeyedRows) -> Integers:
+    def _kept_positions(self, rows: _KeyedRows) -> Integers:
         """Return the positions of the kept rows, sorted by id and cell.
 
         `rows` must contain all held rows of each id.
         """
-        order, keys, new = _by_cell(rows.keys, rows.cells)
+        order, keys, new = _order_by_cell(rows.keys, rows.cells)
         if self.bounds.chooses_cells:
-            few = _among_first(keys[new] >> HASH_BITS, self.bounds.unit.max_groups)
+            few = _first_rows_mask(keys[new] >> HASH_BITS, self.bounds.unit.max_groups)
             if not few.all():  # only where cells of an id have the same hash
-                order, keys, new = _by_hash(rows.keys, rows.cells)
-                few = _among_first(keys[new] >> HASH_BITS, self.bounds.unit.max_groups)
+                order, keys, new = _order_by_hash(rows.keys, rows.cells)
+                few = _first_rows_mask(keys[new] >> HASH_BITS, self.bounds.unit.max_groups)
                 inside = few[np.cumsum(new) - 1]
                 order, keys, new = order[inside], keys[inside], new[inside]
         group = np.cumsum(new) - 1
         most = self.bounds.unit.max_rows_per_group
         if rows.values is None:
-            places: Integers = order[_among_first(group, most)]
+            places: Integers = order[_first_rows_mask(group, most)]
             return places
         full = np.bincount(group)[group] > most
         if not full.any():
             return order
         some, places = order[full], np.flatnonzero(full)
         hashes = self._hashes(self.known[rows.keys[some] >> HASH_BITS], rows.cells[some])
-        sample = _sample(rows.values.take(array_of(some)), group[full], hashes, most)
+        sample = _sampled_positions(
+            rows.values.take(to_arrow_array(some)), group[full], hashes, most
+        )
         kept: Integers = np.sort(np.concatenate([np.flatnonzero(~full), places[sample]]))
         return np.asarray(order[kept], dtype=np.int64)
 
-    def table(self, in_threads: Map) -> pa.Table:
+    def table(self, in_threads: ParallelMap) -> pa.Table:
         """Return the kept rows, selected from all rows that were added."""
         self.drop(in_threads)
-        rows = self._select(in_threads)
+        rows = self._select_sorted(in_threads)
         if rows.values is not None:
-            columns = [array_of(rows.keys >> HASH_BITS), array_of(rows.cells), *rows.values.columns]
+            columns = [
+                to_arrow_array(rows.keys >> HASH_BITS),
+                to_arrow_array(rows.cells),
+                *rows.values.columns,
+            ]
             return pa.table(columns, names=["id", "cell", *rows.values.schema.names])
-        first = np.flatnonzero(_changes(rows.keys, rows.cells))
+        first = np.flatnonzero(_change_mask(rows.keys, rows.cells))
         counts = np.diff(first, append=len(rows.keys))
         columns = [rows.keys[first] >> HASH_BITS, rows.cells[first], counts]
-        return pa.table([array_of(column) for column in columns], names=["id", "cell", "n"])
+        return pa.table([to_arrow_array(column) for column in columns], names=["id", "cell", "n"])
 
 
 def _concatenate_blocks(blocks: Sequence[_KeyedRows]) -> _KeyedRows:
@@ -284,7 +292,7 @@ def _concatenate_blocks(blocks: Sequence[_KeyedRows]) -> _KeyedRows:
     )
 
 
-def less(ids: NDArray[np.integer[Any]], low: int) -> NDArray[np.integer[Any]]:
+def subtract_least_id(ids: NDArray[np.integer[Any]], low: int) -> NDArray[np.integer[Any]]:
     """Return ids minus the least id, which are small numbers."""
     wide: NDArray[np.integer[Any]] = (
         ids if ids.dtype == np.uint64 else ids.astype(np.int64, copy=False)
@@ -292,7 +300,7 @@ def less(ids: NDArray[np.integer[Any]], low: int) -> NDArray[np.integer[Any]]:
     return wide - wide.dtype.type(low) if low else wide
 
 
-def residues(values: NDArray[np.integer[Any]]) -> Integers:
+def hash_residues(values: NDArray[np.integer[Any]]) -> Integers:
     """Return integers modulo `MODULUS`, so that they can be parts of a hash."""
     if values.dtype == np.uint64:
         return (values % np.uint64(MODULUS)).astype(np.int64)
@@ -313,13 +321,13 @@ def extend_hash(start: Integers | None, part: Integers) -> Integers:
     return hashes
 
 
-def _last(keys: Integers, most: int) -> Integers:
+def _nth_smallest_keys(keys: Integers, most: int) -> Integers:
     """Return, for each id with at least `most` different keys, its `most`-th smallest key."""
     ordered = np.sort(keys)
-    ordered = ordered[_changes(ordered)]
+    ordered = ordered[_change_mask(ordered)]
     ids = ordered >> HASH_BITS
     place = most - 1  # of the last key that may count, from the first one of its id
-    first = np.flatnonzero(_changes(ids))
+    first = np.flatnonzero(_change_mask(ids))
     return ordered[(first + place)[np.diff(first, append=len(ids)) > place]]
 
 
@@ -327,7 +335,7 @@ Order = tuple[Integers, Integers, NDArray[np.bool_]]
 """Positions of rows in an order, their keys in it, and where each cell of an id begins."""
 
 
-def _by_cell(keys: Integers, cells: Integers) -> Order:
+def _order_by_cell(keys: Integers, cells: Integers) -> Order:
     """Return the order of rows by id and cell.
 
     Sorting numbers that contain their positions is several times faster than sorting positions by
@@ -337,14 +345,14 @@ def _by_cell(keys: Integers, cells: Integers) -> Order:
     low = int(ids.min()) if len(ids) else 0
     place, cell = len(keys).bit_length(), int(cells.max(initial=0)).bit_length()
     if (int(ids.max(initial=0)) - low).bit_length() + cell + place >= 63:
-        return _by_hash(keys, cells)
+        return _order_by_hash(keys, cells)
     packed = (((ids - low) << cell) | cells) << place | np.arange(len(keys))
     packed.sort()
     order = packed & ((1 << place) - 1)
-    return order, keys[order], _changes(packed >> place)
+    return order, keys[order], _change_mask(packed >> place)
 
 
-def _by_hash(keys: Integers, cells: Integers) -> Order:
+def _order_by_hash(keys: Integers, cells: Integers) -> Order:
     """Return the order of rows by id, hash and cell."""
     order = np.argsort(keys)
     ordered, at = keys[order], cells[order]
@@ -352,10 +360,10 @@ def _by_hash(keys: Integers, cells: Integers) -> Order:
         # Two cells of one id have the same hash, once in about a billion pairs.
         order = np.lexsort((cells, keys))
         ordered, at = keys[order], cells[order]
-    return order, ordered, _changes(ordered, at)
+    return order, ordered, _change_mask(ordered, at)
 
 
-def _changes(*columns: Integers) -> NDArray[np.bool_]:
+def _change_mask(*columns: Integers) -> NDArray[np.bool_]:
     """Return a mask of the first row and of every row that differs from the row before it."""
     changed = np.ones(len(columns[0]), dtype=np.bool_)
     if len(changed):
@@ -365,14 +373,16 @@ def _changes(*columns: Integers) -> NDArray[np.bool_]:
     return changed
 
 
-def _among_first(group: Integers, most: int) -> NDArray[np.bool_]:
+def _first_rows_mask(group: Integers, most: int) -> NDArray[np.bool_]:
     """Return a mask of the first `most` rows of each group; rows of a group must be adjacent."""
     among = np.ones(len(group), dtype=np.bool_)
     np.not_equal(group[most:], group[:-most], out=among[most:])
     return among
 
 
-def _sample(values: pa.RecordBatch, group: Integers, hashes: Integers, most: int) -> Integers:
+def _sampled_positions(
+    values: pa.RecordBatch, group: Integers, hashes: Integers, most: int
+) -> Integers:
     """Return the positions of `most` rows of each group, each row with the same probability.
 
     Rows of a group must be adjacent. `hashes`: the hash of each row's id and cell.
@@ -383,7 +393,7 @@ def _sample(values: pa.RecordBatch, group: Integers, hashes: Integers, most: int
         columns += [known, whole] if column.null_count else [whole]  # missing values first
     by_value = np.lexsort(columns[::-1])  # lexsort: the last key has priority
     place = np.arange(len(group))
-    number = place - np.maximum.accumulate(np.where(_changes(group), place, 0))
+    number = place - np.maximum.accumulate(np.where(_change_mask(group), place, 0))
     # Rows of a group, and the hashes of their cell, are at the same positions as before.
     by_hash = np.argsort(group << HASH_BITS | extend_hash(hashes, number), kind="stable")
-    return by_value[by_hash[_among_first(group, most)]]
+    return by_value[by_hash[_first_rows_mask(group, most)]]

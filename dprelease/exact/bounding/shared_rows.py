@@ -1,4 +1,4 @@
-"""Hold rows of ids once for several tables, each of which bounds the rows by its own cells."""
+"""Hold the rows of ids once for several tables, each of which limits contributions by its cells."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from dprelease.exact.arrow_numbers import numbers_of, places_of
+from dprelease.exact.arrow_numbers import to_numpy, true_positions
 from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.bounding.numbers_of_ids import NumberedIds, number_ids
-from dprelease.exact.bounding.row_selection_numpy import Bounds, IdRows, keep
-from dprelease.exact.engine_memory import threads_of
+from dprelease.exact.bounding.row_selection_numpy import IdRows, SelectionLimits, select_kept_rows
+from dprelease.exact.engine_memory import thread_count
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
 from dprelease.query.scans.scan_planning import bounded_together
@@ -50,7 +50,7 @@ class HeldRows:
         narrow = bounding.narrow_ids(link, compiled.sql)
         if narrow is None or most_rows < 1:
             return None
-        batches = bounding.read_all(link, narrow[0], most_rows, threads_of(link), row)
+        batches = bounding.read_all_batches(link, narrow[0], most_rows, thread_count(link), row)
         if batches is None:
             return None
         ids = pa.chunked_array([batch.column(0) for batch in batches], type=narrow[1])
@@ -59,29 +59,31 @@ class HeldRows:
     def select_rows(
         self, link: duckdb.DuckDBPyConnection, columns: TableColumns, unit: PrivacyUnit, cells: int
     ) -> pa.Table:
-        """Return the kept rows of one table, as `row_selection_numpy.keep` does."""
-        bounds = Bounds(unit, cells, max(1, self.numbers.rows), threads_of(link))
-        return keep(self._blocks(columns), self.numbers.rows, self.numbers.hashes, bounds)
+        """Return the kept rows of one table, as `row_selection_numpy.select_kept_rows` does."""
+        bounds = SelectionLimits(unit, cells, max(1, self.numbers.rows), thread_count(link))
+        return select_kept_rows(
+            self._id_rows(columns), self.numbers.rows, self.numbers.hashes, bounds
+        )
 
-    def _blocks(self, columns: TableColumns) -> Iterator[IdRows]:
+    def _id_rows(self, columns: TableColumns) -> Iterator[IdRows]:
         for batch, ids in zip(self.batches, self.numbers.ids, strict=True):
             cells = batch.column(columns.cells)
             arrays = [batch.column(place) for _, place in columns.values]
             if cells.null_count:
                 counts = cells.is_valid()
-                ids = ids[places_of(counts)]
+                ids = ids[true_positions(counts)]
                 cells, *arrays = (array.filter(counts) for array in (cells, *arrays))
             names = [name for name, _ in columns.values]
             values = pa.RecordBatch.from_arrays(arrays, names=names) if names else None
-            yield IdRows(ids, self.numbers.low, numbers_of(cells), values)
+            yield IdRows(ids, self.numbers.low, to_numpy(cells), values)
 
 
 @dataclass(slots=True)
 class _Group:
-    """Queries that share their rows.
+    """A group of queries that share their rows.
 
-    `left`: the number of queries that have not run yet. `begun`: whether the rows have been read.
-    `held`: the rows, unless they did not fit in memory or all queries have run.
+    `left`: the number of queries of the group that have not run yet. `begun`: whether the rows have
+    been read. `held`: the rows; None if they did not fit in memory, or if all queries have run.
     """
 
     sources: SharedSource

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from dprelease.errors import DataError
-from dprelease.exact.postgres.server_link import KIND, Link, ServerError, servers_of
+from dprelease.exact.postgres.server_link import SERVER_TABLE, Link, ServerError, open_servers
 from dprelease.exact.postgres.server_rows import describe_table
-from dprelease.exact.postgres.server_types import ENUM, StoredColumn, is_read
+from dprelease.exact.postgres.server_types import ENUM_CODE, StoredColumn, has_readable_type
 from dprelease.exact.reading.sources import source_fields
 from dprelease.schema.load import Declared, table_from_mapping
 
 ValueT = TypeVar("ValueT")
 
-KINDS = {
+PROPOSED_TYPES = {
     "int2": "integer",
     "int4": "integer",
     "int8": "integer",
@@ -35,7 +35,7 @@ KINDS = {
 MOST_LABELS = 1_000
 """Maximum labels of an enumeration that are proposed as the values of a category."""
 
-ITS_OWN = """
+HAS_CHILDREN_SQL = """
 EXISTS (
   SELECT FROM pg_catalog.pg_class AS r
   WHERE r.oid = {oid} AND r.relkind = 'r' AND r.relhassubclass
@@ -43,10 +43,10 @@ EXISTS (
 """
 """SQL: whether a table has children. Unlike partitions, these need not satisfy its constraints."""
 
-KNOWN = f"""
+KNOWN_COLUMNS_SQL = f"""
 WITH RECURSIVE known(place, name, kind, digits, is_required) AS (
   SELECT a.attnum, a.attname, a.atttypid, a.atttypmod,
-    a.attnotnull AND NOT {ITS_OWN} AND NOT EXISTS (
+    a.attnotnull AND NOT {HAS_CHILDREN_SQL} AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_constraint AS c
     WHERE c.conrelid = a.attrelid AND c.contype = 'n' AND a.attnum = ANY (c.conkey)
       AND NOT c.convalidated
@@ -60,25 +60,27 @@ WITH RECURSIVE known(place, name, kind, digits, is_required) AS (
 """
 """SQL: columns with their types and the types of their domains, and whether each refuses NULL."""
 
-LABELS = f"""
-{KNOWN}
+LABELS_SQL = f"""
+{KNOWN_COLUMNS_SQL}
 SELECT k.name::pg_catalog.text, e.enumlabel::pg_catalog.text
 FROM known AS k JOIN pg_catalog.pg_enum AS e ON e.enumtypid = k.kind
 ORDER BY k.place, e.enumsortorder
 """
 """SQL: the labels of enumeration columns, in the order of the labels."""
 
-REQUIRED = f"{KNOWN} SELECT k.name::pg_catalog.text FROM known AS k WHERE k.is_required"
+REQUIRED_SQL = (
+    f"{KNOWN_COLUMNS_SQL} SELECT k.name::pg_catalog.text FROM known AS k WHERE k.is_required"
+)
 """SQL: the columns that are never NULL, by their own constraints or by those of a domain."""
 
-CHECKS = f"""
-{KNOWN}
+CHECKS_SQL = f"""
+{KNOWN_COLUMNS_SQL}
 SELECT a.attname::pg_catalog.text, a.attname::pg_catalog.text,
   pg_catalog.pg_get_expr(c.conbin, c.conrelid)
 FROM pg_catalog.pg_constraint AS c
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.conrelid AND a.attnum = ANY (c.conkey)
 WHERE c.conrelid = {{oid}} AND c.contype = 'c' AND c.convalidated
-  AND NOT (c.connoinherit AND {ITS_OWN})
+  AND NOT (c.connoinherit AND {HAS_CHILDREN_SQL})
 UNION ALL
 SELECT k.name::pg_catalog.text, 'VALUE', pg_catalog.pg_get_expr(c.conbin, 0)
 FROM known AS k JOIN pg_catalog.pg_constraint AS c ON c.contypid = k.kind
@@ -88,14 +90,14 @@ WHERE c.contype = 'c' AND c.convalidated
 them. Checks that were added as NOT VALID, or that parts of a table need not satisfy, are left out.
 """
 
-WRITTEN = f"""
-{KNOWN}
+WRITTEN_TYPES_SQL = f"""
+{KNOWN_COLUMNS_SQL}
 SELECT k.name::pg_catalog.text, pg_catalog.format_type(k.kind, k.digits)
 FROM known AS k JOIN pg_catalog.pg_type AS t ON t.oid = k.kind AND t.typtype <> 'd'
 """
 """SQL: the types of columns, or of their domains, as written, with their numbers of digits."""
 
-NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)")
+NUMERIC_TYPE = re.compile(r"numeric\((\d+),(\d+)\)")
 
 
 class Check(NamedTuple):
@@ -106,7 +108,7 @@ class Check(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ServerForm:
+class ServerTable:
     """A table of a server as its catalogue describes it.
 
     `columns`: the proposed type of each column, or the reason why it can't be used. `labels`: the
@@ -136,7 +138,7 @@ class _CatalogueRows:
     required: frozenset[str] = frozenset()
 
 
-def server_form(address: str, table: str) -> ServerForm:
+def describe_server_table(address: str, table: str) -> ServerTable:
     """Return a server's catalogue description of one of its tables.
 
     Raises
@@ -149,21 +151,23 @@ def server_form(address: str, table: str) -> ServerForm:
     """
     declared = _declare_table(address, table, {"n": "integer"})
     held: _CatalogueRows | None = None
-    with servers_of([declared]) as servers:
+    with open_servers([declared]) as servers:
         link = servers.link(declared)
         try:
             held = _read_catalogue(link, declared)
         except ServerError:
             held = None
     if held is None:
-        raise DataError("DP-DATA-001", **source_fields(declared), format=KIND)
-    kinds = {column.name: _kind(column, held.labels) for column in held.columns}
-    digits = {name: _digits(text) for name, text in held.written.items()}
+        raise DataError("DP-DATA-001", **source_fields(declared), format=SERVER_TABLE)
+    kinds = {column.name: _propose_type(column, held.labels) for column in held.columns}
+    digits = {name: _step_and_largest(text) for name, text in held.written.items()}
     usable = {name: kind for name, kind in kinds.items() if " " not in kind}
-    return ServerForm(
-        _declare_table(address, table, {n: "text" if k == ENUM else k for n, k in usable.items()}),
-        {name: "text" if kind == ENUM else kind for name, kind in kinds.items()},
-        {name: tuple(held.labels[name]) for name, kind in kinds.items() if kind == ENUM},
+    return ServerTable(
+        _declare_table(
+            address, table, {n: "text" if k == ENUM_CODE else k for n, k in usable.items()}
+        ),
+        {name: "text" if kind == ENUM_CODE else kind for name, kind in kinds.items()},
+        {name: tuple(held.labels[name]) for name, kind in kinds.items() if kind == ENUM_CODE},
         {name: found for name, found in digits.items() if found is not None},
         {name: tuple(checks) for name, checks in held.checks.items()},
         held.required,
@@ -181,34 +185,34 @@ def _read_catalogue(link: Link, declared: Declared) -> _CatalogueRows | None:
 
     return _CatalogueRows(
         found.columns,
-        _by_name(ask(LABELS)),
-        dict(ask(WRITTEN)),
-        _by_name((name, Check(*check)) for name, *check in ask(CHECKS)),
-        frozenset(name for (name,) in ask(REQUIRED)),
+        _group_by_name(ask(LABELS_SQL)),
+        dict(ask(WRITTEN_TYPES_SQL)),
+        _group_by_name((name, Check(*check)) for name, *check in ask(CHECKS_SQL)),
+        frozenset(name for (name,) in ask(REQUIRED_SQL)),
     )
 
 
-def _by_name(pairs: Iterable[tuple[str, ValueT]]) -> dict[str, list[ValueT]]:
+def _group_by_name(pairs: Iterable[tuple[str, ValueT]]) -> dict[str, list[ValueT]]:
     found: dict[str, list[ValueT]] = {}
     for name, value in pairs:
         found.setdefault(name, []).append(value)
     return found
 
 
-def _kind(column: StoredColumn, labels: Mapping[str, list[str]]) -> str:
-    """Return the proposed type of a column, or why it can't be used; `ENUM` for labels."""
+def _propose_type(column: StoredColumn, labels: Mapping[str, list[str]]) -> str:
+    """Return the proposed type of a column, or why it can't be used; `ENUM_CODE` for labels."""
     if column.is_computed:
         return "generated columns can't be used"
-    if not is_read(column):
+    if not has_readable_type(column):
         return f"{column.type} columns can't be used"
-    if column.kind == ENUM:
-        return ENUM if len(labels.get(column.name, ())) <= MOST_LABELS else "text"
-    return KINDS.get(column.type, "text") if column.origin == "pg_catalog" else "text"
+    if column.kind == ENUM_CODE:
+        return ENUM_CODE if len(labels.get(column.name, ())) <= MOST_LABELS else "text"
+    return PROPOSED_TYPES.get(column.type, "text") if column.origin == "pg_catalog" else "text"
 
 
-def _digits(written: str) -> tuple[Fraction, Fraction] | None:
+def _step_and_largest(written: str) -> tuple[Fraction, Fraction] | None:
     """Return the step and the largest value of a type with declared digits; None for others."""
-    match = NUMERIC.fullmatch(written)
+    match = NUMERIC_TYPE.fullmatch(written)
     if match is None:
         return None
     whole, decimals = int(match[1]), int(match[2])

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError
-from dprelease.exact.reading.sources import source_fields, unreadable
+from dprelease.exact.reading.sources import source_fields, unreadable_error
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.system.signal_propagation import reraise_handler_errors
@@ -22,10 +22,10 @@ from dprelease.system.signal_propagation import reraise_handler_errors
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DRIVER, EXTRA = "adbc_driver_postgresql", "postgres"
+DRIVER_PACKAGE, EXTRA_NAME = "adbc_driver_postgresql", "postgres"
 LOCK_SECONDS = 30
 
-KIND = "a table of a PostgreSQL server"
+SERVER_TABLE = "a table of a PostgreSQL server"
 LEAST_VERSION = 130_000
 
 SETTINGS = (
@@ -52,7 +52,7 @@ ENCODINGS = ("UTF8", "SQL_ASCII", "LATIN1")
 """Encodings of databases in which every text can be read. In databases with other encodings, the
 server fails at texts that it can't convert to UTF-8."""
 
-BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+BEGIN_SQL = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 REFUSED_LOCKS = {
     "42501": (
@@ -63,7 +63,7 @@ REFUSED_LOCKS = {
 }
 """By the server's error code: why a table can't be locked, and what to do."""
 
-NOT_A_TABLE = "42809"
+NOT_A_TABLE_CODE = "42809"
 
 
 class Link:
@@ -75,7 +75,7 @@ class Link:
 
     def __init__(self, declared: Declared) -> None:
         self._link: Any = _connect(declared)
-        _OPEN[id(self)] = self
+        _OPEN_LINKS[id(self)] = self
 
     def begin(self, tables: Iterable[Declared]) -> None:
         """Lock the tables of a run, and take the snapshot from which all rows are read.
@@ -88,7 +88,7 @@ class Link:
         tables = list(tables)
         try:
             self._prepare(tables[0])
-            self.run(BEGIN)
+            self.run(BEGIN_SQL)
             for declared in tables:
                 self._lock_table(declared)
         except BaseException:
@@ -113,13 +113,15 @@ class Link:
         except OSError:
             failed = True
         if failed:
-            raise unreachable(declared)
+            raise unreachable_error(declared)
         if version < LEAST_VERSION:
             way = "copy the table to a file, or to a server of version 13 or later"
-            raise unreadable(declared, "the server is older than PostgreSQL 13", way)
+            raise unreadable_error(declared, "the server is older than PostgreSQL 13", way)
         if encoding not in ENCODINGS:
             reason = "its database has an encoding that can't always be converted to UTF-8"
-            raise unreadable(declared, reason, "copy the table to a database in UTF8, or to a file")
+            raise unreadable_error(
+                declared, reason, "copy the table to a database in UTF8, or to a file"
+            )
 
     def _lock_table(self, declared: Declared) -> None:
         schema, table = address_of(declared)
@@ -132,10 +134,10 @@ class Link:
         if state is None:
             return
         if state in REFUSED_LOCKS:
-            raise unreadable(declared, *REFUSED_LOCKS[state])
-        if state == NOT_A_TABLE:
+            raise unreadable_error(declared, *REFUSED_LOCKS[state])
+        if state == NOT_A_TABLE_CODE:
             raise DataError("DP-DATA-014", table=declared.table.name)
-        raise DataError("DP-DATA-001", **source_fields(declared), format=KIND)
+        raise DataError("DP-DATA-001", **source_fields(declared), format=SERVER_TABLE)
 
     def run(self, sql: str) -> None:
         """Run a statement that has no rows.
@@ -160,8 +162,8 @@ class Link:
                 with self._link.cursor() as cursor:
                     cursor.execute(sql)
                     return get(cursor)
-            except _failures() as error:
-                state = _state(error)
+            except _driver_errors() as error:
+                state = _error_code(error)
         raise ServerError(state)
 
     def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
@@ -172,17 +174,17 @@ class Link:
                 cursor.execute(sql)
                 yield from cursor.fetch_record_batch()
             return
-        except _failures() as error:
-            state = _state(error)
+        except _driver_errors() as error:
+            state = _error_code(error)
         raise ServerError(state)
 
     def close(self) -> None:
         """End the transaction and the connection; a forked child leaves both alone."""
-        if _OPEN.pop(id(self), None) is None:
+        if _OPEN_LINKS.pop(id(self), None) is None:
             return
         try:
             self._link.close()
-        except _failures():  # the server has ended the connection
+        except _driver_errors():  # the server has ended the connection
             return
 
 
@@ -229,7 +231,7 @@ class Servers:
 
 
 @contextmanager
-def servers_of(tables: Iterable[Declared]) -> Iterator[Servers]:
+def open_servers(tables: Iterable[Declared]) -> Iterator[Servers]:
     """Yield the connections of a run that reads these tables; each is opened at its first use."""
     servers = Servers(tables)
     try:
@@ -245,9 +247,9 @@ def address_of(declared: Declared) -> tuple[str, str]:
     return schema or "public", table
 
 
-def unreachable(declared: Declared) -> DataError:
+def unreachable_error(declared: Declared) -> DataError:
     """Return the error for a server to which no connection can be opened."""
-    return unreadable(
+    return unreadable_error(
         declared,
         "the connection to its server failed",
         "try psql with this address; PGSERVICEFILE names the services, PGPASSFILE the passwords",
@@ -255,8 +257,10 @@ def unreachable(declared: Declared) -> DataError:
 
 
 def _connect(declared: Declared) -> Any:
-    if importlib.util.find_spec(DRIVER) is None:
-        raise DataError("DP-DATA-025", table=declared.table.name, package=DRIVER, extra=EXTRA)
+    if importlib.util.find_spec(DRIVER_PACKAGE) is None:
+        raise DataError(
+            "DP-DATA-025", table=declared.table.name, package=DRIVER_PACKAGE, extra=EXTRA_NAME
+        )
     from adbc_driver_postgresql import dbapi
 
     source = declared.table.source
@@ -264,32 +268,32 @@ def _connect(declared: Declared) -> Any:
     with reraise_handler_errors():
         try:
             link = dbapi.connect("" if source is None else source.path or "", autocommit=True)
-        except _failures():
+        except _driver_errors():
             link = None
     if link is None:
-        raise unreachable(declared)
+        raise unreachable_error(declared)
     return link
 
 
-def _failures() -> tuple[type[Exception], ...]:
+def _driver_errors() -> tuple[type[Exception], ...]:
     from adbc_driver_manager import dbapi
 
     return (dbapi.Error, OSError, ValueError, MemoryError)
 
 
-def _state(error: Exception) -> str:
+def _error_code(error: Exception) -> str:
     return str(getattr(error, "sqlstate", None) or "")
 
 
-_OPEN: dict[int, Link] = {}
+_OPEN_LINKS: dict[int, Link] = {}
 """Connections of this process."""
 
 
 def _leave_to_parent() -> None:
     """Close no connection in a forked child: the server would end the connection of the parent."""
-    for link in _OPEN.values():
+    for link in _OPEN_LINKS.values():
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(link))
-    _OPEN.clear()
+    _OPEN_LINKS.clear()
 
 
 os.register_at_fork(after_in_child=_leave_to_parent)

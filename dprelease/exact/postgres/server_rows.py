@@ -7,34 +7,40 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
-from dprelease.exact.postgres.server_link import KIND, Link, ServerError, Servers, address_of
+from dprelease.exact.postgres.server_link import (
+    SERVER_TABLE,
+    Link,
+    ServerError,
+    Servers,
+    address_of,
+)
 from dprelease.exact.postgres.server_types import (
     ColumnQuery,
     StoredColumn,
     column_request,
     select_sql,
 )
-from dprelease.exact.reading.arrow import readable
+from dprelease.exact.reading.arrow import to_readable_type
 from dprelease.exact.reading.cell_rows import wanted_columns
-from dprelease.exact.reading.sources import source_fields, unreadable
+from dprelease.exact.reading.sources import source_fields, unreadable_error
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TABLES = ("r", "p")
+STORED_TABLE_KINDS = ("r", "p")
 """Kinds of relations that store rows themselves or in partitions. Views, materialized views,
 foreign tables and sequences are not included."""
 
-RELATION = """
+RELATION_SQL = """
 SELECT c.oid::pg_catalog.int8, c.relkind::pg_catalog.text,
   pg_catalog.row_security_active(c.oid)
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = {schema} AND c.relname = {table}
 """
 
-COLUMNS = """
+COLUMNS_SQL = """
 WITH RECURSIVE known(place, name, computed, kind, ordering) AS (
   SELECT a.attnum, a.attname, a.attgenerated <> '', a.atttypid, a.attcollation
   FROM pg_catalog.pg_attribute AS a
@@ -57,7 +63,7 @@ ORDER BY k.place
 """
 """SQL: the columns of a table, with the types of their domains."""
 
-PARTS = """
+PARTS_SQL = """
 WITH RECURSIVE parts(oid) AS (
   SELECT {oid}::pg_catalog.oid
   UNION
@@ -105,7 +111,9 @@ def _cast_to_declared(array: pa.Array, field: pa.Field) -> pa.Array:
 
     if pa.types.is_decimal(field.type):
         return pa.nulls(len(array), field.type)
-    whole = readable(array.cast(field.type, safe=False) if array.type != field.type else array)
+    whole = to_readable_type(
+        array.cast(field.type, safe=False) if array.type != field.type else array
+    )
     return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
 
 
@@ -128,7 +136,7 @@ def server_rows(declared: Declared, servers: Servers) -> ServerRows:
     except ServerError:
         found = None
     if found is None:
-        raise DataError("DP-DATA-001", **source_fields(declared), format=KIND)
+        raise DataError("DP-DATA-001", **source_fields(declared), format=SERVER_TABLE)
     stored = {column.name: column for column in found.columns}
     wanted = wanted_columns(declared, list(stored))
     if any(stored[name].is_computed for name in wanted):
@@ -158,17 +166,19 @@ def describe_table(link: Link, declared: Declared) -> CatalogueTable | None:
         DP-DATA-014 or 024 for a table that exists but can't be read.
     """
     schema, table = map(quoting.text, address_of(declared))
-    relations = link.ask(RELATION.format(schema=schema, table=table))
+    relations = link.ask(RELATION_SQL.format(schema=schema, table=table))
     if len(relations) != 1:
         return None
     ((oid, kind, filtered),) = relations
-    kinds = {kind, *(one for (one,) in link.ask(PARTS.format(oid=oid)))}
-    if not kinds <= set(TABLES):
+    kinds = {kind, *(one for (one,) in link.ask(PARTS_SQL.format(oid=oid)))}
+    if not kinds <= set(STORED_TABLE_KINDS):
         raise DataError("DP-DATA-014", table=declared.table.name)
     if filtered:
-        raise unreadable(
+        raise unreadable_error(
             declared,
             "policies limit which of its rows this role may see",
             "read it as a role to which row security does not apply",
         )
-    return CatalogueTable(oid, [StoredColumn(*row) for row in link.ask(COLUMNS.format(oid=oid))])
+    return CatalogueTable(
+        oid, [StoredColumn(*row) for row in link.ask(COLUMNS_SQL.format(oid=oid))]
+    )

@@ -22,13 +22,13 @@ from dprelease.statements.meanings import may_lose_values
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LONGEST = 1 << 18
+LONGEST_TEXT_BYTES = 1 << 18
 """Maximum bytes of a text; a longer text counts as missing. A row with texts of this length, in as
 many columns as a table can have, is within the server's limit for one row."""
 
-FIRST, LAST = "0001-01-01", "9999-12-31"
+FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
 
-ENUM = "e"
+ENUM_CODE = "e"
 """The catalogue's code for enumerations."""
 
 CITEXT = "citext"
@@ -67,11 +67,11 @@ class ColumnQuery:
     arrow: pa.DataType
 
 
-Way = tuple[Callable[[str], str], str]
+ColumnReading = tuple[Callable[[str], str], str]
 """A function from the name of a column to the SQL of its values, and the name of the Arrow type."""
 
 
-def _as_it_is(column: str) -> str:
+def _unchanged_sql(column: str) -> str:
     return column
 
 
@@ -88,20 +88,20 @@ def _number_sql(column: str) -> str:
 def _text_sql(column: str) -> str:
     """Return SQL of a text without the trailing blanks of char(n), which are not its value."""
     text = f"{column}::pg_catalog.text"
-    return f"CASE WHEN pg_catalog.octet_length({text}) <= {LONGEST} THEN {text} END"
+    return f"CASE WHEN pg_catalog.octet_length({text}) <= {LONGEST_TEXT_BYTES} THEN {text} END"
 
 
 def _date_sql(column: str) -> str:
-    return _within_sql(f"{column}::pg_catalog.date", "date", FIRST, LAST)
+    return _within_sql(f"{column}::pg_catalog.date", "date", FIRST_DAY, LAST_DAY)
 
 
 def _timestamp_sql(column: str) -> str:
-    first, last = f"{FIRST} 00:00:00", f"{LAST} 23:59:59.999999"
+    first, last = f"{FIRST_DAY} 00:00:00", f"{LAST_DAY} 23:59:59.999999"
     return _within_sql(f"{column}::pg_catalog.timestamp", "timestamp", first, last)
 
 
 def _timestamptz_sql(column: str) -> str:
-    first, last = f"{FIRST} 00:00:00+00", f"{LAST} 23:59:59.999999+00"
+    first, last = f"{FIRST_DAY} 00:00:00+00", f"{LAST_DAY} 23:59:59.999999+00"
     return _within_sql(f"{column}::pg_catalog.timestamptz", "timestamptz", first, last)
 
 
@@ -110,15 +110,15 @@ def _within_sql(value: str, kind: str, first: str, last: str) -> str:
     return f"CASE WHEN {value} BETWEEN {ends} THEN {value} END"
 
 
-TEXT: Way = (_text_sql, "large_string")
+TEXT_READING: ColumnReading = (_text_sql, "large_string")
 
-SQL_BY_TYPE: dict[str, Way] = {
+SQL_BY_TYPE: dict[str, ColumnReading] = {
     "bool": (lambda column: f"{column}::pg_catalog.bool", "bool"),
     **dict.fromkeys(("int2", "int4", "int8"), (_bigint_sql, "int64")),
     "float4": (lambda column: f"{column}::pg_catalog.float4", "float"),
     "float8": (lambda column: f"{column}::pg_catalog.float8", "double"),
     "numeric": (_number_sql, "large_string"),
-    **dict.fromkeys(("text", "varchar", "bpchar", "char", "name", "uuid"), TEXT),
+    **dict.fromkeys(("text", "varchar", "bpchar", "char", "name", "uuid"), TEXT_READING),
     "date": (_date_sql, "date32"),
     "timestamp": (_timestamp_sql, "timestamp[us]"),
     "timestamptz": (_timestamptz_sql, "timestamp[us, tz=UTC]"),
@@ -138,7 +138,7 @@ def column_request(name: str, stored: StoredColumn, column: Column) -> ColumnQue
     """
     import pyarrow as pa
 
-    way = _sql_of_type(stored)
+    way = _reading_of_type(stored)
     if way is None:
         kind = getattr(column, "type", "cut")
         raise DataError(
@@ -152,14 +152,14 @@ def column_request(name: str, stored: StoredColumn, column: Column) -> ColumnQue
     return ColumnQuery(write(f"t.{quoting.identifier(name)}"), _arrow_type(arrow))
 
 
-def is_read(stored: StoredColumn) -> bool:
+def has_readable_type(stored: StoredColumn) -> bool:
     """Return whether values of a column's type are read."""
-    return _sql_of_type(stored) is not None
+    return _reading_of_type(stored) is not None
 
 
-def _sql_of_type(stored: StoredColumn) -> Way | None:
-    if stored.kind == ENUM or (stored.type, stored.origin) == (CITEXT, CITEXT):
-        return TEXT
+def _reading_of_type(stored: StoredColumn) -> ColumnReading | None:
+    if stored.kind == ENUM_CODE or (stored.type, stored.origin) == (CITEXT, CITEXT):
+        return TEXT_READING
     return SQL_BY_TYPE.get(stored.type) if stored.origin == "pg_catalog" else None
 
 

@@ -23,7 +23,7 @@ ASCII = 128
 """Each byte below this number is one character."""
 
 
-def readable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
+def to_readable_type(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
     """Return a column with the same values in a type that the engine reads; None if there is none.
 
     The new type depends only on the type of the column, and the engine can read every value of it.
@@ -32,16 +32,16 @@ def readable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray |
 
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
-        return _extension(column)
+        return _extension_storage(column)
     if pa.types.is_dictionary(kind) and not _is_text(kind.value_type):
-        return readable(decode_dictionary(column))
-    for applies, change in _changes():
+        return to_readable_type(decode_dictionary(column))
+    for applies, change in _conversions():
         if applies(kind):
             return change(column)
-    return column if _is_known(kind) else None
+    return column if _is_engine_type(kind) else None
 
 
-def _changes() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]:
+def _conversions() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]:
     """Return pairs of functions: whether a conversion applies to a type, and the conversion."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -49,13 +49,13 @@ def _changes() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]
     types = pa.types
     return (
         (types.is_null, lambda column: pa.nulls(len(column), pa.string())),
-        (types.is_run_end_encoded, lambda column: readable(pc.run_end_decode(column))),
+        (types.is_run_end_encoded, lambda column: to_readable_type(pc.run_end_decode(column))),
         (types.is_float16, _widen_halves),
-        (is_odd_decimal, _decimals_as_texts),
+        (is_unsupported_decimal, _decimals_as_texts),
         (types.is_date64, lambda column: column.cast(pa.int64()).cast(pa.timestamp("ms"))),
-        (_is_coarse_instant, _in_microseconds),
-        (_is_text, lambda column: _copy_views(_unicode(column))),
-        (types.is_dictionary, lambda column: _copy_views(_unicode(column))),
+        (_is_coarse_timestamp, _to_microseconds),
+        (_is_text, lambda column: _copy_views(_remove_invalid_texts(column))),
+        (types.is_dictionary, lambda column: _copy_views(_remove_invalid_texts(column))),
     )
 
 
@@ -66,7 +66,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def _is_known(kind: pa.DataType) -> bool:
+def _is_engine_type(kind: pa.DataType) -> bool:
     """Return whether the engine has a type; `statements.meanings` decides whether to use it."""
     import pyarrow as pa
 
@@ -110,7 +110,7 @@ def _decimals_as_texts(decimals: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.array(texts_of(decimals.to_pylist()), pa.string())
 
 
-def is_odd_decimal(kind: pa.DataType) -> bool:
+def is_unsupported_decimal(kind: pa.DataType) -> bool:
     """Return whether the engine has no type for a decimal."""
     import pyarrow as pa
 
@@ -119,13 +119,13 @@ def is_odd_decimal(kind: pa.DataType) -> bool:
     return bool(pa.types.is_decimal256(kind) or not 0 <= kind.scale <= kind.precision)
 
 
-def _is_coarse_instant(kind: pa.DataType) -> bool:
+def _is_coarse_timestamp(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     return pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit in TICKS
 
 
-def _in_microseconds(instants: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def _to_microseconds(instants: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return timestamps with a time zone in microseconds; too large values become missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -138,7 +138,7 @@ def _in_microseconds(instants: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chun
     return pc.multiply(inside, factor).cast(pa.timestamp("us", instants.type.tz))
 
 
-def _extension(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
+def _extension_storage(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
     import pyarrow as pa
 
     if column.type.extension_name == "arrow.uuid":
@@ -147,7 +147,7 @@ def _extension(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray
         return None
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     storage = [chunk.storage for chunk in chunks]
-    return readable(pa.chunked_array(storage, type=column.type.storage_type))
+    return to_readable_type(pa.chunked_array(storage, type=column.type.storage_type))
 
 
 def decode_dictionary(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
@@ -159,7 +159,7 @@ def decode_dictionary(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(values, type=column.type.value_type)
 
 
-def _unicode(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def _remove_invalid_texts(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return texts with invalid UTF-8 replaced by missing values, because functions fail at it."""
     import pyarrow as pa
 
@@ -167,11 +167,11 @@ def _unicode(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     if all(map(_is_unicode, chunks)):
         return texts
     if pa.types.is_dictionary(texts.type):
-        return _unicode(decode_dictionary(texts))
+        return _remove_invalid_texts(decode_dictionary(texts))
     views = pa.types.is_string_view(texts.type)
     wide = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
     held = texts.cast(pa.binary_view() if views else wide)
-    return pa.array(map(_text, held.to_pylist()), type=texts.type)
+    return pa.array(map(_decode_or_none, held.to_pylist()), type=texts.type)
 
 
 def _copy_views(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
@@ -214,7 +214,7 @@ def _is_ascii(texts: pa.Array) -> bool:
     return bool(np.frombuffer(held, np.uint8)[slice(*ends)].max(initial=0) < ASCII)
 
 
-def _text(held: bytes | None) -> str | None:
+def _decode_or_none(held: bytes | None) -> str | None:
     try:
         return None if held is None else held.decode()
     except UnicodeDecodeError:

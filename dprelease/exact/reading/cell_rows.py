@@ -1,4 +1,4 @@
-"""Convert rows whose cells each have their own type to columns of texts.
+"""Convert rows of cells, each of which has its own type, to columns of texts.
 
 In SQLite and in workbooks, a column has no type that holds for every cell. Each cell is converted
 to the text of its value, whatever the cells above and below contain. The text is then read as
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
-from dprelease.exact.reading.cell_texts import Reading, texts_of
+from dprelease.exact.reading.cell_texts import TextReading, texts_of
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.schema.load import Declared
 
@@ -24,7 +24,7 @@ MOST_ROWS = 2**15
 """Maximum rows of a batch."""
 
 Row = Sequence[object]
-Read = Callable[[], Iterator[Row]]
+ReadRows = Callable[[], Iterator[Row]]
 """A function that yields the rows, each with its cells in the order of the columns.
 
 The source is not read before the first row is requested.
@@ -42,7 +42,7 @@ class CellRows:
 
     declared: Declared
     schema: pa.Schema
-    read: Read
+    read: ReadRows
     collations: Mapping[str, str] = field(default_factory=dict)
 
     def reader(self) -> pa.RecordBatchReader:
@@ -79,14 +79,14 @@ class CellRows:
         column = self.declared.table.columns[field.name]
         table = self.declared.table
         is_id = field.name == table.privacy_unit.id
-        texts = texts_of(cells, Reading.of_cells(column, table.time_zone, is_id=is_id))
+        texts = texts_of(cells, TextReading.of_cells(column, table.time_zone, is_id=is_id))
         return pa.array(texts, field.type)
 
 
 def cell_rows(
     declared: Declared,
     wanted: Sequence[str],
-    read: Read,
+    read: ReadRows,
     refused: Mapping[str, pa.DataType],
     collations: Mapping[str, str] = MappingProxyType({}),
 ) -> CellRows:

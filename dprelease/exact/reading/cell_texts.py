@@ -23,10 +23,10 @@ from dprelease.statements.meanings import may_lose_values
 from dprelease.statements.values.categories import EXACT
 from dprelease.statements.values.spelling import UTC, loses_digits, misreads_iso_dates
 
-WIDEST = 2**13
+MOST_INTEGER_BITS = 2**13
 """Maximum bits of an integer that is written out; longer ones count as infinite for all readers."""
 
-LONGEST = 40
+MOST_DIGITS = 40
 """Maximum digits, and maximum exponent, of decimals that are written without an exponent."""
 
 MICROSECONDS = {"W": 604_800_000_000, "D": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000}
@@ -35,7 +35,7 @@ EPOCH = datetime.datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TextReading:
     """How the texts of a column will be read, which determines how its cells are written as texts.
 
     `zone`: the local time zone of the column's timestamps. `is_date_or_timestamp`: whether the
@@ -75,16 +75,16 @@ class Reading:
         return replace(plain, drops_inexact_floats=is_id or may_lose_values(column, "DOUBLE"))
 
 
-AS_TEXT = Reading()
+AS_TEXT = TextReading()
 """How a column is read that is declared as text."""
 
 
-def texts_of(cells: Iterable[object], reading: Reading = AS_TEXT) -> list[str | None]:
+def texts_of(cells: Iterable[object], reading: TextReading = AS_TEXT) -> list[str | None]:
     """Return each cell as a text, or None where it has no value; never raises."""
     return [_text(cell, reading) for cell in cells]
 
 
-def _text(cell: object, reading: Reading) -> str | None:
+def _text(cell: object, reading: TextReading) -> str | None:
     """Return the text of a cell; None if the cell has no text, or if its methods fail."""
     try:
         text = _text_of_value(cell, reading)
@@ -93,7 +93,7 @@ def _text(cell: object, reading: Reading) -> str | None:
         return None
 
 
-def _text_of_value(value: object, reading: Reading) -> str | None:
+def _text_of_value(value: object, reading: TextReading) -> str | None:
     """Return the text of a cell, or None; raises whatever a method of the cell's class raises."""
     if isinstance(value, np.datetime64):
         return _datetime64_text(value, reading)
@@ -121,13 +121,13 @@ def _plain_scalar(value: np.generic) -> object:
     return None if isinstance(value, np.timedelta64) else value.item()
 
 
-def _date_or_datetime_text(value: datetime.date, reading: Reading) -> str | None:
+def _date_or_datetime_text(value: datetime.date, reading: TextReading) -> str | None:
     if isinstance(value, datetime.datetime):
         return _datetime_text(value, reading)
     return _date_text(value, reading)
 
 
-def _number_text(value: float | decimal.Decimal, reading: Reading) -> str | None:
+def _number_text(value: float | decimal.Decimal, reading: TextReading) -> str | None:
     if isinstance(value, decimal.Decimal):
         return _decimal_text(value)
     if isinstance(value, int):
@@ -140,7 +140,7 @@ def _number_text(value: float | decimal.Decimal, reading: Reading) -> str | None
 
 
 def _integer_text(value: int) -> str:
-    if int.bit_length(value) <= WIDEST:
+    if int.bit_length(value) <= MOST_INTEGER_BITS:
         return int.__repr__(value)
     return "-inf" if int.__lt__(value, 0) else "inf"
 
@@ -159,14 +159,14 @@ def _decimal_text(value: decimal.Decimal) -> str | None:
     digits = decimal.Decimal.as_tuple(value)
     if not isinstance(digits.exponent, int):
         return "-inf" if digits.sign else "inf"
-    if max(len(digits.digits), abs(digits.exponent)) > LONGEST:
+    if max(len(digits.digits), abs(digits.exponent)) > MOST_DIGITS:
         return decimal.Decimal.__str__(value)
     text = decimal.Decimal.__format__(value, "f")
     short = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if short in ("-0", "") else short
 
 
-def _datetime_text(value: datetime.datetime, reading: Reading) -> str | None:
+def _datetime_text(value: datetime.datetime, reading: TextReading) -> str | None:
     if not datetime.MINYEAR <= value.year <= datetime.MAXYEAR:  # pandas' NaT, whose year is NaN
         return None
     offset = value.utcoffset()
@@ -179,7 +179,7 @@ def _datetime_text(value: datetime.datetime, reading: Reading) -> str | None:
     )
 
 
-def _local_text(instant: datetime.datetime, reading: Reading) -> str:
+def _local_text(instant: datetime.datetime, reading: TextReading) -> str:
     """Return the text of an instant, which is in UTC, in the local time of the column."""
     if reading.zone == UTC:
         return _timestamp_text(instant, reading)
@@ -190,7 +190,7 @@ def _local_text(instant: datetime.datetime, reading: Reading) -> str:
     return _timestamp_text(there.replace(tzinfo=None), reading)
 
 
-def _timestamp_text(instant: datetime.datetime, reading: Reading) -> str:
+def _timestamp_text(instant: datetime.datetime, reading: TextReading) -> str:
     """Return the text of a timestamp as the engine writes it; at midnight only the date."""
     if reading.layout is not None:
         return instant.strftime(reading.layout)
@@ -198,12 +198,12 @@ def _timestamp_text(instant: datetime.datetime, reading: Reading) -> str:
     return text.rstrip("0") if "." in text else text
 
 
-def _date_text(day: datetime.date, reading: Reading) -> str:
+def _date_text(day: datetime.date, reading: TextReading) -> str:
     iso = reading.layout is None
     return datetime.date.isoformat(day) if iso else day.strftime(reading.layout or "")
 
 
-def _datetime64_text(value: np.datetime64, reading: Reading) -> str | None:
+def _datetime64_text(value: np.datetime64, reading: TextReading) -> str | None:
     if np.isnat(value):
         return None
     unit, count = np.datetime_data(value.dtype)

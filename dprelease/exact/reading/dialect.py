@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from dprelease.exact.reading.plain import MARK, Packing, open_file
+from dprelease.exact.reading.plain import BYTE_ORDER_MARK, TextDecoding, open_file
 from dprelease.schema.source_texts import SPACES, UTF_8, Compression
 from dprelease.schema.table import Source
 from dprelease.statements.values.spelling import ISO_TEXT
@@ -25,30 +25,46 @@ from dprelease.statements.values.written_forms import form
 
 FIRST_BYTES = 1 << 20
 MOST_ROWS = 500
-MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+MAGIC_BYTES: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 DELIMITERS = (",", ";", "\t", "|")
-NO_VALUES = frozenset({
+NULL_TEXTS = frozenset({
     "", "na", "n/a", "n.a.", "<na>", "#n/a", "#na", "null", "(null)", "#null!", "nil", "none",
     "nan", "-", "--", "---", ".", "..", "...", ":", "?", "\\n", "nd", "n/d", "n.d.", "missing",
     "unknown", "not available", "not applicable",
 })  # fmt: skip
 """Texts for missing values, in lower case. No other content of a file is ever reported."""
 
-POINTS = ((".", None), (".", ","), (",", None), (",", "."), (".", " "), (",", " "), (".", "'"))
-COMMAS = ((",", "."), (",", None), (",", " "), (".", None), (".", ","), (".", " "), (".", "'"))
-DAYS = (
+SEPARATORS_POINT_FIRST = (
+    (".", None),
+    (".", ","),
+    (",", None),
+    (",", "."),
+    (".", " "),
+    (",", " "),
+    (".", "'"),
+)
+SEPARATORS_COMMA_FIRST = (
+    (",", "."),
+    (",", None),
+    (",", " "),
+    (".", None),
+    (".", ","),
+    (".", " "),
+    (".", "'"),
+)
+DATE_FORMATS = (
     "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d",
     "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%m-%y", "%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y",
 )  # fmt: skip
-TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", " %H:%M:%S.%f")
-EXCHANGED = (("%d/%m", "%m/%d"), ("%d-%m", "%m-%d"))
+TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", " %H:%M:%S.%f")
+DAY_AND_MONTH = (("%d/%m", "%m/%d"), ("%d-%m", "%m-%d"))
 
 KeyValue = str | list[str]
 """The value of a key of `source`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ApparentType:
     """The apparent type of a column, detected from its first cells.
 
     `layout`: the format of dates and timestamps; None for ISO 8601. `is_unsure`: whether day and
@@ -70,7 +86,7 @@ class DetectedFormat:
     """The format of a text file: the keys of `source`, and the apparent types of its columns."""
 
     source: dict[str, KeyValue] = field(default_factory=dict)
-    columns: dict[str, Kind] = field(default_factory=dict)
+    columns: dict[str, ApparentType] = field(default_factory=dict)
     encoding_is_unknown: bool = False
     """Whether all bytes that were read are ASCII, and the file has more bytes than those."""
     names: tuple[str, ...] = ()
@@ -87,7 +103,7 @@ def detect_csv_format(file: Path) -> DetectedFormat:
     OSError
         If the first bytes of the file can't be read.
     """
-    source, text, encoding_is_unknown = first_text(file, "csv")
+    source, text, encoding_is_unknown = read_first_lines(file, "csv")
     by_default = Source(path=file.name, format="csv")
     delimiter, quote, rows = _likely_rows(text)
     source["delimiter"] = delimiter if delimiter != by_default.separator else ""
@@ -96,25 +112,25 @@ def detect_csv_format(file: Path) -> DetectedFormat:
     cells = {name: [row[i] for row in body] for i, name in enumerate(header) if name}
     cell_form, columns = detect_cell_formats(cells, semicolons=delimiter == ";")
     marks = _null_texts(cells, columns)
-    kept = {k: v for k, v in ({**source, "nulls": marks} | cell_form).items() if v}
+    source_keys = {k: v for k, v in ({**source, "nulls": marks} | cell_form).items() if v}
     shadowed = [
         name
         for name, kind in columns.items()
         if kind.name == "text" and not {cell.strip() for cell in cells[name]}.isdisjoint(marks[1:])
     ]
-    return DetectedFormat(kept, columns, encoding_is_unknown, tuple(header), tuple(shadowed))
+    return DetectedFormat(source_keys, columns, encoding_is_unknown, tuple(header), tuple(shadowed))
 
 
-def first_text(
+def read_first_lines(
     file: Path, kind: Literal["csv", "json_lines"]
 ) -> tuple[dict[str, KeyValue], str, bool]:
     """Return the compression and encoding for `source`, and the first complete lines of a file.
 
     The third result is `DetectedFormat.encoding_is_unknown`.
     """
-    compression = _compression(file)
-    data, is_whole = _first_bytes(file, compression)
-    encoding = _encoding(data, is_whole=is_whole)
+    compression = _detect_compression(file)
+    data, is_whole = _read_first_bytes(file, compression)
+    encoding = _detect_encoding(data, is_whole=is_whole)
     text = _decode(data, encoding)
     if not is_whole:
         text = text[: text.rfind("\n") + 1]
@@ -128,14 +144,16 @@ def first_text(
 
 def detect_cell_formats(
     written: dict[str, list[str]], *, semicolons: bool
-) -> tuple[dict[str, KeyValue], dict[str, Kind]]:
+) -> tuple[dict[str, KeyValue], dict[str, ApparentType]]:
     """Return the formats of numbers and dates for `source`, and the apparent types of columns.
 
     `written`: the first cells of each column, as written. `semicolons`: whether the delimiter of
     the file is a semicolon, so that a comma is more likely a decimal separator.
     """
     cells = {name: _nonmissing_values(values) for name, values in written.items()}
-    marks = _likely_separators(cells, COMMAS if semicolons else POINTS)
+    marks = _likely_separators(
+        cells, SEPARATORS_COMMA_FIRST if semicolons else SEPARATORS_POINT_FIRST
+    )
     decimal, thousands = _separators_to_declare(cells, marks)
     columns = {name: _apparent_type(values, *marks) for name, values in cells.items()}
     common = {kind: _common_format(columns, kind) for kind in ("date", "timestamp")}
@@ -143,7 +161,7 @@ def detect_cell_formats(
     return source | {f"{kind}_format": layout for kind, layout in common.items()}, columns
 
 
-def _null_texts(written: dict[str, list[str]], columns: dict[str, Kind]) -> list[str]:
+def _null_texts(written: dict[str, list[str]], columns: dict[str, ApparentType]) -> list[str]:
     """Return the texts that appear to stand for missing values, all from a fixed list.
 
     Only texts in columns of numbers (including codes with leading zeros), dates or booleans are
@@ -155,34 +173,34 @@ def _null_texts(written: dict[str, list[str]], columns: dict[str, Kind]) -> list
     return ["", *marks] if marks else []
 
 
-def _is_typed(kind: Kind) -> bool:
+def _is_typed(kind: ApparentType) -> bool:
     """Return whether most of a column's cells are numbers, dates or booleans."""
     return kind.name != "text" or kind.is_code or kind.is_mixed
 
 
 def _is_null_text(cell: str) -> bool:
-    """Return whether a text is in `NO_VALUES`, in lower case, upper case or capitalized."""
+    """Return whether a text is in `NULL_TEXTS`, in lower case, upper case or capitalized."""
     spellings = (cell.lower(), cell.upper(), cell.capitalize(), "NaN", "N/a")
-    return cell.lower() in NO_VALUES and cell in spellings
+    return cell.lower() in NULL_TEXTS and cell in spellings
 
 
-def _compression(file: Path) -> Compression:
+def _detect_compression(file: Path) -> Compression:
     with file.open("rb") as raw:
         head = raw.read(4)
-    return next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), "none")
+    return next((kind for magic, kind in MAGIC_BYTES.items() if head.startswith(magic)), "none")
 
 
-def _first_bytes(file: Path, compression: Compression) -> tuple[bytes, bool]:
+def _read_first_bytes(file: Path, compression: Compression) -> tuple[bytes, bool]:
     data = b""
     with open_file(file) as raw:
-        for chunk in Packing(UTF_8, compression).chunks(raw):
+        for chunk in TextDecoding(UTF_8, compression).chunks(raw):
             data += chunk
             if len(data) > FIRST_BYTES:
                 return data[:FIRST_BYTES], False
     return data, True
 
 
-def _encoding(data: bytes, *, is_whole: bool) -> str:
+def _detect_encoding(data: bytes, *, is_whole: bool) -> str:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if b"\0" in data:
@@ -197,7 +215,7 @@ def _encoding(data: bytes, *, is_whole: bool) -> str:
 
 
 def _decode(data: bytes, encoding: str) -> str:
-    return data.decode(encoding, "replace").removeprefix(MARK)
+    return data.decode(encoding, "replace").removeprefix(BYTE_ORDER_MARK)
 
 
 def _likely_rows(text: str) -> tuple[str, str, list[list[str]]]:
@@ -206,16 +224,16 @@ def _likely_rows(text: str) -> tuple[str, str, list[list[str]]]:
     quote = "'" if singles and '"' not in text else '"'
     best: tuple[tuple[float, int], str, list[list[str]]] = ((0.0, 0), ",", [])
     for delimiter in DELIMITERS:
-        rows = _rows(text, delimiter, quote)
+        rows = _parse_rows(text, delimiter, quote)
         width = len(rows[0]) if rows else 0
         alike = [row for row in rows if len(row) == width]
-        share = len(alike) / len(rows) if width > 1 else 0.0
-        if not best[2] or (share, width) > best[0]:
-            best = ((share, width), delimiter, alike)
+        fraction = len(alike) / len(rows) if width > 1 else 0.0
+        if not best[2] or (fraction, width) > best[0]:
+            best = ((fraction, width), delimiter, alike)
     return best[1], quote, best[2]
 
 
-def _rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
+def _parse_rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
     """Return the header and the first rows; if a line can't be parsed, at most the header."""
     names, end, rest = text.partition("\n")
     rows: list[list[str]] = []
@@ -230,7 +248,7 @@ def _rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
 
 def _nonmissing_values(cells: Iterable[str]) -> list[str]:
     values = [cell.strip() for cell in cells]
-    return [value for value in values if value.lower() not in NO_VALUES]
+    return [value for value in values if value.lower() not in NULL_TEXTS]
 
 
 def _is_number(values: list[str], decimal: str, thousands: str | None) -> bool:
@@ -271,31 +289,31 @@ def _separators_to_declare(
     return decimal if is_decimal else "", thousands or "" if is_between else ""
 
 
-def _apparent_type(values: list[str], decimal: str, thousands: str | None) -> Kind:
+def _apparent_type(values: list[str], decimal: str, thousands: str | None) -> ApparentType:
     if not values:
-        return Kind("text")
+        return ApparentType("text")
     if _is_number(values, decimal, thousands):
         if any(re.match(r"[+-]?0[0-9]", value) for value in values):
-            return Kind("text", is_code=True)  # as a number it would lose its zeros
+            return ApparentType("text", is_code=True)  # as a number it would lose its zeros
         whole = not any(decimal in value or "e" in value.lower() for value in values)
-        return Kind("integer" if whole else "number")
+        return ApparentType("integer" if whole else "number")
     if {value.lower() for value in values} <= {"true", "false"}:
-        return Kind("boolean")
+        return ApparentType("boolean")
     kind = _apparent_date_type(values)
     numbers = sum(_is_number([value], decimal, thousands) for value in values)
-    return Kind("text", is_mixed=2 * numbers > len(values)) if kind.name == "text" else kind
+    return ApparentType("text", is_mixed=2 * numbers > len(values)) if kind.name == "text" else kind
 
 
-def _apparent_date_type(values: list[str]) -> Kind:
+def _apparent_date_type(values: list[str]) -> ApparentType:
     if all(re.fullmatch(ISO_TEXT, value) for value in values):
-        return Kind("date" if all(len(value) == 10 for value in values) else "timestamp")
-    for time in TIMES:
-        fitting = [day for day in DAYS if _all_match_format(values, day + time)]
+        return ApparentType("date" if all(len(value) == 10 for value in values) else "timestamp")
+    for time in TIME_FORMATS:
+        fitting = [day for day in DATE_FORMATS if _all_match_format(values, day + time)]
         if fitting:
-            pairs = [{a, b} for a, b in EXCHANGED]
+            pairs = [{a, b} for a, b in DAY_AND_MONTH]
             unsure = any(pair <= {day[:5] for day in fitting} for pair in pairs)
-            return Kind("timestamp" if time else "date", fitting[0] + time, unsure)
-    return Kind("text")
+            return ApparentType("timestamp" if time else "date", fitting[0] + time, unsure)
+    return ApparentType("text")
 
 
 def _all_match_format(values: list[str], layout: str) -> bool:
@@ -307,7 +325,7 @@ def _all_match_format(values: list[str], layout: str) -> bool:
     return True
 
 
-def _common_format(columns: dict[str, Kind], name: str) -> str:
+def _common_format(columns: dict[str, ApparentType], name: str) -> str:
     """Return the common format of all columns of a type; empty for ISO 8601, or if they differ."""
     layouts = {kind.layout for kind in columns.values() if kind.name == name}
     (layout,) = layouts if len(layouts) == 1 else (None,)

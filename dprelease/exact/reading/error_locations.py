@@ -22,15 +22,15 @@ class EngineTable(Protocol):
 
 
 @contextmanager
-def locate_errors(asked: Sequence[EngineTable], *, is_read: bool = True) -> Iterator[None]:
-    """Add the place in the schema to an error that has none, and is about one of these tables.
+def locate_errors(tables: Sequence[EngineTable], *, is_read: bool = True) -> Iterator[None]:
+    """Add a place in the schema to an error about one of these tables that has no place yet.
 
-    `is_read`: whether the sources of the tables are read, and not frames in their place.
+    `is_read`: True if the sources of the tables are read; False if frames are read instead.
     """
     try:
         yield
     except DataError as error:
-        place = _place(error, asked, is_read) if error.place == Place() else None
+        place = _error_place(error, tables, is_read) if error.place == Place() else None
         if place is not None:
             error.stand_at(place)
         raise
@@ -41,14 +41,18 @@ def place_of(declared: Declared, column: str) -> Place:
     return declared.document.place("columns", column)
 
 
-def _place(error: DataError, asked: Sequence[EngineTable], is_read: bool) -> Place | None:
+def _error_place(error: DataError, tables: Sequence[EngineTable], is_read: bool) -> Place | None:
     name = error.column
     if name is None:
-        alone = asked[0].declared if len(asked) == 1 and is_read else None
+        alone = tables[0].declared if len(tables) == 1 and is_read else None
         return None if alone is None else alone.document.place("source")
-    having = [one.declared for one in asked if name in one.declared.table.columns]
-    faulty = [one.declared for one in asked if _is_mistyped(one, name)]
-    return next((place_of(declared, name) for declared in (*faulty, *having)), None)
+    tables_with_column = [
+        table.declared for table in tables if name in table.declared.table.columns
+    ]
+    mistyped_tables = [table.declared for table in tables if _is_mistyped(table, name)]
+    return next(
+        (place_of(declared, name) for declared in (*mistyped_tables, *tables_with_column)), None
+    )
 
 
 def _is_mistyped(asked: EngineTable, name: str) -> bool:

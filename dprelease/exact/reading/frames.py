@@ -15,8 +15,8 @@ import numpy as np
 
 from dprelease.errors import DataError, DpReleaseError, FrameError, State
 from dprelease.errors.words.data_words import CONVERT
-from dprelease.exact.reading.arrow import is_odd_decimal, readable
-from dprelease.exact.reading.cell_texts import Reading, texts_of
+from dprelease.exact.reading.arrow import is_unsupported_decimal, to_readable_type
+from dprelease.exact.reading.cell_texts import TextReading, texts_of
 from dprelease.exact.reading.sources import source_fields, stored_columns
 from dprelease.schema.columns import DateColumn, TimestampColumn
 from dprelease.schema.load import Declared
@@ -69,7 +69,7 @@ def attempt(declared: Declared, work: Callable[[], Made]) -> Made:
 def _to_arrow(frame: object, declared: Declared) -> pa.Table:
     import pyarrow as pa
 
-    arrow, names = isinstance(frame, pa.Table), _names(frame, declared)
+    arrow, names = isinstance(frame, pa.Table), _column_names(frame, declared)
     folded = [name.casefold() for name in names if name is not None]
     wanted = [name for name in stored_columns(declared) if name in names]
     for name in stored_columns(declared):
@@ -81,13 +81,13 @@ def _to_arrow(frame: object, declared: Declared) -> pa.Table:
         if arrow:
             columns[name] = read_as_declared(frame.column(place), name, declared)  # type: ignore[attr-defined]
         else:
-            columns[name] = _of_pandas(frame.iloc[:, place].array, name, declared)  # type: ignore[attr-defined]
+            columns[name] = _read_pandas_column(frame.iloc[:, place].array, name, declared)  # type: ignore[attr-defined]
     if not columns:
         return pa.table({"dp_row": pa.nulls(len(frame))})  # type: ignore[arg-type]
     return pa.table(columns)
 
 
-def _names(frame: object, declared: Declared) -> list[str | None]:
+def _column_names(frame: object, declared: Declared) -> list[str | None]:
     """Return the names of a frame's columns, None for labels that are not texts.
 
     Raises
@@ -100,7 +100,7 @@ def _names(frame: object, declared: Declared) -> list[str | None]:
     if isinstance(frame, pa.Table):
         return list(frame.column_names)
     if _is_pandas(frame):
-        return labels(frame)  # type: ignore[arg-type]
+        return column_labels(frame)  # type: ignore[arg-type]
     kind = kind_of_object(frame)
     raise FrameError("DP-DATA-017", table=declared.table.name, kind=kind)
 
@@ -117,7 +117,7 @@ def _is_pandas(frame: object) -> bool:
     return pandas is not None and isinstance(frame, pandas.DataFrame)
 
 
-def _of_pandas(array: Any, name: str, declared: Declared) -> pa.Array | pa.ChunkedArray:
+def _read_pandas_column(array: Any, name: str, declared: Declared) -> pa.Array | pa.ChunkedArray:
     """Return a column of a pandas frame in a type that the engine reads.
 
     Raises
@@ -127,10 +127,10 @@ def _of_pandas(array: Any, name: str, declared: Declared) -> pa.Array | pa.Chunk
     """
     import pyarrow as pa
 
-    if is_of_objects(array) and _loses_objects(name, declared):
+    if may_mix_types(array) and _loses_objects(name, declared):
         return pa.nulls(len(array), pa.binary())
     column = declared.table.columns[name]
-    cells = arrow_cells(array, Reading.of_objects(column, declared.table.time_zone))
+    cells = arrow_cells(array, TextReading.of_objects(column, declared.table.time_zone))
     if cells is None:
         raise _type_mismatch_error(name, type_name(array), declared)
     return read_as_declared(cells, name, declared)
@@ -158,7 +158,7 @@ def object_columns(table: pa.Table) -> dict[str, str]:
     return {field.name: OBJECTS for field in table.schema if pa.types.is_binary(field.type)}
 
 
-def labels(frame: pd.DataFrame) -> list[str | None]:
+def column_labels(frame: pd.DataFrame) -> list[str | None]:
     """Return the names of the columns of a frame, in order; None for labels that are not texts."""
     return [str.__str__(label) if issubclass(type(label), str) else None for label in frame.columns]
 
@@ -170,33 +170,33 @@ def is_sparse(array: Any) -> bool:
     return isinstance(array, pd.arrays.SparseArray)
 
 
-def is_of_objects(array: Any) -> bool:
+def may_mix_types(array: Any) -> bool:
     """Return whether the type of an array does not determine that of its cells."""
     import pandas as pd
 
     if isinstance(array, pd.Categorical):
-        return is_of_objects(array.categories.array)
+        return may_mix_types(array.categories.array)
     if is_sparse(array):
         return bool(array.dtype.subtype.kind == "O")
     is_plain = type(array) is pd.arrays.NumpyExtensionArray
     return is_plain and bool(array.dtype.numpy_dtype.kind == "O")
 
 
-def is_of_python(array: Any) -> bool:
+def holds_python_objects(array: Any) -> bool:
     """Return whether an array holds Python objects, even if all are texts."""
     import pandas as pd
 
-    return is_of_objects(array) or isinstance(array, pd.arrays.StringArray)
+    return may_mix_types(array) or isinstance(array, pd.arrays.StringArray)
 
 
 def type_name(array: Any) -> str:
     """Return the name of a stored type; it contains no value."""
     if is_sparse(array):
         return f"Sparse[{array.dtype.subtype}]"
-    return str(array.dtype) if _is_known(array) else type(array.dtype).__name__
+    return str(array.dtype) if _is_pandas_array(array) else type(array.dtype).__name__
 
 
-def arrow_cells(array: Any, reading: Reading) -> pa.Array | pa.ChunkedArray | None:
+def arrow_cells(array: Any, reading: TextReading) -> pa.Array | pa.ChunkedArray | None:
     """Return the cells of a pandas array; Python objects become texts.
 
     The result is None if Arrow has no type for the array's type, or if the class of the array is
@@ -205,13 +205,13 @@ def arrow_cells(array: Any, reading: Reading) -> pa.Array | pa.ChunkedArray | No
     import pandas as pd
     import pyarrow as pa
 
-    if not _is_known(array):
+    if not _is_pandas_array(array):
         return None
     if isinstance(array, pd.Categorical):
         return _category_cells(array, reading)
     if is_sparse(array):
-        array = _dense(array)
-    if is_of_python(array):
+        array = _dense_cells(array)
+    if holds_python_objects(array):
         return pa.array(texts_of(np.asarray(array, dtype=object), reading), pa.large_string())
     series = pd.Series(array, copy=False)
     try:
@@ -221,7 +221,7 @@ def arrow_cells(array: Any, reading: Reading) -> pa.Array | pa.ChunkedArray | No
     return pa.Array.from_pandas(series)
 
 
-def _is_known(array: Any) -> bool:
+def _is_pandas_array(array: Any) -> bool:
     """Return whether an array is of a supported class of pandas, and not of a derived one."""
     import pandas as pd
 
@@ -234,7 +234,9 @@ def _is_known(array: Any) -> bool:
     return isinstance(array, known) and type(array).__module__.partition(".")[0] == "pandas"
 
 
-def _category_cells(array: pd.Categorical, reading: Reading) -> pa.Array | pa.ChunkedArray | None:
+def _category_cells(
+    array: pd.Categorical, reading: TextReading
+) -> pa.Array | pa.ChunkedArray | None:
     """Return the cells of a categorical array, whose categories are converted like other cells."""
     import pyarrow as pa
 
@@ -251,7 +253,7 @@ def _category_cells(array: pd.Categorical, reading: Reading) -> pa.Array | pa.Ch
     return values.take(places)
 
 
-def _dense(array: Any) -> Any:
+def _dense_cells(array: Any) -> Any:
     """Return all cells of a sparse array; floats for integers that may have missing cells."""
     import pandas as pd
 
@@ -275,7 +277,7 @@ def read_as_declared(
 
     kind = given.type
     coded = pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind)
-    is_odd = is_odd_decimal(kind.value_type if coded else kind)
+    is_odd = is_unsupported_decimal(kind.value_type if coded else kind)
     declared_column = declared.table.columns[name]
     is_refused = may_lose_values(declared_column, "DECIMAL") or (
         isinstance(declared_column, DateColumn | TimestampColumn)
@@ -283,7 +285,7 @@ def read_as_declared(
     )
     if is_odd and is_refused:
         return pa.nulls(len(given), pa.decimal128(38, 0))  # refused later, like other decimals
-    column = readable(given)
+    column = to_readable_type(given)
     if column is None:
         raise _type_mismatch_error(name, str(kind), declared)
     return column

@@ -15,59 +15,64 @@ MOST_HELD = 1 << 29
 """Maximum bytes of all other XML parts together, which are held in memory: texts, styles and the
 list of sheets."""
 
-PROLOG = 1 << 16
+PROLOG_BYTES = 1 << 16
 """Number of first bytes of a part in which its root element must begin."""
 
 SHEETS = "xl/worksheets/"
-ENDINGS = (".xml", ".rels")
+XML_ENDINGS = (".xml", ".rels")
 
-PROTECTED = b"\xd0\xcf\x11\xe0"
+PROTECTED_MAGIC = b"\xd0\xcf\x11\xe0"
 """First bytes of files that Excel has encrypted, and of those before Excel 2007."""
 
 
-class Unreadable(Exception):
+class UnreadableWorkbook(Exception):
     """A workbook can't be read; the arguments say why, and what to do, without quoting the file."""
 
 
-DAMAGED = Unreadable("a part of it is damaged or not supported", "save it again as .xlsx")
+DAMAGED = UnreadableWorkbook("a part of it is damaged or not supported", "save it again as .xlsx")
 
 
 class _PartRoot(Exception):
     """The root element of a part begins, or a declaration that may not come before it."""
 
 
-def refuse_bombs(file: Path) -> None:
-    """Raise `Unreadable` for a file that is not a package, or is too large when unpacked.
+def refuse_large_packages(file: Path) -> None:
+    """Raise `UnreadableWorkbook` for a file that is not a package, or is too large when unpacked.
 
     A part is never longer than the size in the package, because Python's `zipfile` reads no more.
     """
     with file.open("rb") as raw:
         begin = raw.read(4)
-    if begin == PROTECTED:
-        raise Unreadable(
+    if begin == PROTECTED_MAGIC:
+        raise UnreadableWorkbook(
             "it is protected by a password, or in the format before Excel 2007",
             "save it as .xlsx without a password, in a place where it is safe",
         )
     if not zipfile.is_zipfile(file):
-        raise Unreadable("it is not an .xlsx file", "save it as .xlsx, or declare its `format`")
+        raise UnreadableWorkbook(
+            "it is not an .xlsx file", "save it as .xlsx, or declare its `format`"
+        )
     held = 0
     with zipfile.ZipFile(file) as package:
         for part in package.infolist():
-            if not part.filename.lower().endswith(ENDINGS):
+            if not part.filename.lower().endswith(XML_ENDINGS):
                 continue  # pictures and macros are not opened
             is_sheet = part.filename.startswith(SHEETS) and "/_rels/" not in part.filename
             held += 0 if is_sheet else part.file_size
             if held > MOST_HELD or part.file_size > MOST_UNPACKED:
-                raise Unreadable(
+                raise UnreadableWorkbook(
                     "it is larger, when unpacked, than the limit for workbooks",
                     "store it as Parquet or CSV",
                 )
             with package.open(part) as opened:
-                _refuse_entities(opened.read(PROLOG))
+                _refuse_entities(opened.read(PROLOG_BYTES))
 
 
 def _refuse_entities(begin: bytes) -> None:
-    """Raise `Unreadable` for a part that declares entities, which can expand to very long texts."""
+    """Raise `UnreadableWorkbook` for a part that declares entities.
+
+    Entities can expand to very long texts.
+    """
     parser = expat.ParserCreate()
     begun: list[bool] = []
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError, Place, State
-from dprelease.exact.postgres.server_form import ServerForm
-from dprelease.exact.postgres.server_link import servers_of
+from dprelease.exact.postgres.server_form import ServerTable
+from dprelease.exact.postgres.server_link import open_servers
 from dprelease.exact.postgres.server_rows import server_rows
 from dprelease.exact.sources.source_reader import reader_of
 from dprelease.schema.table import Source
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 50
 LONGEST_VALUE = 200
-SERVER = "a PostgreSQL server"
-LEADING = 2
+SERVER_LABEL = "a PostgreSQL server"
+LEADING_DIGITS = 2
 """Number of leading digits of a bound. Bounds are rounded outwards, so that no bound is the value
 of one record."""
 
@@ -41,7 +41,7 @@ class ColumnPeek:
     values: tuple[str, ...] | None = None
 
 
-def peek(source: Path, table: str | None = None) -> dict[str, ColumnPeek]:
+def peek_at_file(source: Path, table: str | None = None) -> dict[str, ColumnPeek]:
     """Return a summary of the values of each usable column of a file.
 
     `table`: the name of a table of a SQLite file, or of a sheet of a workbook.
@@ -64,7 +64,7 @@ def peek(source: Path, table: str | None = None) -> dict[str, ColumnPeek]:
     return _summarize_columns(held)
 
 
-def peek_server(form: ServerForm) -> dict[str, ColumnPeek]:
+def peek_at_server(form: ServerTable) -> dict[str, ColumnPeek]:
     """Return a summary of each usable column of a server's table.
 
     Raises
@@ -76,19 +76,19 @@ def peek_server(form: ServerForm) -> dict[str, ColumnPeek]:
 
     held: pa.Table | None = None
     try:
-        held = _read_server(form)
+        held = _read_server_rows(form)
     except (pa.ArrowException, OSError):
         held = None
     if held is None:
-        raise DataError("DP-DATA-013", place=Place(file=SERVER), state=State.READ)
+        raise DataError("DP-DATA-013", place=Place(file=SERVER_LABEL), state=State.READ)
     return _summarize_columns(held)
 
 
-def _read_server(form: ServerForm) -> pa.Table:
+def _read_server_rows(form: ServerTable) -> pa.Table:
     """Return the rows of a server's table; decimal numbers arrive as texts and become floats."""
     import pyarrow as pa
 
-    with servers_of([form.declared]) as servers:
+    with open_servers([form.declared]) as servers:
         held = server_rows(form.declared, servers).reader().read_all()
     for i, (name, column) in enumerate(zip(held.column_names, held.columns, strict=True)):
         if form.columns.get(name) == "number" and pa.types.is_large_string(column.type):
@@ -133,7 +133,7 @@ def _summarize_numbers(kind: str, column: pa.ChunkedArray) -> ColumnPeek:
     if low is None:
         return ColumnPeek(kind)
     # An error in the last digit of a bound does not matter next to the rounding outwards.
-    return ColumnPeek(kind, _outwards(Fraction(low), -1), _outwards(Fraction(high), 1))
+    return ColumnPeek(kind, _round_outwards(Fraction(low), -1), _round_outwards(Fraction(high), 1))
 
 
 def _least_and_greatest(column: pa.ChunkedArray) -> tuple[Any, Any]:
@@ -143,12 +143,12 @@ def _least_and_greatest(column: pa.ChunkedArray) -> tuple[Any, Any]:
     return ends["min"], ends["max"]
 
 
-def _outwards(x: Fraction, sign: int) -> Fraction:
+def _round_outwards(x: Fraction, sign: int) -> Fraction:
     """Return `x` rounded to few leading digits: upwards for sign 1, and downwards for sign -1."""
     if x == 0:
         return x
     size = math.floor(math.log10(abs(float(x)))) if abs(x) > Fraction(1, 10**300) else -300
-    unit = Fraction(10) ** (size - LEADING + 1)
+    unit = Fraction(10) ** (size - LEADING_DIGITS + 1)
     whole = x.denominator == 1
     unit = max(unit, Fraction(1)) if whole else unit
     return (math.ceil(x / unit) if sign > 0 else math.floor(x / unit)) * unit

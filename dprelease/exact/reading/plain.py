@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK = 1 << 20
-MARK = "\ufeff"
+BYTE_ORDER_MARK = "\ufeff"
 """The byte order mark, which is not a part of the text."""
 
-UNKNOWN = "dprelease-unknown"
+ERROR_HANDLER = "dprelease-unknown"
 
 
-def _unknown(problem: UnicodeError) -> tuple[str, int]:
+def _replace_invalid_bytes(problem: UnicodeError) -> tuple[str, int]:
     if not isinstance(problem, UnicodeDecodeError):
         raise problem
     return "\udcff", problem.end  # becomes the byte FF, which never occurs in UTF-8
 
 
-codecs.register_error(UNKNOWN, _unknown)
+codecs.register_error(ERROR_HANDLER, _replace_invalid_bytes)
 
 
 @dataclass(frozen=True, slots=True)
-class Packing:
+class TextDecoding:
     """How the bytes of a text file are decoded."""
 
     encoding: str = UTF_8
@@ -47,14 +47,14 @@ class Packing:
     the others would stop the engine, so one person's row would decide whether a run succeeds."""
 
     @classmethod
-    def of(cls, source: Source, *, keeps_carriage_returns: bool = True) -> Packing:
+    def of(cls, source: Source, *, keeps_carriage_returns: bool = True) -> TextDecoding:
         """Return how the bytes of the files of a declared source are decoded."""
         return cls(source.encoding, source.effective_compression, keeps_carriage_returns)
 
     @property
     def is_plain(self) -> bool:
         """Return whether the engine can read every file with this encoding unchanged."""
-        return self == Packing()
+        return self == TextDecoding()
 
     def chunks(self, raw: pa.NativeFile) -> Iterator[bytes]:
         """Yield the text of a file in UTF-8, one piece after the other.
@@ -66,8 +66,8 @@ class Packing:
         """
         parts = _decompress(raw, self.compression)
         utf_8 = self.encoding == UTF_8
-        parts = _strip_byte_order_mark(parts) if utf_8 else _in_utf_8(parts, self.encoding)
-        return parts if self.keeps_carriage_returns else _by_line_feeds(parts)
+        parts = _strip_byte_order_mark(parts) if utf_8 else _recode_to_utf_8(parts, self.encoding)
+        return parts if self.keeps_carriage_returns else _normalize_line_ends(parts)
 
     def write(self, file: Path, target: Path) -> None:
         """Write a plain copy of a file to `target`; like its folder, only its owner can read it.
@@ -90,13 +90,16 @@ class Packing:
 
     def _is_readable_unchanged(self, file: Path) -> bool:
         """Return whether a CSV file is plain UTF-8 without carriage returns; reads all of it."""
-        if self.keeps_carriage_returns or not Packing(self.encoding, self.compression).is_plain:
+        if (
+            self.keeps_carriage_returns
+            or not TextDecoding(self.encoding, self.compression).is_plain
+        ):
             return False
         with open_file(file) as raw:
             return not any(b"\r" in part for part in _decompress(raw, "none"))
 
 
-def is_marked(file: Path) -> bool:
+def has_byte_order_mark(file: Path) -> bool:
     """Return whether a file begins with the UTF-8 byte order mark; reads no row.
 
     The engine skips this mark in CSV files, but in JSON lines it reads the mark as a part of the
@@ -126,11 +129,11 @@ def _decompress(raw: Any, compression: Compression) -> Iterator[bytes]:
 
 
 def _strip_byte_order_mark(parts: Iterator[bytes]) -> Iterator[bytes]:
-    yield _first(parts, len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
+    yield _take_first_bytes(parts, len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
     yield from parts
 
 
-def _first(parts: Iterator[bytes], size: int) -> bytes:
+def _take_first_bytes(parts: Iterator[bytes], size: int) -> bytes:
     """Return the first bytes of parts: at least `size` bytes, or all bytes if there are fewer."""
     first = b""
     while len(first) < size and (part := next(parts, b"")):
@@ -138,7 +141,7 @@ def _first(parts: Iterator[bytes], size: int) -> bytes:
     return first
 
 
-def _by_line_feeds(parts: Iterator[bytes]) -> Iterator[bytes]:
+def _normalize_line_ends(parts: Iterator[bytes]) -> Iterator[bytes]:
     """Yield parts in which a line feed replaces each end of a line."""
     held = b""
     for read in parts:
@@ -149,12 +152,12 @@ def _by_line_feeds(parts: Iterator[bytes]) -> Iterator[bytes]:
     yield held.replace(b"\r", b"\n")
 
 
-def _in_utf_8(parts: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    first = _first(parts, len(codecs.BOM_UTF16))
+def _recode_to_utf_8(parts: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    first = _take_first_bytes(parts, len(codecs.BOM_UTF16))
     if encoding == "utf-16":  # without a mark, most programs mean this
         encoding = "utf-16-be" if first[:2] == codecs.BOM_UTF16_BE else "utf-16-le"
-    decoder = codecs.getincrementaldecoder(encoding)(UNKNOWN)
-    yield decoder.decode(first).removeprefix(MARK).encode(UTF_8, "surrogateescape")
+    decoder = codecs.getincrementaldecoder(encoding)(ERROR_HANDLER)
+    yield decoder.decode(first).removeprefix(BYTE_ORDER_MARK).encode(UTF_8, "surrogateescape")
     for part in parts:
         yield decoder.decode(part).encode(UTF_8, "surrogateescape")
     yield decoder.decode(b"", final=True).encode(UTF_8, "surrogateescape")

@@ -1,4 +1,4 @@
-"""Read DuckDB relations of the caller: their rows are fetched only once, in batches."""
+"""Read DuckDB relations that a caller passes as frames: rows are fetched only once, in batches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import duckdb
 from dprelease.errors import DataError
 from dprelease.exact.reading.frames import read_as_declared
 from dprelease.exact.reading.sources import source_fields, stored_columns
-from dprelease.exact.results.vectors import LARGE
+from dprelease.exact.results.vectors import LARGE_BATCH_ROWS
 from dprelease.schema.load import Declared
 from dprelease.schema.source_types.equality import OTHER
 from dprelease.statements.values.source_equality import engine_collations
@@ -27,7 +27,7 @@ def is_relation(frame: object) -> bool:
 
 
 @dataclass(frozen=True)
-class Batches:
+class RelationBatches:
     """The declared columns that a relation has; their rows are read on request.
 
     The caller's connection runs nothing but the caller's relation: first without rows, to find its
@@ -50,11 +50,11 @@ class Batches:
     def _read(self) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        for batch in self.frame.to_arrow_reader(LARGE):
-            yield from _batch(pa.table(batch), self.wanted, self.declared).to_batches()
+        for batch in self.frame.to_arrow_reader(LARGE_BATCH_ROWS):
+            yield from _read_batch(pa.table(batch), self.wanted, self.declared).to_batches()
 
 
-def batches_of(frame: object, declared: Declared) -> Batches:
+def relation_batches(frame: object, declared: Declared) -> RelationBatches:
     """Return the declared columns that a relation has, without reading its rows.
 
     Raises
@@ -83,10 +83,12 @@ def batches_of(frame: object, declared: Declared) -> Batches:
         if folded.count(name.casefold()) > 1:
             raise DataError("DP-DATA-003", table=declared.table.name, column=name)
     wanted = tuple(name for name in stored_columns(declared) if name in names)
-    return Batches(declared, frame, wanted, _batch(empty, wanted, declared).schema, collations)
+    return RelationBatches(
+        declared, frame, wanted, _read_batch(empty, wanted, declared).schema, collations
+    )
 
 
-DEFAULT = "count(*), current_setting('default_collation')"
+DEFAULT_COLLATION_SQL = "count(*), current_setting('default_collation')"
 
 
 def _collations(frame: duckdb.DuckDBPyRelation, stored: Collection[str]) -> dict[str, str]:
@@ -104,11 +106,11 @@ def _collations(frame: duckdb.DuckDBPyRelation, stored: Collection[str]) -> dict
         return True
 
     found = engine_collations(texts, binds)
-    ((_, default),) = frame.limit(0).aggregate(DEFAULT).fetchall()
+    ((_, default),) = frame.limit(0).aggregate(DEFAULT_COLLATION_SQL).fetchall()
     return found if not default else dict.fromkeys(texts, OTHER) | found
 
 
-def _batch(table: pa.Table, wanted: Sequence[str], declared: Declared) -> pa.Table:
+def _read_batch(table: pa.Table, wanted: Sequence[str], declared: Declared) -> pa.Table:
     import pyarrow as pa
 
     if not wanted:  # only rows are counted

@@ -1,4 +1,4 @@
-"""Find the files of sources, name them in errors, and say how an engine reads them."""
+"""Find the files of sources, name them in errors, and describe how an engine reads them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dprelease.errors import DataError
-from dprelease.exact.reading.plain import Packing
+from dprelease.exact.reading.plain import TextDecoding
 from dprelease.query import quoting
 from dprelease.schema.columns import is_stored
 from dprelease.schema.load import Declared
@@ -30,7 +30,7 @@ class EngineCall:
     separators. `rows`: for CSV, the SELECT list for lines, and a condition on lines.
     """
 
-    packing: Packing
+    packing: TextDecoding
     function: str
     options: str
     plain_numbers: tuple[tuple[str, str], ...]
@@ -38,7 +38,7 @@ class EngineCall:
 
     def relation(self, files: Sequence[Path]) -> str:
         """Return SQL of a relation that reads plain files."""
-        read = f"{self.function}({pattern_list(files)}, {self.options})"
+        read = f"{self.function}({pattern_list_sql(files)}, {self.options})"
         selected, condition = self.rows
         read = f"(SELECT {selected} FROM {read} WHERE {condition})" if selected else read
         plain = [f"{value} AS {quoting.identifier(name)}" for name, value in self.plain_numbers]
@@ -58,11 +58,11 @@ class BatchSource(Protocol):
         ...
 
 
-Stamp = tuple[int, ...]
-SIZE = 2
+FileStamp = tuple[int, ...]
+SIZE_INDEX = 2
 
 
-def stamp(file: Path) -> Stamp:
+def file_stamp(file: Path) -> FileStamp:
     """Return values that change when a file is replaced or written to; empty for a missing file.
 
     A writer can reset a file's modification time and keep its size. Nobody can reset its status
@@ -89,7 +89,7 @@ class OpenedSource:
     """
 
     files: tuple[Path, ...] = ()
-    stamps: tuple[Stamp, ...] = ()
+    stamps: tuple[FileStamp, ...] = ()
     attach: tuple[str, ...] = ()
     relation: str = ""
     reader: EngineCall | None = None
@@ -99,7 +99,7 @@ class OpenedSource:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Return the sizes that the files had before any byte of them was read."""
-        return tuple(one[SIZE] for one in self.stamps if one)
+        return tuple(one[SIZE_INDEX] for one in self.stamps if one)
 
 
 def source_fields(
@@ -114,18 +114,18 @@ def source_fields(
     that the message is about, one of the `files` of the source.
     """
     source = declared.table.source
-    told = _source_text(source) if source is not None and is_read else ""
+    label = _source_text(source) if source is not None and is_read else ""
     if (
-        told
+        label
         and file is not None
         and source is not None
         and file.name != Path(source.path or "").name
     ):
-        told = f"{file_label(file, files)} of {told}"
+        label = f"{file_label(file, files)} of {label}"
     return {
-        "place": declared.document.place("source") if told else None,
+        "place": declared.document.place("source") if label else None,
         "table": declared.table.name,
-        "named": f", {told}," if told else "",
+        "named": f", {label}," if label else "",
     }
 
 
@@ -136,7 +136,7 @@ def _source_text(source: Source) -> str:
     return f"'{name}'" if name else ""
 
 
-def unreadable(declared: Declared, reason: str, way: str) -> DataError:
+def unreadable_error(declared: Declared, reason: str, way: str) -> DataError:
     """Return the error DP-DATA-024 for a source whose rows were not read."""
     source = declared.table.source
     fields = {**source_fields(declared), "format": "" if source is None else source.type.label}
@@ -160,24 +160,24 @@ def stored_columns(declared: Declared) -> list[str]:
     return [name for name, column in declared.table.columns.items() if is_stored(column)]
 
 
-def parquet(files: Sequence[Path]) -> str:
+def parquet_sql(files: Sequence[Path]) -> str:
     """Return SQL of a relation that reads Parquet files with the same column types."""
     by_name = "true" if len(files) > 1 else "false"
     options = f"union_by_name = {by_name}, hive_partitioning = false"
-    return f"read_parquet({pattern_list(files)}, {options})"
+    return f"read_parquet({pattern_list_sql(files)}, {options})"
 
 
-def pattern_list(files: Sequence[Path]) -> str:
+def pattern_list_sql(files: Sequence[Path]) -> str:
     """Return SQL of a list of the files' names, each as a pattern, for a function of the engine."""
-    return f"[{', '.join(quoting.text(pattern(file)) for file in files)}]"
+    return f"[{', '.join(quoting.text(escape_pattern(file)) for file in files)}]"
 
 
-def pattern(file: Path) -> str:
+def escape_pattern(file: Path) -> str:
     """Return a pattern that matches only this file, because the engine reads names as patterns."""
     return glob.escape(str(file))
 
 
-def files_of(declared: Declared, source: Source) -> tuple[Path, ...]:
+def files_of_source(declared: Declared, source: Source) -> tuple[Path, ...]:
     """Return the files of a declared path, a pattern or a folder, each of them once.
 
     Raises
@@ -188,13 +188,13 @@ def files_of(declared: Declared, source: Source) -> tuple[Path, ...]:
     found = find_files(declared.folder, source)
     problem = problem_of(declared.folder, source, found)
     if problem is not None:
-        raise unreadable(declared, *problem)
+        raise unreadable_error(declared, *problem)
     # Paths are resolved, so that a file with several links, such as a link to the latest file of a
     # folder, counts once.
     files = tuple(dict.fromkeys(file.resolve() for file in found))
     if not files and source.is_folder and (declared.folder / (source.path or "")).is_dir():
         way = "put the files into it, or write a pattern for files elsewhere"
-        raise unreadable(declared, "the folder contains no Parquet file", way)
+        raise unreadable_error(declared, "the folder contains no Parquet file", way)
     if not files:
         raise DataError("DP-DATA-001", **source_fields(declared), format=source.type.label)
     return files

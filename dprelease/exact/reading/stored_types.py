@@ -29,12 +29,12 @@ from dprelease.statements.values.source_equality import is_no_id
 Types = Mapping[str, str]
 """The engine's types of a file's columns, by name."""
 
-COARSE = "TIMESTAMP_MS"
+MILLISECOND_TIMESTAMP = "TIMESTAMP_MS"
 """The type of timestamps in milliseconds. The engine converts them to microseconds when it reads
 Parquet files, and fails at values that do not fit, so one value could stop a run. Arrow must read
 them."""
 
-IN_MILLISECONDS = frozenset({COARSE, ZONED_MS})
+IN_MILLISECONDS = frozenset({MILLISECOND_TIMESTAMP, ZONED_MS})
 
 WIDE_DECIMAL = "DECIMAL256"
 """The type of decimals of more than 38 digits. The engine would convert them to floats, with wrong
@@ -43,12 +43,12 @@ rounding, so Arrow must read them."""
 HALF_FLOAT = "FLOAT16"
 """Floats of 16 bits, which the engine converts to other numbers of 32 bits: 0.7001953 for 0.7."""
 
-BYTES = frozenset({"FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY"})
+BYTE_ARRAY_TYPES = frozenset({"FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY"})
 """Parquet types in which wide decimals and half floats are stored, unlike other floats."""
 
 EXACT_TYPES = SMALL_INTEGERS | FLOATS | {"VARCHAR", "BOOLEAN", "DATE", "DECIMAL"}
 
-SCHEMA = "SELECT name, num_children, type, duckdb_type, logical_type FROM parquet_schema({})"
+SCHEMA_SQL = "SELECT name, num_children, type, duckdb_type, logical_type FROM parquet_schema({})"
 """A statement that returns the metadata of a Parquet file's columns; it reads no row."""
 
 
@@ -57,7 +57,7 @@ def column_types(
 ) -> tuple[list[str], dict[str, str]]:
     """Return the names of a Parquet file's columns, in order, and the engine's types of them.
 
-    `rows`: the result of `SCHEMA`, a tree in which a parent comes before its children.
+    `rows`: the result of `SCHEMA_SQL`, a tree in which a parent comes before its children.
     """
     names: list[str] = []
     types: dict[str, str] = {}
@@ -67,19 +67,21 @@ def column_types(
             names.append(name)
             detail = detail or ""
             types[name] = INT96 if written == INT96 else kind or "STRUCT"
-            if written in BYTES and kind == "DOUBLE":
+            if written in BYTE_ARRAY_TYPES and kind == "DOUBLE":
                 types[name] = WIDE_DECIMAL
-            if written in BYTES and kind == "FLOAT":
+            if written in BYTE_ARRAY_TYPES and kind == "FLOAT":
                 types[name] = HALF_FLOAT
             if "MILLIS=MilliSeconds" in detail and "Timestamp" in detail:
-                types[name] = ZONED_MS if "isAdjustedToUTC=1" in detail else COARSE
+                types[name] = ZONED_MS if "isAdjustedToUTC=1" in detail else MILLISECOND_TIMESTAMP
         else:
             skip -= 1
         skip += children or 0
     return names, types
 
 
-def by_types(files: Mapping[Path, Types], declared: Declared) -> list[tuple[list[Path], Types]]:
+def group_by_types(
+    files: Mapping[Path, Types], declared: Declared
+) -> list[tuple[list[Path], Types]]:
     """Return runs of consecutive files whose declared columns have the same types, with the types.
 
     The result is empty if all files have the same types, because the engine then reads all of them
@@ -88,7 +90,7 @@ def by_types(files: Mapping[Path, Types], declared: Declared) -> list[tuple[list
     names = stored_columns(declared)
 
     def alike(file: Path) -> Types:
-        return {name: _kind(files[file][name]) for name in names if name in files[file]}
+        return {name: _widened_type(files[file][name]) for name in names if name in files[file]}
 
     runs = [(list(run), types) for types, run in groupby(files, alike)]
     return runs if len(runs) > 1 else []
@@ -99,7 +101,7 @@ def are_exact_types(kinds: Iterable[str]) -> bool:
     return all(base_type(kind) in EXACT_TYPES for kind in kinds)
 
 
-def _kind(physical: str) -> str:
+def _widened_type(physical: str) -> str:
     """Return a type, with BIGINT for small integers, which the engine widens without loss."""
     return "BIGINT" if physical in SMALL_INTEGERS else physical
 
@@ -120,7 +122,7 @@ def union_sql(parts: Sequence[tuple[str, Types, str]], declared: Declared) -> st
     selects = []
     for relation, types, file in parts:
         columns = [
-            f"{_value(name, types[name], declared, file)} AS {quoting.identifier(name)}"
+            f"{_value_sql(name, types[name], declared, file)} AS {quoting.identifier(name)}"
             if name in differ
             else quoting.identifier(name)
             for name in names
@@ -129,7 +131,7 @@ def union_sql(parts: Sequence[tuple[str, Types, str]], declared: Declared) -> st
     return f"({' UNION ALL '.join(selects)})"
 
 
-def _value(name: str, physical: str, declared: Declared, file: str) -> str:
+def _value_sql(name: str, physical: str, declared: Declared, file: str) -> str:
     """Return SQL of a column in the type that it gets in all files; an error names the file."""
     column = declared.table.columns[name]
     kind = getattr(column, "type", "")

@@ -7,46 +7,54 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dprelease.exact.arrow_numbers import numbers_of, validity_mask, with_any
+from dprelease.exact.arrow_numbers import to_numpy, to_numpy_ignoring_nulls, validity_mask
 from dprelease.statements.compiled_statements import ProfileSql
 from dprelease.statements.values.stored_candidates import ClampedIntegers, RoundedFloats
 
-NARROW = 2**31
+RANGE_OF_32_BITS = 2**31
 """The range of 32 bits."""
 
 
-def places_of(batch: Any, asked: ProfileSql, outside: int) -> NDArray[Any]:
+def pair_indexes(batch: Any, asked: ProfileSql, outside: int) -> NDArray[Any]:
     """Return, for each row of a record batch, the index of its pair of a cell and a candidate.
 
     The index of a row that does not count is `outside`. All indexes, `outside` included, are below
     2^31.
     """
     if asked.stored is None:
-        return numbers_of(batch.column(0))
+        return to_numpy(batch.column(0))
     cells, values = batch.columns
-    places: NDArray[np.int32] = with_any(cells) * np.int32(asked.candidates)
+    places: NDArray[np.int32] = to_numpy_ignoring_nulls(cells) * np.int32(asked.candidates)
     # Whatever float an engine returns, a row counts for a candidate of its own cell.
-    places += np.clip(_candidates(with_any(values), asked.stored), 0, asked.candidates - 1)
+    places += np.clip(
+        _candidate_indexes(to_numpy_ignoring_nulls(values), asked.stored), 0, asked.candidates - 1
+    )
     for column in (cells, values):
-        there = validity_mask(column)
-        if there is not None:  # the check is five times as fast as writing to no row
-            places *= there
-            places += (1 - there) * np.int32(outside)
+        is_present = validity_mask(column)
+        if is_present is not None:  # the check is five times as fast as writing to no row
+            places *= is_present
+            places += (1 - is_present) * np.int32(outside)
     return places
 
 
-def _candidates(stored: NDArray[Any], by: ClampedIntegers | RoundedFloats) -> NDArray[np.int32]:
-    return _clamp(stored, by) if isinstance(by, ClampedIntegers) else _round(stored, by)
+def _candidate_indexes(
+    stored: NDArray[Any], by: ClampedIntegers | RoundedFloats
+) -> NDArray[np.int32]:
+    return (
+        _clamp_to_candidates(stored, by)
+        if isinstance(by, ClampedIntegers)
+        else _round_to_candidates(stored, by)
+    )
 
 
-def _clamp(stored: NDArray[Any], by: ClampedIntegers) -> NDArray[np.int32]:
-    if max(map(abs, (by.least, by.most, by.first))) >= NARROW:
+def _clamp_to_candidates(stored: NDArray[Any], by: ClampedIntegers) -> NDArray[np.int32]:
+    if max(map(abs, (by.least, by.most, by.first))) >= RANGE_OF_32_BITS:
         stored = stored.astype(np.int64, copy=False)
     candidates: NDArray[Any] = np.clip(stored, by.least, by.most) - by.first
     return candidates.astype(np.int32, copy=False)
 
 
-def _round(stored: NDArray[np.float64], by: RoundedFloats) -> NDArray[np.int32]:
+def _round_to_candidates(stored: NDArray[np.float64], by: RoundedFloats) -> NDArray[np.int32]:
     with np.errstate(invalid="ignore"):  # missing values may be any float, also a signalling NaN
         scaled = np.clip(stored, by.least, by.most)
         if by.times != 1:

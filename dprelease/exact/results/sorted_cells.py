@@ -19,13 +19,13 @@ from dprelease.exact.results.stored import StoredVector
 from dprelease.exact.results.true_table import Integers
 from dprelease.exact.results.vectors import MOST_ROWS
 
-GRAIN = 1 << 14
+CELLS_PER_MARK = 1 << 14
 """Number of cells between two known positions in the files: as many as are noised at a time."""
 
-RANGE = 1 << 22
+MOST_RANGE_SUMS = 1 << 22
 """Number of sums in memory while runs are summed: 32 MB."""
 
-AT_ONCE = 1 << 20
+CELLS_AT_ONCE = 1 << 20
 """Number of cells that are read at a time: the number of rows of a batch."""
 
 Rows = tuple[Integers, Sequence[Integers | None]]
@@ -39,7 +39,7 @@ class SortedCells:
         self.size, self.number = size, number
         self._cells = StoredVector(folder, "cells")
         self._sums = [StoredVector(folder, f"sums-{i}") for i in range(number)]
-        self._before = np.zeros(math.ceil(size / GRAIN) + 1, np.int64)
+        self._before = np.zeros(math.ceil(size / CELLS_PER_MARK) + 1, np.int64)
         self._length = 0
 
     def append(self, cells: Integers, sums: Sequence[Integers]) -> None:
@@ -53,7 +53,7 @@ class SortedCells:
         self._cells.append(cells)
         for stored, values in zip(self._sums, sums, strict=True):
             stored.append(values)
-        np.add.at(self._before, cells // GRAIN + 1, 1)
+        np.add.at(self._before, cells // CELLS_PER_MARK + 1, 1)
         self._length += len(cells)
 
     def done(self) -> SortedCells:
@@ -62,15 +62,15 @@ class SortedCells:
         return self
 
     def pieces(self) -> Iterator[Rows]:
-        """Yield all cells and their sums, `AT_ONCE` cells at a time."""
-        for first in range(0, self._length, AT_ONCE):
-            some = slice(first, first + AT_ONCE)
+        """Yield all cells and their sums, `CELLS_AT_ONCE` cells at a time."""
+        for first in range(0, self._length, CELLS_AT_ONCE):
+            some = slice(first, first + CELLS_AT_ONCE)
             yield self._cells[some], [stored[some] for stored in self._sums]
 
     def between(self, first: int, last: int, vector: int) -> Integers:
         """Return the sums of one vector in a range of cells; 0 for cells without rows."""
         found = np.zeros(max(last - first, 0), np.int64)
-        grains = slice(first // GRAIN, math.ceil(last / GRAIN) + 1)
+        grains = slice(first // CELLS_PER_MARK, math.ceil(last / CELLS_PER_MARK) + 1)
         for low, high in _ranges(self._before[grains]):
             cells = self._cells[low:high]
             start, stop = np.searchsorted(cells, (first, last)).tolist()
@@ -126,7 +126,7 @@ def sorted_cells(rows: Iterable[Rows], size: int, number: int, folder: Path) -> 
     OSError
         If the disk is full.
     """
-    span = max(GRAIN, RANGE // max(1, number) // GRAIN * GRAIN)
+    span = max(CELLS_PER_MARK, MOST_RANGE_SUMS // max(1, number) // CELLS_PER_MARK * CELLS_PER_MARK)
     edges = np.minimum(np.arange(math.ceil(size / span) + 1) * span, size)
     runs = _Runs(folder, number, edges)
     seen = 0
@@ -215,10 +215,13 @@ def _segment_sums(values: Integers, starts: Integers) -> Integers:
 
 
 def _ranges(before: Integers) -> Iterator[tuple[int, int]]:
-    """Yield ranges of positions in the files, each of about `AT_ONCE` cells, or of one grain."""
+    """Yield ranges of positions in the files, which begin and end at positions of `before`.
+
+    Each range has about `CELLS_AT_ONCE` stored cells.
+    """
     at, last = 0, len(before) - 1
     while at < last:
-        limit = int(before[at]) + AT_ONCE
+        limit = int(before[at]) + CELLS_AT_ONCE
         to = max(int(np.searchsorted(before, limit, side="right")) - 1, at + 1)
         if before[to] > before[at]:
             yield int(before[at]), int(before[to])

@@ -10,7 +10,7 @@ import numpy as np
 
 from dprelease.exact.results.true_table import Integers
 
-WIDTH = 8
+BYTES_PER_CELL = 8
 
 
 class StoredVector:
@@ -37,7 +37,7 @@ class StoredVector:
         """Return the integers of a range of cells."""
         first, last, _ = cells.indices(self._length)
         integers: Integers = np.empty(max(last - first, 0), dtype=np.int64)
-        left, place = integers.data.cast("B"), first * WIDTH
+        left, place = integers.data.cast("B"), first * BYTES_PER_CELL
         while len(left):  # the system reads at most 2 GB at once
             read = os.preadv(self._file.fileno(), [left], place)
             if read == 0:

@@ -54,11 +54,11 @@ def exact_records(name: str, compiled: CompiledRecords, read: pa.Table) -> Exact
     for i, column in enumerate(compiled.columns):
         held = read.column(i)
         key = compiled.texts.get(i)
-        vectors[column] = _whole(held) if key is None else _places(held, key)
+        vectors[column] = _to_integers(held) if key is None else _positions(held, key)
     return ExactRecords(name, read.num_rows, vectors)
 
 
-def _whole(held: pa.ChunkedArray) -> Integers:
+def _to_integers(held: pa.ChunkedArray) -> Integers:
     """Return a column of integers, none of which is missing, as a NumPy vector."""
     import pyarrow.compute as pc
 
@@ -66,7 +66,7 @@ def _whole(held: pa.ChunkedArray) -> Integers:
     return np.ascontiguousarray(whole.to_numpy(), dtype=np.int64)
 
 
-def _places(held: pa.ChunkedArray, key: Key) -> Integers:
+def _positions(held: pa.ChunkedArray, key: Key) -> Integers:
     """Return, for each text of a column, the position of the equal public value of a key.
 
     Missing texts, and texts that are no public value, get the positions that the key has for them.

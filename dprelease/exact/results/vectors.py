@@ -12,31 +12,31 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dprelease.exact.arrow_numbers import numbers_of
-from dprelease.exact.results.candidate_places import places_of
-from dprelease.exact.results.stored import WIDTH, StoredVector
+from dprelease.exact.arrow_numbers import to_numpy
+from dprelease.exact.results.candidate_places import pair_indexes
+from dprelease.exact.results.stored import BYTES_PER_CELL, StoredVector
 from dprelease.exact.results.true_table import Integers
 from dprelease.query.measurement import Measurement
 from dprelease.statements.compiled_statements import ProfileSql
 
-BATCH = 2**15
+BATCH_ROWS = 2**15
 """Rows from the engine at a time. Numbers that are computed from so few rows stay in a cache, and
 the memory of one batch is reused for the next batch; larger blocks of memory would be returned to
 the system and allocated again."""
 
-LARGE = 2**20
+LARGE_BATCH_ROWS = 2**20
 """Rows of a batch if each batch causes additional work, whatever its size."""
 
-NUMBERS = 2**22
+MOST_BATCH_NUMBERS = 2**22
 """Maximum numbers of a batch, 32 MB: a batch with more columns has fewer rows."""
 
 MOST_ROWS = 2**32
 
-HELD = 2**30
+MOST_HELD_BYTES = 2**30
 """Maximum bytes of one query's vectors in memory; larger vectors are written to files of the
 scratch folder, one range of cells after the other."""
 
-NARROW = 2**31
+RANGE_OF_32_BITS = 2**31
 """The range of 32 bits. Vectors start with 32 bits, and are widened before sums could exceed it."""
 
 Vector = NDArray[np.int32 | np.int64] | StoredVector
@@ -56,7 +56,7 @@ def sum_rows(
     is at most `most`. The result is None if there are more than `MOST_ROWS` rows, because sums
     might not fit 64 bits. The width of a vector depends on the number of rows, never on a value.
     """
-    filling = _Filling(link, sql, size, scratch, adds=True)
+    filling = _VectorFiller(link, sql, size, scratch, adds=True)
     try:
         vectors = filling.narrow(list(most.values())) or filling.wide(len(most))
     except _TooManyRows:
@@ -68,11 +68,11 @@ def read_vectors(
     link: duckdb.DuckDBPyConnection, sql: str, names: Sequence[str], size: int, scratch: Path
 ) -> dict[str, Vector]:
     """Return vectors from a SELECT with one row for each cell, which has the cell's numbers."""
-    vectors = _Filling(link, sql, size, scratch, adds=False).wide(len(names))
+    vectors = _VectorFiller(link, sql, size, scratch, adds=False).wide(len(names))
     return dict(zip(names, vectors, strict=True))
 
 
-def count_places(
+def count_pairs(
     link: duckdb.DuckDBPyConnection, asked: ProfileSql, size: int
 ) -> NDArray[np.int32 | np.int64]:
     """Return the number of rows for each pair of a cell and a candidate.
@@ -83,16 +83,16 @@ def count_places(
     places = size * asked.candidates
     counts: NDArray[Any] = np.zeros(places + 1, dtype=np.int32)
     seen = 0
-    for batch in batches(link, asked.places):
+    for batch in fetch_batches(link, asked.places):
         seen += len(batch)
-        if seen >= NARROW:
+        if seen >= RANGE_OF_32_BITS:
             counts = counts.astype(np.int64, copy=False)
-        np.add.at(counts, places_of(batch, asked, places), counts.dtype.type(1))
+        np.add.at(counts, pair_indexes(batch, asked, places), counts.dtype.type(1))
     return counts[:places]
 
 
-def batches(
-    link: duckdb.DuckDBPyConnection, sql: str, wide: int = 2, most: int = BATCH
+def fetch_batches(
+    link: duckdb.DuckDBPyConnection, sql: str, wide: int = 2, most: int = BATCH_ROWS
 ) -> Generator[Any, None, None]:
     """Yield the rows of a SELECT as Arrow record batches, as the engine produces them.
 
@@ -100,7 +100,7 @@ def batches(
     have fewer rows. If the engine fails after its first batch, OSError or ValueError is raised,
     with the engine's message.
     """
-    yield from link.sql(sql).to_arrow_reader(min(most, NUMBERS // wide))
+    yield from link.sql(sql).to_arrow_reader(min(most, MOST_BATCH_NUMBERS // wide))
 
 
 class _TooManyRows(Exception):
@@ -108,7 +108,7 @@ class _TooManyRows(Exception):
 
 
 @dataclass(frozen=True)
-class _Filling:
+class _VectorFiller:
     """Vectors that are filled from rows, which have a cell and one number for each vector.
 
     `adds`: whether the numbers of a cell's rows are added; otherwise each cell has only one row.
@@ -125,16 +125,19 @@ class _Filling:
 
         `bounds`: for each vector, the largest absolute value that one row adds.
         """
-        kinds = [np.dtype(np.int32 if bound < NARROW else np.int64) for bound in bounds]
-        if self.size * sum(kind.itemsize for kind in kinds) > HELD:
+        kinds = [np.dtype(np.int32 if bound < RANGE_OF_32_BITS else np.int64) for bound in bounds]
+        if self.size * sum(kind.itemsize for kind in kinds) > MOST_HELD_BYTES:
             return None
         # Vectors have one additional cell, for rows that do not count.
         vectors: list[NDArray[Any]] = [np.zeros(self.size + 1, dtype=kind) for kind in kinds]
-        for seen, cells, added in self._rows(len(bounds)):
+        for seen, cells, added in self._rows_by_batch(len(bounds)):
             for i, values in enumerate(added):
-                if vectors[i].dtype == np.int32 and seen * bounds[i] >= NARROW:
+                if vectors[i].dtype == np.int32 and seen * bounds[i] >= RANGE_OF_32_BITS:
                     # For a moment, the narrow and the wide vector are both in memory.
-                    if sum(v.nbytes for v in vectors) + self.size * WIDTH > HELD:
+                    if (
+                        sum(v.nbytes for v in vectors) + self.size * BYTES_PER_CELL
+                        > MOST_HELD_BYTES
+                    ):
                         return None
                     vectors[i] = vectors[i].astype(np.int64)
                 np.add.at(vectors[i], cells, values.astype(vectors[i].dtype, copy=False))
@@ -146,22 +149,26 @@ class _Filling:
         Each range of cells in a file takes a pass over all rows. Only the values of a row decide
         whether it counts, so every pass counts the same rows.
         """
-        parts = max(1, math.ceil(number * self.size * WIDTH / HELD))
+        parts = max(1, math.ceil(number * self.size * BYTES_PER_CELL / MOST_HELD_BYTES))
         if parts == 1:
-            return list(self._range(number, 0, self.size))
+            return list(self._fill_range(number, 0, self.size))
         stored = [StoredVector(self.scratch, f"vector-{i}") for i in range(number)]
         span = math.ceil(self.size / parts)
         for first in range(0, self.size, span):
-            pieces = self._range(number, first, min(first + span, self.size))
+            pieces = self._fill_range(number, first, min(first + span, self.size))
             for vector, values in zip(stored, pieces, strict=True):
                 vector.append(values)
             del pieces, values  # before the next range needs the memory
         return list(stored)
 
-    def _range(self, number: int, first: int, last: int) -> list[Integers]:
+    def _fill_range(self, number: int, first: int, last: int) -> list[Integers]:
         vectors = [np.zeros(last - first + 1, dtype=np.int64) for _ in range(number)]
-        for _, cells, numbers in self._rows(number):
-            inside = slice(None) if last - first == self.size else _within(cells, first, last)
+        for _, cells, numbers in self._rows_by_batch(number):
+            inside = (
+                slice(None)
+                if last - first == self.size
+                else _positions_in_range(cells, first, last)
+            )
             for vector, values in zip(vectors, numbers, strict=True):
                 if self.adds:
                     np.add.at(vector, cells[inside] - first, values[inside])
@@ -169,16 +176,16 @@ class _Filling:
                     vector[cells[inside] - first] = values[inside]
         return [vector[: last - first] for vector in vectors]
 
-    def _rows(self, number: int) -> Iterator[tuple[int, Integers, list[Integers]]]:
+    def _rows_by_batch(self, number: int) -> Iterator[tuple[int, Integers, list[Integers]]]:
         """Yield, for each batch, the number of rows so far, and the batch's cells and numbers."""
         seen = 0
-        for batch in batches(self.link, self.sql):
+        for batch in fetch_batches(self.link, self.sql):
             seen += len(batch)
             if self.adds and seen > MOST_ROWS:
                 raise _TooManyRows
-            cells, *numbers = (numbers_of(batch.column(i)) for i in range(1 + number))
+            cells, *numbers = (to_numpy(batch.column(i)) for i in range(1 + number))
             yield seen, cells, numbers
 
 
-def _within(cells: Integers, first: int, last: int) -> Integers:
+def _positions_in_range(cells: Integers, first: int, last: int) -> Integers:
     return np.flatnonzero((cells >= first) & (cells < last))

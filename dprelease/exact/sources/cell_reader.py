@@ -1,4 +1,4 @@
-"""The base class of readers of SQLite tables, workbooks and others whose cells have own types."""
+"""The base class of readers of sources in which each cell has its own type, such as workbooks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.exact.reading.cell_rows import CellRows
-from dprelease.exact.reading.sources import OpenedSource, files_of, stamp
+from dprelease.exact.reading.sources import OpenedSource, file_stamp, files_of_source
 from dprelease.exact.sources.source_reader import Opening, SourceReader
 from dprelease.schema.load import Declared
 from dprelease.schema.table import Source
@@ -28,8 +28,8 @@ class CellReader(SourceReader):
 
     def open(self, declared: Declared, source: Source, opening: Opening) -> OpenedSource:
         """Return the files of a source, whose rows arrive as Arrow."""
-        files = files_of(declared, source)
-        stamps = tuple(map(stamp, files))
+        files = files_of_source(declared, source)
+        stamps = tuple(map(file_stamp, files))
         rows = self.rows(declared, source, files)
         return OpenedSource(files, stamps, rows=rows, collations=rows.collations)
 

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
-from dprelease.exact.reading.plain import Packing, open_file
+from dprelease.exact.reading.plain import TextDecoding, open_file
 from dprelease.exact.reading.sources import (
     EngineCall,
     file_label,
     source_fields,
     stored_columns,
-    unreadable,
+    unreadable_error,
 )
 from dprelease.exact.sources.text_files_reader import (
     BYTES_BESIDE_BUFFERS,
     TextFilesReader,
     plain_number_columns,
-    struct_of_texts,
+    struct_of_texts_sql,
 )
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
@@ -58,7 +58,10 @@ class CsvReader(TextFilesReader):
         header = _common_header(declared, source, files)
         plain_numbers = plain_number_columns(declared, source, header, has_plain_numbers=False)
         more = free_name("dp_more", {name.casefold() for name in header})
-        options, rows = _csv_options(source, header, more), _rows(declared, source, header, more)
+        options, rows = (
+            _options_sql(source, header, more),
+            _rows_sql(declared, source, header, more),
+        )
         return EngineCall(self.packing(source), "read_csv", options, plain_numbers, rows)
 
     def memory(self, sizes: Sequence[int], threads: int) -> int:
@@ -79,27 +82,27 @@ class CsvReader(TextFilesReader):
         form = self.form(file)
         source = Source.model_validate({"path": file.name, "format": "csv", **form.source})
         layouts = {kind.layout for kind in form.columns.values() if kind.layout is not None}
-        held = csv.read_csv(
+        cells = csv.read_csv(
             self.plain_text(file, source),
             parse_options=csv.ParseOptions(delimiter=source.separator, quote_char=source.quote),
             convert_options=csv.ConvertOptions(
                 decimal_point=source.decimal,
                 timestamp_parsers=[csv.ISO8601, *sorted(layouts)],
                 null_values=[*csv.ConvertOptions().null_values, *source.nulls],
-                column_types=_codes(form),
+                column_types=_code_columns(form),
             ),
         )
-        return _without_null_texts(held, source.nulls)
+        return _remove_null_texts(cells, source.nulls)
 
 
-def _codes(form: DetectedFormat) -> dict[str, pa.DataType]:
-    """Return the columns of codes, such as 007, which Arrow must read as texts."""
+def _code_columns(form: DetectedFormat) -> dict[str, pa.DataType]:
+    """Return the types of columns with codes, such as 007, which Arrow must read as texts."""
     import pyarrow as pa
 
     return {name: pa.string() for name, kind in form.columns.items() if kind.is_code}
 
 
-def _without_null_texts(held: pa.Table, nulls: Sequence[str]) -> pa.Table:
+def _remove_null_texts(held: pa.Table, nulls: Sequence[str]) -> pa.Table:
     """Return a table in which texts that stand for missing values are missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -114,17 +117,19 @@ def _without_null_texts(held: pa.Table, nulls: Sequence[str]) -> pa.Table:
 
 def _common_header(declared: Declared, source: Source, files: Sequence[Path]) -> tuple[str, ...]:
     """Return the header of all files; raise DP-DATA-024 if the files have different headers."""
-    first, *others = (tuple(_header(declared, source, file, files)) for file in files)
+    first, *others = (tuple(_read_header(declared, source, file, files)) for file in files)
     for file, header in zip(files[1:], others, strict=True):
         if header != first:
             one, other = file_label(file, files), file_label(files[0], files)
             reason = f"the header of {one} is another than that of {other}"
             way = "use the same columns in the same order in all files"
-            raise unreadable(declared, reason, way)
+            raise unreadable_error(declared, reason, way)
     return first
 
 
-def _rows(declared: Declared, source: Source, header: Sequence[str], more: str) -> tuple[str, str]:
+def _rows_sql(
+    declared: Declared, source: Source, header: Sequence[str], more: str
+) -> tuple[str, str]:
     """Return the SELECT list for lines, and the condition that a line is as long as the header.
 
     The engine itself accepts a line with one additional field if that field is empty. So it reads
@@ -141,10 +146,10 @@ def _rows(declared: Declared, source: Source, header: Sequence[str], more: str) 
     return f"* EXCLUDE ({behind}){replaced}", f"{last} IS NOT NULL AND {behind} IS NULL"
 
 
-def _csv_options(source: Source, header: Sequence[str], more: str) -> str:
-    """Return the options of the engine's CSV function; see `_rows` for the column `more`."""
+def _options_sql(source: Source, header: Sequence[str], more: str) -> str:
+    """Return the options of the engine's CSV function; see `_rows_sql` for the column `more`."""
     options = [
-        f"columns = {struct_of_texts([*header, more])}",
+        f"columns = {struct_of_texts_sql([*header, more])}",
         "header = true",
         "auto_detect = false",
         f"delim = {quoting.text(source.separator)}",
@@ -168,11 +173,11 @@ def _csv_options(source: Source, header: Sequence[str], more: str) -> str:
     return ", ".join(options)
 
 
-def _first_line(source: Source, file: Path) -> bytes:
+def _read_first_line(source: Source, file: Path) -> bytes:
     """Return the first line of a file in UTF-8, without decoding the rest of the file."""
     start = b""
     with open_file(file) as raw:
-        for chunk in Packing.of(source, keeps_carriage_returns=False).chunks(raw):
+        for chunk in TextDecoding.of(source, keeps_carriage_returns=False).chunks(raw):
             start += chunk
             if b"\n" in chunk or len(start) >= HEADER_LIMIT:
                 break
@@ -192,12 +197,14 @@ def _generate_missing_names(header: list[str]) -> list[str]:
     ]
 
 
-def _header(declared: Declared, source: Source, file: Path, files: Sequence[Path]) -> list[str]:
+def _read_header(
+    declared: Declared, source: Source, file: Path, files: Sequence[Path]
+) -> list[str]:
     """Return the names in the header line; no other line is read."""
     failed = False
     header: list[str] = []
     try:
-        first = _first_line(source, file).decode("utf-8-sig")
+        first = _read_first_line(source, file).decode("utf-8-sig")
         rows = csv.reader([first], delimiter=source.separator, quotechar=source.quote, strict=True)
         header = _generate_missing_names(next(rows, []))
     except (OSError, ValueError, csv.Error):

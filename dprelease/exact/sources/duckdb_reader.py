@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from dprelease.errors import DataError
-from dprelease.exact.connection import PRIVATE
-from dprelease.exact.reading.sources import OpenedSource, files_of, stamp, stored_columns
+from dprelease.exact.connection import CONNECTION_OPTIONS
+from dprelease.exact.reading.sources import (
+    OpenedSource,
+    file_stamp,
+    files_of_source,
+    stored_columns,
+)
 from dprelease.exact.sources.source_reader import (
-    Ask,
     Description,
     Opening,
+    RunMetadataQuery,
     SourceReader,
     choose_table,
 )
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 
     from dprelease.exact.inputs import Input
 
-PROPOSED: dict[str, str] = {
+PROPOSED_TYPES: dict[str, str] = {
     **dict.fromkeys(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"], "integer"),
     **dict.fromkeys(["UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"], "integer"),
     **dict.fromkeys(["FLOAT", "DOUBLE", "DECIMAL"], "number"),
@@ -43,10 +48,10 @@ PROPOSED: dict[str, str] = {
 }
 """Types that `init` proposes, by the engine's types."""
 
-ATTACHED = "dp_file"
-TABLES = (
+ATTACHED_NAME = "dp_file"
+TABLE_NAMES_SQL = (
     "SELECT if(schema_name = 'main', table_name, schema_name || '.' || table_name) "
-    f"FROM duckdb_tables() WHERE database_name = '{ATTACHED}' ORDER BY table_oid"
+    f"FROM duckdb_tables() WHERE database_name = '{ATTACHED_NAME}' ORDER BY table_oid"
 )
 """A statement that returns the names of stored tables, as `source` writes them; without views."""
 
@@ -56,14 +61,16 @@ class DuckDBReader(SourceReader):
 
     def open(self, declared: Declared, source: Source, opening: Opening) -> OpenedSource:
         """Return the relation of a table of the first file."""
-        files = files_of(declared, source)[:1]
-        stamps = tuple(map(stamp, files))
+        files = files_of_source(declared, source)[:1]
+        stamps = tuple(map(file_stamp, files))
         path = quoting.text(str(files[0]))
         parts = [quoting.identifier(part) for part in (source.table or "").split(".")]
         attach = f"ATTACH {path} AS {opening.database} (READ_ONLY, TYPE duckdb)"
         return OpenedSource(files, stamps, (attach,), ".".join([opening.database, *parts]))
 
-    def relation(self, given: Input, relation: str, ask: Ask, *, by_arrow: bool) -> str:
+    def relation(
+        self, given: Input, relation: str, ask: RunMetadataQuery, *, can_use_arrow: bool
+    ) -> str:
         """Return the relation of a table whose texts are compared as they are.
 
         With a collation, one row's spelling would represent all equal ones: for a group of rows the
@@ -88,32 +95,32 @@ class DuckDBReader(SourceReader):
     def describe(self, file: Path, table: str | None) -> Description:
         """Return the columns of a table, by the engine's types."""
         try:
-            chosen = choose_table(table, tables_of(file))
-            if chosen is None:
+            table_name = choose_table(table, tables_of(file))
+            if table_name is None:
                 return Description()
-            columns = [(name, _propose_type(kind)) for name, kind in columns_of(file, chosen)]
-            collations = collations_in(file, chosen, [name for name, _ in columns])
+            columns = [(name, _propose_type(kind)) for name, kind in columns_of(file, table_name)]
+            collations = collations_in(file, table_name, [name for name, _ in columns])
         except OSError:
             return Description()
-        return Description(columns, {"table": chosen}, collations=collations)
+        return Description(columns, {"table": table_name}, collations=collations)
 
     def peek(self, file: Path, table: str | None) -> pa.Table:
         """Return all rows of a table."""
-        chosen = self.describe(file, table).source.get("table")
-        if chosen is None:
+        table_name = self.describe(file, table).source.get("table")
+        if table_name is None:
             raise OSError("no columns")
         with _read_only_connection(file) as link:
-            return link.sql(f"FROM {_table_identifier(str(chosen))}").to_arrow_table()
+            return link.sql(f"FROM {_table_identifier(str(table_name))}").to_arrow_table()
 
 
 def _propose_type(kind: str) -> str:
     """Return the proposed type for a type of the engine, or the reason why there is none."""
     # The text after the first bracket may hold names and values, such as those of an ENUM.
     base = "list" if kind.endswith("]") else kind.partition("(")[0].strip()
-    return PROPOSED.get(base) or f"{base.lower()} columns can't be used"
+    return PROPOSED_TYPES.get(base) or f"{base.lower()} columns can't be used"
 
 
-def _refuse_computed(declared: Declared, database: str, ask: Ask) -> None:
+def _refuse_computed(declared: Declared, database: str, ask: RunMetadataQuery) -> None:
     """Raise DP-DATA-014 unless the table of a DuckDB file stores the values that it returns.
 
     A view may compute a row from other rows, or return different rows each time it is read.
@@ -135,7 +142,7 @@ def _refuse_computed(declared: Declared, database: str, ask: Ask) -> None:
         raise DataError("DP-DATA-014", table=declared.table.name)
 
 
-def _binds(relation: str, ask: Ask, expression: str) -> bool:
+def _binds(relation: str, ask: RunMetadataQuery, expression: str) -> bool:
     """Return whether the engine can evaluate an expression over a relation; reads no row."""
     try:
         ask(f"SELECT {expression} FROM {relation} LIMIT 0")
@@ -156,22 +163,22 @@ def _read_only_connection(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         If the engine can't open it, or a statement fails; the engine's message may quote a value.
     """
     try:
-        with reraise_handler_errors(), duckdb.connect(config=PRIVATE) as link:
+        with reraise_handler_errors(), duckdb.connect(config=CONNECTION_OPTIONS) as link:
             path = quoting.text(str(file.absolute()))
-            link.execute(f"ATTACH {path} AS {ATTACHED} (READ_ONLY, TYPE duckdb)")
+            link.execute(f"ATTACH {path} AS {ATTACHED_NAME} (READ_ONLY, TYPE duckdb)")
             yield link
     except duckdb.Error:
         raise OSError("not a DuckDB file, or can't be opened") from None
 
 
 def _table_identifier(table: str) -> str:
-    return ".".join(quoting.identifier(part) for part in (ATTACHED, *table.split(".")))
+    return ".".join(quoting.identifier(part) for part in (ATTACHED_NAME, *table.split(".")))
 
 
 def tables_of(file: Path) -> list[str]:
     """Return the names of the tables that a file stores; raise OSError if it can't be opened."""
     with _read_only_connection(file) as link:
-        return [str(name) for (name,) in link.execute(TABLES).fetchall()]
+        return [str(name) for (name,) in link.execute(TABLE_NAMES_SQL).fetchall()]
 
 
 def columns_of(file: Path, table: str) -> list[tuple[str, str]]:

@@ -26,18 +26,18 @@ from dprelease.exact.reading.cell_rows import (
     wanted_columns,
 )
 from dprelease.exact.reading.cell_texts import texts_of
-from dprelease.exact.reading.packages import DAMAGED, Unreadable, refuse_bombs
-from dprelease.exact.reading.sources import unreadable
+from dprelease.exact.reading.packages import DAMAGED, UnreadableWorkbook, refuse_large_packages
+from dprelease.exact.reading.sources import unreadable_error
 from dprelease.exact.sources.cell_reader import CellReader
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description
 from dprelease.schema.load import Declared
 from dprelease.schema.table import Source
 from dprelease.statements.values.categories import EXACT
 
-NO_LEAP_DAY = 60
+FALSE_LEAP_DAY = 60
 """The day that Excel takes for 29 February 1900, which never existed."""
 
-NO_TEXT = frozenset({""})
+EMPTY_TEXT_ONLY = frozenset({""})
 
 Cells = dict[int, object]
 """Those cells of a row that have a value, by the number of their column."""
@@ -75,16 +75,16 @@ class Sheet:
                 if element.tag == ROW_TAG:
                     number = int(element.get("r") or number + 1)
                     parser.col_counter = 0
-                    cells = dict(self._cell(parser, cell) for cell in element)
+                    cells = dict(self._parse_cell(parser, cell) for cell in element)
                     element.clear()
                     held = {i: cell for i, cell in cells.items() if cell is not None}
                     if held:
                         yield number, held
 
-    def _cell(self, parser: Any, element: Element) -> tuple[int, object]:
-        """Return the column number and the value of a cell; None if the cell is invalid.
+    def _parse_cell(self, parser: Any, element: Element) -> tuple[int, object]:
+        """Return the column number and the value of a cell.
 
-        So no cell can stop a run.
+        The value of an invalid cell is None, so that no cell can stop a run.
         """
         from openpyxl.worksheet._reader import FORMULA_TAG
 
@@ -96,18 +96,18 @@ class Sheet:
             if isinstance(value, int) and abs(value) >= EXACT:  # Excel wrote it as a float
                 value = float(str(value))
             if found["data_type"] == "n" and found["style_id"] in self.days:
-                value = self._day(value)
+                value = self._to_date(value)
         except Exception:  # noqa: BLE001 - a cell may hold anything; only this cell is missing
             value = None
         return parser.col_counter, value
 
-    def _day(self, number: Any) -> object:
+    def _to_date(self, number: Any) -> object:
         """Return the date or timestamp of a number of days; None if there is no such date."""
         from openpyxl.utils.datetime import WINDOWS_EPOCH, from_excel
 
         if number is None or number < 0:
             return None
-        if self.epoch == WINDOWS_EPOCH and NO_LEAP_DAY <= number < NO_LEAP_DAY + 1:
+        if self.epoch == WINDOWS_EPOCH and FALSE_LEAP_DAY <= number < FALSE_LEAP_DAY + 1:
             return None
         return from_excel(number, self.epoch)
 
@@ -129,7 +129,7 @@ class ExcelReader(CellReader):
         wanted = wanted_columns(declared, names[0])
         if any(set(others) != set(names[0]) for others in names):
             way = "use the same columns in all of them"
-            raise unreadable(declared, "the files have different headers", way)
+            raise unreadable_error(declared, "the files have different headers", way)
         nulls = frozenset(source.nulls)
 
         def read() -> Iterator[Row]:
@@ -138,8 +138,10 @@ class ExcelReader(CellReader):
                     places = [columns[name] for name in wanted]
                     for number, cells in sheet.rows():
                         if number > source.header:
-                            yield [_value(cells.get(place), nulls) for place in places] or [None]
-            except Unreadable:
+                            yield [
+                                _replace_null_text(cells.get(place), nulls) for place in places
+                            ] or [None]
+            except UnreadableWorkbook:
                 raise OSError("the workbook is incomplete") from None
 
         return cell_rows(declared, wanted, read, {})
@@ -147,14 +149,14 @@ class ExcelReader(CellReader):
     def describe(self, file: Path, table: str | None) -> Description:
         """Return the columns of a sheet, by its header."""
         try:
-            _, columns = columns_in(file, table, 1)
-        except (OSError, Unreadable):
+            _, columns = sheet_columns(file, table, 1)
+        except (OSError, UnreadableWorkbook):
             return Description()
         source = {} if table is None else {"sheet": table}
         return Description([(name, TEXT_OR_NUMBER) for name in columns], source, tuple(columns))
 
 
-def sheets_of(file: Path) -> dict[str, Sheet]:
+def read_sheet_list(file: Path) -> dict[str, Sheet]:
     """Return the sheets of a workbook by name; reads none of them.
 
     Raises
@@ -163,7 +165,7 @@ def sheets_of(file: Path) -> dict[str, Sheet]:
         If it is not a workbook, is protected, or is too large when unpacked.
     """
     if importlib.util.find_spec("openpyxl") is None:
-        raise Unreadable(
+        raise UnreadableWorkbook(
             "the package openpyxl is not installed",
             "install the extra: pip install 'dprelease[excel]'",
         )
@@ -173,7 +175,7 @@ def sheets_of(file: Path) -> dict[str, Sheet]:
     with _refuse_damaged(), file.open("rb") as raw, warnings.catch_warnings():
         # openpyxl warns about parts that are not read, and may quote the file.
         warnings.simplefilter("ignore")
-        refuse_bombs(file)
+        refuse_large_packages(file)
         reader = ExcelReader(raw, read_only=True, data_only=True, keep_links=False)
         with reader.archive:
             reader.read_manifest()
@@ -189,7 +191,7 @@ def sheets_of(file: Path) -> dict[str, Sheet]:
             }
 
 
-def columns_in(file: Path, name: str | None, header: int) -> tuple[Sheet, dict[str, int]]:
+def sheet_columns(file: Path, name: str | None, header: int) -> tuple[Sheet, dict[str, int]]:
     """Return a sheet, and the number of each column that its header names.
 
     `name`: the name of the sheet; None for the only sheet. `header`: the row number of the header.
@@ -200,53 +202,55 @@ def columns_in(file: Path, name: str | None, header: int) -> tuple[Sheet, dict[s
         If the workbook can't be read or has no such sheet, or if its header has no names or has the
         same name twice.
     """
-    sheets = sheets_of(file)
+    sheets = read_sheet_list(file)
     if name is None and len(sheets) > 1:
-        raise Unreadable("it has several sheets", "name one: source: {path: ..., sheet: ...}")
+        raise UnreadableWorkbook(
+            "it has several sheets", "name one: source: {path: ..., sheet: ...}"
+        )
     sheet = next(iter(sheets.values()), None) if name is None else sheets.get(name)
     if sheet is None:
-        raise Unreadable("it has no sheet of that name", "write the exact name of a sheet")
+        raise UnreadableWorkbook("it has no sheet of that name", "write the exact name of a sheet")
     number, cells = next((row for row in sheet.rows() if row[0] >= header), (0, {}))
     texts = zip(texts_of(cells.values()), cells, strict=True)
     named = [(text, place) for text, place in texts if text]
     if number != header or not named:
-        raise Unreadable(
+        raise UnreadableWorkbook(
             "its header has no column names", "name the row that has them: {path: ..., header: 3}"
         )
     if len(dict(named)) < len(named):
-        raise Unreadable("its header has a name twice", "rename one of the columns")
+        raise UnreadableWorkbook("its header has a name twice", "rename one of the columns")
     return sheet, dict(named)
 
 
 def _open_sheet(
     declared: Declared, file: Path, name: str | None, header: int
 ) -> tuple[Sheet, dict[str, int]]:
-    problem: Unreadable | None = None
+    problem: UnreadableWorkbook | None = None
     try:
-        return columns_in(file, name, header)
-    except Unreadable as found:
+        return sheet_columns(file, name, header)
+    except UnreadableWorkbook as found:
         problem = found
-    raise unreadable(declared, *problem.args)
+    raise unreadable_error(declared, *problem.args)
 
 
 @contextmanager
 def _refuse_damaged() -> Iterator[None]:
-    """Raise `Unreadable` in place of any exception of a library that fails at a damaged file."""
-    problem: Unreadable | None = None
+    """Raise `UnreadableWorkbook` for any exception of a library that fails at a damaged file."""
+    problem: UnreadableWorkbook | None = None
     try:
         yield
-    except Unreadable as found:
+    except UnreadableWorkbook as found:
         problem = found
     except Exception:  # noqa: BLE001 - libraries raise any exception for a damaged part
         problem = DAMAGED
     if problem is not None:
-        raise Unreadable(*problem.args)
+        raise UnreadableWorkbook(*problem.args)
 
 
-def _value(cell: object, nulls: frozenset[str]) -> object:
+def _replace_null_text(cell: object, nulls: frozenset[str]) -> object:
     """Return a cell, or None if its text is one of those for missing values, such as -99."""
     # Only texts can be empty, so other cells need no conversion if `nulls` has no other text.
-    is_text = isinstance(cell, str) or nulls <= NO_TEXT
+    is_text = isinstance(cell, str) or nulls <= EMPTY_TEXT_ONLY
     text = cell if is_text else texts_of([cell])[0]
     return None if text in nulls else cell
 

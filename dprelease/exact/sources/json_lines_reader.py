@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.exact.reading.dialect import (
     MOST_ROWS,
+    ApparentType,
     DetectedFormat,
-    Kind,
     detect_cell_formats,
-    first_text,
+    read_first_lines,
 )
-from dprelease.exact.reading.plain import is_marked
+from dprelease.exact.reading.plain import has_byte_order_mark
 from dprelease.exact.reading.sources import EngineCall, stored_columns
 from dprelease.exact.sources.text_files_reader import (
     BYTES_BESIDE_BUFFERS,
     TextFilesReader,
     plain_number_columns,
-    struct_of_texts,
+    struct_of_texts_sql,
 )
 from dprelease.schema.load import Declared
 from dprelease.schema.table import Source
@@ -30,7 +30,7 @@ from dprelease.schema.table import Source
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NESTED = Kind("nested", refusal="lists and objects can't be used")
+NESTED_TYPE = ApparentType("nested", refusal="lists and objects can't be used")
 
 JSON_BUFFER = 32 << 20
 """Bytes of a file that a thread of the engine reads at once; the engine's default."""
@@ -43,7 +43,7 @@ class JsonLinesReader(TextFilesReader):
         """Return the call of the engine that reads JSON lines files."""
         names = stored_columns(declared)
         options = (
-            f"format = 'newline_delimited', columns = {struct_of_texts(names)}, "
+            f"format = 'newline_delimited', columns = {struct_of_texts_sql(names)}, "
             "auto_detect = false, ignore_errors = true, compression = 'none', "
             "hive_partitioning = false"
         )
@@ -52,7 +52,7 @@ class JsonLinesReader(TextFilesReader):
 
     def needs_copy(self, file: Path) -> bool:
         """Return whether a file begins with a byte order mark, at which the engine would fail."""
-        return is_marked(file)
+        return has_byte_order_mark(file)
 
     def memory(self, sizes: Sequence[int], threads: int) -> int:
         """Return the bytes of all threads, which share the parts of a file; a part fills a buffer.
@@ -88,7 +88,7 @@ def detect_json_lines_format(file: Path) -> DetectedFormat:
     OSError
         If the first bytes of the file can't be read.
     """
-    source, text, encoding_is_unknown = first_text(file, "json_lines")
+    source, text, encoding_is_unknown = read_first_lines(file, "json_lines")
     rows = [row for row in map(_row_of_line, islice(text.splitlines(), MOST_ROWS)) if row]
     seen = Counter(name for row in rows for name in row)
     names = [name for name in seen if name and 2 * seen[name] >= len(rows)]
@@ -101,7 +101,7 @@ def detect_json_lines_format(file: Path) -> DetectedFormat:
         cell_form["thousands"] = ""
     kept = {key: value for key, value in (source | cell_form).items() if value}
     return DetectedFormat(
-        kept, {name: columns.get(name, NESTED) for name in names}, encoding_is_unknown
+        kept, {name: columns.get(name, NESTED_TYPE) for name in names}, encoding_is_unknown
     )
 
 

@@ -15,29 +15,34 @@ from dprelease.errors.words.data_words import CONVERT
 from dprelease.exact.reading.frames import read_as_declared
 from dprelease.exact.reading.sources import (
     OpenedSource,
+    escape_pattern,
     file_label,
-    files_of,
-    parquet,
-    pattern,
-    pattern_list,
-    stamp,
+    file_stamp,
+    files_of_source,
+    parquet_sql,
+    pattern_list_sql,
     stored_columns,
-    unreadable,
+    unreadable_error,
 )
 from dprelease.exact.reading.stored_types import (
-    COARSE,
     HALF_FLOAT,
     IN_MILLISECONDS,
-    SCHEMA,
+    MILLISECOND_TIMESTAMP,
+    SCHEMA_SQL,
     WIDE_DECIMAL,
     Types,
     are_exact_types,
-    by_types,
     column_types,
+    group_by_types,
     union_sql,
 )
-from dprelease.exact.results.vectors import LARGE
-from dprelease.exact.sources.source_reader import Ask, Description, Opening, SourceReader
+from dprelease.exact.results.vectors import LARGE_BATCH_ROWS
+from dprelease.exact.sources.source_reader import (
+    Description,
+    Opening,
+    RunMetadataQuery,
+    SourceReader,
+)
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.schema.source_texts import to_zone
@@ -53,21 +58,21 @@ if TYPE_CHECKING:
     from dprelease.exact.inputs import Input
     from dprelease.exact.reading.dialect import KeyValue
 
-ARROW_ALONE = {
+ARROW_ONLY_TYPES = {
     WIDE_DECIMAL: "a decimal of more than 38 digits",
     HALF_FLOAT: "a float of 16 bits",
 }
 """Types of numbers that only Arrow reads unchanged, and their names in messages."""
 
-BY_ARROW = IN_MILLISECONDS | frozenset(ARROW_ALONE)
+TYPES_READ_BY_ARROW = IN_MILLISECONDS | frozenset(ARROW_ONLY_TYPES)
 """All types of columns that the engine does not read unchanged, but Arrow does."""
 
-WHOLE = "write it again, or remove it from the path or the folder"
-LETTERS = "use the same column names in all files, including upper and lower case"
+DAMAGED_FILE_REMEDY = "write it again, or remove it from the path or the folder"
+SPELLING_REMEDY = "use the same column names in all files, including upper and lower case"
 
-NOTES = f"SELECT value FROM parquet_kv_metadata({{}}) WHERE key = '{SPARK_NOTE}'::BLOB"
+SPARK_NOTE_SQL = f"SELECT value FROM parquet_kv_metadata({{}}) WHERE key = '{SPARK_NOTE}'::BLOB"
 
-LOCAL = {ZONED_MS: COARSE, INT96: "TIMESTAMP"}
+LOCAL_TYPES = {ZONED_MS: MILLISECOND_TIMESTAMP, INT96: "TIMESTAMP"}
 """Types of timestamps in UTC, and the corresponding types of local timestamps."""
 
 
@@ -76,14 +81,17 @@ class ParquetReader(SourceReader):
 
     def open(self, declared: Declared, source: Source, opening: Opening) -> OpenedSource:
         """Return the relation by which the engine reads all files at once."""
-        files = files_of(declared, source)
-        return OpenedSource(files, tuple(map(stamp, files)), relation=parquet(files))
+        files = files_of_source(declared, source)
+        return OpenedSource(files, tuple(map(file_stamp, files)), relation=parquet_sql(files))
 
-    def relation(self, given: Input, relation: str, ask: Ask, *, by_arrow: bool) -> str:
+    def relation(
+        self, given: Input, relation: str, ask: RunMetadataQuery, *, can_use_arrow: bool
+    ) -> str:
         """Return the relation of a table's Parquet files, each read by its own types.
 
-        `by_arrow`: whether Arrow later reads the rows of files with timestamps at which the engine
-        could fail. Otherwise the columns of such timestamps are only recorded in `given.coarse`.
+        `can_use_arrow`: whether Arrow later reads the rows of files with timestamps at which the
+        engine could fail. Otherwise the columns of such timestamps are only recorded in
+        `given.millisecond_columns`.
 
         Raises
         ------
@@ -93,27 +101,29 @@ class ParquetReader(SourceReader):
         """
         names = stored_columns(given.declared)
         files = {file: _types_of_file(given, file, ask) for file in given.files}
-        _refuse_partial(given, files)
-        runs = by_types(files, given.declared)
-        given.differs = bool(runs)
+        _refuse_missing_columns(given, files)
+        runs = group_by_types(files, given.declared)
+        given.types_differ = bool(runs)
         stored = {
             name: {kinds[name] for kinds in files.values() if name in kinds} for name in names
         }
         if any("VARCHAR" in kinds for kinds in stored.values()):
-            noted = ask(NOTES.format(pattern_list(given.files)))
+            noted = ask(SPARK_NOTE_SQL.format(pattern_list_sql(given.files)))
             given.collations = {
                 n: c for (note,) in noted for n, c in spark_collations(note).items()
             }
-        given.coarse = {
-            name: COARSE if len(kinds) > 1 else max(kinds & IN_MILLISECONDS)
+        given.millisecond_columns = {
+            name: MILLISECOND_TIMESTAMP if len(kinds) > 1 else max(kinds & IN_MILLISECONDS)
             for name, kinds in stored.items()
             if kinds & IN_MILLISECONDS
         }
-        given.coarse |= {name: INT96 for name, kinds in stored.items() if kinds == {INT96}}
-        alone = {name for name, kinds in stored.items() if kinds & ARROW_ALONE.keys()}
-        if alone and not by_arrow:
-            raise _arrow_alone_error(given, min(alone), files)
-        if not runs and not ((given.coarse or alone) and by_arrow):
+        given.millisecond_columns |= {
+            name: INT96 for name, kinds in stored.items() if kinds == {INT96}
+        }
+        alone = {name for name, kinds in stored.items() if kinds & ARROW_ONLY_TYPES.keys()}
+        if alone and not can_use_arrow:
+            raise _arrow_only_error(given, min(alone), files)
+        if not runs and not ((given.millisecond_columns or alone) and can_use_arrow):
             (first, *others) = files.values()
             types = {name: first[name] for name in names if name in first}
             if not others and are_exact_types(types.values()):
@@ -121,12 +131,12 @@ class ParquetReader(SourceReader):
             return relation
         parts = []
         for i, (run, kinds) in enumerate(runs or [(list(files), files[given.files[0]])]):
-            if by_arrow and any(kinds.get(name) in BY_ARROW for name in names):
+            if can_use_arrow and any(kinds.get(name) in TYPES_READ_BY_ARROW for name in names):
                 name = f"{given.relation}_{i}"
                 given.rows[name] = FileBatches(given.declared, tuple(run), kinds)
-                kinds = _arrow_types(kinds, given.declared)
+                kinds = _types_after_arrow(kinds, given.declared)
             else:
-                name = parquet(run)
+                name = parquet_sql(run)
             parts.append((name, kinds, file_label(run[0], given.files)))
         return union_sql(parts, given.declared) if runs else parts[0][0]
 
@@ -149,20 +159,20 @@ class ParquetReader(SourceReader):
         return pq.read_table(file.absolute())
 
 
-def _arrow_alone_error(given: Input, name: str, files: Mapping[Path, Types]) -> DataError:
+def _arrow_only_error(given: Input, name: str, files: Mapping[Path, Types]) -> DataError:
     """Return the error DP-DATA-004 for a column with a type that only Arrow reads unchanged."""
     kind = getattr(given.declared.table.columns[name], "type", "cut")
     stored = {types[name] for types in files.values() if name in types}
-    found = ARROW_ALONE[min(stored & ARROW_ALONE.keys())]
+    found = ARROW_ONLY_TYPES[min(stored & ARROW_ONLY_TYPES.keys())]
     fault = DataError("DP-DATA-004", column=name, physical=found, declared=kind, way=CONVERT)
-    faulty = [file for file, types in files.items() if types.get(name) in ARROW_ALONE]
+    faulty = [file for file, types in files.items() if types.get(name) in ARROW_ONLY_TYPES]
     if len(faulty) < len(files):
         fault.found_in(file_label(faulty[0], given.files))
     return fault
 
 
-def _arrow_types(types: Types, declared: Declared) -> Types:
-    """Return the types that columns have once Arrow has read them; see `read_as_declared`."""
+def _types_after_arrow(types: Types, declared: Declared) -> Types:
+    """Return the types that columns have after Arrow has read them; see `read_as_declared`."""
     wide = {name for name in stored_columns(declared) if types.get(name) == WIDE_DECIMAL}
     columns = declared.table.columns
     read_as = {n: "DECIMAL" if may_lose_values(columns[n], "DECIMAL") else "VARCHAR" for n in wide}
@@ -170,7 +180,7 @@ def _arrow_types(types: Types, declared: Declared) -> Types:
     return {**types, **read_as, **halves}
 
 
-def _types_of_file(given: Input, file: Path, ask: Ask) -> dict[str, str]:
+def _types_of_file(given: Input, file: Path, ask: RunMetadataQuery) -> dict[str, str]:
     """Return the types of a Parquet file's columns.
 
     Names that differ only in case, from each other or from a declared name, are refused: the engine
@@ -184,9 +194,11 @@ def _types_of_file(given: Input, file: Path, ask: Ask) -> dict[str, str]:
         if same in ([], [name]):
             continue
         if len(same) == 1 and not is_one:
-            told = file_label(file, given.files)
-            raise unreadable(
-                declared, f"{told} has the column '{name}' with other upper or lower case", LETTERS
+            file_name = file_label(file, given.files)
+            raise unreadable_error(
+                declared,
+                f"{file_name} has the column '{name}' with other upper or lower case",
+                SPELLING_REMEDY,
             )
         code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
         fault = DataError(code, table=declared.table.name, column=name)
@@ -194,32 +206,40 @@ def _types_of_file(given: Input, file: Path, ask: Ask) -> dict[str, str]:
             fault.found_in(file_label(file, given.files))
         raise fault
     if declared.table.time_zone == UTC:  # then local time is UTC
-        types = {name: LOCAL.get(kind, kind) for name, kind in types.items()}
+        types = {name: LOCAL_TYPES.get(kind, kind) for name, kind in types.items()}
     return types
 
 
-def _schema_rows(given: Input, file: Path, ask: Ask) -> list[Any]:
-    """Return the rows of `SCHEMA` for a Parquet file; raise DP-DATA-001 or 024 if it is invalid."""
+def _schema_rows(given: Input, file: Path, ask: RunMetadataQuery) -> list[Any]:
+    """Return the rows of `SCHEMA_SQL` for a Parquet file.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-001 or 024 if the file is invalid.
+    """
     try:
-        return ask(SCHEMA.format(quoting.text(pattern(file))))
+        return ask(SCHEMA_SQL.format(quoting.text(escape_pattern(file))))
     except DataError as problem:
         if len(given.files) == 1 or problem.code != "DP-DATA-001":
             raise
-    told = file_label(file, given.files)
-    raise unreadable(given.declared, f"{told} can't be opened, or is incomplete", WHOLE)
+    file_name = file_label(file, given.files)
+    raise unreadable_error(
+        given.declared, f"{file_name} can't be opened, or is incomplete", DAMAGED_FILE_REMEDY
+    )
 
 
-def _refuse_partial(given: Input, files: Mapping[Path, Types]) -> None:
+def _refuse_missing_columns(given: Input, files: Mapping[Path, Types]) -> None:
     """Raise DP-DATA-024 for a column that only some files have, because rows would lack a value."""
     for name in stored_columns(given.declared):
         lacking = [file for file, types in files.items() if name not in types]
         if 0 < len(lacking) < len(files):
             more = len(lacking) - 1
-            lack = f" and {more} other{'s' if more > 1 else ''} lack" if more else " lacks"
-            told = file_label(lacking[0], given.files)
-            reason = f"{told}{lack} the column '{name}', which the other files have"
+            verb = f" and {more} other{'s' if more > 1 else ''} lack" if more else " lacks"
+            file_name = file_label(lacking[0], given.files)
+            reason = f"{file_name}{verb} the column '{name}', which the other files have"
             way = "use the same columns in all files, or declare only columns that all have"
-            raise unreadable(given.declared, reason, way)
+            raise unreadable_error(given.declared, reason, way)
 
 
 @dataclass(frozen=True)
@@ -248,10 +268,11 @@ class FileBatches:
         import pyarrow.parquet as pq
 
         stored = [
-            self._read(pq.read_schema(file.absolute()).empty_table()).schema for file in self.files
+            self._read_declared_columns(pq.read_schema(file.absolute()).empty_table()).schema
+            for file in self.files
         ]
         fields = {name: [one.field(name).type for one in stored] for name in stored[0].names}
-        return pa.schema([(name, self._common(name, kinds)) for name, kinds in fields.items()])
+        return pa.schema([(name, self._common_type(name, kinds)) for name, kinds in fields.items()])
 
     def reader(self) -> pa.RecordBatchReader:
         """Return a reader of the rows; files are read when the first batch is requested."""
@@ -266,10 +287,12 @@ class FileBatches:
 
         for path in self.files:
             with pq.ParquetFile(path.absolute()) as file:
-                for batch in file.iter_batches(LARGE, columns=schema.names):
-                    yield from self._read(pa.table(batch)).cast(schema).to_batches()
+                for batch in file.iter_batches(LARGE_BATCH_ROWS, columns=schema.names):
+                    yield from (
+                        self._read_declared_columns(pa.table(batch)).cast(schema).to_batches()
+                    )
 
-    def _read(self, table: pa.Table) -> pa.Table:
+    def _read_declared_columns(self, table: pa.Table) -> pa.Table:
         """Return the declared columns of a table in types that the engine reads."""
         import pyarrow as pa
 
@@ -278,12 +301,12 @@ class FileBatches:
             if name not in table.column_names:
                 continue
             if self.types[name] in IN_MILLISECONDS:
-                columns[name] = _in_milliseconds(table[name])
+                columns[name] = _to_milliseconds(table[name])
             else:
                 columns[name] = _to_large_string(read_as_declared(table[name], name, self.declared))
         return pa.table(columns)
 
-    def _common(self, name: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
+    def _common_type(self, name: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
         """Return the type that a column has in common in all files; raise DP-DATA-004 if none."""
         import pyarrow as pa
 
@@ -298,7 +321,7 @@ class FileBatches:
         )
 
 
-def _in_milliseconds(instants: pa.ChunkedArray) -> pa.ChunkedArray:
+def _to_milliseconds(instants: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the timestamps of a column that a file stores in milliseconds, in UTC.
 
     No value can fail, because the file stores each as 64 bits of milliseconds.
@@ -340,7 +363,7 @@ def _time_zone_key(fields: Sequence[pa.Field]) -> dict[str, KeyValue]:
 
 
 def _propose_type(arrow: str) -> str:
-    """Return the declared type for an Arrow type, by its name."""
+    """Return the declared type that `init` proposes for an Arrow type, which is given by name."""
     # The text after the first bracket may hold names, such as those of a struct's fields.
     value = re.split(r"[<,(\[]", arrow.removeprefix("dictionary<values="))[0]
     starts = {

@@ -1,6 +1,7 @@
-"""The base class of readers: the half of a source type that opens sources.
+"""The base class of readers, which open the sources of one source type.
 
-`schema.source_types.source_type.SourceType` is the other half, which opens nothing.
+The declarations of a source type are in `schema.source_types.source_type.SourceType`, which opens
+no source.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 TEXT_OR_NUMBER = "text or number"
 """The proposed type of a column whose values may be texts or numbers."""
 
-Ask = Callable[[str], list[Any]]
+RunMetadataQuery = Callable[[str], list[Any]]
 """A function that runs a statement which reads no row about people, and returns its rows."""
 
 
@@ -59,7 +60,11 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What readers get from an engine: its connections to servers, a name for a database file."""
+    """What an engine passes to a reader that opens a source.
+
+    `servers`: the engine's connections to servers. `database`: the name under which the engine
+    attaches a database file.
+    """
 
     servers: Servers | None = None
     database: str = "dp_database"
@@ -85,10 +90,12 @@ class SourceReader:
         """
         raise NotImplementedError
 
-    def relation(self, given: Input, relation: str, ask: Ask, *, by_arrow: bool) -> str:
+    def relation(
+        self, given: Input, relation: str, ask: RunMetadataQuery, *, can_use_arrow: bool
+    ) -> str:
         """Return the relation that the engine reads in place of `relation`; reads no row.
 
-        `by_arrow`: whether Arrow may later read those rows that the engine can't read unchanged.
+        `can_use_arrow`: whether Arrow may later read rows that the engine can't read unchanged.
         """
         return relation
 
@@ -127,7 +134,7 @@ def reader_of(source_type: SourceType) -> SourceReader:
 
 
 def choose_table(name: str | None, known: Sequence[str]) -> str | None:
-    """Return the requested table: the one with this name, or without a name the only one."""
+    """Return the table with this name; if the name is None, return the only table that exists."""
     if name is None and len(known) == 1:
         return known[0]
     return name if name in known else None

@@ -23,7 +23,7 @@ from dprelease.exact.reading.cell_rows import (
     cell_rows,
     wanted_columns,
 )
-from dprelease.exact.reading.sources import source_fields, unreadable
+from dprelease.exact.reading.sources import source_fields, unreadable_error
 from dprelease.exact.sources.cell_reader import CellReader
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description, choose_table
 from dprelease.query import quoting
@@ -38,9 +38,9 @@ from dprelease.system.files import OPEN_FLAGS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FETCHED = 2**12
+ROWS_AT_ONCE = 2**12
 
-COMPUTED = (2, 3)
+GENERATED_COLUMN_CODES = (2, 3)
 """SQLite's codes for generated columns in `hidden`: virtual, or stored."""
 
 AFFINITIES = (
@@ -53,7 +53,7 @@ AFFINITIES = (
 of the engine. The first match counts; VARCHAR loses nothing.
 https://sqlite.org/datatype3.html#affname"""
 
-PROPOSED: tuple[tuple[tuple[str, ...], str], ...] = (
+PROPOSED_TYPES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("INT",), "integer"),
     (("CHAR", "CLOB", "TEXT"), "text"),
     (("REAL", "FLOA", "DOUB", "NUMERIC", "DECIMAL"), "number"),
@@ -63,10 +63,10 @@ PROPOSED: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 """Types that `init` proposes, by parts of a declared type; the first match counts."""
 
-EQUAL = {"COLLATE NOCASE": "('x'), ('X')", "COLLATE RTRIM": "('x'), ('x ')"}
+EQUAL_TEXTS = {"COLLATE NOCASE": "('x'), ('X')", "COLLATE RTRIM": "('x'), ('x ')"}
 """Collations of SQLite, each with two texts that are equal by it but different by BINARY."""
 
-ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA})
+ALLOWED_ACTIONS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA})
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,22 +112,22 @@ class SQLiteReader(CellReader):
     def describe(self, file: Path, table: str | None) -> Description:
         """Return the columns of a table, by the types that it declares."""
         try:
-            chosen = choose_table(table, tables_of(file))
-            if chosen is None:
+            table_name = choose_table(table, tables_of(file))
+            if table_name is None:
                 return Description()
-            columns = [(name, _propose_type(kind)) for name, kind in columns_of(file, chosen)]
+            columns = [(name, _propose_type(kind)) for name, kind in columns_of(file, table_name)]
             # A name that is not UTF-8 can be neither declared nor queried.
             usable = [name for name, _ in columns if are_usable([name])]
-            collations = collations_in(file, chosen, usable)
+            collations = collations_in(file, table_name, usable)
         except OSError:
             return Description()
-        return Description(columns, {"table": chosen}, collations=collations)
+        return Description(columns, {"table": table_name}, collations=collations)
 
 
 def _propose_type(declared: str) -> str:
     upper = declared.upper()
     return next(
-        (kind for parts, kind in PROPOSED if any(p in upper for p in parts)), TEXT_OR_NUMBER
+        (kind for parts, kind in PROPOSED_TYPES if any(p in upper for p in parts)), TEXT_OR_NUMBER
     )
 
 
@@ -170,7 +170,7 @@ def collations_in(file: Path, table: str, names: Sequence[str]) -> dict[str, str
 def _inspect_table(declared: Declared, file: Path, table: str) -> StoredTable:
     """Return a file's description of the table, if it can be read as stored."""
     if _is_in_use(file):
-        raise unreadable(
+        raise unreadable_error(
             declared,
             "its journal file contains changes that are not in the database file yet",
             "close the program that writes to it, or copy it with VACUUM INTO",
@@ -240,7 +240,7 @@ def _connect(file: Path) -> sqlite3.Connection:
         link.execute("PRAGMA query_only = ON")
         link.execute("PRAGMA trusted_schema = OFF")
         link.execute("PRAGMA cell_size_check = ON")
-        link.text_factory = _text
+        link.text_factory = _decode_or_none
         link.set_authorizer(_authorize)
     except BaseException:
         link.close()
@@ -250,10 +250,10 @@ def _connect(file: Path) -> sqlite3.Connection:
 
 def _authorize(action: int, *_: object) -> int:
     """Allow statements to read columns, but not to call functions, which a file may contain."""
-    return sqlite3.SQLITE_OK if action in ALLOWED else sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK if action in ALLOWED_ACTIONS else sqlite3.SQLITE_DENY
 
 
-def _text(held: bytes) -> str | None:
+def _decode_or_none(held: bytes) -> str | None:
     """Return the text of bytes; None for invalid UTF-8, so that no cell can stop a run."""
     try:
         return held.decode()
@@ -275,8 +275,10 @@ def _describe_table(link: sqlite3.Connection, table: str, names: Set[str]) -> St
     quoted = quoting.identifier(str(name))
     columns = link.execute(f"PRAGMA table_xinfo({quoted})").fetchall()
     return StoredTable(
-        {str(name): _as_stored(str(kind or "")) for _, name, kind, *_ in columns if name},
-        frozenset(str(column) for _, column, *_, hidden in columns if hidden in COMPUTED),
+        {str(name): _affinity_type(str(kind or "")) for _, name, kind, *_ in columns if name},
+        frozenset(
+            str(column) for _, column, *_, hidden in columns if hidden in GENERATED_COLUMN_CODES
+        ),
         False,
         _collations(
             link, quoted, [one for _, one, *_, hidden in columns if one in names and not hidden]
@@ -290,7 +292,7 @@ def _collations(link: sqlite3.Connection, table: str, names: Iterable[str]) -> d
     A column is compared by its own collation, by the collation of a unique index that includes it,
     and by the collation of the column to which it refers as a foreign key.
     """
-    also: dict[str, str] = dict(_of_unique_indexes(link, table))
+    also: dict[str, str] = dict(_unique_index_collations(link, table))
     for name, parent, referred in _foreign_keys(link, table):
         words = _collation(link, parent, referred)
         if words:
@@ -299,7 +301,7 @@ def _collations(link: sqlite3.Connection, table: str, names: Iterable[str]) -> d
     return {name: words for name, words in found.items() if words}
 
 
-def _of_unique_indexes(link: sqlite3.Connection, table: str) -> Iterator[tuple[str, str]]:
+def _unique_index_collations(link: sqlite3.Connection, table: str) -> Iterator[tuple[str, str]]:
     """Yield columns with a unique index or primary key that compares by another collation.
 
     Each column is yielded with that collation, which is not BINARY.
@@ -309,7 +311,7 @@ def _of_unique_indexes(link: sqlite3.Connection, table: str) -> Iterator[tuple[s
         for _, _, name, _, collation, is_key in columns:
             if is_unique and is_key and name is not None and collation.upper() != "BINARY":
                 words = f"COLLATE {collation.upper()}"
-                yield name, words if words in EQUAL else OTHER
+                yield name, words if words in EQUAL_TEXTS else OTHER
 
 
 def _foreign_keys(link: sqlite3.Connection, table: str) -> Iterator[tuple[str, str, str]]:
@@ -338,15 +340,15 @@ def _collation(link: sqlite3.Connection, table: str, name: str) -> str:
     """
     column = f"SELECT t.{quoting.identifier(name)} FROM {table} AS t WHERE 0"
     try:
-        for words, texts in EQUAL.items():
+        for comparison, texts in EQUAL_TEXTS.items():
             if len(link.execute(f"{column} UNION VALUES {texts}").fetchall()) == 1:
-                return words
+                return comparison
     except sqlite3.OperationalError:  # no such collation sequence: an application's own
         return OTHER
     return ""
 
 
-def _as_stored(kind: str) -> str:
+def _affinity_type(kind: str) -> str:
     """Return the engine's type to which a declared type converts what is written."""
     upper = kind.upper()
     for parts, stored in AFFINITIES:
@@ -384,7 +386,7 @@ def _rows(file: Path, table: str, columns: Sequence[str | None]) -> Iterator[Row
     sql = f"SELECT {', '.join(asked)} FROM {quoting.identifier(table)} AS t NOT INDEXED"
     with _read_only_connection(file) as link:
         cursor = link.execute(sql)
-        while rows := cursor.fetchmany(FETCHED):
+        while rows := cursor.fetchmany(ROWS_AT_ONCE):
             yield from rows
 
 

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from dprelease.exact.reading.plain import Packing, open_file
+from dprelease.exact.reading.plain import TextDecoding, open_file
 from dprelease.exact.reading.sources import (
     EngineCall,
     OpenedSource,
-    files_of,
-    stamp,
+    file_stamp,
+    files_of_source,
     stored_columns,
 )
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description, Opening, SourceReader
@@ -44,11 +44,11 @@ class TextFilesReader(SourceReader):
     header_lines: ClassVar[int] = 0
     """The number of lines at the beginning of each file that are not records."""
     keeps_carriage_returns: ClassVar[bool] = True
-    """Whether carriage returns are left in the text that the engine reads; see `Packing`."""
+    """Whether carriage returns are left in the text that the engine reads; see `TextDecoding`."""
 
-    def packing(self, source: Source) -> Packing:
+    def packing(self, source: Source) -> TextDecoding:
         """Return how the bytes of a source's files are decoded."""
-        return Packing.of(source, keeps_carriage_returns=self.keeps_carriage_returns)
+        return TextDecoding.of(source, keeps_carriage_returns=self.keeps_carriage_returns)
 
     def text_reader(self, declared: Declared, source: Source, files: Sequence[Path]) -> EngineCall:
         """Return the call of the engine that reads the files of a source; a subclass writes it.
@@ -80,8 +80,8 @@ class TextFilesReader(SourceReader):
 
     def open(self, declared: Declared, source: Source, opening: Opening) -> OpenedSource:
         """Return the relation of the files; if any file needs a plain copy, all of them get one."""
-        files = files_of(declared, source)
-        stamps = tuple(map(stamp, files))
+        files = files_of_source(declared, source)
+        stamps = tuple(map(file_stamp, files))
         reader = self.text_reader(declared, source, files)
         is_plain = reader.packing.is_plain and not any(map(self.needs_copy, files))
         call_on_copies = None if is_plain else reader
@@ -128,6 +128,6 @@ def plain_number_columns(
     )
 
 
-def struct_of_texts(names: Sequence[str]) -> str:
+def struct_of_texts_sql(names: Sequence[str]) -> str:
     """Return a SQL struct that gives every column the type of texts: no type is ever detected."""
     return "{" + ", ".join(f"{quoting.text(name)}: 'VARCHAR'" for name in names) + "}"

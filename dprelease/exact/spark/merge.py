@@ -1,4 +1,4 @@
-"""Turn the sums of tasks into the aggregates of cells."""
+"""Combine the sums that tasks return to the true aggregates of cells."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.exact.results.vectors import MOST_ROWS
-from dprelease.exact.shared_scan import Scanned
+from dprelease.exact.shared_scan import ScannedVectors
 from dprelease.exact.spark.executors.tasks import ROWS_SEEN
-from dprelease.statements.partial import PLACE, Partial
+from dprelease.statements.partial import GROUP_COLUMNS, PartialQuery
 from dprelease.statements.scan import JointTable
 
 if TYPE_CHECKING:
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 
 
 def exact_table(
-    name: str, partial: Partial, merged: pa.Table | None, size: int, first: int = 0
+    name: str, partial: PartialQuery, merged: pa.Table | None, size: int, first: int = 0
 ) -> ExactTable:
-    """Return the true aggregates of `size` cells, of which the first is `first`.
+    """Return the true aggregates of a range of `size` cells, which starts at the cell `first`.
 
-    `merged`: rows (part, cell, v, m0, ...) of these cells only, each (part, cell, v) once; None if
-    no row has one of these cells.
+    `merged`: a table with the columns part, cell, v, m0, ..., with at most one row for each
+    combination of part, cell and v, and only with cells of the range; None if no row of the source
+    has a cell of the range.
     """
     if merged is None:
-        merged = _no_sums(partial)
-    part, cell, value = (np.asarray(merged[column], dtype=np.int64) for column in PLACE)
+        merged = _empty_sums(partial)
+    part, cell, value = (np.asarray(merged[column], dtype=np.int64) for column in GROUP_COLUMNS)
     cell = cell - first
     vectors = {}
     mine = part == 0
@@ -45,17 +46,17 @@ def exact_table(
     return ExactTable(name, size, vectors, profiles)
 
 
-def _no_sums(partial: Partial) -> pa.Table:
+def _empty_sums(partial: PartialQuery) -> pa.Table:
     """Return an empty table of sums."""
     import pyarrow as pa
 
-    names = [*PLACE, *(f"m{j}" for j in range(partial.width))]
+    names = [*GROUP_COLUMNS, *(f"m{j}" for j in range(partial.width))]
     return pa.table({name: pa.array([], pa.int64()) for name in names})
 
 
 def sum_joint_tables(
     filled: Sequence[JointTable], found: Mapping[int, Sequence[pa.Table]]
-) -> Scanned | None:
+) -> ScannedVectors | None:
     """Return the joint tables filled with the sums of tasks; None if sums might not fit 64 bits.
 
     `found`: the sums by the index of their joint table, and by `ROWS_SEEN` the number of rows.
@@ -63,7 +64,7 @@ def sum_joint_tables(
     seen = sum(sum(table["m0"].to_pylist()) for table in found.get(ROWS_SEEN, ()))
     if seen > MOST_ROWS:
         return None
-    scanned: Scanned = []
+    scanned: ScannedVectors = []
     for place, joint in enumerate(filled):
         vectors = {name: np.zeros(joint.size, dtype=np.int64) for name in joint.joint.vectors}
         for table in found.get(place, ()):

@@ -1,14 +1,15 @@
-"""Add noise to large results on the executors: true values of cells never reach the driver.
+"""Add noise to large results on the executors, so that true values never reach the driver.
 
-Noise is drawn in the last stage, by the task that writes the result. Of all attempts of a task
-(lost, failed, or run twice by speculation) Spark commits the file of one, and discards the others
-unread. A committed task is never repeated, because no stage follows it. Only then are the files
-read, once, and refused unless every block of cells exists exactly once. So whatever a committer
-does, every published cell has the noise of one draw. The driver holds only some blocks at a time.
+Noise is drawn in the last stage, by the task that writes the result. Spark may attempt a task
+several times (if the task is lost, fails, or is run twice by speculation). Spark then commits the
+file of one attempt, and discards the files of the other attempts unread. A committed task is never
+repeated, because no stage follows it. After all tasks are committed, the driver reads the files
+once, some blocks of cells at a time, and refuses them unless every block exists exactly once. So
+every published cell has a single noise draw, whichever committer Spark uses.
 
-Privacy does not depend on the removal of files. A killed driver leaves its folder, and an attempt
-that was given up may write after the folder is removed: everything is encrypted with a key that
-belongs to this run.
+Privacy does not depend on the removal of files, because all files are encrypted with a key of this
+run: a killed driver leaves its folder, and an abandoned attempt may write a file after the folder
+is removed.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from dprelease.exact.spark.executors.sums import add_up
 from dprelease.exact.spark.executors.task_rows import from_ipc_bytes, to_ipc_bytes
 from dprelease.exact.spark.executors.tasks import redact_failures
 from dprelease.exact.spark.merge import exact_table
-from dprelease.exact.spark.pieces import cores_of, tasks_of
-from dprelease.statements.partial import Partial
+from dprelease.exact.spark.pieces import cores_of, noise_task_count
+from dprelease.statements.partial import PartialQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-STAGED = "block bigint, content binary"
+NOISY_BLOCK_COLUMNS = "block bigint, content binary"
 
-TOGETHER = 16
+BLOCKS_AT_ONCE = 16
 """Number of blocks that the driver reads at a time: 8 MB of each vector."""
 
 Noise = Callable[[ExactTable], Mapping[str, Integers]]
@@ -47,7 +48,7 @@ Noise = Callable[[ExactTable], Mapping[str, Integers]]
 class BlockNoise:
     """Adds up the sums of blocks of cells in a task, and adds noise to the totals."""
 
-    partial: Partial
+    partial: PartialQuery
     size: int
     noise: Noise
     block: int
@@ -84,24 +85,27 @@ class BlockNoise:
 def write_noisy_blocks(spark: SparkSession, sums: DataFrame, task: BlockNoise, folder: str) -> None:
     """Draw all noise, once for each cell, and write the noisy vectors to a folder.
 
-    `sums`: rows of `SUMS` of the table 0 in blocks, in which the place of a block is its number.
+    `sums`: a frame with the columns of `SUMS_COLUMNS`, for the table 0 in blocks of cells; the
+    column `place` has the number of the block.
     """
     from pyspark.sql import functions
 
-    blocks = _blocks(task)
+    blocks = _count_blocks(task)
     # Cells without rows need noise as well, so every block has a row.
     marks = spark.range(blocks).select(
         functions.lit(0).alias("number"),
         functions.col("id").cast("int").alias("place"),
         functions.lit(b"").alias("content"),
     )
-    tasks = tasks_of(blocks, cores_of(spark))
+    tasks = noise_task_count(blocks, cores_of(spark))
     rows = sums.unionAll(marks).repartitionById(tasks, "place")
-    rows.mapInArrow(task.run, STAGED).write.mode("errorifexists").parquet(folder)
+    rows.mapInArrow(task.run, NOISY_BLOCK_COLUMNS).write.mode("errorifexists").parquet(folder)
 
 
-def read_back(spark: SparkSession, task: BlockNoise, folder: str) -> Iterator[dict[str, Integers]]:
-    """Return the noisy vectors of the cells of each block, some blocks at a time on the driver.
+def read_noisy_blocks(
+    spark: SparkSession, task: BlockNoise, folder: str
+) -> Iterator[dict[str, Integers]]:
+    """Yield the noisy vectors of each block; the driver holds only some blocks at a time.
 
     Raises
     ------
@@ -110,17 +114,17 @@ def read_back(spark: SparkSession, task: BlockNoise, folder: str) -> Iterator[di
     """
     from pyspark.sql import functions
 
-    blocks = _blocks(task)
-    group = functions.expr(f"CAST(block DIV {TOGETHER} AS INT)")
-    written = spark.read.schema(STAGED).parquet(folder).withColumn("together", group)
-    ordered = written.repartitionById(-(-blocks // TOGETHER), "together").drop("together")
+    blocks = _count_blocks(task)
+    group = functions.expr(f"CAST(block DIV {BLOCKS_AT_ONCE} AS INT)")
+    written = spark.read.schema(NOISY_BLOCK_COLUMNS).parquet(folder).withColumn("together", group)
+    ordered = written.repartitionById(-(-blocks // BLOCKS_AT_ONCE), "together").drop("together")
     rows = ordered.sortWithinPartitions("block").toLocalIterator()
     return _decrypt_blocks(
         ((row["block"], bytes(row["content"])) for row in rows), blocks, task.seal
     )
 
 
-def _blocks(task: BlockNoise) -> int:
+def _count_blocks(task: BlockNoise) -> int:
     return -(-task.size // task.block)
 
 
@@ -138,7 +142,7 @@ def _decrypt_blocks(
         raise LookupError("a block of cells is missing")
 
 
-def folder_of(staging: str, seal: Seal) -> str:
+def noisy_blocks_folder(staging: str, seal: Seal) -> str:
     """Return the folder of the files that are encrypted with a key."""
     return f"{staging.rstrip('/')}/dprelease-{seal.name}"
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 TASKS_A_CORE = 2
 """Tasks of equal size per core, so that a late core costs little."""
 
-CORES = 16
+ASSUMED_CORES = 16
 """Number of cores if Spark does not report it."""
 
 LEAST_ROWS, MOST_ROWS = 2**17, 2**22
 """Minimum and maximum rows of a piece; fewer rows are read faster than a task is started."""
 
-LEAST_SENT = 2**13
+LEAST_FRAME_ROWS = 2**13
 """Minimum rows of a caller's frame that are sent to a task; the maximum is `LEAST_ROWS`."""
 
 LEAST_BYTES, MOST_BYTES = 2**22, 2**27
@@ -34,12 +34,12 @@ LEAST_BYTES, MOST_BYTES = 2**22, 2**27
 BYTES_A_ROW = 64
 """Approximate bytes of a row of text."""
 
-ROWS_TOGETHER = 2**20
+MOST_BUCKET_ROWS = 2**20
 """Maximum rows of units that are bounded in one task, about 100 MB."""
 
 MOST_BUCKETS = 2**15
 
-MOST_BLOCKS = 64
+MOST_TASK_BLOCKS = 64
 """Maximum blocks of cells to which one task adds noise. There are several, because reading the
 description of a table takes a task longer than drawing the noise of a block."""
 
@@ -48,15 +48,17 @@ def cores_of(spark: SparkSession) -> int:
     """Return how many tasks Spark runs at a time, as far as it reports that."""
     if is_classic(spark):
         return max(1, int(spark.sparkContext.defaultParallelism))
-    return CORES
+    return ASSUMED_CORES
 
 
-def pieces_of(lengths: Sequence[int], cores: int, *, whole: bool) -> list[tuple[Range, ...]]:
+def divide_into_pieces(
+    lengths: Sequence[int], cores: int, *, whole: bool
+) -> list[tuple[Range, ...]]:
     """Return the ranges of rows that each task reads, in the order of the files.
 
     `lengths`: the number of rows of each file. `whole`: whether files can't be divided.
     """
-    size = _size(sum(lengths), cores, LEAST_ROWS, MOST_ROWS)
+    size = _piece_size(sum(lengths), cores, LEAST_ROWS, MOST_ROWS)
     pieces: list[tuple[Range, ...]] = []
     held: list[Range] = []
     room = size
@@ -73,9 +75,9 @@ def pieces_of(lengths: Sequence[int], cores: int, *, whole: bool) -> list[tuple[
     return [*pieces, tuple(held)] if held else pieces
 
 
-def files_together(sizes: Sequence[int], cores: int) -> list[tuple[int, ...]]:
-    """Return the indices of files of these sizes that one task reads, for each task."""
-    most = _size(sum(sizes), cores, LEAST_BYTES, MOST_BYTES)
+def group_files(sizes: Sequence[int], cores: int) -> list[tuple[int, ...]]:
+    """Return, for each task, the indices of the files that the task reads; `sizes`: file sizes."""
+    most = _piece_size(sum(sizes), cores, LEAST_BYTES, MOST_BYTES)
     pieces: list[tuple[int, ...]] = []
     held: list[int] = []
     for place, size in enumerate(sizes):
@@ -86,21 +88,23 @@ def files_together(sizes: Sequence[int], cores: int) -> list[tuple[int, ...]]:
     return [*pieces, tuple(held)] if held else pieces
 
 
-def buckets_of(rows: int, cores: int) -> int:
-    """Return the number of partitions that group rows by unit."""
-    return min(MOST_BUCKETS, math.ceil(rows / _size(rows, cores, LEAST_ROWS, ROWS_TOGETHER)) or 1)
+def bucket_count(rows: int, cores: int) -> int:
+    """Return the number of partitions by which rows are grouped by privacy unit."""
+    return min(
+        MOST_BUCKETS, math.ceil(rows / _piece_size(rows, cores, LEAST_ROWS, MOST_BUCKET_ROWS)) or 1
+    )
 
 
-def tasks_of(blocks: int, cores: int) -> int:
+def noise_task_count(blocks: int, cores: int) -> int:
     """Return the number of tasks that add noise to this many blocks of cells."""
-    return max(min(blocks, cores * TASKS_A_CORE), math.ceil(blocks / MOST_BLOCKS))
+    return max(min(blocks, cores * TASKS_A_CORE), math.ceil(blocks / MOST_TASK_BLOCKS))
 
 
-def size_of(rows: int, cores: int) -> int:
+def frame_piece_rows(rows: int, cores: int) -> int:
     """Return the number of rows per piece of a frame."""
-    return _size(rows, cores, LEAST_SENT, LEAST_ROWS)
+    return _piece_size(rows, cores, LEAST_FRAME_ROWS, LEAST_ROWS)
 
 
-def _size(total: int, cores: int, least: int, most: int) -> int:
+def _piece_size(total: int, cores: int, least: int, most: int) -> int:
     """Return the size of a piece such that each core gets several pieces."""
     return max(least, min(most, math.ceil(total / (cores * TASKS_A_CORE))))

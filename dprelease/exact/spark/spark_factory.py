@@ -9,12 +9,12 @@ from dprelease.exact.engine_api import EngineKind, Sources
 
 if TYPE_CHECKING:
     from dprelease.exact.settings import Settings
-    from dprelease.exact.spark.sessions.spark_session import Settings as SparkSettings
+    from dprelease.exact.spark.sessions.spark_session import SparkSettings as SparkSettings
     from dprelease.exact.spark.spark_engine import SparkEngine
     from dprelease.schema.release import ReleaseSpec
 
 
-class ClusterKind(EngineKind):
+class SparkKind(EngineKind):
     """Opens the engine spark; see `EngineKind`."""
 
     def open(
@@ -24,28 +24,32 @@ class ClusterKind(EngineKind):
         from dprelease.exact.spark.spark_engine import SparkEngine
 
         return SparkEngine.open(
-            sources.declared, sources.frame, sources.joined, sources.joined_frame, _settings(spec)
+            sources.declared,
+            sources.frame,
+            sources.joined,
+            sources.joined_frame,
+            _spark_settings(spec),
         )
 
     def keep_alive(self, spec: ReleaseSpec) -> AbstractContextManager[None]:
         """Keep one application alive, which takes many seconds to start; see `EngineKind`."""
         from dprelease.exact.spark.sessions.spark_session import keep_application
 
-        return keep_application(_settings(spec))
+        return keep_application(_spark_settings(spec))
 
-    def left_open(self, spec: ReleaseSpec) -> list[str]:
-        """See `EngineKind.left_open`."""
-        from dprelease.exact.spark.sessions.exposure import left_open
+    def exposure_texts(self, spec: ReleaseSpec) -> list[str]:
+        """See `EngineKind.exposure_texts`."""
+        from dprelease.exact.spark.sessions.exposure import exposure_texts
 
-        return left_open(spec.spark.master, spec.spark.config)
+        return exposure_texts(spec.spark.master, spec.spark.config)
 
 
-def _settings(spec: ReleaseSpec | None) -> SparkSettings:
-    from dprelease.exact.spark.sessions.spark_session import Settings
+def _spark_settings(spec: ReleaseSpec | None) -> SparkSettings:
+    from dprelease.exact.spark.sessions.spark_session import SparkSettings
 
     if spec is None:
-        return Settings()
-    return Settings(spec.spark.master, spec.spark.staging, spec.spark.config)
+        return SparkSettings()
+    return SparkSettings(spec.spark.master, spec.spark.staging, spec.spark.config)
 
 
-ENGINE = ClusterKind()
+ENGINE = SparkKind()

@@ -1,8 +1,9 @@
 """Choose how the rows of a source reach the tasks.
 
-DuckDB reads files on shared file systems inside the tasks: Parquet in ranges of rows, text files as
-a whole. Frames are sent as bytes. Spark reads other file systems and catalogues, and also columns
-with values at which the engine could fail. Columns whose type Spark does not have are refused.
+Files on shared file systems are read by DuckDB inside the tasks: Parquet files in ranges of rows,
+and text files as a whole. Frames are sent to the tasks as bytes. Spark reads files on other file
+systems, tables of catalogues, and files with columns at whose values DuckDB could fail. A column
+that Spark must read, but for whose type Spark has no type, is refused.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from dprelease.exact.spark.pieces import (
     BYTES_A_ROW,
     MOST_ROWS,
     cores_of,
-    files_together,
-    pieces_of,
-    size_of,
+    divide_into_pieces,
+    frame_piece_rows,
+    group_files,
 )
 from dprelease.exact.spark.sessions.attempts import attempt
-from dprelease.exact.spark.spark_reader import Reader
+from dprelease.exact.spark.spark_reader import DriverReader
 from dprelease.exact.spark.spark_tables import StoredTable, quote_identifier
-from dprelease.query.unread import unsupported_by_spark
+from dprelease.query.unread import unsupported_by_spark_error
 from dprelease.statements.values.physical import FLOATS, base_type
 
 if TYPE_CHECKING:
@@ -63,16 +64,17 @@ tasks convert back."""
 Types = Mapping[str, str]
 """The engine's types of columns, by name."""
 
-SPECIAL = "*?[]{}\\:"
+SPECIAL_CHARACTERS = "*?[]{}\\:"
 """Characters that Spark reads as a pattern, or as a scheme, in the name of a file."""
 
 
 @dataclass(frozen=True)
 class TaskInput:
-    """Where tasks get the rows of a table: the data from Spark, and how tasks read these data.
+    """Where tasks get the rows of a table.
 
-    `frame`: returns the frame of Spark when a job runs. `rows`: reads rows from that frame's data
-    in a task. `number`: the approximate number of rows. `tasks`: the approximate number of tasks.
+    `frame`: a function that returns the Spark frame whose data the tasks receive; it is called when
+    a job runs. `rows`: how a task reads rows from these data. `number`: the approximate number of
+    rows. `tasks`: the approximate number of tasks.
     """
 
     frame: Callable[[], DataFrame]
@@ -84,14 +86,15 @@ class TaskInput:
 
 def locate_rows(
     spark: SparkSession,
-    reader: Reader,
+    reader: DriverReader,
     place: int,
     names: Sequence[str],
     stored: StoredTable | None,
 ) -> TaskInput:
-    """Return where tasks get the rows of an input, with these columns.
+    """Return where tasks get the rows of an input.
 
-    `place`: the index of the input. `stored`: its table, if only Spark can read it.
+    `place`: the index of the input. `names`: the columns to read. `stored`: the table as Spark
+    found it, if only Spark can read it; otherwise None.
 
     Raises
     ------
@@ -106,42 +109,46 @@ def locate_rows(
         chosen = _select_columns(stored.frame, names)
         return TaskInput(lambda: chosen, SparkRows(physical), stored.number, many)
     if given.arrow is not None:
-        return _frame(spark, given.arrow, physical)
+        return _frame_input(spark, given.arrow, physical)
     source = given.declared.table.source
-    refusal = unsupported_by_spark(given.declared)
+    refusal = unsupported_by_spark_error(given.declared)
     if refusal is not None:
         raise refusal
     if source is None or source.kind is None or source.is_sparks:
         table = given.declared.table.name
         raise DataError("DP-SPARK-001", table=table, format=given.kind)
     if source.kind == "parquet":
-        if given.differs:
+        if given.types_differ:
             table = given.declared.table.name
             raise DataError("DP-SPARK-001", table=table, format="files with different column types")
         lengths, whole = reader.lengths(place)
-        if any(name in given.coarse for name in names):
-            return _parquet(spark, given, physical, sum(lengths))
-        pieces = pieces_of(lengths, cores, whole=whole)
+        if any(name in given.millisecond_columns for name in names):
+            return _parquet_input(spark, given, physical, sum(lengths))
+        pieces = divide_into_pieces(lengths, cores, whole=whole)
         rows = ParquetRows(physical, tuple(map(str, given.files)), tuple(pieces))
         floats = any(base_type(kind) in FLOATS for kind in given.physical.values())
         access = Access(rows.files, floats)
-        return _tasks(spark, rows, len(pieces), sum(lengths), access)
+        return _task_files_input(spark, rows, len(pieces), sum(lengths), access)
     own = reader_of(source.type)
     if isinstance(own, TextFilesReader):
-        return _texts(spark, given, own.text_reader(given.declared, source, given.files), physical)
+        return _text_files_input(
+            spark, given, own.text_reader(given.declared, source, given.files), physical
+        )
     raise DataError("DP-SPARK-001", table=given.declared.table.name, format=given.kind)
 
 
-def _texts(spark: SparkSession, given: Input, reader: EngineCall, physical: Types) -> TaskInput:
+def _text_files_input(
+    spark: SparkSession, given: Input, reader: EngineCall, physical: Types
+) -> TaskInput:
     sizes = [file.stat().st_size if file.exists() else 0 for file in given.files]
-    pieces = files_together(sizes, cores_of(spark))
+    pieces = group_files(sizes, cores_of(spark))
     files = tuple(map(str, given.files))
     rows = TextRows(physical, reader, files, tuple(pieces))
     number = sum(sizes) // BYTES_A_ROW
-    return _tasks(spark, rows, len(pieces), number, Access(files))
+    return _task_files_input(spark, rows, len(pieces), number, Access(files))
 
 
-def _tasks(
+def _task_files_input(
     spark: SparkSession, rows: TaskRows, pieces: int, number: int, access: Access
 ) -> TaskInput:
     """Return the input of tasks that read files; Spark sends each task the index of its piece."""
@@ -152,14 +159,14 @@ def _tasks(
     return TaskInput(task_frame, rows, number, pieces, access)
 
 
-def _frame(spark: SparkSession, arrow: Any, physical: Types) -> TaskInput:
+def _frame_input(spark: SparkSession, arrow: Any, physical: Types) -> TaskInput:
     """Return the input of tasks for a frame of the caller, whose rows are sent as packed Arrow.
 
     Packed rows keep types that Spark does not have.
     """
     import pyarrow as pa
 
-    size = size_of(len(arrow), cores_of(spark))
+    size = frame_piece_rows(len(arrow), cores_of(spark))
     starts = range(0, max(len(arrow), 1), size)
 
     def content_frame() -> DataFrame:
@@ -171,21 +178,23 @@ def _frame(spark: SparkSession, arrow: Any, physical: Types) -> TaskInput:
     return TaskInput(content_frame, PackedRows(physical), len(arrow), len(starts))
 
 
-def _uri(file: Path, given: Input) -> str:
-    if any(mark in str(file) for mark in SPECIAL):
+def _file_uri(file: Path, given: Input) -> str:
+    if any(mark in str(file) for mark in SPECIAL_CHARACTERS):
         table = given.declared.table.name
-        raise DataError("DP-SPARK-001", table=table, format=f"a file with one of {SPECIAL} in it")
+        raise DataError(
+            "DP-SPARK-001", table=table, format=f"a file with one of {SPECIAL_CHARACTERS} in it"
+        )
     return f"file://{file}"
 
 
-def _parquet(spark: SparkSession, given: Input, physical: Types, number: int) -> TaskInput:
+def _parquet_input(spark: SparkSession, given: Input, physical: Types, number: int) -> TaskInput:
     """Return the input of tasks for Parquet files that Spark reads, with explicit types.
 
     Spark reads files with timestamps at which the engine could fail. It infers no type.
     """
     from pyspark.sql.types import StructType
 
-    paths = [_uri(file, given) for file in given.files]
+    paths = [_file_uri(file, given) for file in given.files]
     types = {name: _spark_type(name, kind) for name, kind in physical.items()}
     schema = StructType()
     for name, kind in types.items():

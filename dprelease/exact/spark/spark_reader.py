@@ -15,16 +15,16 @@ import duckdb
 from dprelease.errors import State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import Input
-from dprelease.exact.reading.sources import pattern
+from dprelease.exact.reading.sources import escape_pattern
 from dprelease.exact.spark.executors.task_files import ROW_NUMBER
 from dprelease.exact.spark.executors.task_rows import to_ipc_bytes
 from dprelease.query import quoting
 
 
-class Reader(Engine):
+class DriverReader(Engine):
     """The engine on the driver, which reads names and types, and the keys of public tables."""
 
-    _by_arrow: ClassVar[bool] = False
+    _can_use_arrow: ClassVar[bool] = False
 
     def __init__(self, inputs: list[Input], scratch: Path, link: duckdb.DuckDBPyConnection) -> None:
         super().__init__(inputs, scratch, link)
@@ -44,17 +44,18 @@ class Reader(Engine):
             DP-DATA-006 if the engine fails.
         """
         given = self._inputs[1]
-        chosen = ", ".join(map(quoting.identifier, names)) or "1 AS one"
-        sql = f"SELECT {chosen} FROM {given.relation}"
+        column_list = ", ".join(map(quoting.identifier, names)) or "1 AS one"
+        sql = f"SELECT {column_list} FROM {given.relation}"
         table = self._attempt(
             "DP-DATA-006", State.READ, lambda link: link.sql(sql).to_arrow_table(), given
         )
         return to_ipc_bytes(table)
 
     def lengths(self, place: int) -> tuple[list[int], bool]:
-        """Return the rows of each Parquet file of an input, and whether files must stay whole.
+        """Return the number of rows of each Parquet file, and whether files can't be divided.
 
-        Files must stay whole if a column has the name that the engine uses for the row number.
+        `place`: the index of the input that has the files. Files can't be divided if a column has
+        the name that the engine uses for the row number.
 
         Raises
         ------
@@ -66,11 +67,15 @@ class Reader(Engine):
         return self._lengths[place]
 
     def _read_lengths(self, given: Input) -> tuple[list[int], bool]:
-        lengths, whole = [], False
+        lengths, is_indivisible = [], False
         for file in given.files:
-            told = quoting.text(pattern(file))
-            ((rows,),) = self._ask(f"SELECT num_rows FROM parquet_file_metadata({told})", given)
+            file_literal = quoting.text(escape_pattern(file))
+            ((rows,),) = self._query_metadata(
+                f"SELECT num_rows FROM parquet_file_metadata({file_literal})", given
+            )
             lengths.append(int(rows))
-            names = self._ask(f"SELECT name FROM parquet_schema({told})", given)
-            whole = whole or any(str(name).casefold() == ROW_NUMBER for (name,) in names)
-        return lengths, whole
+            names = self._query_metadata(f"SELECT name FROM parquet_schema({file_literal})", given)
+            is_indivisible = is_indivisible or any(
+                str(name).casefold() == ROW_NUMBER for (name,) in names
+            )
+        return lengths, is_indivisible

@@ -1,4 +1,4 @@
-"""Hold the sources of one engine: the driver's view of them, and where tasks get their rows."""
+"""The sources of one Spark engine: how the driver inspects them, and where tasks get their rows."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dprelease.exact.spark.executors.tasks import Public
+from dprelease.exact.spark.executors.tasks import PublicData
 from dprelease.exact.spark.spark_input import TaskInput, locate_rows
-from dprelease.exact.spark.spark_reader import Reader
+from dprelease.exact.spark.spark_reader import DriverReader
 from dprelease.exact.spark.spark_tables import StoredTable
 from dprelease.query.resolve import Query
 from dprelease.statements.compiled_statements import KeyTable
@@ -22,11 +22,14 @@ Types = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Sources:
-    """The query's table and the joined table; `stored`: those of them that only Spark can read."""
+class SparkSources:
+    """The query's table and the joined table.
+
+    `stored`: for each of the two tables, how Spark reads it, if only Spark can read it; else None.
+    """
 
     spark: SparkSession
-    reader: Reader
+    reader: DriverReader
     stored: Sequence[StoredTable | None]
 
     def locate_inputs(self, query: Query) -> list[TaskInput]:
@@ -50,7 +53,7 @@ class Sources:
         own, *others = (dict(one.rows.physical) for one in at)
         return own, others[0] if others else self.reader.joined_types
 
-    def public(self, query: Query, key_tables: Sequence[KeyTable]) -> Public:
+    def public_data(self, query: Query, key_tables: Sequence[KeyTable]) -> PublicData:
         """Return the public data that the statements of a query read.
 
         Raises
@@ -61,10 +64,10 @@ class Sources:
         joined = None
         if query.join is not None and not query.join.by_unit:
             joined = self.reader.public_rows(needed_joined_columns(query))
-        return Public(tuple(key_tables), joined)
+        return PublicData(tuple(key_tables), joined)
 
-    def unit(self, query: Query, place: int, types: Types) -> str:
-        """Return the SQL of a stored row's unit, in the query's table or in the joined table.
+    def unit_sql(self, query: Query, place: int, types: Types) -> str:
+        """Return the SQL of the privacy unit of a stored row, in one of the two tables.
 
         `place`: 0 for the query's table, 1 for the joined table.
         """

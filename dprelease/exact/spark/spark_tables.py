@@ -1,4 +1,5 @@
-"""Read tables that only Spark can read: of its catalogue, or Parquet on another file system.
+"""Read tables that only Spark can read: tables of its catalogue, and Parquet files on remote
+file systems.
 
 Types come from Spark's schema. Changes are detected from the files that Spark lists: names, sizes,
 times, and for tables of a catalogue the number of rows in each file. (For local files, `stat`
@@ -16,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dprelease.errors import DataError, State
-from dprelease.exact.inputs import format_of
-from dprelease.exact.reading.sources import source_fields, stored_columns, unreadable
+from dprelease.exact.inputs import source_type_label
+from dprelease.exact.reading.sources import source_fields, stored_columns, unreadable_error
 from dprelease.exact.spark.sessions.attempts import attempt
 from dprelease.schema.load import Declared
 from dprelease.system.lake_tables import RERUN_ADVICE, RUNNING_FOLDER, lake_reason
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructField
 
-FORMATS = ("parquet", "delta", "iceberg")
+CATALOGUE_FORMATS = ("parquet", "delta", "iceberg")
 """Formats of tables in a catalogue: files with a schema, and never a view. In a view, rows of some
 people may depend on those of others, and the rows may differ each time the view is read."""
 
-IN_CATALOGUE = (
+CATALOGUE_REMEDY = (
     "declare it as a table of Spark's catalogue, by `source: {table: ...}` and no path; or write "
     "the rows that are live into another folder of Parquet, and name that"
 )
 
-ARROW = {
+ARROW_TYPES = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),
     "smallint": pa.int16(),
@@ -50,22 +51,22 @@ ARROW = {
 }
 """Types as Spark passes them to a task, in addition to decimals."""
 
-LAKES = {
-    name: (lake_reason(kind, f"a folder above or among them holds '{name}'"), IN_CATALOGUE)
+LAKE_PROBLEMS = {
+    name: (lake_reason(kind, f"a folder above or among them holds '{name}'"), CATALOGUE_REMEDY)
     for name, kind in (
         ("_delta_log", "Delta"), ("metadata/*.metadata.json", "Iceberg"), (".hoodie", "Hudi"),
     )
 }  # fmt: skip
-PROBLEMS = LAKES | {
+FOLDER_PROBLEMS = LAKE_PROBLEMS | {
     RUNNING_FOLDER: (f"a job has not ended there, by its '{RUNNING_FOLDER}'", RERUN_ADVICE)
 }
 """By the names of entries next to files that may not all count: why, and what to do. Spark itself
 reads the notes of its streams."""
 
-CHAR = "__CHAR_VARCHAR_TYPE_STRING"
+PADDED_TEXT_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 """Metadata key under which Spark keeps the type of a text that it pads with blanks."""
 
-NANOS = "spark.sql.legacy.parquet.nanosAsLong"
+NANOSECONDS_SETTING = "spark.sql.legacy.parquet.nanosAsLong"
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class StoredTable:
         """
         names = set(stored_columns(self.declared))
         fields = [field for field in self.frame.schema.fields if field.name in names]
-        schema = pa.schema([(field.name, _arrow(field)) for field in fields])
+        schema = pa.schema([(field.name, _arrow_type(field)) for field in fields])
         return schema.empty_table()
 
     def rows(self) -> pa.Table:
@@ -112,10 +113,10 @@ class StoredTable:
     @property
     def format(self) -> str:
         """Return the format, for messages."""
-        return format_of(self.declared)
+        return source_type_label(self.declared)
 
 
-def find_stored(spark: SparkSession, declared: Declared) -> StoredTable:
+def find_stored_table(spark: SparkSession, declared: Declared) -> StoredTable:
     """Return a table that only Spark can read.
 
     Raises
@@ -124,14 +125,16 @@ def find_stored(spark: SparkSession, declared: Declared) -> StoredTable:
         DP-DATA-001 if the table does not exist, 024 if some of its files may be stale, DP-SPARK-001
         if it is a view or has another format.
     """
-    failure = DataError("DP-DATA-001", **source_fields(declared), format=format_of(declared))
-    first = stamp(
+    failure = DataError(
+        "DP-DATA-001", **source_fields(declared), format=source_type_label(declared)
+    )
+    first = table_stamp(
         spark, declared
     )  # taken first, so that a later comparison finds any change after it
-    if _is_listed(declared):
+    if _is_read_by_path(declared):
         _refuse_lakes(spark, declared, [str(path) for path, *_ in first])
     frame = attempt(lambda: _open_table(spark, declared), failure)
-    if _is_listed(declared):
+    if _is_read_by_path(declared):
         number = attempt(frame.count, failure)  # from the footers of files
     else:
         number = sum(int(rows) for *_, rows in first)
@@ -142,14 +145,14 @@ def refuse_change(spark: SparkSession, seen: StoredTable) -> None:
     """Raise DP-DATA-007 if a table has changed since it was found."""
     declared = seen.declared
     try:
-        same = stamp(spark, declared) == seen.stamp
+        same = table_stamp(spark, declared) == seen.stamp
     except DataError:
         same = False  # removed meanwhile
     if not same:
         raise DataError("DP-DATA-007", table=declared.table.name, state=State.READ)
 
 
-def stamp(spark: SparkSession, declared: Declared) -> list[Any]:
+def table_stamp(spark: SparkSession, declared: Declared) -> list[Any]:
     """Return data that change when rows of a table are written or replaced: its current files.
 
     Raises
@@ -160,19 +163,23 @@ def stamp(spark: SparkSession, declared: Declared) -> list[Any]:
     from pyspark.sql import functions
 
     def files_frame() -> DataFrame:
-        if _is_listed(declared):
+        if _is_read_by_path(declared):
             return _files_of_folder(spark, declared)
         frame = _open_table(spark, declared)
-        return frame.groupBy(*_file(frame)).agg(functions.count(functions.lit(1)).alias("n"))
+        return frame.groupBy(*_file_columns(frame)).agg(
+            functions.count(functions.lit(1)).alias("n")
+        )
 
     def read_stamp() -> list[Any]:
         return sorted(tuple(map(str, row.values())) for row in files_frame().toArrow().to_pylist())
 
-    failure = DataError("DP-DATA-001", **source_fields(declared), format=format_of(declared))
+    failure = DataError(
+        "DP-DATA-001", **source_fields(declared), format=source_type_label(declared)
+    )
     return attempt(read_stamp, failure)
 
 
-def _is_listed(declared: Declared) -> bool:
+def _is_read_by_path(declared: Declared) -> bool:
     """Return whether the files of a table are those of a path."""
     return declared.table.source is not None and declared.table.source.path is not None
 
@@ -192,28 +199,28 @@ def _refuse_lakes(spark: SparkSession, declared: Declared, files: Sequence[str])
     scheme, _, path = uri.partition("://")
     authority, *parts = ["*" if set(part) & set(",{}\\") else part for part in path.split("/")]
     last = parts[-1] if parts else ""
-    levels = max((_depth(file) for file in files), default=0) - _depth(uri)
+    levels = max((_uri_depth(file) for file in files), default=0) - _uri_depth(uri)
     inside = ["/".join([*parts, *["*"] * i]) for i in range(max(levels, 1))]
     above = ["/".join(parts[:i]) for i in range(1, len(parts))]
     job = above[-1:] if set(last) & set("=.*?") else []  # of a file, a pattern or a partition
-    places = {name: [*above, *inside] for name in LAKES} | {RUNNING_FOLDER: [*job, *inside]}
-    failure = DataError("DP-DATA-001", **source_fields(declared), format=format_of(declared))
-    for some in (list(places), *([name] for name in places)):
-        names = ",".join(f"{folder}/{name}" for name in some for folder in places[name])
+    places = {name: [*above, *inside] for name in LAKE_PROBLEMS} | {RUNNING_FOLDER: [*job, *inside]}
+    failure = DataError("DP-DATA-001", **source_fields(declared), format=source_type_label(declared))
+    for searched_names in (list(places), *([name] for name in places)):
+        names = ",".join(f"{folder}/{name}" for name in searched_names for folder in places[name])
         pattern = f"{scheme}://{authority}/{{{names}}}"
-        if not attempt(partial(_is_there, spark, pattern), failure):
-            if len(some) > 1:  # the usual case: none exists
+        if not attempt(partial(_matches_any_file, spark, pattern), failure):
+            if len(searched_names) > 1:  # the usual case: none exists
                 return
-        elif len(some) == 1:
-            raise unreadable(declared, *PROBLEMS[some[0]])
+        elif len(searched_names) == 1:
+            raise unreadable_error(declared, *FOLDER_PROBLEMS[searched_names[0]])
 
 
-def _depth(uri: str) -> int:
+def _uri_depth(uri: str) -> int:
     """Return the number of parts of a URI; Spark writes one slash instead of three."""
     return len([part for part in uri.partition(":")[2].split("/") if part])
 
 
-def _is_there(spark: SparkSession, pattern: str) -> bool:
+def _matches_any_file(spark: SparkSession, pattern: str) -> bool:
     """Return whether a pattern finds a file or folder, without reading any."""
     from pyspark.errors import AnalysisException
 
@@ -227,11 +234,11 @@ def _is_there(spark: SparkSession, pattern: str) -> bool:
 
 
 def quote_identifier(name: str) -> str:
-    """Return a name quoted for Spark."""
+    """Return a name as a quoted identifier of Spark's SQL."""
     return f"`{name.replace('`', '``')}`"
 
 
-def _file(frame: DataFrame) -> list[Column]:
+def _file_columns(frame: DataFrame) -> list[Column]:
     """Return columns that identify the file of a row; for Iceberg only its name.
 
     Files of Iceberg never change.
@@ -253,42 +260,44 @@ def _open_table(spark: SparkSession, declared: Declared) -> DataFrame:
     if source is None:
         raise TypeError("the table has no source")
     if source.path is not None:
-        return _parquet(spark, source.path)
+        return _open_parquet(spark, source.path)
     name = ".".join(quote_identifier(part) for part in (source.table or "").split("."))
     spark.catalog.refreshTable(name)
-    told = [tuple(row) for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()]
+    description_rows = [
+        tuple(row) for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    ]
     known: dict[str, str] = {}
-    for name_, value, *_ in told:  # column names come before the table's own properties
+    for name_, value, *_ in description_rows:  # column names come before the table's own properties
         known = {} if name_.startswith("# Detailed Table") else known | {name_: value}
     provider = known.get("Provider", "").lower()
-    if "VIEW" in known.get("Type", "VIEW").upper() or provider not in FORMATS:
-        kind = f"a view, or of another format than {', '.join(FORMATS)}"
+    if "VIEW" in known.get("Type", "VIEW").upper() or provider not in CATALOGUE_FORMATS:
+        kind = f"a view, or of another format than {', '.join(CATALOGUE_FORMATS)}"
         raise DataError("DP-SPARK-001", table=declared.table.name, format=kind)
     return spark.table(name)
 
 
-def _parquet(spark: SparkSession, uri: str) -> DataFrame:
+def _open_parquet(spark: SparkSession, uri: str) -> DataFrame:
     """Return Parquet files of a file system of Spark's, with their own schemas.
 
     All schemas are read, and columns on which they differ are refused. Timestamps in nanoseconds,
     which Spark would read as integers, are refused too.
     """
-    before = spark.conf.get(NANOS)
-    spark.conf.set(NANOS, "false")
+    before = spark.conf.get(NANOSECONDS_SETTING)
+    spark.conf.set(NANOSECONDS_SETTING, "false")
     try:
         read = spark.read.option("recursiveFileLookup", "true")
         schema = read.option("mergeSchema", "true").parquet(uri).schema
     finally:
-        spark.conf.set(NANOS, before or "true")
+        spark.conf.set(NANOSECONDS_SETTING, before or "true")
     return spark.read.option("recursiveFileLookup", "true").schema(schema).parquet(uri)
 
 
-def _arrow(field: StructField) -> pa.DataType:
+def _arrow_type(field: StructField) -> pa.DataType:
     kind = field.dataType.simpleString()
-    filled = str((field.metadata or {}).get(CHAR, "")).lower().startswith("char")
+    filled = str((field.metadata or {}).get(PADDED_TEXT_KEY, "")).lower().startswith("char")
     if kind.startswith("decimal(") and not filled:
         precision, scale = kind.removeprefix("decimal(").removesuffix(")").split(",")
         return pa.decimal128(int(precision), int(scale))
-    if kind not in ARROW or filled:
+    if kind not in ARROW_TYPES or filled:
         raise DataError("DP-SPARK-002", column=field.name, physical=kind.split("<")[0])
-    return ARROW[kind]
+    return ARROW_TYPES[kind]

@@ -1,8 +1,9 @@
-"""Plan the jobs of tables whose units have ids, from declarations alone.
+"""Plan the jobs of tables whose privacy units have ids, from declarations alone.
 
-Rows are sent by unit as codes of keys and values, made where they are read. Rows of two joined
-tables about people are joined after they are grouped by unit, so they are sent as stored. Rows
-with non-public keys are also sent as stored, because these keys are texts.
+Rows are sent to the task of their privacy unit. The task that reads a row converts its keys to
+codes, and sends the codes and the values. Rows of two joined tables about people are sent as
+stored, because they are joined after they are grouped by privacy unit. Rows with private keys are
+also sent as stored, because these keys are texts.
 """
 
 from __future__ import annotations
@@ -10,19 +11,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dprelease.exact.spark.executors.tasks import Public
-from dprelease.exact.spark.executors.unit_tasks import ROWS, TableTask
+from dprelease.exact.spark.executors.tasks import PublicData
+from dprelease.exact.spark.executors.unit_tasks import ROWS_RELATION, TableTask
 from dprelease.exact.spark.jobs import ShuffleRows, UnitJob
 from dprelease.exact.spark.spark_input import TaskInput
-from dprelease.exact.spark.spark_sources import Sources
+from dprelease.exact.spark.spark_sources import SparkSources
 from dprelease.query.resolve import Query
 from dprelease.query.scans.shared_sources import SharedSource
 from dprelease.schema.columns import IntegerColumn
-from dprelease.statements.partial import Partial, compile_partial
+from dprelease.statements.partial import PartialQuery, compile_partial
 from dprelease.statements.rows_of_ids import CompiledRows, compile_rows
 
 
-def plan_unit_job(sources: Sources, queries: Sequence[Query]) -> tuple[list[Partial], UnitJob]:
+def plan_unit_job(
+    sources: SparkSources, queries: Sequence[Query]
+) -> tuple[list[PartialQuery], UnitJob]:
     """Return the statements of queries that share their rows, and the job for all their sums.
 
     Their tables are numbered by the index of the query.
@@ -32,28 +35,28 @@ def plan_unit_job(sources: Sources, queries: Sequence[Query]) -> tuple[list[Part
     group = SharedSource()
     for query in queries:
         group.add(query)
-    asked = group.query(m for query in group.queries for m in query.measurements)
-    at = sources.locate_inputs(asked)
+    combined_query = group.query(m for query in group.queries for m in query.measurements)
+    at = sources.locate_inputs(combined_query)
     types = sources.types(at)
     partials = [compile_partial(query, *types, bounded=True) for query in group.queries]
     compiled = compile_rows(group, *types)
-    public = sources.public(asked, compiled.key_tables)
+    public = sources.public_data(combined_query, compiled.key_tables)
     if len(at) > 1:
-        held, sent = compiled, _stored_inputs(sources, asked, at)
+        held, sent = compiled, _stored_inputs(sources, combined_query, at)
     else:
-        held = replace(compiled, sql=f"SELECT * FROM {ROWS}", key_tables=())
+        held = replace(compiled, sql=f"SELECT * FROM {ROWS_RELATION}", key_tables=())
         sent = (ShuffleRows(at[0], compiled.sql, "id", public, coded=True),)
-        public = Public()
+        public = PublicData()
     tables = [
-        _table(number, query, held, partial)
+        _table_task(number, query, held, partial)
         for number, (query, partial) in enumerate(zip(group.queries, partials, strict=True))
     ]
-    return partials, UnitJob(sent, tuple(tables), held, public, is_text(asked))
+    return partials, UnitJob(sent, tuple(tables), held, public, has_text_ids(combined_query))
 
 
 def plan_stored_rows_job(
-    sources: Sources, queries: Sequence[Query]
-) -> tuple[list[Partial], UnitJob]:
+    sources: SparkSources, queries: Sequence[Query]
+) -> tuple[list[PartialQuery], UnitJob]:
     """Return statements and job of one query with private keys, or of the tables of one family.
 
     Each table of a family bounds the same rows, by the finest cells.
@@ -63,8 +66,8 @@ def plan_stored_rows_job(
     partials = [compile_partial(query, *types, bounded=True) for query in queries]
     tables = [
         TableTask(
-            number, query.unit, (query.finest or query.keys).size, _values(query),
-            partial.unbounded, partial.sql, key_tables=partial.key_tables,
+            number, query.unit, (query.finest or query.keys).size, _value_columns(query),
+            partial.all_rows_sql, partial.sql, key_tables=partial.key_tables,
         )
         for number, (query, partial) in enumerate(zip(queries, partials, strict=True))
     ]  # fmt: skip
@@ -72,36 +75,38 @@ def plan_stored_rows_job(
 
 
 def job_over_stored_rows(
-    sources: Sources,
+    sources: SparkSources,
     query: Query,
     at: Sequence[TaskInput],
     tables: Sequence[TableTask],
 ) -> UnitJob:
     """Return the job of tables over the rows of units as they are stored."""
-    public = sources.public(query, ())
-    return UnitJob(_stored_inputs(sources, query, at), tuple(tables), None, public, is_text(query))
+    public = sources.public_data(query, ())
+    return UnitJob(
+        _stored_inputs(sources, query, at), tuple(tables), None, public, has_text_ids(query)
+    )
 
 
-def _values(query: Query) -> tuple[str, ...]:
+def _value_columns(query: Query) -> tuple[str, ...]:
     return tuple(f"v{j}" for j, m in enumerate(query.measurements) if m.aggregate.reads_values)
 
 
-def is_text(query: Query) -> bool:
+def has_text_ids(query: Query) -> bool:
     """Return whether ids are texts."""
     unit = query.unit.id
     return unit is not None and not isinstance(query.table.columns[unit], IntegerColumn)
 
 
 def _stored_inputs(
-    sources: Sources, query: Query, at: Sequence[TaskInput]
+    sources: SparkSources, query: Query, at: Sequence[TaskInput]
 ) -> tuple[ShuffleRows, ...]:
     return tuple(
-        ShuffleRows(one, "", sources.unit(query, place, dict(one.rows.physical)))
+        ShuffleRows(one, "", sources.unit_sql(query, place, dict(one.rows.physical)))
         for place, one in enumerate(at)
     )
 
 
-def _table(number: int, query: Query, held: CompiledRows, partial: Partial) -> TableTask:
+def _table_task(number: int, query: Query, held: CompiledRows, partial: PartialQuery) -> TableTask:
     columns = held.columns[query.name]
     values = "".join(f", r{place} AS {name}" for name, place in columns.values)
     rows = (

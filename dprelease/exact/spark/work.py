@@ -1,9 +1,9 @@
-"""Process published data on executors: send tasks, and receive results.
+"""Process noised data on executors: send tasks to them, and receive the results.
 
 The work is a function of its task, so a repeated task has the same result. Tasks and results hold
-noisy numbers that are not published yet, and Spark writes the data it moves to disk. So, as for
-noise (`noise`), all of it is encrypted with keys that exist only as long as the driver works, and
-nothing of an aborted run can be read.
+noisy numbers that are not published yet, and Spark writes the data that it moves to disk. So tasks
+and results are encrypted with keys that exist only as long as the driver works, as in the module
+`noise`, and nothing of an aborted run can be read.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Task = TypeVar("Task")
-Done = TypeVar("Done")
+TaskResult = TypeVar("TaskResult")
 
-SENT = "number int, content binary"
+TASK_COLUMNS = "number int, content binary"
 
-ROOM = 1 << 28
-"""Bytes of results at a time, estimated from the size of earlier ones."""
+RESULT_BYTES = 1 << 28
+"""Maximum bytes of the results of one wave, estimated from the size of earlier results."""
 
-AT_FIRST = 4
+FIRST_WAVE_TASKS = 4
 """Tasks to send while the size of results is unknown."""
 
-AT_ONCE = 16
+MOST_WAVE_TASKS = 16
 """Maximum tasks at a time: a single process writes their results."""
 
 CODEC = "zstd"
 
-SIZE = 8
+LENGTH_BYTES = 8
 """Bytes of the uncompressed length before the content."""
 
 
@@ -55,19 +55,19 @@ class EncryptedWork:
     made: Seal
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield rows of `SENT`, a result for each task."""
-        yield from redact_failures(lambda: self._done(batches))
+        """Yield rows of `TASK_COLUMNS`, a result for each task."""
+        yield from redact_failures(lambda: self._process_tasks(batches))
 
-    def _done(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _process_tasks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             numbers = batch.column("number").to_pylist()
             for number, content in zip(numbers, batch.column("content"), strict=True):
                 task = decrypt_object(self.given, number, content.as_buffer().to_pybytes())
-                yield _row(number, encrypt_object(self.made, number, self.work(task)))
+                yield _task_row(number, encrypt_object(self.made, number, self.work(task)))
 
 
 class Waves:
-    """Tasks in waves of as many as fit in memory; each wave is one job.
+    """Tasks that are sent in waves; a wave is one job with as many tasks as fit in memory.
 
     Parameters
     ----------
@@ -80,14 +80,14 @@ class Waves:
     """
 
     def __init__(
-        self, spark: SparkSession, work: Callable[[Task], Done], tasks: Iterable[Task]
+        self, spark: SparkSession, work: Callable[[Task], TaskResult], tasks: Iterable[Task]
     ) -> None:
         self._spark, self._tasks = spark, enumerate(tasks)
         self._doing = EncryptedWork(work, Seal.fresh(), Seal.fresh())
-        self._most = min(AT_FIRST, cores_of(spark))
+        self._most = min(FIRST_WAVE_TASKS, cores_of(spark))
 
     def following(self) -> list[Any]:
-        """Return the results of the next wave, in order; none after the last.
+        """Return the results of the next wave, in the order of its tasks; none after the last wave.
 
         Raises
         ------
@@ -99,10 +99,12 @@ class Waves:
             return []
         content = [encrypt_object(self._doing.given, number, task) for number, task in sent]
         rows = pa.Table.from_batches(
-            [_row(number, one) for (number, _), one in zip(sent, content, strict=True)]
+            [_task_row(number, one) for (number, _), one in zip(sent, content, strict=True)]
         )
         frame: DataFrame = self._spark.createDataFrame(rows)
-        placed = frame.repartitionById(len(sent), "number").mapInArrow(self._doing.run, SENT)
+        placed = frame.repartitionById(len(sent), "number").mapInArrow(
+            self._doing.run, TASK_COLUMNS
+        )
         found: dict[int, bytes] = {}
         for batch in placed.toArrow().to_batches():
             for number, held in zip(
@@ -116,24 +118,24 @@ class Waves:
 
     def _widen(self, largest: int) -> None:
         """Set the number of tasks of the next wave, from the size of the largest result."""
-        cores = min(AT_ONCE, 2 * cores_of(self._spark))
-        self._most = max(1, min(cores, ROOM // max(1, largest)))
+        cores = min(MOST_WAVE_TASKS, 2 * cores_of(self._spark))
+        self._most = max(1, min(cores, RESULT_BYTES // max(1, largest)))
 
 
 def encrypt_object(seal: Seal, number: int, thing: object) -> bytes:
-    """Return an object, encrypted for its number."""
+    """Return the bytes of an object, encrypted together with its number."""
     plain = pickle.dumps(thing, protocol=pickle.HIGHEST_PROTOCOL)
     packed: bytes = pa.compress(plain, CODEC, asbytes=True)
-    return seal.encrypt_block(number, len(plain).to_bytes(SIZE, "little") + packed)
+    return seal.encrypt_block(number, len(plain).to_bytes(LENGTH_BYTES, "little") + packed)
 
 
 def decrypt_object(seal: Seal, number: int, content: bytes) -> Any:
     """Return a decrypted object; raise ValueError if it is of another run or another number."""
     plain = seal.decrypt_block(number, content)
-    size = int.from_bytes(plain[:SIZE], "little")
-    return pickle.loads(pa.decompress(plain[SIZE:], size, CODEC))
+    size = int.from_bytes(plain[:LENGTH_BYTES], "little")
+    return pickle.loads(pa.decompress(plain[LENGTH_BYTES:], size, CODEC))
 
 
-def _row(number: int, content: bytes) -> pa.RecordBatch:
+def _task_row(number: int, content: bytes) -> pa.RecordBatch:
     columns = [pa.array([number], pa.int32()), pa.array([content], pa.binary())]
     return pa.RecordBatch.from_arrays(columns, names=["number", "content"])

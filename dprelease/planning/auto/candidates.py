@@ -13,7 +13,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.planning.auto.ledger_cost import LedgerCost
 from dprelease.planning.calibration import Shape
-from dprelease.planning.noise_requests import NoiseRequest, Options
+from dprelease.planning.noise_requests import AutoOptions, NoiseRequest
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Sensitivity
 
@@ -110,7 +110,7 @@ def families_of(
     if not request.is_auto:
         return (request.measurement.mechanism.name,)
     kinds = [registry.get(name) for name in registry.names()]
-    kinds = [kind for kind in kinds if request.may_take(kind)]
+    kinds = [kind for kind in kinds if request.may_use(kind)]
     admissible = [kind for kind in kinds if _is_admissible(request.options, kind, budget, charged)]
     return tuple(
         kind.name
@@ -122,7 +122,7 @@ def families_of(
 
 
 def _is_admissible(
-    options: Options, kind: type[Randomizer], budget: Budget, charged: LedgerCost | None
+    options: AutoOptions, kind: type[Randomizer], budget: Budget, charged: LedgerCost | None
 ) -> bool:
     """Return whether a family meets the constraints and has a finite cost."""
     pure = budget.needs_pure_noise or charged is LedgerCost.EPSILON
@@ -146,7 +146,7 @@ def group_key(request: NoiseRequest) -> object:
     declared = tuple(sorted(request.measurement.mechanism.shape.items()))
     accurate = request.measurement.wanted is not None
     name = request.measurement.mechanism.name
-    takes = tuple(n for n in registry.names() if request.may_take(registry.get(n)))
+    takes = tuple(n for n in registry.names() if request.may_use(registry.get(n)))
     # The key does not contain the weight, which only scales the noise.
     return name, declared, takes, sensitivity.slots, moves, _step_class(largest), accurate
 

@@ -11,9 +11,9 @@ from dprelease.errors import BudgetError
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.planning.auto.candidates import Candidate
 from dprelease.planning.auto.ledger_cost import LedgerCost
-from dprelease.planning.budget_shares import Share, spend
+from dprelease.planning.budget_shares import Share, spend_budget
 from dprelease.planning.calibration import Factors, UnscaledNoise, make_accounting_input
-from dprelease.planning.noise_requests import NoiseRequest, Options
+from dprelease.planning.noise_requests import AutoOptions, NoiseRequest
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move
 
@@ -26,7 +26,7 @@ class ErrorEstimator:
     """Estimates the error of a release under one budget, for a candidate of each column.
 
     `charged` is the measure of the ledger; errors are then compared for the same charge. `factors`
-    are the factors that `calibration.solve` found before.
+    are the factors that `calibration.solve_scales` found before.
     """
 
     requests: Sequence[NoiseRequest]
@@ -84,7 +84,7 @@ class ErrorEstimator:
         return None
 
     def _mechanisms(self, noises: Sequence[UnscaledNoise], *, rough: bool) -> list[Randomizer]:
-        return spend(
+        return spend_budget(
             self.share,
             noises,
             self.budget,
@@ -107,7 +107,7 @@ class ErrorEstimator:
         ]
         charge = 1.0 if self.charged is None else self.charged.charge_size(vectors, rough=rough)
         total, counted = 0.0, False
-        known: dict[tuple[Options, Randomizer], float] = {}
+        known: dict[tuple[AutoOptions, Randomizer], float] = {}
         for request, mechanism, noise in zip(self.requests, mechanisms, noises, strict=True):
             if noise.width is not None:
                 continue

@@ -390,7 +390,7 @@ class _NoiseSearch:
 
     def origin_text(self, i: int, noise: UnscaledNoise) -> str:
         """Return a text on how the mechanism of a column was selected."""
-        if self.requests[i].fixes(noise):
+        if self.requests[i].determines(noise):
             return "declared"
         index = next((n for n, group in enumerate(self.groups) if i in group.columns), None)
         return self._origin_texts.get(-1 if index is None else index, DECLARED)

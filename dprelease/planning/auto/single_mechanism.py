@@ -12,7 +12,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import Number, round_down
 from dprelease.planning.auto.candidates import delta_of_cell
-from dprelease.planning.calibration import Shape, UnscaledNoise, solve, typical_error
+from dprelease.planning.calibration import Shape, UnscaledNoise, solve_scales, typical_error
 from dprelease.planning.guarantees import budget_of, release_budget
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
@@ -74,9 +74,9 @@ def parse_budget(epsilon: Number, delta: Number) -> Budget:
 def solve_mechanism(
     kind: type[Mechanism], shape: Shape, budget: Budget, sensitivity: Sensitivity
 ) -> Mechanism:
-    """Return the mechanism of one shape that spends the budget; it raises the errors of `solve`."""
+    """Return the mechanism of one shape that spends the budget; raise errors of `solve_scales`."""
     noise = UnscaledNoise(kind, shape, sensitivity, Fraction(1), Place())
-    (mechanism,) = solve([noise], budget)
+    (mechanism,) = solve_scales([noise], budget)
     if not isinstance(mechanism, Mechanism):
         raise TypeError("only noise is calibrated alone")
     return mechanism

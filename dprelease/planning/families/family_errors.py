@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.expected import ErrorRange, ExpectedError, expected_errors
 from dprelease.numerics.rounding import finite
-from dprelease.planning.charts import finish_log_axis, is_drawn, save, write_row_label
+from dprelease.planning.charts import finish_log_axis, is_drawn, save_chart, write_row_label
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
@@ -94,7 +94,7 @@ def draw_family_errors(
     axes.set_ylim(y - 0.7, -0.8)  # from the top
     _extend_scale(axes, labelled)
     finish_log_axis(axes)
-    save(figure, path)
+    save_chart(figure, path)
 
 
 def _single_table_error(row: ExpectedError) -> float:

@@ -198,7 +198,7 @@ def shared_columns(declaration: Declaration, plan: Plan) -> Iterator[SharedColum
             continue
         spec = declaration.spec.queries[first_query(declaration.spec, family.name)]
         for agreed in consistent_columns(Shape.of(family.tables)):
-            settled = is_settled(spec.columns[agreed.measurement.asked_by])
+            settled = is_settled(spec.columns[agreed.measurement.charged_column])
             if not settled and len(_noisy_tables(agreed)) > 1:
                 yield SharedColumn(family.name, agreed, family.step.spec)
 

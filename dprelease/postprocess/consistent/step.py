@@ -40,7 +40,7 @@ from dprelease.postprocess.families import (
 from dprelease.postprocess.partition import wrong_folders
 from dprelease.query.aggregates.count import Count
 from dprelease.query.forms.single_part import MEASURED
-from dprelease.query.post import NOTHING
+from dprelease.query.post import NO_POST_PROCESSING
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 from dprelease.system.prefetch import Spread, in_threads
@@ -76,7 +76,7 @@ def _column_findings(
     columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     for column in columns[0].shape.placed[0].table.query.columns:
-        if column.form in DERIVED and column.post != NOTHING:
+        if column.form in DERIVED and column.post != NO_POST_PROCESSING:
             where = place("columns", column.name)
             yield QueryError("DP-CONSIST-011", place=where, column=column.name, reason=NOT_ADDITIVE)
     for agreed in columns:
@@ -84,7 +84,7 @@ def _column_findings(
         if reason is not None:
             yield QueryError(
                 "DP-CONSIST-011",
-                place=place("columns", agreed.measurement.asked_by),
+                place=place("columns", agreed.measurement.charged_column),
                 column=agreed.name,
                 reason=reason,
             )
@@ -97,7 +97,7 @@ def _column_findings(
         for mechanism, table in uncertified.items():
             yield QueryError(
                 "DP-CONSIST-012",
-                place=place("columns", agreed.measurement.asked_by),
+                place=place("columns", agreed.measurement.charged_column),
                 column=agreed.name,
                 table=table,
                 mechanism=mechanism,
@@ -109,7 +109,7 @@ def _inconsistency_reason(agreed: FamilyColumn, spec: ConsistentSpec) -> str | N
     sums_rows = aggregate.is_vector and aggregate.adds_up and not aggregate.is_distinct
     if column.form != MEASURED or not sums_rows:
         return "it is not a count or sum, or a mean or ratio of these"
-    if column.post != NOTHING:
+    if column.post != NO_POST_PROCESSING:
         return NOT_ADDITIVE
     if spec.non_negative and agreed.is_shown and aggregate.least < 0:
         return "values below 0 have sums below 0, but `non_negative` is declared"

@@ -50,7 +50,7 @@ class Aggregate(ABC):
     mechanisms: ClassVar[tuple[str, ...]] = ()
     """The supported selection mechanisms, the best one first; empty if noise is added instead."""
 
-    paid_together: ClassVar[bool] = False
+    sums_weights: ClassVar[bool] = False
     """Whether columns that share the aggregate have the sum of their weights, not the largest."""
 
     error_unit: ClassVar[str] = ""
@@ -62,7 +62,7 @@ class Aggregate(ABC):
 
     @property
     @abstractmethod
-    def words(self) -> str:
+    def description(self) -> str:
         """Return the description of the aggregate and its rows, for plan and manifest."""
 
     @property

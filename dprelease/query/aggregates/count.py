@@ -24,7 +24,7 @@ class Count(Aggregate):
         )
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Return the description of the counted rows."""
         if self.column is None:
             return "count of rows"

@@ -30,7 +30,7 @@ class CountDistinct(Aggregate):
         )
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Return the description of what is counted."""
         if self.values is None:
             return f"count of distinct '{self.column}'"

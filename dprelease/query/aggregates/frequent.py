@@ -45,7 +45,7 @@ class Frequent(Aggregate):
         )
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Return the description of the selected value."""
         return f"the declared value of '{self.column}' with rank {self.rank} by number of rows"
 

@@ -30,7 +30,7 @@ class Partitions(Aggregate):
         )
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Return the description of the selected keys."""
         return "keys that enough privacy units have"
 

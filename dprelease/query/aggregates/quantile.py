@@ -101,7 +101,7 @@ class Quantile(Aggregate):
         )
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Return the description of the selected value and of the candidates."""
         stride_text = plain_text(self.stride * self.base)
         among = (

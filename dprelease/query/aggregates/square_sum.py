@@ -67,7 +67,7 @@ class SquareSum(Aggregate):
         return sum_sensitivity(self.least, self.most, unit, neighbours, cells)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Return the description of what is squared and summed."""
         return (
             f"sum of squares of '{self.column}' around {plain_text(self.center * self.base)}, each "

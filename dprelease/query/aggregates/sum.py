@@ -66,7 +66,7 @@ class Sum(Aggregate):
         return sum_sensitivity(self.least, self.most, unit, neighbours, cells)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Return the description of what is summed, and over which rows."""
         less = f", less {plain_text(self.center * self.step)} each" if self.center else ""
         both = ""

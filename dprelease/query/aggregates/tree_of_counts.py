@@ -24,7 +24,7 @@ class Tree(Aggregate):
 
     is_vector: ClassVar[bool] = False
     is_choice: ClassVar[bool] = True
-    paid_together: ClassVar[bool] = True
+    sums_weights: ClassVar[bool] = True
     error_unit: ClassVar[str] = ROWS
 
     column: str
@@ -62,7 +62,7 @@ class Tree(Aggregate):
         return Sensitivity(slots, (Move(1, nodes),))
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Return the description of what is counted."""
         return f"counts of '{self.column}' in halves of its values, {self.levels} times halved"
 

@@ -129,7 +129,7 @@ def _moment_parts(columns: DeclaredColumns, total: Sum) -> list[Part]:
 
     The sum includes all rows if missing values are replaced.
     """
-    counted = Count(total.column) if columns.drops(total.column) else Count()
+    counted = Count(total.column) if columns.drops_missing(total.column) else Count()
     return [("sum", total.centered_sum), ("count", counted)]
 
 

@@ -55,7 +55,7 @@ def _ratio_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnPa
 
 def _sum_where_present(columns: DeclaredColumns, total: Sum, other: str) -> Sum:
     """Return the sum over rows in which `other` is present; unchanged if it can't be missing."""
-    dropped = columns.drops(other) and other != total.column
+    dropped = columns.drops_missing(other) and other != total.column
     return replace(total, beside=other) if dropped else total
 
 

@@ -33,7 +33,7 @@ class Label(Form):
     """The label of a selected candidate; several candidates give several columns."""
 
     on_lattice: ClassVar[bool] = False
-    apart: ClassVar[bool] = True
+    separates_parts: ClassVar[bool] = True
 
     def formula(self, column: OutputColumn) -> str:
         """Return a text on the candidate whose label is published."""

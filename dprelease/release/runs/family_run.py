@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 from dprelease.documents.encoding import sha256_of
 from dprelease.documents.file_records import FileDigest, PartRecord, files_of_parts
 from dprelease.documents.metadata import Metadata, field_notes
-from dprelease.exact.engine_api import Answering
+from dprelease.exact.engine_api import QueryEngine
 from dprelease.noise.noised_answers import answer_query, noisy_batches
 from dprelease.noise.noised_vectors import NoisyTable
 from dprelease.numerics.entropy import BitSource
@@ -38,7 +38,7 @@ from dprelease.tables.family_tables import MeasuredTables, Piece, published_tabl
 from dprelease.tables.field_notes import Notes, noted_tables, with_field_notes
 from dprelease.tables.formats import ROW_GROUP
 from dprelease.tables.partitioned_writer import split_into_parts
-from dprelease.tables.published_tables import Tables
+from dprelease.tables.published_tables import PublishedTables
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -124,11 +124,11 @@ class TableMaker(Protocol):
 
 @contextmanager
 def streaming(
-    engine: Answering,
+    engine: QueryEngine,
     columns: Sequence[PlannedColumn],
     bits: BitSource,
     most: int = ROW_GROUP,
-    shown: Callable[[Sequence[PlannedColumn]], TableMaker] = Tables,
+    shown: Callable[[Sequence[PlannedColumn]], TableMaker] = PublishedTables,
 ) -> Iterator[Iterator[pa.Table]]:
     """Yield the table of one query as Arrow tables of `most` rows, in key order.
 
@@ -156,7 +156,7 @@ def streaming(
 
 def publish_families(
     plan: Plan,
-    engines: Mapping[str, Answering],
+    engines: Mapping[str, QueryEngine],
     bits: BitSource,
     release: Publication,
     metadata: Metadata,
@@ -191,7 +191,7 @@ class _Run:
     """The state that the families of a release share during a run."""
 
     plan: Plan
-    engines: Mapping[str, Answering]
+    engines: Mapping[str, QueryEngine]
     bits: BitSource
     release: Publication
     notes: Mapping[str, Notes]
@@ -201,7 +201,7 @@ class _Run:
         """Write the noised table of one query of a family."""
         name, query = table.query.name, table.query
         folder = self.release.folder  # raises in a forked child, which must not continue
-        shown = Tables if family.step is None else partial(MeasuredTables, coded=True)
+        shown = PublishedTables if family.step is None else partial(MeasuredTables, coded=True)
         named = name if family.step is None else table.measurements_name
         planned = self.plan.of_query(name)
         engine = self.engines[name]
@@ -218,7 +218,7 @@ class _Run:
         """Write the results of a step, which post-processes a family's measurements."""
         engines = list({id(one): one for one in self.engines.values()}.values())
         for engine in engines:
-            engine.let_go()  # the step needs the memory, and reads no rows
+            engine.drop_shared_data()  # the step needs the memory, and reads no rows
         noised = [published_table(table, self.release.folder) for table in family.tables]
         values = step.values(noised, engines[0].spread)
         made = step_tables(family.outputs, values, family.parts)
@@ -251,7 +251,9 @@ def write_pieces(
     with ExitStack() as files:
         for piece in pieces:
             if piece.name not in tables:
-                one = _OpenTable(folder / formats.file_of(piece.name), parts.get(piece.name), notes)
+                one = _OpenTable(
+                    folder / formats.table_file_name(piece.name), parts.get(piece.name), notes
+                )
                 tables[piece.name] = one
                 files.callback(one.close)
             tables[piece.name].write(piece)
@@ -276,7 +278,9 @@ class _OpenTable:
             self.close()
             path = self._written_files[at]
             path.parent.mkdir(exist_ok=True, parents=True)
-            self._writer = self._open.enter_context(formats.PUBLISHED.writer(path, rows.schema))
+            self._writer = self._open.enter_context(
+                formats.PUBLISHED_FORMAT.writer(path, rows.schema)
+            )
             self._rows.append(0)
         self._writer.write(rows)
         self._rows[at] += len(rows)

@@ -34,8 +34,8 @@ class TruthFiles:
         names = [true[name] for name in columns]
         if not path.is_file():
             return None
-        schema, rows = formats.PUBLISHED.shape(path)
+        schema, rows = formats.PUBLISHED_FORMAT.shape(path)
         if rows != table.rows or not set(names) <= set(schema.names):
             return None
-        batches = formats.PUBLISHED.batches(path, names)
+        batches = formats.PUBLISHED_FORMAT.batches(path, names)
         return (batch.select(names).rename_columns(list(columns)) for batch in batches)

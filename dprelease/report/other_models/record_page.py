@@ -32,7 +32,7 @@ from dprelease.report.provenance_section import (
 from dprelease.report.rendering import page
 from dprelease.report.safe_labels import Names
 from dprelease.report.source import Checks, ReleaseFiles
-from dprelease.tables.record_figures import Estimate, estimates
+from dprelease.tables.record_figures import Estimate, record_estimates
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -159,7 +159,7 @@ def _estimated_column(
 ) -> _EstimatedColumn:
     number = 0 if values is None else len(values)
     law = facts.laws[part.name, column.name]
-    found = estimates(values, column, law, CONFIDENCE) if number else ()
+    found = record_estimates(values, column, law, CONFIDENCE) if number else ()
     return _EstimatedColumn(table, metadata, column, number, found)
 
 

@@ -103,7 +103,7 @@ def values_of(spec: ValuesFrom, files: Files, within: str | None) -> Columns:
         DP-SCHEMA-004 if the file can't be read, or lacks one of these columns.
     """
     try:
-        large = files.large(spec.file)
+        large = files.large_file(spec.file)
         if large is not None:
             return _large_file_columns(large.content(), large.is_parquet, spec, within)
         text = files.text(spec.file)

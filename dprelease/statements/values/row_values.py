@@ -30,7 +30,7 @@ NARROW = 2**31
 class Row(Protocol):
     """The typed row from which a value is read; its methods return SQL."""
 
-    def null_if_missing(self, column: str) -> str:
+    def null_if_missing_sql(self, column: str) -> str:
         """Return SQL that is NULL where a column is missing."""
 
     def has_null_value(self, column: str) -> bool:
@@ -39,7 +39,7 @@ class Row(Protocol):
     def steps(self, aggregate: Aggregate) -> str:
         """Return SQL of a value as a BIGINT number of steps within the bounds; NULL if missing."""
 
-    def value_position(self, column: str) -> str:
+    def value_position_sql(self, column: str) -> str:
         """Return SQL of a value's position among the column's declared values, or NULL."""
 
 
@@ -49,7 +49,7 @@ Writer = Callable[[Row, Any], str]
 def _count(row: Row, count: Count) -> str:
     if count.column is None:
         return "1::BIGINT"
-    return f"CASE WHEN {row.null_if_missing(count.column)} IS NOT NULL THEN 1::BIGINT END"
+    return f"CASE WHEN {row.null_if_missing_sql(count.column)} IS NOT NULL THEN 1::BIGINT END"
 
 
 def _sum(row: Row, total: Sum) -> str:
@@ -57,7 +57,7 @@ def _sum(row: Row, total: Sum) -> str:
     centered = f"({steps}) - {quoting.integer(total.center)}" if total.center else steps
     if total.beside is None:
         return centered
-    return f"CASE WHEN {row.null_if_missing(total.beside)} IS NOT NULL THEN {centered} END"
+    return f"CASE WHEN {row.null_if_missing_sql(total.beside)} IS NOT NULL THEN {centered} END"
 
 
 def _square(row: Row, squares: SquareSum) -> str:
@@ -79,11 +79,11 @@ def _candidate_number(row: Row, aggregate: Quantile | Tree) -> str:
 
 
 def _distinct(row: Row, count: CountDistinct) -> str:
-    return "NULL::BIGINT" if count.values is None else row.value_position(count.column)
+    return "NULL::BIGINT" if count.values is None else row.value_position_sql(count.column)
 
 
 def _value_index(row: Row, aggregate: Frequent) -> str:
-    return row.value_position(aggregate.column)
+    return row.value_position_sql(aggregate.column)
 
 
 WRITERS: dict[type[Aggregate], Writer] = {
@@ -108,7 +108,7 @@ Totals = list[tuple[str, int]]
 
 
 def _count_in(row: Row, count: Count) -> Totals:
-    return [(f"count({row.null_if_missing(count.column)})" if count.column else "count(*)", 1)]
+    return [(f"count({row.null_if_missing_sql(count.column)})" if count.column else "count(*)", 1)]
 
 
 def _sum_in(row: Row, total: Sum) -> Totals:
@@ -117,7 +117,7 @@ def _sum_in(row: Row, total: Sum) -> Totals:
     # Sums around different centers share the sum of the values and the number of values.
     return [
         (f"sum({row.steps(total)})", 1),
-        (f"count({row.null_if_missing(total.column)})", -total.center),
+        (f"count({row.null_if_missing_sql(total.column)})", -total.center),
     ]
 
 

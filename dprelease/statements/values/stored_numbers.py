@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from dprelease.query import quoting
 from dprelease.query.resolve import Query
-from dprelease.statements.layers import grouped_as_stored
+from dprelease.statements.layers import grouping_columns
 from dprelease.statements.values.categories import CACHED, FEW, IS_NUMBER
 from dprelease.statements.values.physical import SMALL_INTEGERS, base_type
 
@@ -30,7 +30,7 @@ def found_as_numbers(query: Query, physical: Mapping[str, str]) -> frozenset[str
     keys = {key.column: key for key in (query.finest or query.keys).keys}
     return frozenset(
         name
-        for name in grouped_as_stored(query)
+        for name in grouping_columns(query)
         if base_type(physical[name]) in SMALL_INTEGERS and _are_digits(keys[name].texts)
     )
 

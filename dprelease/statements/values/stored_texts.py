@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dprelease.query import quoting
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn
-from dprelease.statements.layers import grouped_as_stored
+from dprelease.statements.layers import grouping_columns
 from dprelease.statements.values.categories import category
 from dprelease.statements.values.physical import base_type
 
@@ -21,7 +21,7 @@ def found_as_texts(query: Query, physical: Mapping[str, str]) -> frozenset[str]:
     keys = {key.column: key for key in (query.finest or query.keys).keys}
     return frozenset(
         name
-        for name in grouped_as_stored(query)
+        for name in grouping_columns(query)
         if base_type(physical[name]) == "VARCHAR"
         and keys[name].nulls is None
         and keys[name].others is None

@@ -199,7 +199,7 @@ class _AreaErrors:
 
 
 def _read_batches(folder: Path, name: str) -> Iterator[Any]:
-    yield from formats.PUBLISHED.batches(folder / formats.file_of(name), None)
+    yield from formats.PUBLISHED_FORMAT.batches(folder / formats.table_file_name(name), None)
 
 
 Row = dict[str, Any]
@@ -341,7 +341,7 @@ def _area_family(folder: Path, query: str | None) -> tuple[Family, Consistent]:
 
 def _refuse_changed_files(report: Report, record: Manifest, family: Family) -> None:
     """Raise DP-VERIFY-004 for a file of the family that was changed since publication."""
-    of_family = {formats.file_of(name) for name in family.published_names}
+    of_family = {formats.table_file_name(name) for name in family.published_names}
     for file in record.files:
         if file.name not in of_family:
             continue

@@ -17,7 +17,7 @@ from dprelease.numerics.rounding import Number, exact_of
 from dprelease.privacy.event import Event
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.tables import formats
-from dprelease.tables.record_figures import Estimate, estimates
+from dprelease.tables.record_figures import Estimate, record_estimates
 from dprelease.verification.local_release import holds_records
 from dprelease.verification.manifest_reader import read_sealed
 from dprelease.verification.report import rebuild_declaration
@@ -67,7 +67,7 @@ def local_estimate(
     values = _read_column(folder, held, part, table_metadata, event.column)
     if not len(values):
         raise ValueError("there is no record to estimate from")
-    return estimates(values, declared, law, confidence)
+    return record_estimates(values, declared, law, confidence)
 
 
 def _raise_verification_error(code: str, **fields: str) -> NoReturn:
@@ -109,10 +109,10 @@ def _mechanism_of(event: Event) -> Mechanism:
 def _read_column(
     folder: Path, held: LocalManifest, part: Records, table_metadata: TableMetadata, name: str
 ) -> pa.ChunkedArray:
-    path = folder / formats.file_of(part.name)
+    path = folder / formats.table_file_name(part.name)
     for file in held.files:
         if file.query != part.name or not holds_records(folder, part, table_metadata, file.rows):
             continue
         if sha256_of(path) == file.sha256:
-            return formats.PUBLISHED.read(path, [name]).column(0)
+            return formats.PUBLISHED_FORMAT.read(path, [name]).column(0)
     _raise_verification_error("DP-VERIFY-004", name=path.name)

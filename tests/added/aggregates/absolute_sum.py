@@ -39,7 +39,7 @@ class AbsoluteSum(Aggregate):
         return sum_sensitivity(self.least, self.most, unit, neighbours, cells)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return f"sum of '{self.column}' without signs"
 
     @property

@@ -27,7 +27,7 @@ class CountAtLeast(Aggregate):
         return sum_sensitivity(0, 1, unit, neighbours, cells)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return f"count of rows in which '{self.column}' is {plain_text(self.least * self.base)} or more"
 
     @property

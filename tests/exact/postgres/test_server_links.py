@@ -205,7 +205,7 @@ def test_a_fork_leaves_its_parents_connection_alone(server: Server) -> None:
     server.do("CREATE TABLE forked (n int)", "INSERT INTO forked VALUES (4)")
     query = ask(declare({"n": WHOLE}, source=server.source("forked")), TOTAL)
     with open_engines([query], {}, SPEC) as engines:
-        held = [*server_link._OPEN.values()]
+        held = [*server_link._OPEN_LINKS.values()]
         child = os.fork()
         if child == 0:
             try:

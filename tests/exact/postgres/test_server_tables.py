@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dprelease.errors import DataError, State
-from dprelease.exact.postgres.server_link import servers_of
+from dprelease.exact.postgres.server_link import open_servers
 from dprelease.exact.postgres.server_rows import server_rows
-from dprelease.exact.postgres.server_types import LONGEST
+from dprelease.exact.postgres.server_types import LONGEST_TEXT_BYTES
 from dprelease.release.runs.pipeline import run
 from dprelease.scaffold.server_sketch import server_sketch
 from dprelease.schema.load import read_declaration
@@ -93,7 +93,7 @@ WHOLE = {"type": "integer", "lower": -8, "upper": 8}
 DAY = {"type": "date", "lower": "2020-01-01", "upper": "2020-01-02"}
 SEX = {"type": "category", "values": ["F", "M"]}
 ENDS = "'infinity' '-infinity' '0044-03-15 BC' '99999-01-01'"
-LONG = f"repeat('x',{LONGEST}) repeat('x',{LONGEST + 1}) repeat('é',{LONGEST}) 'F'"
+LONG = f"repeat('x',{LONGEST_TEXT_BYTES}) repeat('x',{LONGEST_TEXT_BYTES + 1}) repeat('é',{LONGEST_TEXT_BYTES}) 'F'"
 IDENTITY = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
 MEANT: dict[str, tuple[str, str, dict[str, Any], str, list[int]]] = {
     # by a name: the type, literals, what is declared, what is asked, and what is found
@@ -339,7 +339,7 @@ def test_days_beyond_all_calendars_stay_where_they_are(kind: str, server: Server
         *(f"INSERT INTO {table} VALUES ({value})" for value in split(ENDS)),
     )
     declared = declare({"v": DAY}, source=server.source(table))
-    with servers_of([declared]) as servers:
+    with open_servers([declared]) as servers:
         rows = server_rows(declared, servers).reader().read_all()
     assert rows["v"].to_pylist() == [None] * 4
 
@@ -354,7 +354,7 @@ def test_rows_come_in_the_order_in_which_they_are_stored(server: Server) -> None
         f"VACUUM ANALYZE {table}",
     )
     declared = declare({"n": WHOLE}, source=server.source(table))
-    with servers_of([declared]) as servers:
+    with open_servers([declared]) as servers:
         rows = server_rows(declared, servers).reader().read_all()
     assert rows["n"].to_pylist() == [i * 7919 % 10007 for i in range(1, 10000)]
 

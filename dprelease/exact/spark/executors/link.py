@@ -15,14 +15,14 @@ from pathlib import Path
 
 import duckdb
 
-from dprelease.exact.reading.sources import pattern
+from dprelease.exact.reading.sources import escape_pattern
 from dprelease.exact.scratch import private_folder
 from dprelease.query import quoting
 from dprelease.system.forks import Maker
 
 SCRATCH = "dprelease-task-"
-SPILL = "spill"
-MEMORY = "2GB"
+SPILL_FOLDER = "spill"
+MEMORY_LIMIT = "2GB"
 """Memory limit of a worker's DuckDB, which spills beyond it into the private folder of a task."""
 
 
@@ -44,16 +44,18 @@ class _WorkerDatabase:
         self.access, self.folder, self.maker = access, folder, Maker()
         self.root = duckdb.connect(
             config={
-                "temp_directory": str(folder / SPILL),
+                "temp_directory": str(folder / SPILL_FOLDER),
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
                 "python_enable_replacements": False,
-                "memory_limit": MEMORY,
+                "memory_limit": MEMORY_LIMIT,
                 "threads": 1,  # other tasks use the other cores
             }
         )
         # A file whose name looks like a pattern is read by its escaped name.
-        files = sorted({name for file in access.files for name in (file, pattern(Path(file)))})
+        files = sorted(
+            {name for file in access.files for name in (file, escape_pattern(Path(file)))}
+        )
         allowed = ", ".join(map(quoting.text, files))
         for setting in (
             "SET GLOBAL TimeZone = 'UTC'",
@@ -72,14 +74,14 @@ class _WorkerDatabase:
         return self.maker.is_here and self.access == access
 
 
-_KEPT: list[_WorkerDatabase] = []
+_IDLE_DATABASES: list[_WorkerDatabase] = []
 """The idle DuckDB of this process, if no task is using it."""
 
 
 @contextmanager
 def task_link(access: Access) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
     """Yield a connection that can read only a private folder and these files, and the folder."""
-    database = _KEPT.pop() if _KEPT else None
+    database = _IDLE_DATABASES.pop() if _IDLE_DATABASES else None
     if database is not None and not database.serves(access):
         if database.maker.is_here:
             database.root.close()
@@ -94,7 +96,7 @@ def task_link(access: Access) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]
         finally:
             link.close()
             # A DuckDB that has spilled once needs its folder, which is removed.
-            if (folder / SPILL).exists() or _KEPT:
+            if (folder / SPILL_FOLDER).exists() or _IDLE_DATABASES:
                 database.root.close()
             else:
-                _KEPT.append(database)
+                _IDLE_DATABASES.append(database)

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dprelease.numerics.entropy import Entropy
 
-NONCE = 12
+NONCE_BYTES = 12
 KEY_WORDS = 4
 
 
@@ -36,8 +36,8 @@ class Seal:
 
     def encrypt_block(self, block: int, content: bytes) -> bytes:
         """Return the content of a block, encrypted with a new nonce at every call."""
-        nonce = Entropy().words(2).tobytes()[:NONCE]
-        return nonce + AESGCM(self.key).encrypt(nonce, content, self._bound(block))
+        nonce = Entropy().words(2).tobytes()[:NONCE_BYTES]
+        return nonce + AESGCM(self.key).encrypt(nonce, content, self._associated_data(block))
 
     def decrypt_block(self, block: int, sealed: bytes) -> bytes:
         """Return the content of a block.
@@ -47,11 +47,11 @@ class Seal:
         ValueError
             If it was encrypted in another run or for another block, or was changed.
         """
-        nonce, rest = sealed[:NONCE], sealed[NONCE:]
+        nonce, rest = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
         try:
-            return AESGCM(self.key).decrypt(nonce, rest, self._bound(block))
+            return AESGCM(self.key).decrypt(nonce, rest, self._associated_data(block))
         except InvalidTag:
             raise ValueError("a block was not sealed in this run") from None
 
-    def _bound(self, block: int) -> bytes:
+    def _associated_data(self, block: int) -> bytes:
         return f"{self.name}:{block}".encode()

@@ -1,7 +1,7 @@
-"""Pack the integers that tasks found for transport, and add them up.
+"""Pack the sums of tasks for transport, and add them up.
 
-Spark moves them packed: to the driver if they are few, otherwise those of each block of cells to
-one task, which adds them up.
+Spark moves packed sums: to the driver if there are few of them. Otherwise it moves all sums of a
+block of cells to one task, which adds them up.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from dprelease.exact.arrow_numbers import array_of, numbers_of
+from dprelease.exact.arrow_numbers import to_arrow_array, to_numpy
 from dprelease.exact.spark.executors.task_rows import Link, from_ipc_bytes, to_ipc_bytes
 from dprelease.numerics.lattice import LIMIT
 
-SUMS = "number int, place int, content binary"
-"""Rows of sums in Spark: the number of a table, the place, and the packed sums. Sums of the same
-block of cells have the same place, so one task gets all of them. The blocks of a table have
-consecutive places, which start at the number of the table."""
+SUMS_COLUMNS = "number int, place int, content binary"
+"""The columns of packed sums in Spark: the number of a table, the place, and the packed sums. Sums
+of the same block of cells have the same place, so one task gets all sums of the block. The blocks
+of a table have consecutive places, which start at the number of the table."""
 
-BLOCK = 2**16
+BLOCK_CELLS = 2**16
 """Number of cells of a block."""
 
-FULL = 2**20
+MOST_HELD_SUMS = 2**20
 """Maximum rows of sums that a task holds before it adds them up."""
 
-ADDED = "dp_added"
+ADDED_RELATION = "dp_added"
 
 
 def add_up(link: Link, tables: Iterable[pa.Table], *, final: bool = False) -> pa.Table:
@@ -46,15 +46,15 @@ def add_up(link: Link, tables: Iterable[pa.Table], *, final: bool = False) -> pa
         else:
             total = f"CAST({total} AS DECIMAL(38, 0))"
         sums.append(f"{total} AS {name}")
-    link.register(ADDED, table)
+    link.register(ADDED_RELATION, table)
     try:
-        sql = f"SELECT {', '.join([*places, *sums])} FROM {ADDED} GROUP BY ALL"
+        sql = f"SELECT {', '.join([*places, *sums])} FROM {ADDED_RELATION} GROUP BY ALL"
         return link.sql(sql).to_arrow_table()
     finally:
-        link.unregister(ADDED)
+        link.unregister(ADDED_RELATION)
 
 
-class Adding:
+class SumCollector:
     """Sums that arrive in parts, added up whenever many have accumulated."""
 
     def __init__(self, link: Link) -> None:
@@ -66,7 +66,7 @@ class Adding:
         """Add the sums of one part."""
         self._held.append(table)
         self._rows += len(table)
-        if self._rows > FULL + 2 * self._least:
+        if self._rows > MOST_HELD_SUMS + 2 * self._least:
             self._held = [self.table()]
             self._rows = self._least = len(self._held[0])
 
@@ -81,23 +81,26 @@ class Adding:
 
 
 def rows_of_sums(number: int, table: pa.Table, block: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield rows of `SUMS` for a table: one row for all cells, or one row for each block of cells.
+    """Yield rows of `SUMS_COLUMNS` with the packed sums of a table.
 
-    `block`: the number of cells of a block; None for one row.
+    `block`: the number of cells of a block, for one row for each block; None for one row for all
+    cells.
     """
     if block is None:
-        yield row_of(number, number, table)
+        yield sums_row(number, number, table)
         return
     blocks = np.asarray(table["cell"], dtype=np.int64) // block
     order = np.argsort(blocks, kind="stable")
-    ordered = table.take(array_of(order))
+    ordered = table.take(to_arrow_array(order))
     starts = np.flatnonzero(np.diff(blocks[order], prepend=-1)).tolist()
     for start, end in itertools.pairwise([*starts, len(order)]):
-        yield row_of(number, number + int(blocks[order[start]]), ordered.slice(start, end - start))
+        yield sums_row(
+            number, number + int(blocks[order[start]]), ordered.slice(start, end - start)
+        )
 
 
-def row_of(number: int, place: int, table: pa.Table) -> pa.RecordBatch:
-    """Return one row of `SUMS`."""
+def sums_row(number: int, place: int, table: pa.Table) -> pa.RecordBatch:
+    """Return one row of `SUMS_COLUMNS`."""
     columns = [
         pa.array([number], pa.int32()),
         pa.array([place], pa.int32()),
@@ -106,11 +109,11 @@ def row_of(number: int, place: int, table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=["number", "place", "content"])
 
 
-def by_table(sums: Iterable[pa.RecordBatch]) -> dict[int, list[pa.Table]]:
+def group_by_table(sums: Iterable[pa.RecordBatch]) -> dict[int, list[pa.Table]]:
     """Return the sums of each table, in order of arrival."""
     found: dict[int, list[pa.Table]] = {}
     for batch in sums:
-        numbers = numbers_of(batch.column("number")).tolist()
+        numbers = to_numpy(batch.column("number")).tolist()
         for number, content in zip(numbers, batch.column("content"), strict=True):
             if len(content.as_buffer()):
                 found.setdefault(number, []).append(from_ipc_bytes(content.as_buffer()))

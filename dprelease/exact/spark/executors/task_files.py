@@ -11,9 +11,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dprelease.exact.reading.plain import is_marked
-from dprelease.exact.reading.sources import EngineCall, parquet
-from dprelease.exact.spark.executors.task_rows import Link, TypesDiffer, check, columns_of
+from dprelease.exact.reading.plain import has_byte_order_mark
+from dprelease.exact.reading.sources import EngineCall, parquet_sql
+from dprelease.exact.spark.executors.task_rows import (
+    Link,
+    TypesDiffer,
+    require_types,
+    select_list_sql,
+)
 from dprelease.query import quoting
 from dprelease.statements.values.physical import SMALL_INTEGERS
 
@@ -42,24 +47,26 @@ class ParquetRows:
         self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
     ) -> Iterator[None]:
         """See `TaskRows`."""
-        for place in _places(batches):
-            selects = [self._select(link, piece) for piece in self.pieces[place]]
+        for place in _piece_indexes(batches):
+            selects = [self._range_sql(link, piece) for piece in self.pieces[place]]
             rows = " UNION ALL ".join(selects)
             yield from _temporary_view(rows, self.physical, link, relation)
 
-    def _select(self, link: Link, piece: Range) -> str:
+    def _range_sql(self, link: Link, piece: Range) -> str:
         """Return the rows of a range, with the types that the columns have in all files."""
-        source = parquet([Path(self.files[piece.file])])
-        told = link.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-        stored = {str(name): str(kind) for name, kind, *_ in told}
-        columns = [_as(name, stored.get(name), kind) for name, kind in self.physical.items()]
+        source = parquet_sql([Path(self.files[piece.file])])
+        file_types = link.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+        stored = {str(name): str(kind) for name, kind, *_ in file_types}
+        columns = [
+            _column_sql(name, stored.get(name), kind) for name, kind in self.physical.items()
+        ]
         where = ""
         if piece.end is not None:
             where = f" WHERE {ROW_NUMBER} >= {piece.first} AND {ROW_NUMBER} < {piece.end}"
         return f"SELECT {', '.join(columns) or '1 AS one'} FROM {source}{where}"
 
 
-def _as(name: str, stored: str | None, wanted: str) -> str:
+def _column_sql(name: str, stored: str | None, wanted: str) -> str:
     """Return a column of a file with the type of all files; raise TypesDiffer for another type."""
     column = quoting.identifier(name)
     if stored == wanted:
@@ -71,10 +78,9 @@ def _as(name: str, stored: str | None, wanted: str) -> str:
 
 @dataclass(frozen=True)
 class TextRows:
-    """Whole text files, read as the engine of one machine reads them.
+    """Whole text files, read as the engine duckdb reads them, also where a line is invalid.
 
-    So an invalid line is treated in the same way. A row of Spark is the index of a piece in
-    `pieces`, which has the indices of its files.
+    A row of Spark is the index of a piece in `pieces`; a piece has the indices of its files.
     """
 
     physical: Mapping[str, str]
@@ -86,26 +92,28 @@ class TextRows:
         self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
     ) -> Iterator[None]:
         """See `TaskRows`."""
-        for place in _places(batches):
+        for place in _piece_indexes(batches):
             for file in self.pieces[place]:
-                yield from self._whole(Path(self.files[file]), link, folder, relation)
+                yield from self._read_whole_file(Path(self.files[file]), link, folder, relation)
 
-    def _whole(self, file: Path, link: Link, folder: Path, relation: str) -> Iterator[None]:
-        marked = self.reader.function == "read_json" and is_marked(file)
+    def _read_whole_file(
+        self, file: Path, link: Link, folder: Path, relation: str
+    ) -> Iterator[None]:
+        marked = self.reader.function == "read_json" and has_byte_order_mark(file)
         copied = marked or not self.reader.packing.is_plain
         if copied:
             plain = folder / "text"
             self.reader.packing.write(file, plain)
             file = plain
         try:
-            rows = f"SELECT {columns_of(self.physical)} FROM {self.reader.relation([file])}"
+            rows = f"SELECT {select_list_sql(self.physical)} FROM {self.reader.relation([file])}"
             yield from _temporary_view(rows, self.physical, link, relation)
         finally:
             if copied:
                 file.unlink()
 
 
-def _places(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
+def _piece_indexes(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
     for batch in batches:
         yield from batch.column(0).to_pylist()
 
@@ -115,6 +123,6 @@ def _temporary_view(
 ) -> Iterator[None]:
     """Define a relation as the rows of a SELECT, inside the block."""
     link.execute(f"CREATE TEMP VIEW {relation} AS {rows}")
-    check(physical, link, relation)
+    require_types(physical, link, relation)
     yield
     link.execute(f"DROP VIEW {relation}")

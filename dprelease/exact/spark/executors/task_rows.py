@@ -13,10 +13,10 @@ import pyarrow as pa
 from dprelease.query import quoting
 from dprelease.statements.values.physical import base_type
 
-CHUNK = 2**18
+CHUNK_ROWS = 2**18
 """Rows from Spark, or from the driver, at a time."""
 
-ARROW = {
+ARROW_TYPES = {
     "TIMESTAMP_MS": pa.timestamp("ms"),
     "TIMESTAMP_NS": pa.timestamp("ns"),
     "TIMESTAMPTZ_NS": pa.timestamp("ns", "UTC"),
@@ -61,7 +61,7 @@ class TaskRows(Protocol):
 
 @dataclass(frozen=True)
 class SparkRows:
-    """Rows that Spark reads; Spark sends columns with types in `ARROW` as another type."""
+    """Rows that Spark reads; Spark sends columns with types in `ARROW_TYPES` as another type."""
 
     physical: Mapping[str, str]
 
@@ -76,8 +76,8 @@ class SparkRows:
 
     def _restore_types(self, table: pa.Table) -> pa.Table:
         for place, (name, kind) in enumerate(self.physical.items()):
-            if kind in ARROW:
-                table = table.set_column(place, name, table[name].cast(ARROW[kind]))
+            if kind in ARROW_TYPES:
+                table = table.set_column(place, name, table[name].cast(ARROW_TYPES[kind]))
         return table
 
 
@@ -104,32 +104,32 @@ def register_table(
     """Register a table as a relation, inside the block; raises as `TaskRows.parts`."""
     table.validate(full=True)  # otherwise texts in invalid UTF-8 would be read unchecked
     link.register(relation, table)
-    check(physical, link, relation)
+    require_types(physical, link, relation)
     yield
     link.unregister(relation)
 
 
-def check(physical: Mapping[str, str], link: Link, relation: str) -> None:
+def require_types(physical: Mapping[str, str], link: Link, relation: str) -> None:
     """Raise TypesDiffer unless the relation has these columns."""
-    told = link.execute(f"DESCRIBE {relation}").fetchall()
-    kinds = {str(name): str(kind) for name, kind, *_ in told}
+    found_types = link.execute(f"DESCRIBE {relation}").fetchall()
+    kinds = {str(name): str(kind) for name, kind, *_ in found_types}
     for name, kind in physical.items():
         if base_type(kinds.get(name, "")) != base_type(kind):
             raise TypesDiffer(name)
 
 
-def columns_of(physical: Mapping[str, str]) -> str:
+def select_list_sql(physical: Mapping[str, str]) -> str:
     """Return the SELECT list of these columns."""
     return ", ".join(map(quoting.identifier, physical)) or "1 AS one"
 
 
-PACKING = pa.ipc.IpcWriteOptions(compression="lz4")
+PACKING_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def to_ipc_bytes(table: pa.Table) -> bytes:
     """Return an Arrow table as the bytes of a stream."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=PACKING) as stream:
+    with pa.ipc.new_stream(sink, table.schema, options=PACKING_OPTIONS) as stream:
         stream.write_table(table)
     return bytes(sink.getvalue())
 
@@ -140,13 +140,13 @@ def from_ipc_bytes(content: object) -> pa.Table:
 
 
 def _tables_from_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield tables of about `CHUNK` rows, because Spark's batches are small."""
+    """Yield tables of about `CHUNK_ROWS` rows, because Spark's batches are small."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
         held.append(batch)
         rows += batch.num_rows
-        if rows >= CHUNK:
+        if rows >= CHUNK_ROWS:
             yield pa.Table.from_batches(held)
             held, rows = [], 0
     if held:

@@ -16,14 +16,20 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dprelease.exact.arrow_numbers import array_of
-from dprelease.exact.key_tables import arrow_of
+from dprelease.exact.arrow_numbers import to_arrow_array
+from dprelease.exact.key_tables import to_arrow_table
 from dprelease.exact.results.true_table import Integers
 from dprelease.exact.results.vectors import MOST_ROWS
-from dprelease.exact.results.vectors import batches as read
-from dprelease.exact.shared_scan import fill
+from dprelease.exact.results.vectors import fetch_batches as read
+from dprelease.exact.shared_scan import fill_joint_tables
 from dprelease.exact.spark.executors.link import Access, task_link
-from dprelease.exact.spark.executors.sums import Adding, add_up, by_table, row_of, rows_of_sums
+from dprelease.exact.spark.executors.sums import (
+    SumCollector,
+    add_up,
+    group_by_table,
+    rows_of_sums,
+    sums_row,
+)
 from dprelease.exact.spark.executors.task_rows import Link, TaskRows, from_ipc_bytes
 from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.layers import JOINED, SOURCE
@@ -40,7 +46,7 @@ class TaskFailure(Exception):
     """A task failed; the reason is not reported."""
 
 
-def versions() -> str:
+def version_text() -> str:
     """Return the versions that must be the same on the driver and on every executor, as a text."""
     python = ".".join(platform.python_version_tuple()[:2])
     return f"Python {python}, dprelease {__version__}, duckdb {duckdb.__version__}"
@@ -50,7 +56,7 @@ def report_versions(batches: Batches) -> Iterator[pa.RecordBatch]:
     """Yield the versions of an executor, for any input."""
     for _ in batches:
         pass
-    yield pa.RecordBatch.from_pydict({"versions": [versions()]})
+    yield pa.RecordBatch.from_pydict({"versions": [version_text()]})
 
 
 def redact_failures(work: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
@@ -67,7 +73,7 @@ def redact_failures(work: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa
 
 
 @dataclass(frozen=True)
-class Public:
+class PublicData:
     """Public data that the statements of tasks read.
 
     `key_tables`: values of text keys. `joined`: the rows of a joined public table, packed.
@@ -77,62 +83,65 @@ class Public:
     joined: bytes | None = None
 
     def register_all(self, link: Link) -> None:
-        """Register all of it."""
+        """Register the key tables and the joined table on a connection."""
         for keys in self.key_tables:
-            link.register(keys.name, arrow_of(keys))
+            link.register(keys.name, to_arrow_table(keys))
         if self.joined is not None:
             link.register(JOINED, from_ipc_bytes(self.joined))
 
 
 @dataclass(frozen=True)
-class Reading:
+class TaskReading:
     """How tasks read the rows of a table, with a DuckDB of limited access."""
 
     rows: TaskRows
     access: Access
-    public: Public = field(default_factory=Public)
+    public: PublicData = field(default_factory=PublicData)
 
     @contextmanager
     def parts(self, batches: Batches) -> Iterator[tuple[Link, Iterator[None]]]:
-        """Yield a connection, and parts of the rows of a task: each in turn is `dp_source`."""
+        """Yield a connection, and an iterator over parts of the task's rows.
+
+        While a part is current, the relation `dp_source` has the rows of this part.
+        """
         with task_link(self.access) as (link, folder):
             self.public.register_all(link)
             yield link, self.rows.parts(batches, link, folder, SOURCE)
 
 
 @dataclass(frozen=True)
-class Count:
+class CountTask:
     """Adds up the results of a statement over the parts of a task; `block`: see `rows_of_sums`."""
 
-    reading: Reading
+    reading: TaskReading
     sql: str
     block: int | None = None
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield rows of `SUMS`, of the table 0."""
-        yield from redact_failures(lambda: self._count(batches))
+        yield from redact_failures(lambda: self._count_parts(batches))
 
-    def _count(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def _count_parts(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         with self.reading.parts(batches) as (link, parts):
-            sums = Adding(link)
+            sums = SumCollector(link)
             for _ in parts:
                 sums.add(link.sql(self.sql).to_arrow_table())
             yield from sums.result_rows(0, self.block)
 
 
 @dataclass(frozen=True)
-class FillJoint:
+class JointTablesTask:
     """Fills the joint tables of a scan; their sums are numbered by their index."""
 
-    reading: Reading
+    reading: TaskReading
     scan: CompiledScan
     block: int | None = None
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield rows of `SUMS`, and the number of rows read."""
-        yield from redact_failures(lambda: self._fill(batches))
+        yield from redact_failures(lambda: self._fill_tables(batches))
 
-    def _fill(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def _fill_tables(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         with self.reading.parts(batches) as (link, parts):
             seen = 0
 
@@ -143,10 +152,10 @@ class FillJoint:
                         seen += len(batch)
                         yield batch
 
-            filled = fill(stream(), self.scan.filled)
+            filled = fill_joint_tables(stream(), self.scan.filled)
             if filled is None:
                 seen = max(seen, MOST_ROWS + 1)
-            yield row_of(ROWS_SEEN, 0, pa.table({"cell": [0], "m0": [seen]}))
+            yield sums_row(ROWS_SEEN, 0, pa.table({"cell": [0], "m0": [seen]}))
             for place, (_, vectors) in enumerate(filled or ()):
                 yield from rows_of_sums(place, _nonzero_cells(list(vectors.values())), self.block)
 
@@ -154,19 +163,19 @@ class FillJoint:
 def _nonzero_cells(vectors: list[Integers]) -> pa.Table:
     """Return the cells in which a vector is not zero."""
     cells = np.flatnonzero(np.logical_or.reduce([vector != 0 for vector in vectors]))
-    columns = {f"m{j}": array_of(vector[cells]) for j, vector in enumerate(vectors)}
-    return pa.table({"cell": array_of(cells), **columns})
+    columns = {f"m{j}": to_arrow_array(vector[cells]) for j, vector in enumerate(vectors)}
+    return pa.table({"cell": to_arrow_array(cells), **columns})
 
 
 @dataclass(frozen=True)
-class AddUp:
+class AddUpTask:
     """Adds up the sums of the same tables and blocks, all of which are in this task."""
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield rows of `SUMS`."""
-        yield from redact_failures(lambda: self._add(batches))
+        yield from redact_failures(lambda: self._add_sums(batches))
 
-    def _add(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def _add_sums(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         with task_link(Access()) as (link, _):
-            for number, tables in by_table(batches).items():
-                yield row_of(number, number, add_up(link, tables))
+            for number, tables in group_by_table(batches).items():
+                yield sums_row(number, number, add_up(link, tables))

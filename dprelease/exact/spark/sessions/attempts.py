@@ -50,6 +50,6 @@ def attempt_in_thread(work: Callable[[], Result], failure: DpReleaseError) -> Re
     raise failure
 
 
-def unreadable(table: str, format_: str) -> DataError:
+def reading_failure_error(table: str, format_: str) -> DataError:
     """Return the error of an engine that fails while it reads rows."""
     return DataError("DP-DATA-006", state=State.READ, table=table, format=format_)

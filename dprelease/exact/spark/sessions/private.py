@@ -20,13 +20,13 @@ from dprelease.exact.scratch import private_folder
 from dprelease.exact.spark.sessions.session_defaults import Defaults
 
 SCRATCH = "dprelease-spark-"
-LOCAL_DIR = "spark.local.dir"
-LOCAL_DIRS = "SPARK_LOCAL_DIRS"
+LOCAL_DIR_SETTING = "spark.local.dir"
+LOCAL_DIRS_VARIABLE = "SPARK_LOCAL_DIRS"
 """Environment variable that Spark prefers to `spark.local.dir`."""
 
-PATIENCE = 30.0
+JAVA_EXIT_SECONDS = 30.0
 
-CLOSED = {
+PRIVATE_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.eventLog.enabled": "false",  # the same counts, in files
     "spark.io.encryption.enabled": "true",
@@ -34,7 +34,7 @@ CLOSED = {
 }
 """Settings of every Spark that this process starts, unless the release declares others."""
 
-ALONE = {
+ONE_PROCESS_SETTINGS = {
     # A job on one machine needs no network, and other users of the machine must not see it.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -63,10 +63,17 @@ def private_settings(master: str | None, config: Mapping[str, str]) -> Iterator[
     defaults = Defaults.read()
     alone = is_local(master or config.get("spark.master") or defaults.get("spark.master", "local"))
     with ExitStack() as stack:
-        folders = [stack.enter_context(_folder(path)) for path in _parents(config, defaults)]
-        told = ",".join(map(str, folders))
-        stack.enter_context(_environment(told))
-        yield CLOSED | (ALONE if alone else {}) | dict(config) | {LOCAL_DIR: told}
+        folders = [
+            stack.enter_context(_private_folder(path)) for path in _parent_folders(config, defaults)
+        ]
+        folder_list = ",".join(map(str, folders))
+        stack.enter_context(_set_environment(folder_list))
+        yield (
+            PRIVATE_SETTINGS
+            | (ONE_PROCESS_SETTINGS if alone else {})
+            | dict(config)
+            | {LOCAL_DIR_SETTING: folder_list}
+        )
 
 
 def has_java() -> bool:
@@ -97,20 +104,24 @@ def end_java() -> None:
         gateway.shutdown()
         gateway.proc.stdin.close()  # Java then exits, and removes its files
         try:
-            gateway.proc.wait(PATIENCE)
+            gateway.proc.wait(JAVA_EXIT_SECONDS)
         except subprocess.TimeoutExpired:
             gateway.proc.kill()
 
 
-def _parents(config: Mapping[str, str], defaults: Defaults) -> list[Path]:
+def _parent_folders(config: Mapping[str, str], defaults: Defaults) -> list[Path]:
     """Return the parents of the private folders: Spark's own working folders."""
-    told = config.get(LOCAL_DIR) or os.environ.get(LOCAL_DIRS) or defaults.get(LOCAL_DIR, "")
-    names = [name.strip() for name in told.split(",") if name.strip()]
+    declared_folders = (
+        config.get(LOCAL_DIR_SETTING)
+        or os.environ.get(LOCAL_DIRS_VARIABLE)
+        or defaults.get(LOCAL_DIR_SETTING, "")
+    )
+    names = [name.strip() for name in declared_folders.split(",") if name.strip()]
     return [Path(name) for name in names or [tempfile.gettempdir()]]
 
 
 @contextmanager
-def _folder(parent: Path) -> Iterator[Path]:
+def _private_folder(parent: Path) -> Iterator[Path]:
     made: Path | None = None
     with ExitStack() as stack:
         try:
@@ -119,19 +130,21 @@ def _folder(parent: Path) -> Iterator[Path]:
         except OSError:
             made = None
         if made is None:
-            problem = f"no folder can be made in a folder of {LOCAL_DIR}"
-            raise DataError("DP-SPARK-003", problem=problem, remedy=f"name another as {LOCAL_DIR}")
+            problem = f"no folder can be made in a folder of {LOCAL_DIR_SETTING}"
+            raise DataError(
+                "DP-SPARK-003", problem=problem, remedy=f"name another as {LOCAL_DIR_SETTING}"
+            )
         yield made
 
 
 @contextmanager
-def _environment(folders: str) -> Iterator[None]:
+def _set_environment(folders: str) -> Iterator[None]:
     """Set the folders in the environment as well, for a Java started in the block."""
-    before = os.environ.get(LOCAL_DIRS)
-    os.environ[LOCAL_DIRS] = folders
+    before = os.environ.get(LOCAL_DIRS_VARIABLE)
+    os.environ[LOCAL_DIRS_VARIABLE] = folders
     try:
         yield
     finally:
-        os.environ.pop(LOCAL_DIRS)
+        os.environ.pop(LOCAL_DIRS_VARIABLE)
         if before is not None:
-            os.environ[LOCAL_DIRS] = before
+            os.environ[LOCAL_DIRS_VARIABLE] = before

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
-FILE = "spark-defaults.conf"
+DEFAULTS_FILE = "spark-defaults.conf"
 
 
 class Defaults(dict[str, str]):
@@ -18,7 +18,7 @@ class Defaults(dict[str, str]):
     def read(cls) -> Self:
         """Return the settings that Spark would read; empty if the file is missing or not text."""
         try:
-            text = (_folder() / FILE).read_text(encoding="utf-8")
+            text = (_configuration_folder() / DEFAULTS_FILE).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             return cls()
         lines = (line.strip() for line in text.splitlines())
@@ -26,7 +26,7 @@ class Defaults(dict[str, str]):
         return cls((name, rest[0]) for name, *rest in pairs if rest and name[0] not in "#!")
 
 
-def _folder() -> Path:
+def _configuration_folder() -> Path:
     """Return the folder of Spark's configuration."""
     named = os.environ.get("SPARK_CONF_DIR")
     if named:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from dprelease.errors import DataError
 from dprelease.errors.printable import one_line
 from dprelease.exact.spark.sessions.attempts import attempt
-from dprelease.exact.spark.sessions.exposure import left_open_by
+from dprelease.exact.spark.sessions.exposure import session_exposure_texts
 from dprelease.exact.spark.sessions.private import (
     end_java,
     forget_folders,
@@ -27,9 +27,9 @@ from dprelease.exact.spark.sessions.private import (
     private_settings,
 )
 from dprelease.exact.spark.sessions.workers import (
-    name_python,
     refuse_missing_python,
-    refuse_other_versions,
+    require_same_versions,
+    set_worker_python,
 )
 from dprelease.system.forks import Maker
 
@@ -68,14 +68,14 @@ def silence_logging() -> Iterator[None]:
         root.removeHandler(nobody)
 
 
-def without_tracebacks(spark: SparkSession) -> None:
+def silence_accumulator_thread(spark: SparkSession) -> None:
     """Keep the thread that reads Spark's accumulators silent when Java is gone."""
     server: Any = getattr(getattr(spark, "_sc", None), "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: None
 
 
-FIXED = {
+FIXED_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     # Otherwise a catalogue's column would be missing in files with another case of its name.
     "spark.sql.caseSensitive": "false",
@@ -95,15 +95,15 @@ FIXED = {
 }
 """Settings of the session on which results may depend."""
 
-CONNECT = "SPARK_CONNECT_MODE_ENABLED"
+CONNECT_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
 """Environment variable by which pyspark knows that this process uses Spark Connect."""
 
-QUIET = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
+QUIET_SETTINGS = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Which Spark to use; settings that are not given come from Spark's configuration."""
+class SparkSettings:
+    """The Spark to use; settings that are None or missing come from Spark's configuration."""
 
     master: str | None = None
     staging: str | None = None
@@ -117,11 +117,11 @@ class Settings:
 
 
 class ExposedWarning(UserWarning):
-    """Somebody else has configured Spark such that it exposes more than the release."""
+    """Warning: Spark was configured by others, and exposes more than the release publishes."""
 
 
 @contextmanager
-def session(settings: Settings) -> Iterator[SparkSession]:
+def open_session(settings: SparkSettings) -> Iterator[SparkSession]:
     """Yield a separate session: of the running application, or of a new one.
 
     A new application is private, and its folder is removed. For a running application, or a server,
@@ -142,19 +142,19 @@ def session(settings: Settings) -> Iterator[SparkSession]:
         raise DataError("DP-SPARK-003", problem=problem, remedy=remedy)
     from pyspark.sql import SparkSession
 
-    running, mode = SparkSession.getActiveSession(), os.environ.get(CONNECT)
+    running, mode = SparkSession.getActiveSession(), os.environ.get(CONNECT_VARIABLE)
     own, maker = running is None and not settings.is_remote, Maker()
     with ExitStack() as stack:
         config: Mapping[str, str] = settings.config
         if own:
             refuse_missing_python(settings.master or config.get("spark.master"), os.environ)
             config = stack.enter_context(private_settings(settings.master, config))
-            stack.enter_context(_java())
+            stack.enter_context(_end_started_java())
         stack.enter_context(silence_logging())
         with restore_interrupt_handler():
-            spark = attempt(lambda: _start_session(settings, config, running), _not_started())
+            spark = attempt(lambda: _start_session(settings, config, running), _start_error())
         if own:
-            without_tracebacks(spark)
+            silence_accumulator_thread(spark)
         try:
             if not (own or is_application_alive()):
                 _warn_of_exposures(spark)
@@ -163,19 +163,19 @@ def session(settings: Settings) -> Iterator[SparkSession]:
             # Otherwise the application would stop, or a fork would stop that of its parent.
             if maker.is_here and (running is None or not is_classic(spark)):
                 with suppress(DataError):  # the answers are complete already
-                    attempt(spark.stop, _not_started())
+                    attempt(spark.stop, _start_error())
             if mode is None:
                 os.environ.pop(
-                    CONNECT, None
+                    CONNECT_VARIABLE, None
                 )  # otherwise pyspark would start no other Spark afterwards
 
 
-_KEPT: list[Maker] = []
+_KEEPERS: list[Maker] = []
 """The makers of the application that this process keeps for several engines."""
 
 
 @contextmanager
-def keep_application(settings: Settings) -> Iterator[None]:
+def keep_application(settings: SparkSettings) -> Iterator[None]:
     """Keep one application for all sessions of the block; its executors are checked once.
 
     Starting one takes longer than counting the rows of an audit.
@@ -183,45 +183,45 @@ def keep_application(settings: Settings) -> Iterator[None]:
     Warns
     -----
     ExposedWarning
-        As `session`.
+        As `open_session`.
 
     Raises
     ------
     DataError
-        DP-SPARK-003 as `session`, DP-SPARK-004 if its executors have other versions.
+        DP-SPARK-003 as `open_session`, DP-SPARK-004 if its executors have other versions.
     """
-    with session(settings) as spark:
-        refuse_other_versions(spark)
-        _KEPT.append(Maker())
+    with open_session(settings) as spark:
+        require_same_versions(spark)
+        _KEEPERS.append(Maker())
         try:
             yield
         finally:
-            _KEPT.pop()
+            _KEEPERS.pop()
 
 
 def is_application_alive() -> bool:
     """Return whether this process keeps an application whose executors are checked."""
-    return bool(_KEPT) and _KEPT[-1].is_here
+    return bool(_KEEPERS) and _KEEPERS[-1].is_here
 
 
 @contextmanager
-def _java() -> Iterator[None]:
+def _end_started_java() -> Iterator[None]:
     """End a Java started in the block, and make an earlier one forget this run's folders."""
     before, maker = has_java(), Maker()
-    attempt(forget_folders, _not_started())
+    attempt(forget_folders, _start_error())
     try:
         yield
     finally:
         if maker.is_here:  # a forked process must not stop its parent's Java
             with suppress(DataError):
-                attempt(forget_folders if before else end_java, _not_started())
+                attempt(forget_folders if before else end_java, _start_error())
 
 
 def _warn_of_exposures(spark: SparkSession) -> None:
-    open_doors = attempt(lambda: left_open_by(spark), _not_started())
+    open_doors = attempt(lambda: session_exposure_texts(spark), _start_error())
     if open_doors:
-        told = one_line("; ".join(open_doors))
-        warnings.warn(f"Spark was configured elsewhere: {told}", ExposedWarning, 5)
+        exposures_text = one_line("; ".join(open_doors))
+        warnings.warn(f"Spark was configured elsewhere: {exposures_text}", ExposedWarning, 5)
 
 
 def is_classic(spark: SparkSession) -> bool:
@@ -229,7 +229,7 @@ def is_classic(spark: SparkSession) -> bool:
     return hasattr(spark, "_jsparkSession")
 
 
-def _not_started() -> DataError:
+def _start_error() -> DataError:
     problem = "Spark refused to start, or is not available"
     remedy = (
         "check `spark: {master: ..., config: ...}` and the configuration of Spark, and Java; Spark "
@@ -239,19 +239,19 @@ def _not_started() -> DataError:
 
 
 def _start_session(
-    settings: Settings, config: Mapping[str, str], running: SparkSession | None
+    settings: SparkSettings, config: Mapping[str, str], running: SparkSession | None
 ) -> SparkSession:
     if running is not None:
         again: Any = running
         spark = running.newSession() if is_classic(running) else again.cloneSession()
     else:
-        spark = _new(settings, config)
-    for name, value in FIXED.items():
+        spark = _start_application(settings, config)
+    for name, value in FIXED_SETTINGS.items():
         spark.conf.set(name, value)
     return spark
 
 
-def _new(settings: Settings, config: Mapping[str, str]) -> SparkSession:
+def _start_application(settings: SparkSettings, config: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder.appName("dprelease")
@@ -259,12 +259,12 @@ def _new(settings: Settings, config: Mapping[str, str]) -> SparkSession:
     if settings.is_remote:
         builder = builder.remote(master)
     else:
-        for name, value in QUIET.items():
+        for name, value in QUIET_SETTINGS.items():
             builder = builder.config(name, value)
         if master:
             builder = builder.master(master)
         if not master or master.startswith("local"):
-            name_python(os.environ)
+            set_worker_python(os.environ)
     for name, value in config.items():
         builder = builder.config(name, value)
     spark: SparkSession = builder.create() if settings.is_remote else builder.getOrCreate()
