@@ -22,10 +22,10 @@ from dprelease.errors import DpReleaseError, State
 from dprelease.exact.engines import engine_kind
 from dprelease.exact.reading import cell_rows
 from dprelease.exact.sources.source_reader import SourceReader, reader_of
-from dprelease.exports.registry import export_of
+from dprelease.exports.registry import export_format
 from dprelease.mechanisms import registry
 from dprelease.postprocess import family_steps
-from dprelease.release.run_options import left_open, on_engine
+from dprelease.release.run_options import engine_exposures, with_engine
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release_parts import engine_names, format_names
@@ -232,11 +232,11 @@ def test_an_engine_is_one_module_and_one_line(
     declared = read_declaration(tmp_path / "release.yaml")
     (tmp_path / "own.yaml").write_text(text + "engine: plain\n")
     own = read_declaration(tmp_path / "own.yaml")
-    assert left_open(own) == ["nothing is locked"]
+    assert engine_exposures(own) == ["nothing is locked"]
     folder = run(own, output=tmp_path / "out own", bits=Keyed("noise"))
     assert dprelease.verify(folder).ok
     other = run(declared, output=tmp_path / "out other", bits=Keyed("noise"))
-    assert on_engine(declared, "plain").spec.engine == "plain"
+    assert with_engine(declared, "plain").spec.engine == "plain"
     for name in ("all.parquet", "by_city.parquet"):
         assert (folder / name).read_bytes() == (other / name).read_bytes()
     assert sys.modules.pop("plain_engine").RAN == ["by_city", "all"]
@@ -245,7 +245,7 @@ def test_an_engine_is_one_module_and_one_line(
     with pytest.raises(DpReleaseError, match="'duckdb' or 'spark'"):
         read_declaration(tmp_path / "own.yaml")
     with pytest.raises(ValueError, match="engines are"):
-        on_engine(declared, "plain")
+        with_engine(declared, "plain")
 
 
 def test_every_engine_has_its_module() -> None:
@@ -335,7 +335,7 @@ def test_a_format_of_publication_is_one_module_and_one_line(
 def test_every_format_has_its_module() -> None:
     """Which is found by its text, and is called as it is on the list."""
     for name in format_names.FORMATS:
-        assert export_of(name).name == name
+        assert export_format(name).name == name
 
 
 FIXED = "tests.added.fixed_width"

@@ -25,8 +25,8 @@ from dprelease.query.resolve import Query, resolve_one
 from dprelease.query.select import NOISED, split_select
 from dprelease.release import execute
 from dprelease.release.charging import charges_of
-from dprelease.release.ledger_forecast import outlooks_for
-from dprelease.release.question import attributes, check_view
+from dprelease.release.ledger_forecast import charge_outlooks
+from dprelease.release.question import answer_attributes, try_view
 from dprelease.schema.model import Files, relative_reader, validate
 from dprelease.schema.release import Limits, QuerySpec
 from dprelease.schema.yaml_text.reader import Document, Plain
@@ -87,8 +87,10 @@ def answer_query(
     if rows.dry:
         return explain_plan(rows.session, plan, price)
     charged = charge_before_answer(rows.session, plan, price, f"this {what}", rows.state)
-    answer = to_pandas(execute.answer(plan.columns, rows.session.engine(rows.token), charged))
-    answer.attrs[ATTRIBUTE] = attributes(plan)
+    answer = to_pandas(
+        execute.answer_single_query(plan.columns, rows.session.engine(rows.token), charged)
+    )
+    answer.attrs[ATTRIBUTE] = answer_attributes(plan)
     return shape(answer, names)
 
 
@@ -108,12 +110,12 @@ def answer_sql(rows: RowSelection, statement: str, options: Options) -> pd.DataF
     session = rows.session
     selected = split_select(statement, {session.table.name: session.table})
     query = _resolved_query(rows, selected.columns, selected.group_by, options, selected.where)
-    check_view(query, selected)
+    try_view(query, selected)
     plan, price = plan_and_cost(session, [query], options)
     charged = charge_before_answer(session, plan, price, "this statement", rows.state)
-    noised = execute.answer(plan.columns, session.engine(rows.token), charged)
+    noised = execute.answer_single_query(plan.columns, session.engine(rows.token), charged)
     shown = to_pandas(run_statement(noised, selected.view, NOISED))
-    shown.attrs[ATTRIBUTE] = attributes(plan)
+    shown.attrs[ATTRIBUTE] = answer_attributes(plan)
     return shown
 
 
@@ -129,7 +131,8 @@ def _resolved_query(
     `condition`: one more predicate, which is already parsed.
     """
 
-    def resolved(where: str | None) -> Query:
+    def resolve_with_condition(where: str | None) -> Query:
+        """Return the query with a condition in SQL, or with no condition."""
         values: dict[str, Plain] = {
             "from": rows.session.table.name,
             "where": where,
@@ -144,16 +147,18 @@ def _resolved_query(
         return resolve_one(session.declared, COLUMN, spec, session.neighbours, Limits())
 
     for predicate in rows.predicates:  # each must be complete before AND joins them
-        resolved(predicate)
+        resolve_with_condition(predicate)
     predicates = [*rows.predicates, *([] if condition is None else [condition])]
-    return resolved(" AND ".join(f"({predicate})" for predicate in predicates) or None)
+    return resolve_with_condition(
+        " AND ".join(f"({predicate})" for predicate in predicates) or None
+    )
 
 
 def explain_plan(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
     """Return the plan of an answer: a row for each measurement, then one for each computed column.
 
     With several tables, the rows are also indexed by table. The attributes also hold the remaining
-    budget in the session's ledger, and the number of such answers that it would pay for.
+    budget in the session's ledger, and for how many such answers that budget would be enough.
     """
     import pandas as pd
 
@@ -188,7 +193,7 @@ def explain_plan(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
     else:
         frame = frame.drop(columns="table").set_index("column")
     left = _remaining_budget(session, plan)
-    frame.attrs[ATTRIBUTE] = {**attributes(plan), "price": str(price), "ledger": left}
+    frame.attrs[ATTRIBUTE] = {**answer_attributes(plan), "price": str(price), "ledger": left}
     return frame
 
 
@@ -198,5 +203,5 @@ def _remaining_budget(session: Session, plan: Plan) -> dict[str, Any] | None:
     if ledger is None:
         return None
     (charge,) = charges_of(plan)
-    (left,) = outlooks_for(ledger, ledger.state(), [charge])
+    (left,) = charge_outlooks(ledger, ledger.state(), [charge])
     return left.to_json()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dprelease.accessor.row_selection import RowSelection
 
 LIBRARIES = frozenset({"pandas", "numpy", "pyarrow", "polars"})
-"""Libraries whose list-like objects are columns and frames."""
+"""Names of libraries whose list-like objects are columns and frames."""
 
 NUMBERS = ("bins", "q")
 """Arguments that may be an array of numbers."""
@@ -51,23 +51,23 @@ def without_numpy_scalars(value: Any) -> Any:
     return float(str(value)) if kind == "f" else value.item()
 
 
-def plain(value: object) -> Plain:
-    """Return a declaration as parsed from YAML: strings, lists and mappings."""
+def to_plain(value: object) -> Plain:
+    """Return a declaration as if parsed from YAML: every value in it becomes a string."""
     value = without_numpy_scalars(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
+        return {str(key): to_plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
+        return [to_plain(part) for part in value]
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-class KnowsTable(Protocol):
-    """An object that knows the queried table."""
+class HasSelection(Protocol):
+    """An object with the selection of the rows that a query reads, such as `df.dp`."""
 
     def _selection(self) -> RowSelection: ...
 
 
-def refuse_cells(rows: KnowsTable, arguments: Mapping[str, object]) -> None:
+def refuse_data_arguments(rows: HasSelection, arguments: Mapping[str, object]) -> None:
     """Raise UsageError DP-SESSION-016 for a column or a frame in place of a name or a number.
 
     `arguments`: the arguments of a query by name.
@@ -94,6 +94,7 @@ def _contained_column(value: object) -> object | None:
 
 
 def _first_contained_column(parts: Any) -> object | None:
+    """Return the first column or frame in any of several values; None if there is none."""
     each = (_contained_column(part) for part in parts)
     return next((cells for cells in each if cells is not None), None)
 
@@ -106,14 +107,16 @@ def _is_column(value: object) -> bool:
 
 
 def _is_scalar(value: object) -> bool:
+    """Return whether a value is a NumPy scalar."""
     return any(kind.__name__ == "generic" for kind in type(value).__mro__)
 
 
 def _is_array(value: object) -> bool:
+    """Return whether a value is a pandas index or a NumPy array."""
     return any(kind.__name__ in ("Index", "ndarray") for kind in type(value).__mro__)
 
 
-def _are_column_names(names: Any, rows: KnowsTable) -> bool:
+def _are_column_names(names: Any, rows: HasSelection) -> bool:
     """Return whether all names are columns of the table; any other value may come from the data."""
     selection = rows._selection()
     known = {*selection.session.table.columns, *selection.derived}
@@ -122,4 +125,5 @@ def _are_column_names(names: Any, rows: KnowsTable) -> bool:
 
 
 def _is_numeric_array(value: object) -> bool:
+    """Return whether a value is an array or a column of integers or floats."""
     return getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "f")

@@ -12,7 +12,11 @@ from typing import Any, Literal, overload
 
 import pandas as pd
 
-from dprelease.accessor.argument_checks import plain, refuse_cells, without_numpy_scalars
+from dprelease.accessor.argument_checks import (
+    refuse_data_arguments,
+    to_plain,
+    without_numpy_scalars,
+)
 from dprelease.accessor.groups import Aggregated, GroupBy
 from dprelease.accessor.questions import NAMES, Name, query_method
 from dprelease.accessor.row_questions import RowQuestions
@@ -88,8 +92,8 @@ class Questions(RowQuestions):
             The extended rows, with all queries as methods.
         """
         rows = self._selection()
-        refuse_cells(self, columns)
-        more = {name: plain(declared) for name, declared in columns.items()}
+        refuse_data_arguments(self, columns)
+        more = {name: to_plain(declared) for name, declared in columns.items()}
         return SelectedRows(replace(rows, derived={**rows.derived, **more}))
 
     @overload
@@ -118,7 +122,7 @@ class Questions(RowQuestions):
             The groups, whose methods aggregate one column or several.
         """
         given: object = by
-        refuse_cells(self, {"by": by})
+        refuse_data_arguments(self, {"by": by})
         as_index = without_numpy_scalars(as_index)
         for name, value, wanted, fits in (
             ("by", given, "a column name or a list of column names", isinstance(given, Iterable)),
@@ -162,7 +166,7 @@ class Questions(RowQuestions):
             a ledger, `attrs["dprelease_answer"]["ledger"]` holds its remaining budget.
         """
         with self._one_query() as rows:
-            refuse_cells(self, {"question": question})
+            refuse_data_arguments(self, {"question": question})
             if question not in NAMES:
                 raise SessionError("DP-SESSION-008", what=question, known=", ".join(NAMES))
             dry = SelectedRows(replace(rows, dry=True))
@@ -234,7 +238,7 @@ class DpAccessor(Questions):
                 self._frame.attrs[TOKEN] = made
                 return
         # Queries read the registered snapshot, so changes after the registration have no effect.
-        known = token or session.first
+        known = token or session.first_token
         self._refuse_changed_rows(session, known)
         self._frame.attrs[TOKEN] = known
 
@@ -257,6 +261,7 @@ class DpAccessor(Questions):
 
 
 def _refuse_other_rows(frame: pd.DataFrame, known: pd.DataFrame, session: Session) -> None:
+    """Raise unless a frame has the index and the column values of the registered rows."""
     if not _same_index(frame.index, known.index):
         raise SessionError("DP-SESSION-002")
     names, registered = column_labels(frame), column_labels(known)
@@ -267,8 +272,8 @@ def _refuse_other_rows(frame: pd.DataFrame, known: pd.DataFrame, session: Sessio
             continue
         if name not in registered:
             raise SessionError("DP-SESSION-010", column=name)
-        places = (names.index(name), registered.index(name))
-        if not _same_cells(frame.iloc[:, places[0]].array, known.iloc[:, places[1]].array):
+        positions = (names.index(name), registered.index(name))
+        if not _same_cells(frame.iloc[:, positions[0]].array, known.iloc[:, positions[1]].array):
             raise SessionError("DP-SESSION-002")
 
 
@@ -325,6 +330,7 @@ def _is_fast_type(array: Any) -> bool:
 
 
 def _same_type(one: Any, other: Any) -> bool:
+    """Return whether two pandas arrays have the same type, so that their values can be compared."""
     if type(one) is not type(other):
         return False
     if isinstance(one, pd.Categorical):

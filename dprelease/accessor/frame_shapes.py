@@ -11,7 +11,7 @@ import numpy as np
 from dprelease.errors import SessionError
 from dprelease.numerics.rounding import exact
 from dprelease.schema.columns import CutColumn
-from dprelease.schema.model import free_name, same_name
+from dprelease.schema.model import normalized_name, unused_name
 from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def list_or_none(value: object) -> list[Any] | None:
 
 
 def names_of_answers(wanted: Sequence[str], keys: Iterable[str]) -> list[str]:
-    """Return column names of an answer and its margins that differ from all keys."""
-    taken = {same_name(key) for key in keys}
-    return [free_name(name, taken, ("", MARGIN)) for name in wanted]
+    """Return column names of an answer; neither a name nor `<name>_moe` is the name of a key."""
+    taken = {normalized_name(key) for key in keys}
+    return [unused_name(name, taken, ("", MARGIN)) for name in wanted]
 
 
 def with_named_columns(
@@ -48,7 +48,7 @@ def with_named_columns(
     """
     import pandas as pd
 
-    free = [free_name(name, keys) for name in names]
+    free = [unused_name(name, keys) for name in names]
     answer.columns = pd.Index([*answer.columns[: len(keys)], *free][: answer.shape[1]])
     return answer
 
@@ -94,18 +94,20 @@ def histogram(
     whole = all(re.fullmatch(r"[+-]?[0-9]{1,18}", edge) for edge in edges)
     breaks = [int(end) if whole else float(end) for end in ends]
     intervals = pd.IntervalIndex.from_breaks(breaks, closed=side)  # type: ignore[call-overload]
-    places = {label: i for i, label in enumerate(labels)}
-    held = intervals.take([places[label] for label in answer[bands]])
+    positions = {label: i for i, label in enumerate(labels)}
+    held = intervals.take([positions[label] for label in answer[bands]])
     names = [*keys, bands if column in keys else column]
     levels = [*(answer[key] for key in keys), held]
-    shown = with_named_columns(answer, [*keys, bands], [free_name(name, names) for name in COUNTS])
+    shown = with_named_columns(
+        answer, [*keys, bands], [unused_name(name, names) for name in COUNTS]
+    )
     shown = shown.iloc[:, len(names) :]
     index = pd.MultiIndex.from_arrays(levels, names=names) if keys else held.rename(names[0])
     return shown.set_axis(index, axis=0)
 
 
 def summary_aggregates(column: str) -> list[dict[str, Plain]]:
-    """Return the aggregates that `describe` needs."""
+    """Return the declarations of all aggregates of a column that `describe` shows."""
     quartiles = [quantile_aggregate(column, at) for at in ("0.25", "0.5", "0.75")]
     return [
         {"count": column}, {"mean": column}, {"stddev": column}, {"min": column},
@@ -122,9 +124,10 @@ def quantile_aggregate(column: str, at: str) -> dict[str, Plain]:
 def describe(
     answer: pd.DataFrame, keys: list[str], columns: list[str], names: Sequence[str]
 ) -> pd.DataFrame:
-    """Return one row per statistic and one column per column; with keys, one row per group.
+    """Return a table with a row for each statistic, and a column for each described column.
 
-    `names`: for each column, the names of all its statistics in the answer.
+    With keys, the table has a row for each group, and a column for each statistic of each described
+    column. `names`: the names of all statistics in the answer, column by column.
     """
     import pandas as pd
 
@@ -145,7 +148,7 @@ def aggregates_by_label(
 ) -> dict[Label, tuple[str, str]]:
     """Return the column and function of each aggregate by the label of its result.
 
-    A list of functions gives labels of both, the column and the function.
+    If several functions of a column are listed, each label is a pair of column and function.
     """
     columns = {} if columns is None else columns
     if not isinstance(columns, Mapping):
@@ -212,19 +215,21 @@ def shape_groups(
 
 
 def _label_with_suffix(label: Label, ending: str) -> Label:
+    """Return a label with a suffix at its end, or at the end of its second level."""
     return f"{label}{ending}" if isinstance(label, str) else (label[0], f"{label[1]}{ending}")
 
 
 def _unique_label(label: Label, taken: Collection[Label]) -> Label:
+    """Return a label, with as many `_` appended as make it differ from the labels in use."""
     while label in taken:
         label = _label_with_suffix(label, "_")
     return label
 
 
 def columns_below(shown: pd.DataFrame, column: str, keys: Collection[str]) -> pd.DataFrame:
-    """Return the columns below one two-level column, renamed where a key has the same name."""
+    """Return the columns whose first level is `column`, under names that differ from all keys."""
     column_below: Any = shown[column]
-    names = [free_name(name, keys) for name in column_below.columns]
+    names = [unused_name(name, keys) for name in column_below.columns]
     column_below = column_below.set_axis(names, axis=1)
     column_below.attrs = shown.attrs
     return column_below  # type: ignore[no-any-return]
@@ -239,7 +244,7 @@ def quantiles(
 ) -> pd.DataFrame:
     """Return quantiles by key; several quantiles become a last level of the index.
 
-    `names`: the names in the answer of all quantiles of each column.
+    `names`: the names of all columns of quantiles in the answer.
     """
     import pandas as pd
 
@@ -250,7 +255,7 @@ def quantiles(
     if parts is None:
         (stacked,) = tables
     else:
-        heads = pd.Index(list(parts), name=free_name("q", [*keys, *columns]))
+        heads = pd.Index(list(parts), name=unused_name("q", [*keys, *columns]))
         levels = range(1, len(keys) + 1)
         stacked = pd.concat(tables, keys=heads).reorder_levels([*levels, 0])
         # Cells in declared order; within each cell, the quantiles in the order of the arguments.

@@ -41,6 +41,7 @@ class Groups:
         }
 
         def shape_answer(answer: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+            """Return the answer with the labels of the aggregates as column names."""
             labels = dict(zip(names, aggregates, strict=True))
             return frame_shapes.shape_groups(
                 answer, list(self.by), labels, margins=margins, as_index=self.as_index
@@ -81,9 +82,9 @@ class SelectedColumns(Groups, Generic[Shape]):
         with self.rows._one_query() as rows:
             frame_shapes.refuse_duplicate_labels(self.columns)
             aggregates: Aggregates = {column: (column, function) for column in self.columns}
-            return self._in_shape(self._aggregate(rows, aggregates, options))
+            return self._as_frame_or_series(self._aggregate(rows, aggregates, options))
 
-    def _in_shape(self, answer: pd.DataFrame) -> Shape:
+    def _as_frame_or_series(self, answer: pd.DataFrame) -> Shape:
         """Return an answer as a frame, or its only column as a Series."""
         if not (self.single and self.as_index):
             return cast("Shape", answer)
@@ -91,7 +92,7 @@ class SelectedColumns(Groups, Generic[Shape]):
         column.attrs = answer.attrs
         return cast("Shape", column)
 
-    def _place_keys(self, answer: pd.DataFrame) -> pd.DataFrame:
+    def _keys_as_index_or_columns(self, answer: pd.DataFrame) -> pd.DataFrame:
         """Return an answer indexed by keys, or with the keys as columns if `as_index` is False."""
         if self.as_index:
             return answer
@@ -100,12 +101,14 @@ class SelectedColumns(Groups, Generic[Shape]):
         return flat
 
     def _only_column(self) -> str:
+        """Return the selected column; raise UsageError DP-SESSION-016 for several."""
         if not self.single or len(self.columns) > 1:
             kind, wanted = "several", 'one column, as in ["state"]'
             raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
         return self.columns[0]
 
-    def _with_keys(self, options: Options) -> RowOptions:
+    def _options_with_keys(self, options: Options) -> RowOptions:
+        """Return the options of a query with the keys of the groups."""
         return {**options, "by": list(self.by)}
 
     @overload
@@ -155,7 +158,7 @@ class SelectedColumns(Groups, Generic[Shape]):
         """
         label = self.columns[0] if self.single and self.as_index else "size"
         with self.rows._one_query() as rows:
-            return self._in_shape(self._aggregate(rows, {label: ("*", "size")}, options))
+            return self._as_frame_or_series(self._aggregate(rows, {label: ("*", "size")}, options))
 
     @query_method
     def count_distinct(self, **options: Unpack[Options]) -> Shape:
@@ -230,28 +233,30 @@ class SelectedColumns(Groups, Generic[Shape]):
                     answer, list(self.by), self.columns, names, levels
                 ),
             )  # fmt: skip
-            return self._in_shape(self._place_keys(answer))
+            return self._as_frame_or_series(self._keys_as_index_or_columns(answer))
 
     @query_method
     def value_counts(self, *, sort: bool = True, **options: Unpack[Options]) -> pd.DataFrame:
         """Return noisy counts of every declared value, as `df.dp.value_counts` with `by`."""
-        keys = self._with_keys(options)
-        return self._place_keys(self.rows.value_counts(self._only_column(), sort=sort, **keys))
+        keys = self._options_with_keys(options)
+        return self._keys_as_index_or_columns(
+            self.rows.value_counts(self._only_column(), sort=sort, **keys)
+        )
 
     @query_method
     def histogram(
         self, bins: Sequence[float], *, closed: str = "left", **options: Unpack[Options]
     ) -> pd.DataFrame:
         """Return noisy counts of values between edges, as `df.dp.histogram` with `by`."""
-        keys = self._with_keys(options)
-        return self._place_keys(
+        keys = self._options_with_keys(options)
+        return self._keys_as_index_or_columns(
             self.rows.histogram(self._only_column(), bins, closed=closed, **keys)
         )
 
     @query_method
     def describe(self, **options: Unpack[Options]) -> pd.DataFrame:
         """Return count, mean, std, min, quartiles and max, as `df.dp.describe` with `by`."""
-        answer = self.rows.describe(list(self.columns), **self._with_keys(options))
+        answer = self.rows.describe(list(self.columns), **self._options_with_keys(options))
         one = self.columns[0]
         shown = frame_shapes.columns_below(answer, one, self.by) if self.single else answer
-        return self._place_keys(shown)
+        return self._keys_as_index_or_columns(shown)

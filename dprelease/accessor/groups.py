@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, cast, overload
 
 from dprelease.accessor import frame_shapes
-from dprelease.accessor.argument_checks import refuse_cells
+from dprelease.accessor.argument_checks import refuse_data_arguments
 from dprelease.accessor.grouped_columns import Groups, SelectedColumns
 from dprelease.accessor.query_options import OPTIONS, Options
 from dprelease.accessor.questions import query_method
@@ -41,7 +41,8 @@ class GroupBy(Groups, Generic[One]):
         return cast("SelectedColumns[One]", self._select(columns, single=isinstance(columns, str)))
 
     def _select(self, columns: object, *, single: bool = False) -> SelectedColumns[pd.DataFrame]:
-        refuse_cells(self.rows, {"columns": columns})
+        """Return the columns; raise UsageError DP-SESSION-016 for anything but names."""
+        refuse_data_arguments(self.rows, {"columns": columns})
         names = [columns] if isinstance(columns, str) else frame_shapes.list_or_none(columns)
         if names is None or not all(isinstance(name, str) for name in names) or not names:
             kind = "an empty list" if names == [] else type(columns).__name__

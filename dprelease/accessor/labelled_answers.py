@@ -52,7 +52,7 @@ def labelled(answer: Shown, language: str | None = None) -> Shown:
         kind, wanted = type(answer).__name__, "the result of a query"
         raise UsageError("DP-SESSION-016", name="answer", wanted=wanted, kind=kind)
     labels: Mapping[str, Mapping[str, Any]] = column_labels.get("labels", {})
-    _refuse_unknown(labels, language)
+    _refuse_unknown_language(labels, language)
     shown: Any = answer.copy()
     shown.index = _label_levels(shown.index, labels, language)
     if getattr(shown, "ndim", 1) == 1:
@@ -68,7 +68,8 @@ def labelled(answer: Shown, language: str | None = None) -> Shown:
     return result
 
 
-def _refuse_unknown(labels: Mapping[str, Mapping[str, Any]], language: str | None) -> None:
+def _refuse_unknown_language(labels: Mapping[str, Mapping[str, Any]], language: str | None) -> None:
+    """Raise SessionError DP-SESSION-018 for a language in which no label is declared."""
     known: dict[str, None] = {}
     for column_labels in labels.values():
         for texts in (column_labels.get("label", {}), *column_labels.get("values", {}).values()):
@@ -78,7 +79,8 @@ def _refuse_unknown(labels: Mapping[str, Mapping[str, Any]], language: str | Non
         raise SessionError("DP-SESSION-018", language=language, known=listed)
 
 
-def _text_in(texts: Texts, language: str | None) -> str | None:
+def _text_in_language(texts: Texts, language: str | None) -> str | None:
+    """Return the text in a language or for all languages, or else the first text."""
     for tag in (language, EVERY):
         if tag is not None and tag in texts:
             return texts[tag]
@@ -86,17 +88,18 @@ def _text_in(texts: Texts, language: str | None) -> str | None:
 
 
 def _column_label(name: Any, labels: Mapping[str, Mapping[str, Any]], language: str | None) -> Any:
+    """Return the label of a column; the name itself if the column has no label."""
     texts = labels.get(name, {}).get("label", {}) if isinstance(name, str) else {}
-    return _text_in(texts, language) or name
+    return _text_in_language(texts, language) or name
 
 
 def _value_labels(
     labels: Mapping[str, Mapping[str, Any]], name: Any, language: str | None
 ) -> dict[str, str]:
-    """Return the labels of a key's values; empty if two values would have the same label."""
+    """Return the labels of a key's values; an empty mapping if two values have the same label."""
     texts = labels.get(name, {}).get("values", {}) if isinstance(name, str) else {}
     found = {
-        value: _text_in(texts_of_value, language) or value
+        value: _text_in_language(texts_of_value, language) or value
         for value, texts_of_value in texts.items()
     }
     return found if len(set(found.values())) == len(found) else {}
@@ -108,6 +111,7 @@ def _label_values(values: Any, labels: Mapping[str, str]) -> Any:
 
 
 def _code_text(value: Any) -> str:
+    """Return the text of a key's value in a declaration, under which its label is found."""
     if isinstance(value, date):
         return value.isoformat()
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -119,6 +123,7 @@ def _label_columns(
     """Return column labels; each part of a crossed key and of a level is replaced separately."""
 
     def label_part(one: Any) -> Any:
+        """Return the label of one part of a column name."""
         return _column_label(one, labels, language)
 
     crossed = columns

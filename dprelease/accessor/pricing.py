@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from dprelease.accessor.query_options import Noise, Options, option_value
-from dprelease.accessor.session import Session, Spending, amount, spending
+from dprelease.accessor.session import Session, Spending, declared_spending, exact_amount
 from dprelease.errors import BudgetError, ChargeState, RunState, SessionError, UsageError
 from dprelease.planning.auto.ledger_cost import LedgerCost, ledger_cost_of
 from dprelease.planning.budget_shares import Share
@@ -17,7 +17,7 @@ from dprelease.planning.plan import Plan, make_plan
 from dprelease.privacy.renyi import rho_of
 from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
-from dprelease.schema.amounts import confidence
+from dprelease.schema.amounts import confidence_level
 from dprelease.schema.column_spec import CHOSEN
 from dprelease.schema.release import BudgetSpec
 from dprelease.schema.yaml_text.reader import Plain
@@ -51,7 +51,7 @@ def check_options(options: Options, call: str) -> None:
 
 def confidence_of(options: Options) -> Fraction:
     """Return the confidence of margins of error; raise SessionError DP-SESSION-006 if invalid."""
-    number = confidence(option_value(options, "confidence"))
+    number = confidence_level(option_value(options, "confidence"))
     if number is None:
         wanted = "number from 0.5 to 0.999999"
         raise SessionError("DP-SESSION-006", what="confidence", wanted=wanted)
@@ -60,8 +60,8 @@ def confidence_of(options: Options) -> Fraction:
 
 def budget_of(session: Session, options: Options) -> BudgetSpec:
     """Return the budget of one query."""
-    delta = amount(option_value(options, "delta"), "delta")
-    asked = spending("A question", options.get("epsilon"), delta, options.get("rho"))
+    delta = exact_amount(option_value(options, "delta"), "delta")
+    asked = declared_spending("A question", options.get("epsilon"), delta, options.get("rho"))
     if asked.rho is None:
         return BudgetSpec(epsilon=asked.epsilon, delta=delta, neighbours=session.neighbours)
     if session.budget.rho is None:
@@ -165,6 +165,7 @@ def _noise_declaration(noise: Noise) -> Plain:
 
 
 def _declared_text(value: str | float | bool | Sequence[str]) -> str:
+    """Return the text of a noise parameter in a release file."""
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -47,41 +47,43 @@ OPTIONS: dict[str, Option] = {
         "str | Sequence[str] | None",
         None,
         "str or a list of str, optional",
-        "Key columns: an answer for each of their cells.",
+        "The key columns; the answer has a row for each of their cells.",
     ),
     "epsilon": Option(
         "Number | None",
         None,
         NUMBER,
-        "Privacy cost. A float stands for the decimal that it prints as, as in all numbers of a "
-        "budget.",
+        "The privacy cost of the query. A float stands for the decimal number that it prints as, "
+        "as in all numbers of a budget.",
     ),
     "delta": Option(
         "Number",
         0,
         f"{NUMBER}, default 0",
-        "Of the privacy cost; some noise, and `private_keys`, need one.",
+        "The delta of the privacy cost; some mechanisms, and `private_keys`, need a delta above 0.",
     ),
     "rho": Option(
         "Number | None",
         None,
         NUMBER,
-        "Privacy cost if the session counts in rho; `delta` is then only the one at which the "
-        "answer reports its epsilon.",
+        "The privacy cost of the query, if the session counts in rho; `delta` is then only the "
+        "delta at which the answer reports its epsilon.",
     ),
     "mechanism": Option(
         "Noise",
         "auto",
         "str or mapping, default 'auto'",
-        'A name, or one with its shape: `{"name": "asymmetric_laplace", "k": 1.2}`. "auto" leaves '
-        "it to the plan.",
+        'The name of a mechanism, or its name and parameters: `{"name": "asymmetric_laplace", '
+        '"k": 1.2}`. With "auto" the plan selects the mechanism.',
     ),
-    "confidence": Option("float", 0.95, "float, default 0.95", "Of the margins of error."),
+    "confidence": Option(
+        "float", 0.95, "float, default 0.95", "The confidence of the margins of error."
+    ),
     "private_keys": Option(
         "bool",
         False,
         "bool, default False",
-        "Whether keys are found in the data; needs a delta.",
+        "Whether the keys are found in the data; this needs a delta above 0.",
     ),
 }
 """All options, in the order in which `help` lists them."""

@@ -13,7 +13,7 @@ from functools import wraps
 from inspect import Parameter
 from typing import Any, Literal, TypeVar, cast, get_args
 
-from dprelease.accessor.argument_checks import refuse_cells, without_numpy_scalars
+from dprelease.accessor.argument_checks import refuse_data_arguments, without_numpy_scalars
 from dprelease.accessor.query_options import OPTIONS, refuse_unknown_option
 from dprelease.errors import RunState
 from dprelease.schema.aggregate_keywords import WORDS
@@ -32,7 +32,7 @@ Ask = TypeVar("Ask", bound=Callable[..., object])
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class QueryMethodHelp:
     """A query method as `help` describes it.
 
     `of`: the description of the columns that it takes. `value`: the values that it returns for one
@@ -44,31 +44,35 @@ class Question:
     answer: str = ""
 
 
-BOUNDED = "Numbers with declared bounds."
-NUMBERS = "Numbers with declared bounds; values are clamped to them."
-VALUES = "With declared values."
+BOUNDED = "Any column of numbers with declared bounds."
+NUMBERS = "Any column of numbers with declared bounds; its values are clamped to the bounds."
+VALUES = "Any column with declared values."
 COUNTS = "`count` and `moe`, the margin of error, indexed by the keys and then by the {}."
 
-QUESTIONS: dict[Name, Question] = {
-    "count": Question("Declared in the table schema; `*` counts all rows.", "integers"),
-    "size": Question(value="integers"),
-    "count_distinct": Question("The id of the privacy unit, or with declared values.", "integers"),
-    "sum": Question(NUMBERS, "integers if the step of the column is one, else floats"),
-    "mean": Question(NUMBERS, "NaN where the noised count is below 1"),
-    "variance": Question(NUMBERS, "NaN below two noised rows"),
-    "stddev": Question(NUMBERS, "NaN below two noised rows"),
-    "quantile": Question(BOUNDED),
-    "median": Question(BOUNDED),
-    "min": Question(BOUNDED),
-    "max": Question(BOUNDED),
-    "mode": Question(VALUES),
-    "histogram": Question("Numbers.", answer=COUNTS.format("intervals")),
-    "value_counts": Question(VALUES, answer=COUNTS.format("values")),
-    "describe": Question(
-        f"{BOUNDED} All of them are charged together.",
-        answer="The statistics of each column: as rows, or next to each other for each group.",
+QUESTIONS: dict[Name, QueryMethodHelp] = {
+    "count": QueryMethodHelp(
+        "A column that the table schema declares; `*` counts all rows.", "integers"
     ),
-    "agg": Question(answer="The keys, and a column for each aggregate."),
+    "size": QueryMethodHelp(value="integers"),
+    "count_distinct": QueryMethodHelp(
+        "The id of the privacy unit, or a column with declared values.", "integers"
+    ),
+    "sum": QueryMethodHelp(NUMBERS, "integers if the step of the column is one, else floats"),
+    "mean": QueryMethodHelp(NUMBERS, "NaN where the noised count is below 1"),
+    "variance": QueryMethodHelp(NUMBERS, "NaN below two noised rows"),
+    "stddev": QueryMethodHelp(NUMBERS, "NaN below two noised rows"),
+    "quantile": QueryMethodHelp(BOUNDED),
+    "median": QueryMethodHelp(BOUNDED),
+    "min": QueryMethodHelp(BOUNDED),
+    "max": QueryMethodHelp(BOUNDED),
+    "mode": QueryMethodHelp(VALUES),
+    "histogram": QueryMethodHelp("Any column of numbers.", answer=COUNTS.format("intervals")),
+    "value_counts": QueryMethodHelp(VALUES, answer=COUNTS.format("values")),
+    "describe": QueryMethodHelp(
+        f"{BOUNDED} All of them are charged together.",
+        answer="A row for each statistic of the columns; with keys, a row for each group.",
+    ),
+    "agg": QueryMethodHelp(answer="The keys, and a column for each aggregate."),
 }
 """The query methods of rows, of groups and of their columns. `crosstab`, `tables` and `sql`
 define their own keys, and are methods of rows only."""
@@ -147,9 +151,10 @@ def query_method(ask: Ask) -> Ask:
 
     @wraps(ask)
     def checked(self: Any, *arguments: object, **named: object) -> object:
+        """Check the arguments, then run the decorated method."""
         with RunState().add_state_to_errors():  # no row is read and nothing is charged yet
             values = dict(zip(names[1:], arguments, strict=False)) | named
-            refuse_cells(getattr(self, "rows", self), values)
+            refuse_data_arguments(getattr(self, "rows", self), values)
             for name in named:
                 is_result = names_columns and name not in OPTIONS
                 if name not in names and name not in known and not is_result:
@@ -166,8 +171,11 @@ def query_method(ask: Ask) -> Ask:
 def _complete_docstring(
     ask: Callable[..., object], parameters: Sequence[Parameter], *, is_of_rows: bool
 ) -> str:
-    """Return a docstring in numpydoc form; a written section gets only options."""
-    described = QUESTIONS.get(cast("Name", ask.__name__), Question())
+    """Return the docstring of a query method in numpydoc form, with all parameters.
+
+    If the method already describes its parameters, only the options are added.
+    """
+    described = QUESTIONS.get(cast("Name", ask.__name__), QueryMethodHelp())
     doc, _, returns = (inspect.getdoc(ask) or "").partition("\n\nReturns\n-------\n")
     is_written = "\nParameters\n----------\n" in doc
     doc += "" if is_written else "\n\nParameters\n----------"
@@ -178,7 +186,7 @@ def _complete_docstring(
     return f"{doc}\n\nReturns\n-------\n{returns}{RAISES}"
 
 
-def _parameter_text(parameter: Parameter, described: Question) -> str:
+def _parameter_text(parameter: Parameter, described: QueryMethodHelp) -> str:
     """Return the lines of a docstring that describe one parameter."""
     name, default = parameter.name, parameter.default
     if parameter.kind is Parameter.VAR_KEYWORD:
@@ -193,7 +201,9 @@ def _parameter_text(parameter: Parameter, described: Question) -> str:
     return f"{name} : {kind}\n    {described.of}"
 
 
-def _returns_text(ask: Callable[..., object], described: Question, *, is_of_rows: bool) -> str:
+def _returns_text(
+    ask: Callable[..., object], described: QueryMethodHelp, *, is_of_rows: bool
+) -> str:
     """Return the lines of a docstring that describe the answer."""
     if described.answer:
         return f"pandas.DataFrame\n    {described.answer}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dprelease.accessor.session import Session
 from dprelease.errors import RunState, UsageError
 from dprelease.schema.columns import IntegerColumn, NumberColumn
-from dprelease.schema.model import free_name, same_name
+from dprelease.schema.model import normalized_name, unused_name
 from dprelease.schema.yaml_text.reader import Plain
 
 
@@ -30,7 +30,7 @@ class RowSelection:
     def free_column(self, wanted: str) -> str:
         """Return a name for a computed column that no column of the table has."""
         names = (*self.session.table.columns, *self.derived)
-        return free_name(wanted, {same_name(name) for name in names})
+        return unused_name(wanted, {normalized_name(name) for name in names})
 
     def numeric_columns(self) -> list[str]:
         """Return the names of declared numeric columns with bounds, except the id."""

@@ -34,7 +34,7 @@ from dprelease.numerics.entropy import Entropy
 from dprelease.numerics.rounding import Number
 from dprelease.planning.guarantees import budget_number
 from dprelease.privacy.unit import Neighbours
-from dprelease.release.run_options import key_of
+from dprelease.release.run_options import signing_key_of
 from dprelease.schema.load import Declared, read_table, table_from_mapping
 from dprelease.schema.table import Table
 from dprelease.system.forks import Maker
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class ReusedEngine:
-    """An engine that a session reuses: its rows never change, so the column types stay valid.
+    """An engine that all queries of a session reuse, because the registered rows never change.
 
     One query uses the engine at a time; a simultaneous query in another thread opens its own
     engine. The engine is closed with the session, or after a failed query, which may leave it in an
@@ -72,14 +72,14 @@ class ReusedEngine:
                 yield engine
             return
         try:
-            yield self._engine()
+            yield self._opened_engine()
         except BaseException:
             self._close()
             raise
         finally:
             self._lock.release()
 
-    def _engine(self) -> RecordEngine:
+    def _opened_engine(self) -> RecordEngine:
         if self._opened is None:
             stack = ExitStack()
             engine = stack.enter_context(open_engine(self._declared, self._frame))
@@ -87,6 +87,7 @@ class ReusedEngine:
         return self._opened[0]
 
     def _close(self) -> None:
+        """Close the engine if it is open."""
         opened, self._opened = self._opened, None
         if opened is not None:
             opened[1]()
@@ -113,8 +114,8 @@ class Spending:
         rho = None if self.rho is None or other.rho is None else self.rho - other.rho
         return Spending(self.epsilon - other.epsilon, self.delta - other.delta, rho)
 
-    def within(self, left: Spending) -> bool:
-        """Return whether the remaining budget `left` covers this amount in this measure."""
+    def fits_within(self, left: Spending) -> bool:
+        """Return whether a remaining budget `left`, in the same measure, covers this amount."""
         if self.rho is None or left.rho is None:
             same = self.rho is left.rho
             return same and self.epsilon <= left.epsilon and self.delta <= left.delta
@@ -126,7 +127,7 @@ class Spending:
         return f"epsilon {float(self.epsilon):g}, delta {float(self.delta):g}"
 
 
-def amount(value: object, what: str) -> Fraction:
+def exact_amount(value: object, what: str) -> Fraction:
     """Return an epsilon, a delta or a rho as an exact fraction.
 
     A float stands for the decimal number that it prints as. Raises SessionError DP-SESSION-006 for
@@ -139,7 +140,9 @@ def amount(value: object, what: str) -> Fraction:
     return number
 
 
-def spending(what: str, epsilon: Number | None, delta: Fraction, rho: Number | None) -> Spending:
+def declared_spending(
+    what: str, epsilon: Number | None, delta: Fraction, rho: Number | None
+) -> Spending:
     """Return the amount of budget that an epsilon or a rho declares.
 
     Raises SessionError DP-SESSION-006 for a value that is not a number above zero, and
@@ -148,8 +151,8 @@ def spending(what: str, epsilon: Number | None, delta: Fraction, rho: Number | N
     if (epsilon is None) == (rho is None):
         raise SessionError("DP-SESSION-011", what=what, found="none" if rho is None else "both")
     if rho is not None:
-        return Spending(rho=amount(rho, "rho"))
-    return Spending(amount(epsilon, "epsilon"), delta)
+        return Spending(rho=exact_amount(rho, "rho"))
+    return Spending(exact_amount(epsilon, "epsilon"), delta)
 
 
 class Session:
@@ -215,9 +218,9 @@ class Session:
         if neighbours not in list(Neighbours):
             raise SessionError("DP-SESSION-007", known=", ".join(Neighbours))
         self.neighbours = Neighbours(neighbours)
-        self.delta = amount(delta, "delta")
-        self.budget = spending("A session", epsilon, self.delta, rho)
-        signing = None if key is None else key_of(key)
+        self.delta = exact_amount(delta, "delta")
+        self.budget = declared_spending("A session", epsilon, self.delta, rho)
+        signing = None if key is None else signing_key_of(key)
         self.ledger = None if ledger is None else Ledger(ledger, signing)
         if self.ledger is not None and self.table.owner is None:
             raise DeclarationError("DP-RELEASE-011", name=self.table.name)
@@ -240,7 +243,7 @@ class Session:
 
     @property
     def remaining(self) -> Spending:
-        """Return the remaining budget."""
+        """Return the budget that is not spent yet."""
         return self.budget - self._spent
 
     def charge(self, price: Spending, what: str, state: RunState | None = None) -> None:
@@ -253,11 +256,11 @@ class Session:
         SessionError
             DP-SESSION-005 in a process other than the one that created the session.
         """
-        self._refuse_child()
+        self._refuse_forked_process()
         state = RunState() if state is None else state
         with self._lock:
             left = self.remaining
-            if not price.within(left):
+            if not price.fits_within(left):
                 raise BudgetError("DP-BUDGET-090", what=what, price=price, left=left)
             spent, charged = self._spent + price, ChargeState.SPENT
             # One statement without a call, so that no interrupt can come between the two
@@ -265,27 +268,28 @@ class Session:
             self._spent, state.charge = spent, charged
 
     def refund(self, price: Spending) -> None:
-        """Refund a charge for which no row was read."""
-        self._refuse_child()
+        """Subtract a charge from the spent budget, if the query failed before it read a row."""
+        self._refuse_forked_process()
         with self._lock:
             self._spent -= price
 
     @property
-    def first(self) -> str:
+    def first_token(self) -> str:
         """Return the id of the rows that were registered first; empty if there are none."""
         return self._first
 
     def register(self, frame: pd.DataFrame, *, vouched: bool) -> str | None:
         """Store a snapshot of `frame`, and return its opaque id.
 
-        Returns None if the session already has rows and `vouched` is False. The snapshot copies the
+        Returns None if the session already has rows and `vouched` is False; `vouched` is the
+        promise of the option `row_wise` of `DpAccessor.use`. The snapshot copies the
         declared columns, because a write into a column's `array` changes every frame that shares
         its memory, despite copy-on-write, and must not change answers. Arrow columns share their
         memory, because Arrow arrays are immutable.
 
         Raises SessionError DP-SESSION-005 in a process other than the one that created the session.
         """
-        self._refuse_child()
+        self._refuse_forked_process()
         with self._lock:
             if self._first and not vouched:
                 return None
@@ -296,6 +300,7 @@ class Session:
             return token
 
     def _copy_stored_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a copy of the declared columns of a frame."""
         names = stored_columns(self.declared)
         places = [place for place, name in enumerate(column_labels(frame)) if name in names]
         return frame.iloc[:, places].copy()
@@ -309,7 +314,7 @@ class Session:
 
         Raises SessionError DP-SESSION-005 in a process other than the one that created the session.
         """
-        self._refuse_child()
+        self._refuse_forked_process()
         with self._lock:
             if token not in self._engines:
                 self._engines[token] = ReusedEngine(self.declared, self._frames[token])
@@ -318,22 +323,23 @@ class Session:
     def __repr__(self) -> str:
         return f"<Session of table {self.table.name!r}: {self.remaining} left of {self.budget}>"
 
-    def _refuse_child(self) -> None:
-        """Raise in a forked process, which must not use its copies of budget and lock."""
+    def _refuse_forked_process(self) -> None:
+        """Raise SessionError DP-SESSION-005 in a forked process, which has copies of the budget."""
         if not self._maker.is_here:
-            self._refuse("this is another process")
+            self._raise_session_error("this is another process")
 
-    def _refuse(self, what: str) -> NoReturn:
+    def _raise_session_error(self, what: str) -> NoReturn:
+        """Raise SessionError DP-SESSION-005; `what` names the operation that is not possible."""
         raise SessionError("DP-SESSION-005", what=what)
 
     def __copy__(self) -> NoReturn:
-        self._refuse("copy")
+        self._raise_session_error("copy")
 
     def __deepcopy__(self, memo: object) -> NoReturn:
-        self._refuse("deepcopy")
+        self._raise_session_error("deepcopy")
 
     def __reduce__(self) -> NoReturn:
-        self._refuse("pickle")
+        self._raise_session_error("pickle")
 
 
 def session_of(token: str) -> Session:

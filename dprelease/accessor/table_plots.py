@@ -20,8 +20,8 @@ CLASS_FACTOR = 10.0
 def margins_by_size(frame: pd.DataFrame, column: str) -> tuple[Floats, Floats]:
     """Return a typical cell size for each power of ten, and the median margin of error there.
 
-    Margins are relative to the cell: a margin of 1 is as large as the value of the cell. Cells
-    below 1 are left out, and so are classes without cells.
+    Margins are divided by the value of their cell: a relative margin of 1 is as large as the value.
+    Cells with a value below 1 are left out, and so are powers of ten without cells.
     """
     size = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
     margin = frame[f"{column}_moe"].to_numpy(dtype=np.float64, na_value=np.nan)

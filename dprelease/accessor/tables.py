@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from dprelease.accessor.answer import ATTRIBUTE, Specs, explain_plan
-from dprelease.accessor.argument_checks import plain
+from dprelease.accessor.argument_checks import to_plain
 from dprelease.accessor.pricing import (
     budget_of,
     charge_before_answer,
@@ -32,7 +32,7 @@ from dprelease.query.resolve import resolve
 from dprelease.release import execute
 from dprelease.release.answer_labels import labels_of
 from dprelease.schema.load import Declaration
-from dprelease.schema.model import Files, free_name, relative_reader, same_name, validate
+from dprelease.schema.model import Files, normalized_name, relative_reader, unused_name, validate
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.yaml_text.reader import Document, Plain
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NAME = "tables"
-"""Name of the query; the names of its tables begin with it."""
+"""Name of the query, with which the names of all of its tables begin."""
 
 WANTED = 'aggregates by name, such as {"income": {"sum": "income"}}'
 
@@ -112,6 +112,7 @@ class Tables(Mapping[str, "pd.DataFrame"]):
 
 
 def _short_name(name: str) -> str:
+    """Return the name of a table without the name of the query; "total" without keys."""
     return "total" if name == NAME else name.removeprefix(f"{NAME}_")
 
 
@@ -142,14 +143,14 @@ def answer_tables(
     if marginals_at is not None:
         keys["marginals_at"] = _keys_by_level(marginals_at)
     if consistent is not False:
-        keys["consistent"] = plain(consistent)
+        keys["consistent"] = to_plain(consistent)
     aggregates = _count_of_rows(keys) if columns is None else _aggregates_by_name(columns)
     family, plan, price = _planned_tables(rows, aggregates, keys, options)
     session = rows.session
     if rows.dry:
         return cast("Tables", explain_plan(session, plan, price))
     charged = charge_before_answer(session, plan, price, "these tables", rows.state)
-    drawn = execute.answers(family, plan.columns, session.engine(rows.token), charged)
+    drawn = execute.answer_family(family, plan.columns, session.engine(rows.token), charged)
     by = {key.column for table in family.tables for key in table.query.key_columns}
     frames = {name: _index_by_keys(name, to_pandas(table), by) for name, table in drawn.items()}
     attrs = {ATTRIBUTE: _attributes(plan)}
@@ -161,17 +162,17 @@ def answer_tables(
 def _count_of_rows(keys: Mapping[str, Plain]) -> dict[str, Mapping[str, Plain]]:
     """Return the count of rows, under a name that no key and no published column has."""
     tables = [part for name, part in keys.items() if name != "consistent"]
-    taken = {same_name(key) for part in tables for key in _texts(part)}
-    return {free_name("count", taken, ("", *(f"_{ending}" for ending in BESIDE))): {"count": "*"}}
+    taken = {normalized_name(key) for part in tables for key in _strings_in(part)}
+    return {unused_name("count", taken, ("", *(f"_{ending}" for ending in BESIDE))): {"count": "*"}}
 
 
-def _texts(value: Plain) -> Iterator[str]:
+def _strings_in(value: Plain) -> Iterator[str]:
     """Yield all strings in a list or mapping, also in nested lists."""
     if isinstance(value, str):
         yield value
     elif value is not None:
         for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
+            yield from _strings_in(part)
 
 
 def _aggregates_by_name(columns: object) -> dict[str, Mapping[str, Plain]]:
@@ -180,7 +181,7 @@ def _aggregates_by_name(columns: object) -> dict[str, Mapping[str, Plain]]:
         _refuse_type("columns", WANTED, columns)
     aggregates: dict[str, Mapping[str, Plain]] = {}
     for name, value in columns.items():
-        spec = plain(value)
+        spec = to_plain(value)
         if not isinstance(spec, dict):
             _refuse_type(f"columns[{str(name)!r}]", WANTED, spec)
         aggregates[str(name)] = spec
@@ -203,10 +204,11 @@ def _declared_keys(name: str, keys: object, *, nested: bool) -> Plain:
     parts = list(keys) if isinstance(keys, Sequence) else []
     if not is_list or (nested and any(isinstance(part, str) for part in parts)):
         _refuse_type(name, "a list of lists of names" if nested else "a list of names", keys)
-    return plain(parts)
+    return to_plain(parts)
 
 
 def _refuse_type(name: str, wanted: str, value: object) -> NoReturn:
+    """Raise UsageError DP-SESSION-016 for an argument of another type than the wanted one."""
     raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=type(value).__name__)
 
 
@@ -246,6 +248,7 @@ def _planned_tables(
         from dprelease.planning.families.family_shares import optimize_shares
 
         def plan_with_weights(weights: Weights) -> Plan:
+            """Return the plan in which each vector gets the budget share of its weight."""
             return plan_queries(
                 session, queries, options, shares_of(declaration.spec, queries, weights)
             )

@@ -21,7 +21,7 @@ from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
-from dprelease.release.run_options import as_party
+from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
@@ -177,7 +177,7 @@ class AuditedRelease:
         frames = {name: table for name, table in tables.items() if name not in written}
         party = None if spec.federated is None else PARTY
         return run(
-            as_party(replace(without_sources, spec=spec, tables=tables_with_sources), party),
+            with_party(replace(without_sources, spec=spec, tables=tables_with_sources), party),
             output=folder,
             bits=bits,
             frames=frames,

@@ -26,7 +26,7 @@ from dprelease.cli import sign_command as signing
 from dprelease.cli import sql_command as question
 from dprelease.cli.audits import audit_command as auditing
 from dprelease.cli.process import prepare_process
-from dprelease.cli.reporting import Commands, PrintableUsageGroup, reporting, say
+from dprelease.cli.reporting import Commands, PrintableUsageGroup, print_text, report_failures
 from dprelease.version import __version__
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
@@ -71,9 +71,10 @@ def application() -> typer.Typer:
 
 
 def _print_version(asked: bool) -> None:
+    """Print the version and end the command, if --version is set."""
     if asked:
-        with reporting(False, prints_only=True):
-            say(f"dprelease {__version__}")
+        with report_failures(False, prints_only=True):
+            print_text(f"dprelease {__version__}")
         raise typer.Exit
 
 
@@ -85,6 +86,7 @@ def _version_option(
         ),
     ] = False,
 ) -> None:
+    """Declare the option --version of the command line."""
     pass
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.reporting import AsJson, Wide, reporting, respond
-from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.reporting import AsJson, Wide, print_result, report_failures
+from dprelease.cli.shown.shown_tables import table_text
 from dprelease.errors.printable import count_text, one_line
 
 if TYPE_CHECKING:
@@ -38,20 +38,20 @@ def areas(
     """Compute totals of custom areas, with exact standard errors; opens no data, costs nothing."""
     if output is not None and output.suffix not in FORMS:
         raise typer.BadParameter(f"a name ends with {' or '.join(FORMS)}.")
-    with reporting(as_json):
+    with report_failures(as_json):
         from dprelease.verification.after_publication.area_sums import areas as drawn
 
         found = drawn(folder, districts, query=query)
         if output is not None:
-            _write(found, output)
+            _write_totals(found, output)
             words = f"Wrote {count_text(len(found), 'row', 'rows')} into {one_line(str(output))}."
-            respond(as_json, {"output": str(output), "rows": len(found)}, words)
+            print_result(as_json, {"output": str(output), "rows": len(found)}, words)
             return
         rows = json.loads(found.to_json(orient="records", date_format="iso"))
-        respond(as_json, rows, table(_text_rows(found), wide=wide))
+        print_result(as_json, rows, table_text(_text_rows(found), wide=wide))
 
 
-def _write(found: pd.DataFrame, output: Path) -> None:
+def _write_totals(found: pd.DataFrame, output: Path) -> None:
     """Write a frame to a new file, which must not exist yet."""
     from dprelease.errors import OutputError
 
@@ -71,6 +71,7 @@ def _write(found: pd.DataFrame, output: Path) -> None:
 
 
 def _text_rows(found: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Return a frame as rows of texts, the column names first."""
     rows = [tuple(map(str, found.columns))]
     for held in found.itertuples(index=False):
         rows.append(tuple(_value_text(value) for value in held))
@@ -78,6 +79,7 @@ def _text_rows(found: pd.DataFrame) -> list[tuple[str, ...]]:
 
 
 def _value_text(value: Any) -> str:
+    """Return a value of a frame as text; empty for a missing value."""
     if value is None or value != value:
         return ""
     return f"{value:,.6g}" if isinstance(value, float) else str(value)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.reporting import AsJson, Wide, progress_bar, reporting, respond
-from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.reporting import AsJson, Wide, print_result, progress_bar, report_failures
+from dprelease.cli.shown.shown_tables import table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def attack(
     as_json: AsJson = False,
 ) -> None:
     """Try to reconstruct the people of a rehearsal from its tables, and from coarser ones."""
-    with reporting(as_json):
+    with report_failures(as_json):
         from dprelease.documents.outcomes.attack_outcome import FORMS
         from dprelease.reconstruction.attack import AttackRequest
         from dprelease.reconstruction.attack import attack as run
@@ -63,11 +63,11 @@ def attack(
         with progress_bar(len(FORMS)) as progress:
             found = run(folder, asked, on=on, progress=progress)
         if output is not None:
-            _write(found, output)
-        respond(as_json, found.model_dump(mode="json"), attack_text(found, wide=wide))
+            _write_outcome(found, output)
+        print_result(as_json, found.model_dump(mode="json"), attack_text(found, wide=wide))
 
 
-def _write(found: AttackOutcome, output: Path) -> None:
+def _write_outcome(found: AttackOutcome, output: Path) -> None:
     """Write the outcome of an attack to a new file, which must not exist yet."""
     from dprelease.errors import OutputError
 
@@ -119,11 +119,12 @@ def attack_text(found: AttackOutcome, *, wide: bool = False) -> str:
     parts = [
         about,
         *([one_line(line) for line in out]),
-        table(rows, wide=wide, more=WIDE_HEADS),
+        table_text(rows, wide=wide, more=WIDE_HEADS),
         guess,
     ]
     return "\n\n".join(parts)
 
 
 def _number_text(number: float | None) -> Any:
+    """Return a number with three significant digits; empty if there is none."""
     return "" if number is None else f"{number:,.3g}"

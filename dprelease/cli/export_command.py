@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from dprelease.cli.reporting import AsJson, reporting, respond
+from dprelease.cli.reporting import AsJson, print_result, report_failures
 from dprelease.errors.printable import count_text, one_line
 from dprelease.schema.release_parts.format_names import FORMATS
 
 
 def _check_formats(names: list[str]) -> list[str]:
+    """Return the names of formats; refuse an unknown name."""
     for name in names:
         if name not in FORMATS:
             from dprelease.schema.mistakes.suggestions import nearest
@@ -43,7 +44,7 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write a release in other formats; the release itself is not changed."""
-    with reporting(as_json) as state:
+    with report_failures(as_json) as state:
         from dprelease.errors import OutputError
         from dprelease.verification.after_publication.export_copy import export as write
 
@@ -51,7 +52,7 @@ def export(
             raise OutputError("DP-OUTPUT-011", path=folder)
         target, files = write(folder, to, wide=wide or None, output=output, state=state)
         answer = {"output": str(target), "files": files}
-        respond(
+        print_result(
             as_json,
             answer,
             one_line(f"Wrote {count_text(len(files), 'file', 'files')} in {target}."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dprelease.cli.reporting import reporting, say
+from dprelease.cli.reporting import print_text, report_failures
 from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import one_line
 
@@ -47,12 +47,12 @@ def init(
 ) -> None:
     """Sketch a table schema from the names and types of a file, or from a description.
 
-    Without --peek no value is told; of a server the catalogue alone is read. With --from no file of
-    rows is opened.
+    Without --peek the output contains no value, and of a server only the catalogue is read. With
+    --from no file of rows is opened.
     """
     if peek and (source is None or described is not None):
         raise typer.BadParameter("--peek needs the file itself, and can't be used with --from")
-    with reporting(False) as state:
+    with report_failures(False) as state:
         from dprelease.errors import OutputError
 
         text = _sketch_schema(source, unit, output, table, described, state if peek else None)
@@ -61,7 +61,7 @@ def init(
 
             typer.echo(WARNING, err=True)
         if output is None:
-            say(text, end=False)
+            print_text(text, end=False)
             return
         try:
             with output.open("x", encoding="utf-8") as file:
@@ -75,7 +75,7 @@ def init(
             raise OutputError(
                 "DP-OUTPUT-002", name=output.name, reason=reason, refused_by=problem
             ) from None
-        say(f"Wrote {one_line(str(output))}: complete the marked lines.")
+        print_text(f"Wrote {one_line(str(output))}: complete the marked lines.")
 
 
 def _sketch_schema(

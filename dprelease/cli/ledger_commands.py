@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.reporting import AsJson, Commands, Wide, reporting, respond, say
-from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.reporting import (
+    AsJson,
+    Commands,
+    Wide,
+    print_result,
+    print_text,
+    report_failures,
+)
+from dprelease.cli.shown.shown_tables import table_text
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors.printable import one_line
 
@@ -62,7 +69,7 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Create the budget of a table, once; creates the ledger file if it does not exist."""
-    with reporting(as_json):
+    with report_failures(as_json):
         from dprelease.release.accounts import account_of, open_account, renewal_of
 
         renewal = renewal_of(every, begins, periods)
@@ -73,7 +80,7 @@ def init(
         told += [_invariant_text(name) for name in account.invariants]
         amount = f"{float(account.amount):.6g} {account.privacy_measure}"
         words = one_line(" ".join([f"{account.table} has a budget of {amount}.", *told]))
-        respond(as_json, account.to_json(), words)
+        print_result(as_json, account.to_json(), words)
 
 
 @app.command()
@@ -87,7 +94,7 @@ def signers(
     as_json: AsJson = False,
 ) -> None:
     """Set who signs all further entries, and all releases that are charged."""
-    with reporting(as_json):
+    with report_failures(as_json):
         from dprelease.ledger.ledger import Ledger
         from dprelease.signatures.signers import read_signers
 
@@ -97,21 +104,22 @@ def signers(
         entry = held.set_signers(listed.text)
         words = f"From entry {entry.number} on, {_signer_names(listed)} may sign."
         answer = {"entry": entry.number, "signers": [line.principals for line in listed.lines]}
-        respond(as_json, answer, one_line(words))
+        print_result(as_json, answer, one_line(words))
 
 
 def _signer_names(listed: Signers) -> str:
+    """Return the names of all signers in a list, separated by commas."""
     return ", ".join(dict.fromkeys(line.principals for line in listed.lines))
 
 
 @app.command()
 def show(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
     """Print the budget of every table: its amount, what is spent and what is left."""
-    with reporting(as_json, prints_only=True):
+    with report_failures(as_json, prints_only=True):
         from dprelease.ledger.ledger import Ledger
-        from dprelease.release.accounts import balances
+        from dprelease.release.accounts import ledger_balances
 
-        accounts = balances(ledger)
+        accounts = ledger_balances(ledger)
         rows = [("table", "budget", "spent", "left", "of", "releases", "open")]
         for row in accounts:
             amounts = (f"{row[key]:.6g}" for key in ("amount", "spent", "left"))
@@ -130,17 +138,18 @@ def show(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
         listed = Ledger(ledger).state().signers
         if listed is not None:
             told.append(one_line(f"Entries and releases are signed by {_signer_names(listed)}."))
-        respond(as_json, accounts, "\n\n".join([table(rows, wide=wide), *told]))
+        print_result(as_json, accounts, "\n\n".join([table_text(rows, wide=wide), *told]))
 
 
 def _invariant_text(invariant: str) -> str:
+    """Return a sentence on an exact total that releases may publish outside the budget."""
     return f"Releases may publish outside the budget, exactly: {invariant}."
 
 
 @app.command()
 def history(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
     """Print every entry, oldest first, after checking the chain of digests."""
-    with reporting(as_json, prints_only=True):
+    with report_failures(as_json, prints_only=True):
         from dprelease.ledger.ledger import Ledger
 
         entries = Ledger(ledger).history()
@@ -150,7 +159,7 @@ def history(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
                 (str(entry.number), _time_text(entry.body["time"]), *_entry_texts(entry.body))
             )
         shown = [{"number": e.number, "digest": e.digest, **e.body} for e in entries]
-        respond(as_json, shown, table(rows, wide=wide))
+        print_result(as_json, shown, table_text(rows, wide=wide))
 
 
 def _time_text(text: str) -> str:
@@ -159,6 +168,7 @@ def _time_text(text: str) -> str:
 
 
 def _entry_texts(body: dict[str, Any]) -> tuple[str, str, str]:
+    """Return the step, the release and the content of a ledger entry as texts."""
     if body["kind"] == "open":
         account = body["account"]
         named = (f"{n} {account[n]}" for n in ("epsilon", "delta", "rho") if account[n])
@@ -189,24 +199,24 @@ def recover(
     as_json: AsJson = False,
 ) -> None:
     """Settle the reservations of runs that were interrupted, and report what happened."""
-    with reporting(as_json):
+    with report_failures(as_json):
         from dprelease.ledger.ledger import Ledger
 
         words = Ledger(ledger, key_of(key, passphrase_file)).recover(gone or ())
         lines = [one_line(line) for line in words] or ["Nothing to recover."]
-        respond(as_json, words, "\n".join(lines))
+        print_result(as_json, words, "\n".join(lines))
 
 
 @app.command()
 def export(ledger: File) -> None:
     """Print the whole history with all digests as JSON lines, to store a copy elsewhere."""
-    with reporting(True, prints_only=True):
+    with report_failures(True, prints_only=True):
         from dprelease.ledger.chain import canonical_json_text
         from dprelease.ledger.ledger import Ledger
 
         for entry in Ledger(ledger).history():
             line = {"number": entry.number, "previous": entry.previous, "digest": entry.digest}
-            say(canonical_json_text({**line, "body": entry.body}))
+            print_text(canonical_json_text({**line, "body": entry.body}))
 
 
 Signed = Annotated[
@@ -237,13 +247,13 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check chain, costs, signatures, and that releases are in it (detects a rollback)."""
-    with reporting(as_json, prints_only=True):
+    with report_failures(as_json, prints_only=True):
         from dprelease.errors import Findings
-        from dprelease.release.accounts import check_prices, check_signers
+        from dprelease.release.accounts import check_recorded_costs, check_signers
         from dprelease.verification.verify import verify as check_release
 
         words = [] if signers is None else [check_signers(ledger, signers)]
-        words += check_prices(ledger)
+        words += check_recorded_costs(ledger)
         wrong: list[DpReleaseError] = []
         for folder in releases or ():
             findings = check_release(folder, ledger=ledger, signers=signers).findings
@@ -256,4 +266,4 @@ def check(
         if wrong:
             raise Findings(wrong)
         lines = "\n".join(f"ok  {one_line(word)}" for word in words)
-        respond(as_json, {"ok": True, "checked": words}, lines)
+        print_result(as_json, {"ok": True, "checked": words}, lines)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dprelease.cli.reporting import AsJson, reporting, respond
-from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.reporting import AsJson, print_result, report_failures
+from dprelease.cli.shown.shown_tables import table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dprelease.planning.plan import Plan
 
 
-def local_plan_words(plan: Plan, *, wide: bool) -> str:
+def local_plan_text(plan: Plan, *, wide: bool) -> str:
     """Return the plan of a local release as text."""
     from dprelease.planning.local_plan import LocalPlan
 
@@ -31,14 +31,16 @@ def local_plan_words(plan: Plan, *, wide: bool) -> str:
         rows.append((name, column.mechanism.name, shape, _record_text(column), f"{price:.4g}"))
     public = "The exact number of records is published; their order is random."
     warnings = [f"Warning: {one_line(warning)}" for warning in plan.warnings]
-    return "\n\n".join(["\n".join(lines), table(rows, wide=wide), public, *warnings])
+    return "\n\n".join(["\n".join(lines), table_text(rows, wide=wide), public, *warnings])
 
 
 def _parameter_rows(column: LocalColumn) -> list[tuple[str, str]]:
+    """Return the names and values of noise parameters, without those that are 0."""
     return [(name, text) for name, text in column.mechanism.parameters if text != "0.0"]
 
 
 def _record_text(column: LocalColumn) -> str:
+    """Return the effect of the noise on one record, in words."""
     from dprelease.planning.local_plan import record_noise_json
 
     effect = record_noise_json(column)
@@ -59,7 +61,7 @@ def estimate(
     as_json: AsJson = False,
 ) -> None:
     """Estimate a mean, or frequencies, from the noised records of a local release."""
-    with reporting(as_json):
+    with report_failures(as_json):
         from dprelease.verification.after_publication.record_estimates import local_estimate
 
         try:
@@ -70,4 +72,4 @@ def estimate(
         for row in estimates:
             name = "mean" if row.value is None else str(row.value)
             rows.append((name, f"{row.estimate:,.6g}", f"{row.margin:,.6g}"))
-        respond(as_json, [row.to_json() for row in estimates], table(rows))
+        print_result(as_json, [row.to_json() for row in estimates], table_text(rows))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.reporting import AsJson, Commands, Wide, reporting, respond
-from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.reporting import AsJson, Commands, Wide, print_result, report_failures
+from dprelease.cli.shown.shown_tables import table_text
 
 if TYPE_CHECKING:
     from dprelease.planning.auto.comparison import MechanismComparison
@@ -26,7 +26,7 @@ def listing(context: typer.Context, as_json: AsJson = False) -> None:
     """List the mechanisms: parameters, guarantee, tail, and when to use which."""
     if context.invoked_subcommand is not None:
         return
-    with reporting(as_json, prints_only=True):
+    with report_failures(as_json, prints_only=True):
         listed = _mechanism_records()
         heads = ("mechanism", "guarantee", "what it is", "parameters", "when to use")
         rows = [heads]
@@ -36,10 +36,11 @@ def listing(context: typer.Context, as_json: AsJson = False) -> None:
             if row["kind"] == "selection":
                 guarantee = f"selects a candidate, {guarantee}"
             rows.append((row["name"], guarantee, row["summary"], shapes, row["use"]))
-        respond(as_json, listed, _mechanism_paragraphs(rows))
+        print_result(as_json, listed, _mechanism_paragraphs(rows))
 
 
 def _mechanism_records() -> list[dict[str, Any]]:
+    """Return the properties of every mechanism as JSON values."""
     from dprelease.mechanisms import registry
 
     listed: list[dict[str, Any]] = []
@@ -75,7 +76,7 @@ def _mechanism_records() -> list[dict[str, Any]]:
 
 
 def _mechanism_paragraphs(rows: Sequence[tuple[str, ...]]) -> str:
-    """Return one paragraph for each mechanism, with lines that fit a terminal."""
+    """Return one paragraph for each mechanism, with lines that fit into the terminal's width."""
     heads, *bodies = rows
     cards = []
     for name, guarantee, *rest in bodies:
@@ -110,7 +111,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Print the errors of all mechanisms under one budget, each with its best parameters."""
-    with reporting(as_json, prints_only=plot is None):
+    with report_failures(as_json, prints_only=plot is None):
         from dprelease.planning.auto.comparison import compare as compared
         from dprelease.planning.auto.single_mechanism import parse_budget
 
@@ -123,10 +124,11 @@ def compare(
             from dprelease.planning.charts import draw_comparison
 
             draw_comparison(rows, plot)
-        respond(as_json, [row.to_json() for row in rows], _comparison_text(rows, wide=wide))
+        print_result(as_json, [row.to_json() for row in rows], _comparison_text(rows, wide=wide))
 
 
 def _comparison_text(rows: list[MechanismComparison], *, wide: bool) -> str:
+    """Return the errors of mechanisms as a table, one row for each mechanism."""
     heads = ("mechanism", "shape", "mean error", "RMSE", "95 %", "99.9 %", "efficiency")
     lines: list[tuple[str, ...]] = [heads]
     for row in rows:
@@ -146,10 +148,11 @@ def _comparison_text(rows: list[MechanismComparison], *, wide: bool) -> str:
                 efficiency,
             )
         )
-    return table(lines, wide=wide, more=("RMSE", "99.9 %"))
+    return table_text(lines, wide=wide, more=("RMSE", "99.9 %"))
 
 
 def _parameter_text(text: str) -> str:
+    """Return a noise parameter with four significant digits; a word is unchanged."""
     try:
         return f"{float(text):.4g}"
     except ValueError:

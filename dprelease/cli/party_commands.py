@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.shown.shown_tables import table_text
 
 if TYPE_CHECKING:
     from dprelease.planning.plan import Plan
 
 
-def federated_words(plan: Plan, *, wide: bool) -> str:
-    """Return who is protected against whom, and the share of noise of every party, as text."""
+def federated_plan_text(plan: Plan, *, wide: bool) -> str:
+    """Return the guarantees by number of honest parties, and the noise of every party, as text."""
     from dprelease.planning.federated_plan import FederatedPlan
 
     assert isinstance(plan, FederatedPlan)  # the caller has checked this
@@ -44,4 +44,4 @@ def federated_words(plan: Plan, *, wide: bool) -> str:
         "Messages of single parties are not for publication: they have the epsilon of one honest "
         "party. The others hold where nothing but the sum is seen."
     )
-    return "\n\n".join([table(rows, wide=wide), words, table(shares, wide=wide)])
+    return "\n\n".join([table_text(rows, wide=wide), words, table_text(shares, wide=wide)])

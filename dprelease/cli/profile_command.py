@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.releases import ReleaseFile, Set
-from dprelease.cli.reporting import AsJson, Wide, reporting, respond, say
-from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.reporting import AsJson, Wide, print_result, print_text, report_failures
+from dprelease.cli.shown.shown_tables import table_text
 from dprelease.errors import OutputError
 from dprelease.errors.printable import one_line
 
@@ -47,18 +47,18 @@ def profile(
 
     Nothing is charged, published or noted. A choice made from this is made from the data.
     """
-    with reporting(as_json) as state:
+    with report_failures(as_json) as state:
         from dprelease.planning.declaration_findings import load_declaration
         from dprelease.profile.look import profile as look
         from dprelease.profile.private_file import private_file
         from dprelease.release.path_conflicts import refuse_as_source
-        from dprelease.schema.release_parts.variables import assignments
+        from dprelease.schema.release_parts.variables import parse_assignments
 
         if output is None and not seen and not _is_terminal():
             raise OutputError("DP-PROFILE-001")
         if plot is not None and plot.suffix.lower() not in PICTURES:
             raise OutputError("DP-OUTPUT-005", name=plot.name, formats=", ".join(PICTURES))
-        declaration = load_declaration(release, assignments(variables))
+        declaration = load_declaration(release, parse_assignments(variables))
         with ExitStack() as files:
             written = (
                 None if output is None else files.enter_context(private_file(output, declaration))
@@ -73,16 +73,17 @@ def profile(
 
                 draw_limits(found.bounds, drawn, plot.name)
             if written is None or output is None:
-                respond(as_json, found.to_json(), profile_text(found, wide=wide))
+                print_result(as_json, found.to_json(), profile_text(found, wide=wide))
                 return
             text = profile_text(found, wide=True)
             if as_json or output.suffix.lower() == ".json":
                 text = json.dumps(found.to_json(), indent=1, ensure_ascii=False)
             written.write(f"{text}\n".encode())
-        say(f"Written to {one_line(str(output))}, which only you can read.")
+        print_text(f"Written to {one_line(str(output))}, which only you can read.")
 
 
 def _is_terminal() -> bool:
+    """Return whether the standard output is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
@@ -90,13 +91,13 @@ def profile_text(found: Profile, *, wide: bool) -> str:
     """Return a profile as text: a warning, tables of rows, values and bounds, the warning again."""
     from dprelease.profile.look import CONFIDENTIAL, WARNING
 
-    parts = [CONFIDENTIAL, table(_row_table(found.left_out), wide=wide)]
+    parts = [CONFIDENTIAL, table_text(_row_table(found.left_out), wide=wide)]
     values = _value_table(found.left_out)
-    parts += [table(values, wide=wide)] if len(values) > 1 else []
+    parts += [table_text(values, wide=wide)] if len(values) > 1 else []
     fractions = _fraction_table(found.left_out)
-    parts += [table(fractions, wide=wide)] if len(fractions) > 1 else []
+    parts += [table_text(fractions, wide=wide)] if len(fractions) > 1 else []
     bounds = _bound_table(found.bounds)
-    parts += [table(bounds, wide=wide), WARNING] if len(bounds) > 1 else []
+    parts += [table_text(bounds, wide=wide), WARNING] if len(bounds) > 1 else []
     return "\n\n".join([*parts, CONFIDENTIAL])
 
 
@@ -163,8 +164,10 @@ def _bound_table(bounds: tuple[TriedLimit, ...]) -> list[tuple[str, ...]]:
 
 
 def _percent_text(number: int, rows: int) -> str:
+    """Return a number of rows as a percentage of all rows; empty if there are no rows."""
     return f"{100 * number / rows:.3g} %" if rows else ""
 
 
 def _number_text(number: Any) -> str:
+    """Return a number with four significant digits; "none fits" if there is none."""
     return "none fits" if number is None else f"{number:,.4g}"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.releases import ReleaseFile, Set
-from dprelease.cli.reporting import AsJson, Wide, progress_bar, reporting, respond
-from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.reporting import AsJson, Wide, print_result, progress_bar, report_failures
+from dprelease.cli.shown.shown_tables import table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
@@ -45,15 +45,15 @@ def rehearse(
     as_json: AsJson = False,
 ) -> None:
     """Run a release on invented people, and print its true errors; opens no declared source."""
-    with reporting(as_json) as state:
+    with report_failures(as_json) as state:
         from dprelease.documents.rehearsal_errors import errors_in
         from dprelease.documents.rehearsal_manifest import WORDS
         from dprelease.planning.declaration_findings import load_declaration
         from dprelease.rehearsal.rehearsal_options import requested_files, requested_rows
         from dprelease.rehearsal.run import rehearse as run
-        from dprelease.schema.release_parts.variables import assignments
+        from dprelease.schema.release_parts.variables import parse_assignments
 
-        declaration = load_declaration(release, assignments(variables))
+        declaration = load_declaration(release, parse_assignments(variables))
         files, sizes = requested_files(declaration, on), requested_rows(declaration, rows)
         with progress_bar(len(declaration.spec.published_tables) + 2) as progress:
             folder = run(
@@ -73,7 +73,7 @@ def rehearse(
             "errors": [one.to_json() for one in errors],
         }
         words = [WORDS, error_table_text(errors, wide=wide), _output_summary(folder, unwritten)]
-        respond(as_json, {**answer, "formats_not_written": unwritten}, "\n\n".join(words))
+        print_result(as_json, {**answer, "formats_not_written": unwritten}, "\n\n".join(words))
 
 
 def _output_summary(folder: Path, unwritten: list[str]) -> str:
@@ -108,8 +108,9 @@ def error_table_text(errors: list[ColumnErrors], *, wide: bool) -> str:
                     column.unit,
                 )
             )
-    return table(lines, wide=wide, more=WIDE_HEADS)
+    return table_text(lines, wide=wide, more=WIDE_HEADS)
 
 
 def _number_text(number: float | None) -> str:
+    """Return a number with four significant digits; empty if there is none."""
     return "" if number is None else f"{number:,.4g}"

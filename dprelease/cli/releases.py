@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
-from dprelease.cli.shown.agreement_shown import draw_agreement, family_errors, standard_error_texts
+from dprelease.cli import reporting
+from dprelease.cli.reporting import AsJson, Wide
+from dprelease.cli.shown.agreement_shown import draw_errors, family_errors, standard_error_texts
 from dprelease.cli.shown.disk_shown import disk_space_texts, has_unknown_rows
 from dprelease.cli.shown.files_shown import file_list
 from dprelease.cli.shown.outlook_shown import ledger_forecast_texts, refusal_text
-from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.shown.shown_tables import table_text
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors import Findings, QueryError
 from dprelease.errors.printable import count_text, one_line
@@ -34,24 +35,24 @@ ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", sho
 
 def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) -> None:
     """Check a release file and its table schemas, and report all errors; opens no data."""
-    with reporting(as_json, prints_only=True):
+    with reporting.report_failures(as_json, prints_only=True):
         from dprelease.planning.declaration_findings import load_declaration
         from dprelease.planning.invariant_plans import invariant_warnings
         from dprelease.planning.notes.notes import notes
         from dprelease.query.unread import unreadable_table_errors
         from dprelease.release import kinds
         from dprelease.release.path_conflicts import refuse_own_source
-        from dprelease.release.run_options import left_open
+        from dprelease.release.run_options import engine_exposures
         from dprelease.schema.languages import columns_without_labels
-        from dprelease.schema.release_parts.variables import assignments
+        from dprelease.schema.release_parts.variables import parse_assignments
 
-        declaration = load_declaration(release, assignments(variables))
-        made = kinds.planned(declaration)
+        declaration = load_declaration(release, parse_assignments(variables))
+        made = kinds.plan_release(declaration)
         made.check(trial=True)
         queries = made.plan.queries
         refuse_own_source(declaration, made.plan)
         columns = sum(len(query.measurements) for query in queries)
-        opened, refused = left_open(declaration), unreadable_table_errors(declaration, queries)
+        opened, refused = engine_exposures(declaration), unreadable_table_errors(declaration, queries)
         bare = columns_without_labels(declaration.spec)
         noted = notes(queries)
         answer = {
@@ -74,7 +75,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         lines += [one_line(str(note)) for note in noted if note.items]
         if bare:
             lines.append(f"Without a label, although others have one: {one_line(', '.join(bare))}.")
-        respond(as_json, answer, "\n".join(lines))
+        reporting.print_result(as_json, answer, "\n".join(lines))
 
 
 def plan(
@@ -94,21 +95,21 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Print noise, expected error and privacy cost of every column; opens no data."""
-    with reporting(as_json, prints_only=plot is None):
+    with reporting.report_failures(as_json, prints_only=plot is None):
         from dprelease.planning.declaration_findings import load_declaration
         from dprelease.planning.kinds import kind_of
         from dprelease.query.unread import unreadable_table_errors
         from dprelease.release import kinds
-        from dprelease.schema.release_parts.variables import assignments
+        from dprelease.schema.release_parts.variables import parse_assignments
 
         if plot is not None:
             from dprelease.planning.charts import require_drawable
 
             require_drawable(plot)
-        declaration = load_declaration(release, assignments(variables))
+        declaration = load_declaration(release, parse_assignments(variables))
         if plot is not None and not kind_of(declaration.spec).has_charts:
             raise QueryError("DP-LOCAL-007")
-        made = kinds.planned(declaration)
+        made = kinds.plan_release(declaration)
         made.check()
         planned, queries = made.plan, made.plan.queries
         charged = ledger_forecast_texts(declaration, queries, planned)
@@ -117,9 +118,9 @@ def plan(
             from dprelease.planning.plan_charts import draw_plan
 
             draw_plan(declaration, planned, plot)
-            draw_agreement(declaration, planned, plot)
+            draw_errors(declaration, planned, plot)
         agreement = family_errors(declaration, planned)
-        most = made.tables_at_most
+        most = made.max_table_bytes
         from dprelease.cli.shown.reading_shown import scan_records, scans_text
 
         if as_json:  # the JSON form and the text form compute different costs
@@ -128,7 +129,7 @@ def plan(
             at_most = {"tables_at_most": None if has_unknown_rows(planned) else most}  # bytes
             details = {"consistent": agreed, "ledger": charged.answer, **at_most}
             details["unread"] = [error.to_json() for error in refused]
-            respond(True, {**planned.to_json(), **read, **details}, "")
+            reporting.print_result(True, {**planned.to_json(), **read, **details}, "")
             return
         words = [
             _any_plan_text(declaration, planned, wide=wide),
@@ -138,7 +139,7 @@ def plan(
             words.append(scans_text(declaration.spec, queries))
         words += disk_space_texts(declaration, planned, most)
         words += [f"Warning: {one_line(refusal_text(error))}" for error in refused]
-        respond(False, None, "\n\n".join([*words, *charged.words]))
+        reporting.print_result(False, None, "\n\n".join([*words, *charged.words]))
 
 
 def _any_plan_text(declaration: Declaration, planned: Plan, *, wide: bool) -> str:
@@ -147,15 +148,15 @@ def _any_plan_text(declaration: Declaration, planned: Plan, *, wide: bool) -> st
 
     kind = kind_of(declaration.spec)  # has no texts for a terminal: they need this package
     if kind is LOCAL:
-        from dprelease.cli.local_commands import local_plan_words
+        from dprelease.cli.local_commands import local_plan_text
 
-        return local_plan_words(planned, wide=wide)
+        return local_plan_text(planned, wide=wide)
     words = _table_plan_text(planned, wide=wide)
     if kind is not FEDERATED:
         return words
-    from dprelease.cli.party_commands import federated_words
+    from dprelease.cli.party_commands import federated_plan_text
 
-    return f"{federated_words(planned, wide=wide)}\n\nAll honest parties together:\n\n{words}"
+    return f"{federated_plan_text(planned, wide=wide)}\n\nAll honest parties together:\n\n{words}"
 
 
 def run(
@@ -193,31 +194,30 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Publish a release: Parquet files with noise and a manifest, all or nothing."""
-    with reporting(as_json) as state:
+    with reporting.report_failures(as_json) as state:
         from dprelease.planning.declaration_findings import load_declaration
-        from dprelease.release.run_options import as_party, on_engine, signed_by
-        from dprelease.schema.release_parts.variables import assignments
+        from dprelease.release.run_options import with_engine, with_party, with_signing_key
+        from dprelease.schema.release_parts.variables import parse_assignments
 
-        declaration = as_party(
-            on_engine(load_declaration(release, assignments(variables)), engine), party
-        )
+        declaration = with_engine(load_declaration(release, parse_assignments(variables)), engine)
+        declaration = with_party(declaration, party)
         if dry_run:
             texts = _sql_statements(declaration)
             words = "\n\n".join(
                 f"-- {name}\n{_flatten_literals(sql)};" for name, sql in texts.items()
             )
-            respond(as_json, {"sql": texts}, words)
+            reporting.print_result(as_json, {"sql": texts}, words)
             return
         from dprelease.release.runs.pipeline import run as publish
 
         if audit is not None:  # most runs name no audit, and the module that reads one loads slowly
-            from dprelease.release.audit_check import audited_by
+            from dprelease.release.audit_check import with_audit
 
-            declaration = audited_by(declaration, audit)
-        declaration = signed_by(declaration, key_of(key, passphrase_file))
+            declaration = with_audit(declaration, audit)
+        declaration = with_signing_key(declaration, key_of(key, passphrase_file))
         spec = declaration.spec
         steps = len(spec.published_tables) + len(spec.records) + len(spec.extra_formats) + 1
-        with progress_bar(steps) as progress:
+        with reporting.progress_bar(steps) as progress:
             target = publish(
                 declaration, output=output, overwrite=overwrite, progress=progress, state=state
             )
@@ -225,7 +225,7 @@ def run(
             path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()
         )
         words = f"Published {file_list(files)} in {target}."
-        respond(as_json, {"output": str(target), "files": files}, one_line(words))
+        reporting.print_result(as_json, {"output": str(target), "files": files}, one_line(words))
 
 
 def _known_engine(name: str | None) -> str | None:
@@ -269,9 +269,9 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
-    with reporting(as_json, prints_only=True):
+    with reporting.report_failures(as_json, prints_only=True):
         from dprelease.cli.shown.certificate_shown import certificate_text
-        from dprelease.cli.shown.verified_words import verified_words
+        from dprelease.cli.shown.verified_words import verification_text
         from dprelease.errors import OutputError
         from dprelease.verification.verify import verify as check_release
 
@@ -286,12 +286,12 @@ def verify(
         )
         if report.findings:
             if as_json:
-                say(json.dumps(report.to_json(), indent=2))
+                reporting.print_text(json.dumps(report.to_json(), indent=2))
                 raise typer.Exit(report.findings[0].exit_code)
             if report.certificate is not None:  # print what is proved next to what is not proved
-                say(certificate_text(report.certificate))
-            fail(Findings(report.findings), as_json)
-        respond(as_json, report.to_json(), verified_words(report))
+                reporting.print_text(certificate_text(report.certificate))
+            reporting.exit_with_error(Findings(report.findings), as_json)
+        reporting.print_result(as_json, report.to_json(), verification_text(report))
 
 
 WIDE_HEADS = ("cells", "parameters", "sensitivity")
@@ -302,7 +302,7 @@ def _table_plan_text(planned: Plan, *, wide: bool) -> str:
     warnings = [f"Warning: {one_line(warning)}" for warning in planned.warnings]
     parts = [
         _guarantee_text(planned),
-        table(_plan_table_rows(planned, 6 if wide else 4), wide=wide, more=WIDE_HEADS),
+        table_text(_plan_table_rows(planned, 6 if wide else 4), wide=wide, more=WIDE_HEADS),
         _counted_rows_text(planned, wide=wide),
         *_computed_columns_text(planned, wide=wide),
         *planned.counted_rows_texts(),
@@ -349,7 +349,7 @@ def _counted_rows_text(planned: Plan, *, wide: bool) -> str:
         (f"{c.query.name}.{c.measurement.name}", c.measurement.aggregate.description)
         for c in planned.columns
     ]
-    return table([("column", "what it counts"), *named], wide=wide)
+    return table_text([("column", "what it counts"), *named], wide=wide)
 
 
 def _computed_columns_text(planned: Plan, *, wide: bool) -> list[str]:
@@ -357,7 +357,7 @@ def _computed_columns_text(planned: Plan, *, wide: bool) -> list[str]:
     for query, column, margin in planned.computed_columns():
         width = "" if margin is None else f"{margin:,.6g}"
         rows.append((f"{query.name}.{column.name}", column.formula, width, column.unit))
-    return [table(rows, wide=wide)] if len(rows) > 1 else []
+    return [table_text(rows, wide=wide)] if len(rows) > 1 else []
 
 
 def _guarantee_text(planned: Plan) -> str:

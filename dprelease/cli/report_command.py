@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dprelease.cli.reporting import AsJson, reporting, respond
+from dprelease.cli.reporting import AsJson, print_result, report_failures
 from dprelease.errors.printable import one_line
 
 
@@ -34,7 +34,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Verify a release, and write a report on its privacy and quality as one HTML file."""
-    with reporting(as_json):
+    with report_failures(as_json):
         from dprelease.verification.after_publication.report_writing import write_report
 
         target = write_report(
@@ -46,4 +46,4 @@ def report(
             signers=signers,
         )
         answer = {"report": str(target), "bytes": target.stat().st_size}
-        respond(as_json, answer, one_line(f"Wrote {target}."))
+        print_result(as_json, answer, one_line(f"Wrote {target}."))

@@ -33,16 +33,17 @@ REPLACED_HANDLERS = (signal.SIG_DFL, signal.default_int_handler)
 
 
 @contextmanager
-def ending_signals() -> Iterator[list[int]]:
-    """Turn signals into KeyboardInterrupt during a block, and yield the list of received signals.
+def interrupt_on_signals() -> Iterator[list[int]]:
+    """Raise KeyboardInterrupt for signals during a block, and yield the list of their numbers.
 
-    Libraries may replace the exception by one of their own, so the list shows the real cause. Only
-    the main thread can have signal handlers.
+    A library may replace this exception by another one; the list then still shows that a signal was
+    the cause. Only the main thread can have signal handlers.
     """
     received: list[int] = []
     before: dict[signal.Signals, object] = {}
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
+        """Note the number of a signal, and raise KeyboardInterrupt."""
         received.append(number)
         raise KeyboardInterrupt
 
@@ -107,9 +108,11 @@ class Commands(typer.Typer):
 
 
 def _with_local_paths(function: Command) -> Command:
+    """Return a command that first checks that all of its path arguments are local."""
+
     @functools.wraps(function)
     def wrapper(**given: Any) -> None:
-        with reporting(given.get("as_json", False)):
+        with report_failures(given.get("as_json", False)):
             for value in given.values():
                 several = value if isinstance(value, list) else [value]
                 check_paths([one for one in several if isinstance(one, Path)])
@@ -120,6 +123,7 @@ def _with_local_paths(function: Command) -> Command:
 
 @contextmanager
 def _printable_usage_errors() -> Iterator[None]:
+    """Escape control characters in the usage errors that the block raises."""
     try:
         yield
     except USAGE_ERROR as complaint:
@@ -127,7 +131,7 @@ def _printable_usage_errors() -> Iterator[None]:
         raise
 
 
-def respond(as_json: bool, answer: object, words: str) -> None:
+def print_result(as_json: bool, answer: object, words: str) -> None:
     """Print a result: as JSON for programs, as text for people.
 
     Raises
@@ -135,10 +139,10 @@ def respond(as_json: bool, answer: object, words: str) -> None:
     OutputError
         DP-OUTPUT-007 if the result can't be written to standard output.
     """
-    say(json.dumps(answer, indent=2, ensure_ascii=False) if as_json else words)
+    print_text(json.dumps(answer, indent=2, ensure_ascii=False) if as_json else words)
 
 
-def say(text: str, *, end: bool = True) -> None:
+def print_text(text: str, *, end: bool = True) -> None:
     """Print a text to standard output, without characters that a terminal would obey.
 
     Raises
@@ -205,7 +209,7 @@ def progress_bar(steps: int) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def reporting(as_json: bool, *, prints_only: bool = False) -> Iterator[RunState]:
+def report_failures(as_json: bool, *, prints_only: bool = False) -> Iterator[RunState]:
     """Turn every failure in a block into a message and an exit code, without a traceback.
 
     Yields the state of the run. The block must advance it, because every message contains it.
@@ -214,7 +218,7 @@ def reporting(as_json: bool, *, prints_only: bool = False) -> Iterator[RunState]
     """
     state = RunState()
     failure: DpReleaseError | None = None
-    with ending_signals() as signals:
+    with interrupt_on_signals() as signals:
         try:
             yield state
             return
@@ -229,10 +233,10 @@ def reporting(as_json: bool, *, prints_only: bool = False) -> Iterator[RunState]
     if signals or failure is None:  # the signal is the cause, whatever exception followed
         failure = EndedError(signals[0], state.message_state)
     if state.message_state is not State.NOTHING:
-        failure.tell(state.message_state)
+        failure.set_state(state.message_state)
     if failure.exit_code == BROKEN_PIPE_EXIT_CODE and prints_only:
         raise typer.Exit(BROKEN_PIPE_EXIT_CODE)
-    fail(failure, as_json)
+    exit_with_error(failure, as_json)
 
 
 def _resource_error(problem: Exception) -> DpReleaseError | None:
@@ -244,7 +248,7 @@ def _resource_error(problem: Exception) -> DpReleaseError | None:
         reason = os.strerror(problem.errno).lower()
     elif isinstance(problem, RuntimeError) and str(problem) == NO_THREAD_MESSAGE:
         reason = "it can't start more threads"
-    elif isinstance(problem, FileNotFoundError) and not _has_folder():
+    elif isinstance(problem, FileNotFoundError) and not _current_folder_exists():
         reason = "the folder that it was started in no longer exists"
     if not reason:
         return None
@@ -259,7 +263,8 @@ def _is_unmapped(problem: Exception) -> bool:
     return "failed to map" in said or "cannot allocate" in said
 
 
-def _has_folder() -> bool:
+def _current_folder_exists() -> bool:
+    """Return whether the current folder exists."""
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -268,18 +273,21 @@ def _has_folder() -> bool:
 
 
 def _internal_error(kind: str) -> DpReleaseError:
+    """Return the error for an exception of an unexpected type."""
     from dprelease.errors import InternalError
 
     return InternalError("DP-INTERNAL-001", check=f"a {kind} was not expected here")
 
 
-def fail(error: DpReleaseError, as_json: bool) -> NoReturn:
+def exit_with_error(error: DpReleaseError, as_json: bool) -> NoReturn:
     """Print an error, then end with its exit code even if the error can't be printed."""
     as_json = as_json and error.code != UNPRINTED
     if as_json:
         several = list(error.errors) if isinstance(error, Findings) else [error]
         try:
-            say(json.dumps({"ok": False, "findings": [e.to_json() for e in several]}, indent=2))
+            print_text(
+                json.dumps({"ok": False, "findings": [e.to_json() for e in several]}, indent=2)
+            )
         except OutputError:
             as_json = False
     if not as_json:

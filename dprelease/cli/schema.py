@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from dprelease.cli.reporting import reporting, say
+from dprelease.cli.reporting import print_text, report_failures
 
 Document = Literal[
     "release", "table", "defaults", "manifest", "local_manifest", "federated_manifest"
@@ -20,7 +20,7 @@ def show(
     ],
 ) -> None:
     """Print the JSON Schema of a document: every key, for people and for editors."""
-    with reporting(False, prints_only=True):
+    with report_failures(False, prints_only=True):
         from dprelease.documents.json_schemas import render_schema
 
-        say(render_schema(document), end=False)
+        print_text(render_schema(document), end=False)

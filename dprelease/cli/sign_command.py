@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dprelease.cli.reporting import AsJson, reporting, respond
+from dprelease.cli.reporting import AsJson, print_result, report_failures
 from dprelease.cli.signing_keys import KEY, PassphraseFile, key_of
 from dprelease.errors.printable import one_line
 
@@ -25,7 +25,7 @@ def sign(
     as_json: AsJson = False,
 ) -> None:
     """Verify a release, or an audit, and write an SSH signature of its manifest beside it."""
-    with reporting(as_json):
+    with report_failures(as_json):
         from dprelease.documents.audits.audit_name import ENDING
         from dprelease.documents.encoding import SIGNATURE
         from dprelease.signatures.sshsig import fingerprint
@@ -41,4 +41,4 @@ def sign(
             written = folder / SIGNATURE
         name = fingerprint(made.public)
         answer = {"signature": str(written), "key": name, "namespace": made.namespace}
-        respond(as_json, answer, one_line(f"Signed {folder} with {name} in {written.name}."))
+        print_result(as_json, answer, one_line(f"Signed {folder} with {name} in {written.name}."))

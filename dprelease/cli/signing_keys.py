@@ -40,8 +40,10 @@ def key_of(path: Path | None, passphrase_file: Path | None) -> SigningKey | None
 
 
 def _has_terminal() -> bool:
+    """Return whether the standard input is a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 def _ask_passphrase(name: str) -> bytes:
+    """Ask for the passphrase of a key at the terminal, and return it."""
     return getpass.getpass(f"Passphrase of {one_line(name)}: ").encode()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dprelease.cli.reporting import AsJson, reporting, respond
-from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.reporting import AsJson, print_result, report_failures
+from dprelease.cli.shown.shown_tables import table_text
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors.printable import one_line
 
@@ -35,15 +35,19 @@ def answer_text(answer: pd.DataFrame) -> str:
     heads = [str(name) for name in answer.columns]
     rows = list(answer.itertuples(index=False, name=None))
     numbers = [head for i, head in enumerate(heads) if all(_is_number(row[i]) for row in rows)]
-    text = table([heads, *([_value_text(value) for value in row] for row in rows)], right=numbers)
+    text = table_text(
+        [heads, *([_value_text(value) for value in row] for row in rows)], right=numbers
+    )
     return text if rows else f"{text}\n(the result has no rows)"
 
 
 def _is_number(value: object) -> bool:
+    """Return whether a value is a number and not a boolean."""
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 def _value_text(value: object) -> str:
+    """Return a value as text; a float has up to 15 significant digits."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -71,7 +75,7 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Answer one SELECT statement over a declared table, with noise."""
-    with reporting(as_json) as state:
+    with report_failures(as_json) as state:
         from dprelease.release.question import sql
 
         answer = sql(
@@ -97,4 +101,4 @@ def ask(
         rows = [{str(name): _json_value(value) for name, value in row.items()} for row in known]
         if output is None:
             state.released = None  # a reader may see a part of the output before the rest fails
-        respond(as_json, {"rows": rows, **details}, words)
+        print_result(as_json, {"rows": rows, **details}, words)

@@ -1,7 +1,7 @@
-"""The metadata of published columns, from the declarations of them and of their source columns.
+"""Build the metadata of published columns from the declarations of these and of source columns.
 
-It also has labels for companion columns, such as margins of error. Such a label is the label of the
-value column, followed by words for the companion.
+A companion column, such as a margin of error, has the label of its value column, followed by words
+for the companion.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ WORDS: dict[str, dict[str, str]] = {
 
 
 def companion_label(label: Mapping[str, str], ending: str) -> dict[str, str]:
-    """Return the label of a companion of a column, from that column's label; empty if it has none.
+    """Return the label of a companion column from the label of its value column, by language.
+
+    If the value column has no label, the result is empty.
 
     In a language without words for the companion, the ending of its name is used.
     """
@@ -142,11 +144,13 @@ class ColumnMetadataBuilder:
         """Return a declared text in each language; empty if none was declared."""
         return {} if declared is None else declared.texts(self.languages)
 
-    def several(self, declared: Sequence[LocalizedText]) -> tuple[dict[str, str], ...]:
+    def several_texts(self, declared: Sequence[LocalizedText]) -> tuple[dict[str, str], ...]:
         """Return several declared texts, each in every language."""
         return tuple(map(self.texts, declared))
 
-    def keys(self, keys: Sequence[Key], query: Query, role: Role) -> Iterator[ColumnMetadata]:
+    def key_columns(
+        self, keys: Sequence[Key], query: Query, role: Role
+    ) -> Iterator[ColumnMetadata]:
         """Yield the metadata of a query's keys; the values of private keys are left out."""
         columns = query.table.columns
         for key, (name, kind) in zip(keys, key_types(keys), strict=True):
@@ -159,7 +163,7 @@ class ColumnMetadataBuilder:
                 unit=getattr(declared, "unit", None) or "",
                 label=self._column_label(declared, columns),
                 description=self.texts(declared.description),
-                footnotes=self.several(declared.footnotes),
+                footnotes=self.several_texts(declared.footnotes),
                 codes=None if query.private is not None else self._code_list(key, declared),
             )
 
@@ -174,7 +178,7 @@ class ColumnMetadataBuilder:
                     role = BESIDE[name.removeprefix(f"{published.name}_")]
                     yield self._companion_metadata(request[published.name], name, kind, role)
 
-    def sums(
+    def sum_columns(
         self, query: Query, spec: QuerySpec, margins: Mapping[str, str]
     ) -> Iterator[ColumnMetadata]:
         """Yield the metadata of the sums of all parties' messages, each followed by its margin.
@@ -186,7 +190,9 @@ class ColumnMetadataBuilder:
             margin = self._companion_metadata(request, f"{name}_moe", "double", Role.MARGIN)
             yield replace(margin, name=margins[name])
 
-    def of_step(self, output: Output, query: Query, spec: QuerySpec) -> Iterator[ColumnMetadata]:
+    def step_columns(
+        self, output: Output, query: Query, spec: QuerySpec
+    ) -> Iterator[ColumnMetadata]:
         """Yield the metadata of the columns that a step publishes, except the keys.
 
         The step's output declares which columns are companions of other columns.
@@ -202,7 +208,7 @@ class ColumnMetadataBuilder:
             else:
                 yield self._companion_metadata(request[of], name, kind, role)
 
-    def record(
+    def record_column(
         self, column: RecordColumn, kind: str, spec: RecordColumnSpec, columns: Columns
     ) -> ColumnMetadata:
         """Return the metadata of a column of single records."""
@@ -217,11 +223,12 @@ class ColumnMetadataBuilder:
             decimals=own if spec.decimals is None else spec.decimals,
             label=self.texts(spec.label) or self._column_label(declared, columns),
             description=self.texts(spec.description) or self.texts(declared.description),
-            footnotes=self.several(declared.footnotes + spec.footnotes),
+            footnotes=self.several_texts(declared.footnotes + spec.footnotes),
             codes=None if column.key is None else self._code_list(column.key, declared),
         )
 
     def _value_metadata(self, request: ColumnRequest, name: str, kind: str) -> ColumnMetadata:
+        """Return the metadata of a value column."""
         label = self.texts(request.spec.label)
         if request.rank is not None:
             label = {tag: f"{text} {request.rank}" for tag, text in label.items()}
@@ -234,13 +241,14 @@ class ColumnMetadataBuilder:
             decimals=request.decimals,
             label=label,
             description=self.texts(request.spec.description),
-            footnotes=self.several(request.spec.footnotes),
+            footnotes=self.several_texts(request.spec.footnotes),
             codes=self._candidate_codes(request),
         )
 
     def _companion_metadata(
         self, request: ColumnRequest, name: str, kind: str, role: Role
     ) -> ColumnMetadata:
+        """Return the metadata of a companion of a value column."""
         of = request.published.name
         is_number = role in IN_ITS_UNIT
         return ColumnMetadata(
@@ -291,6 +299,7 @@ def value_labels(column: Column) -> Mapping[str, LocalizedText]:
 
 
 def _code_value(key: Key, text: str) -> Code:
+    """Return the value of a key from its text: an integer, a boolean or the text."""
     if key.kind == "integer":
         return int(text)
     return text == "true" if key.kind == "boolean" else text

@@ -17,13 +17,13 @@ SIGNATURE = "manifest.json.sig"
 """
 
 LETTERS = 1 << 16
-"""Minimum characters of a piece, which joins many short texts of the encoder.
+"""Minimum number of characters of a piece, which consists of many short texts of the encoder.
 
-A longer text is a piece without being joined, since joining it would copy it.
+A text that is longer becomes a piece by itself, because joining it to others would copy it.
 """
 
 
-def pieces(record: dict[str, Any]) -> Iterator[bytes]:
+def encoded_pieces(record: dict[str, Any]) -> Iterator[bytes]:
     """Yield the only encoding of a manifest in pieces: sorted keys, two spaces, UTF-8, newline."""
     encoder = json.JSONEncoder(sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
     held: list[str] = []
@@ -41,7 +41,7 @@ def pieces(record: dict[str, Any]) -> Iterator[bytes]:
 def digest_of(record: dict[str, Any]) -> str:
     """Return the SHA-256 of a manifest's encoding without its key `digest`."""
     digest = hashlib.sha256()
-    for piece in pieces({key: value for key, value in record.items() if key != "digest"}):
+    for piece in encoded_pieces({key: value for key, value in record.items() if key != "digest"}):
         digest.update(piece)
     return digest.hexdigest()
 
@@ -49,7 +49,7 @@ def digest_of(record: dict[str, Any]) -> str:
 def is_canonical(record: dict[str, Any], raw: bytes) -> bool:
     """Return whether bytes are the encoding of a manifest; stops at the first difference."""
     at = 0
-    for piece in pieces(record):
+    for piece in encoded_pieces(record):
         if not raw.startswith(piece, at):
             return False
         at += len(piece)
@@ -58,7 +58,7 @@ def is_canonical(record: dict[str, Any], raw: bytes) -> bool:
 
 def canonical(record: dict[str, Any]) -> bytes:
     """Return the only encoding of a manifest: sorted keys, two spaces, UTF-8, one final newline."""
-    return b"".join(pieces(record))
+    return b"".join(encoded_pieces(record))
 
 
 def sha256(data: bytes) -> str:

@@ -173,6 +173,7 @@ def file_record(query: str, table: TableMetadata, written: FileDigest) -> FileRe
 
 
 def _record_fields(query: str, table: TableMetadata, written: FileDigest) -> dict[str, Any]:
+    """Return the fields that the records of all kinds of files have in common."""
     return {
         "name": table.file,
         "query": query,
@@ -220,6 +221,7 @@ def _table_record(query: Query, table: TableMetadata, written: FileDigest) -> Ta
 def _measured_record(
     measured: FamilyTable, table: TableMetadata, written: FileDigest
 ) -> TableRecord:
+    """Return the record of a family's noised integers, before post-processing."""
     computed = {
         measurement.name: TRUE_STEPS if measurement.exact else STEPS_OF_NOISE
         for measurement in measured.vectors
@@ -231,6 +233,7 @@ def _measured_record(
 def _output_record(
     family: Family, output: Output, table: TableMetadata, written: FileDigest
 ) -> TableRecord:
+    """Return the record of a table that the step of a family computes."""
     fields = _record_fields(family.name, table, written)
     return TableRecord(**fields, computed=dict(output.computed), post_processing={})
 

@@ -30,14 +30,14 @@ FORMS: dict[str, type[BaseModel]] = {
 
 def render_schema(name: str) -> str:
     """Return the JSON Schema of a document by its name, as text."""
-    return json_schema.render(name, FORMS[name])
+    return json_schema.render_schema(name, FORMS[name])
 
 
-def write(folder: Path) -> None:
+def write_schemas(folder: Path) -> None:
     """Write the JSON Schemas of all documents into a folder."""
     for name in FORMS:
         (folder / f"{name}.schema.json").write_text(render_schema(name), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write_schemas(Path(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""The files that a manifest lists: tables, formats, declared lists, true values, an audit."""
+"""The files that a manifest lists: tables, formats, declaration files, true values, an audit."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def listed_files(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _digests_of(file: Mapping[str, Any]) -> dict[str, str]:
+    """Return the digests of a table's files by name: of its only file, or of its parts."""
     parts = file.get("parts") or ()
     if not parts:
         return {str(file["name"]): file["sha256"]}

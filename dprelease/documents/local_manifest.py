@@ -14,8 +14,8 @@ from dprelease.documents.release_manifest import (
     NoiseRecord,
     ReadingRecord,
     Variant,
-    composition,
-    opening,
+    composition_text,
+    first_keys,
 )
 from dprelease.documents.release_metadata import metadata_of_records
 from dprelease.documents.treatments import TreatmentRecord
@@ -78,7 +78,7 @@ class NumberRecord(Part):
 
 
 class ResponseRecord(Part):
-    """The probabilities that a value stays unchanged, and that it becomes a certain other one."""
+    """The probability that a value is unchanged, and that it becomes a certain other value."""
 
     values: int
     keep: float
@@ -155,17 +155,17 @@ def build(
     metadata = metadata_of_records(declaration, plan.records, sizes)
     guarantee = GuaranteeRecord.of(plan.guarantee)
     fields = {
-        **opening(FORMAT, declaration, metadata),
+        **first_keys(FORMAT, declaration, metadata),
         "privacy_parameters": guarantee.parameters,
         "guarantee": guarantee,
         "ledger": ledger,
-        "composition": composition(plan.guarantee),
+        "composition": composition_text(plan.guarantee),
         "reading": ReadingRecord.model_validate(local_interpretation_of(plan.guarantee)),
         "model": MODEL,
         "measurements": [
-            measurement(column, sizes[column.query.name]) for column in plan.local_columns
+            measurement_record(column, sizes[column.query.name]) for column in plan.local_columns
         ],
-        "treatments": [treatment(part) for part in plan.records],
+        "treatments": [treatment_record(part) for part in plan.records],
         "files": [
             file_record(table.query, table, written[table.name]) for table in metadata.tables
         ],
@@ -175,7 +175,7 @@ def build(
     return LocalManifest.model_validate(fields).sealed()
 
 
-def measurement(planned: LocalColumn, records: int) -> LocalMeasurementRecord:
+def measurement_record(planned: LocalColumn, records: int) -> LocalMeasurementRecord:
     """Return the record of one column: its event, one record's noise, the noise of estimates."""
     measurement, law = planned.measurement, planned.mechanism
     if not isinstance(law, Mechanism):
@@ -193,7 +193,7 @@ def measurement(planned: LocalColumn, records: int) -> LocalMeasurementRecord:
     )
 
 
-def treatment(part: Records) -> TreatmentRecord:
+def treatment_record(part: Records) -> TreatmentRecord:
     """Return the treatment of missing and undeclared values."""
     columns = {}
     for column in part.columns:

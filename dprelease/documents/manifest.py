@@ -25,11 +25,11 @@ from dprelease.documents.release_manifest import (
     ReadingRecord,
     UnitRecord,
     Variant,
-    composition,
-    opening,
+    composition_text,
+    first_keys,
     unit_record,
 )
-from dprelease.documents.treatments import treatment
+from dprelease.documents.treatments import treatment_record
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.bounded_words import measured_value_text
 from dprelease.planning.guarantees import interpretation_of
@@ -134,18 +134,18 @@ def build(
     """
     guarantee = GuaranteeRecord.of(plan.guarantee)
     fields = {
-        **opening(FORMAT, declaration, metadata),
+        **first_keys(FORMAT, declaration, metadata),
         "privacy_parameters": guarantee.parameters,
         "guarantee": guarantee,
         "ledger": ledger,
-        "composition": composition(plan.guarantee),
+        "composition": composition_text(plan.guarantee),
         "reading": ReadingRecord.model_validate(interpretation_of(plan.guarantee)),
         "privacy_unit": [unit_record(query) for query in plan.queries],
-        "measurements": [measurement(column) for column in plan.noisy_columns],
+        "measurements": [measurement_record(column) for column in plan.noisy_columns],
         "invariants": [
             _invariant_record(column) for column in plan.columns if column.measurement.exact
         ],
-        "treatments": [treatment(query) for query in plan.queries],
+        "treatments": [treatment_record(query) for query in plan.queries],
         "families": family_records(plan.families),
         "files": list(table_records(plan.families, written, metadata)),
         "post_processing": POST_PROCESSING,
@@ -189,7 +189,7 @@ def _invariant_sentences(guarantee: Guarantee) -> list[str]:
     ]
 
 
-def measurement(column: PlannedColumn) -> MeasurementRecord:
+def measurement_record(column: PlannedColumn) -> MeasurementRecord:
     """Return the record of one noisy vector."""
     measurement = column.measurement
     return MeasurementRecord(
@@ -210,6 +210,7 @@ def measurement(column: PlannedColumn) -> MeasurementRecord:
 
 
 def _derivation_text(column: PlannedColumn) -> str:
+    """Return a sentence on how the sensitivity follows from the contribution limits."""
     sensitivity = column.measurement.sensitivity
     each = column.measurement.aggregate.contribution_text(column.query.unit.max_rows_per_group)
     moves = " or ".join(

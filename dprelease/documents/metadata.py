@@ -148,7 +148,7 @@ class Metadata:
         return self.languages[0]
 
     @property
-    def read(self) -> Iterator[TableMetadata]:
+    def tables_for_readers(self) -> Iterator[TableMetadata]:
         """Yield the tables for readers."""
         return (table for table in self.tables if not table.measured)
 
@@ -170,6 +170,7 @@ def field_notes(table: TableMetadata) -> Notes:
 
 
 def _column_notes(column: ColumnMetadata) -> dict[str, str]:
+    """Return the metadata of one Parquet field: role, unit, and labels."""
     notes = {"role": column.role.value}
     if column.unit:
         notes["unit"] = column.unit

@@ -16,11 +16,11 @@ from dprelease.documents.release_manifest import (
     NoiseRecord,
     ReleaseManifest,
     UnitRecord,
-    opening,
+    first_keys,
     unit_record,
 )
 from dprelease.documents.release_metadata import metadata_of_messages
-from dprelease.documents.treatments import treatment
+from dprelease.documents.treatments import treatment_record
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.bounded_words import measured_value_text
 from dprelease.planning.federated_plan import FederatedPlan, ShareColumn
@@ -118,15 +118,15 @@ def build(
     spec = declaration.spec.federated
     metadata = metadata_of_messages(declaration, queries)
     fields = {
-        **opening(FORMAT, declaration, metadata),
+        **first_keys(FORMAT, declaration, metadata),
         "party": party,
         "parties": plan.parties,
         "honest": spec.least if spec else plan.parties,
         "trust": [TrustRecord.model_validate(trust.to_json()) for trust in plan.trusts],
         "trust_words": TRUST,
         "privacy_unit": [unit_record(query) for query in queries],
-        "treatments": [treatment(query) for query in queries],
-        "measurements": [measurement(share, plan.parties) for share in plan.shares],
+        "treatments": [treatment_record(query) for query in queries],
+        "measurements": [share_record(share, plan.parties) for share in plan.shares],
         "files": [
             file_record(table.name, table, FileDigest(digests[table.name], table.rows or 0))
             for table in metadata.tables
@@ -137,7 +137,7 @@ def build(
     return FederatedManifest.model_validate(fields).sealed()
 
 
-def measurement(share: ShareColumn, parties: int) -> ShareRecord:
+def share_record(share: ShareColumn, parties: int) -> ShareRecord:
     """Return the record of one column of messages; scales are in steps over `refined`."""
     event = Event(
         share.query.name,

@@ -11,7 +11,9 @@ from dprelease.schema.document_part import Part
 
 
 class Figures(Part):
-    """Differences between published and true values of some cells; null without such values.
+    """Statistics of the differences between published and true values of some cells.
+
+    A statistic is null if no cell has the values from which it is computed.
 
     `error` is the published value minus the exact value under the contribution limits. `covered`:
     the share of cells whose margin contains the true value. `cut`: the amount by which contribution
@@ -29,7 +31,7 @@ class Figures(Part):
 
 
 class CellClass(Part):
-    """A range of true numbers of rows in words; it defines a class of cells."""
+    """A class of cells, defined by a range of true numbers of rows, which is given in words."""
 
     rows: str
 

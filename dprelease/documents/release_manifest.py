@@ -143,7 +143,7 @@ class SensitivityRecord(Part):
 
 
 class NoiseRecord(Part):
-    """The noise of one vector."""
+    """The noise of one vector: its mechanism, its parameters and its sensitivity."""
 
     query: str
     column: str
@@ -180,7 +180,7 @@ class PosteriorRecord(Part):
 
 
 class ReadingRecord(Part):
-    """What the guarantee means for an attacker."""
+    """The meaning of the guarantee for an attacker, as bounds on guesses and on beliefs."""
 
     least_total_error: float
     least_total_error_words: str
@@ -257,13 +257,13 @@ Manifest = TypeVar("Manifest", bound=ReleaseManifest)
 AnyGuaranteed = TypeVar("AnyGuaranteed", bound=GuaranteedManifest)
 
 
-def opening(form: str, declaration: Declaration, metadata: Metadata) -> dict[str, object]:
+def first_keys(form: str, declaration: Declaration, metadata: Metadata) -> dict[str, object]:
     """Return the first keys of every manifest; the digest is empty until the manifest is sealed."""
     return {
         "format": form,
         "title": declaration.spec.title,
         "about": _about_record(declaration, metadata),
-        "tool": tool(),
+        "tool": tool_record(),
         "declaration": _declaration_record(declaration),
         "dp_variant": budget_of(declaration.spec.budget).variant.value,
         "digest": "",
@@ -283,6 +283,7 @@ def _about_record(declaration: Declaration, metadata: Metadata) -> AboutRecord |
 
 
 def _declaration_record(declaration: Declaration) -> DeclarationRecord:
+    """Return the record of a declaration: its texts, variables, files and audit."""
     texts, audit = dict(declaration.texts), declaration.audit
     kept = {
         name: {"form": file.form, "sha256": file.sha256, "size": file.size}
@@ -300,7 +301,7 @@ def _declaration_record(declaration: Declaration) -> DeclarationRecord:
     )
 
 
-def tool() -> Tool:
+def tool_record() -> Tool:
     """Return the tool, and the software on which it runs."""
     versions = {name: _version(name) for name in DEPENDENCIES}
     return Tool(name="dprelease", version=__version__, dependencies=versions)
@@ -317,8 +318,8 @@ def _version(name: str) -> str:
     return packages.version(name) if match is None else match[1]
 
 
-def composition(guarantee: Guarantee) -> str:
-    """Return in words how the privacy losses were composed."""
+def composition_text(guarantee: Guarantee) -> str:
+    """Return a text on the theorem by which the privacy losses were composed."""
     if guarantee.accountant == "pure":
         return (
             "The exact sum of the largest privacy losses of all noisy vectors (basic composition)."

@@ -115,7 +115,7 @@ class ReleaseMetadata:
     def sums(self, query: Query) -> TableMetadata:
         """Return the metadata of the sums of all parties' messages, and of their margins."""
         declared = self.asked_by[query.name]
-        asked = self.builder.sums(query, self.spec.queries[declared], margin_names(query))
+        asked = self.builder.sum_columns(query, self.spec.queries[declared], margin_names(query))
         return self._table_metadata(
             query.name, declared, [*self._key_columns(query), *asked], query.keys.size
         )
@@ -131,8 +131,8 @@ class ReleaseMetadata:
         declared = self.asked_by[query.name]
         asked = self.spec.queries[declared]
         role = Role.KEY if output.columns else Role.VALUE
-        keys = self.builder.keys(output.keys.keys, query, role)
-        columns = [*keys, *self.builder.of_step(output, query, asked)]
+        keys = self.builder.key_columns(output.keys.keys, query, role)
+        columns = [*keys, *self.builder.step_columns(output, query, asked)]
         return self._table_metadata(output.name, declared, columns, rows)
 
     def records(self, part: Records, rows: int | None = None) -> TableMetadata:
@@ -144,13 +144,14 @@ class ReleaseMetadata:
         asked = self.spec.records[part.name]
         declared = part.declared.table.columns
         columns = [
-            self.builder.record(column, kind, asked.columns[name], declared)
+            self.builder.record_column(column, kind, asked.columns[name], declared)
             for column, (name, kind) in zip(part.columns, schema_of_records(part), strict=True)
         ]
         return self._table_metadata(part.name, part.name, columns, rows)
 
     def _key_columns(self, query: Query) -> list[ColumnMetadata]:
-        return list(self.builder.keys(query.key_columns, query, Role.KEY))
+        """Return the metadata of the keys of a query."""
+        return list(self.builder.key_columns(query.key_columns, query, Role.KEY))
 
     def _integer_table(self, name: str, query: Query, measured: Sequence[str]) -> TableMetadata:
         """Return the metadata of integers that are published for verification, in steps."""
@@ -184,7 +185,7 @@ class ReleaseMetadata:
                 builder.texts(own.label) or self._label_with_keys(asked, columns), name
             ),
             builder.texts(own.description) or builder.texts(asked.description),
-            builder.several(asked.footnotes + own.footnotes),
+            builder.several_texts(asked.footnotes + own.footnotes),
         )
 
     def _label_with_keys(
@@ -192,7 +193,7 @@ class ReleaseMetadata:
     ) -> dict[str, str]:
         """Return the label of a query, followed by the table's keys if it has several tables."""
         label = self.builder.texts(asked.label)
-        if not isinstance(asked, QuerySpec) or not asked.is_several:
+        if not isinstance(asked, QuerySpec) or not asked.has_several_tables:
             return label
         keys = [column for column in columns if column.role is Role.KEY]
         return {
@@ -215,7 +216,7 @@ class ReleaseMetadata:
             replaces=about.replaces or "",
             methodology=about.methodology or "",
             description=texts(about.description),
-            notes=self.builder.several(about.notes),
+            notes=self.builder.several_texts(about.notes),
             titles=texts(about.title),
         )
 

@@ -28,7 +28,7 @@ class TreatmentRecord(Part):
     join: str | None = None
 
 
-def treatment(query: Query) -> TreatmentRecord:
+def treatment_record(query: Query) -> TreatmentRecord:
     """Return the record of one table: which rows count in it, and the treatment of its columns."""
     roles = [*_key_treatments(query), *_value_treatments(query)]
     if query.unit.id is not None:
@@ -64,6 +64,7 @@ def _key_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
 
 
 def _key_treatment(key: Key, column: Column) -> str:
+    """Return what happens to missing and to undeclared values of a key, in words."""
     missing = _cell_text(key, key.nulls)
     if isinstance(column, CutColumn):
         return f"missing: {missing}; outside the edges: {_cell_text(key, key.others)}"
@@ -73,10 +74,11 @@ def _key_treatment(key: Key, column: Column) -> str:
     return f"missing: {missing}" + ("" if key.kind == "boolean" else "; outside the bounds: drop")
 
 
-def _cell_text(key: Key, place: int | None) -> str:
-    if place is None:
+def _cell_text(key: Key, index: int | None) -> str:
+    """Return the value of a key at an index; the word for dropped rows if it is None."""
+    if index is None:
         return DROP
-    value = key.values[place]
+    value = key.values[index]
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -109,7 +111,7 @@ def _value_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
 
 
 def computed_and_joined(query: Query, columns: dict[str, str]) -> TreatmentRecord:
-    """Return the record of a query's columns, which states what is computed and what is joined."""
+    """Return a treatment record, which also states the query's computed and joined columns."""
     table, join = query.table, query.join
     wanted = [name for name in columns if name in table.columns]
     wanted += query.predicate.columns if query.predicate else ()

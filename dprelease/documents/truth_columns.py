@@ -35,13 +35,14 @@ def truth_columns(keys: Iterable[str], published: Iterable[str]) -> TruthColumns
     columns = sorted(published)
     taken = {name.casefold() for name in (*keys, *columns)}
 
-    def free(name: str) -> str:
+    def unused_name(name: str) -> str:
+        """Return an unused name, and mark it as used."""
         while name.casefold() in taken:
             name += "_"
         taken.add(name.casefold())
         return name
 
     true, unbounded, off = (
-        {name: free(prefix + name) for name in columns} for prefix in (TRUE, UNBOUNDED, OFF)
+        {name: unused_name(prefix + name) for name in columns} for prefix in (TRUE, UNBOUNDED, OFF)
     )
-    return TruthColumns(true, unbounded, off, free(ROWS), free(TOLD))
+    return TruthColumns(true, unbounded, off, unused_name(ROWS), unused_name(TOLD))

@@ -101,18 +101,18 @@ class DpReleaseError(Exception):
         lines.append(f"  State  {self.state.value}.")
         return "\n".join(lines)
 
-    def tell(self, state: State) -> None:
+    def set_state(self, state: State) -> None:
         """Set the state at which the run ended, and adapt the fix to this state."""
         self.state, self.fix = state, state.advice_after(self.fix)
         self.args = (str(self),)
 
-    def stand_at(self, place: Place) -> None:
+    def set_place(self, place: Place) -> None:
         """Set another position, which the code that raised the error could not know."""
         self.place = place
         self.args = (str(self),)
 
-    def found_in(self, file: str) -> None:
-        """Add to the cause which one of several files the error is about."""
+    def add_file_to_cause(self, file: str) -> None:
+        """Append to the cause the name of the file, if the error may be about several files."""
         self.cause = f"{self.cause.removesuffix('.')}: so it is in {file}."
         self.args = (str(self),)
 
@@ -130,6 +130,7 @@ class DpReleaseError(Exception):
 
 
 def _restore_error(kind: type[DpReleaseError], attributes: dict[str, object]) -> DpReleaseError:
+    """Return an error from its class and its attributes, when it is unpickled."""
     error = kind.__new__(kind)
     error.__dict__.update(attributes)
     error.args = (str(error),)
@@ -280,11 +281,11 @@ class Findings(DpReleaseError):
         """Return the exit code of the first error."""
         return self.errors[0].exit_code
 
-    def tell(self, state: State) -> None:
+    def set_state(self, state: State) -> None:
         """Set the state of every error."""
         for error in self.errors:
-            error.tell(state)
-        super().tell(state)
+            error.set_state(state)
+        super().set_state(state)
 
     def __str__(self) -> str:
         return "\n\n".join(str(error) for error in self.errors)

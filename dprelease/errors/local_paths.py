@@ -19,8 +19,10 @@ from dprelease.errors.error_tree import DeclarationError
 URI_CODE, HOME_CODE, ENCODING_CODE = "DP-PATH-001", "DP-PATH-002", "DP-PATH-003"
 
 URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-"""The start of a URI, with at least one slash, because pathlib removes the second; `C:/` is
-none."""
+"""The start of a URI, with at least one slash, because pathlib removes the second slash.
+
+`C:/` is not the start of a URI, because a scheme has at least two letters.
+"""
 
 OF_A_FILE = "give the path alone, as in /data/people"
 OF_A_STORE = (
@@ -48,8 +50,8 @@ def uri_fields(text: str) -> dict[str, Any] | None:
 def check_paths(*value: object) -> None:
     """Raise DeclarationError if an argument is not a local path.
 
-    Arguments that are neither a path nor a list of paths, such as a frame in place of a file, are
-    accepted.
+    Other arguments, such as a frame in place of a file, are accepted, because other code checks
+    their types.
 
     Raises
     ------
@@ -67,6 +69,7 @@ def check_paths(*value: object) -> None:
 
 
 def _paths_in(value: object) -> Iterator[str]:
+    """Yield the texts of all paths in a value, also in nested lists and mappings."""
     if isinstance(value, str | os.PathLike):
         yield str(value)
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Make texts safe for a terminal, whoever has written them.
+"""Make texts from any author safe for a terminal.
 
 Names, titles and values come from files, and a terminal obeys some characters instead of showing
 them: it moves its cursor, changes its title, reverses the text that follows, or shows nothing. Such
@@ -14,10 +14,11 @@ import re
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""Letters and marks that nothing is shown of.
+"""Letters and marks that are invisible on a screen.
 
-Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt, without what Python knows to be
-no letter: controls, formats (all that is bidirectional or of no width) and what is not assigned.
+These are the characters with the property Default_Ignorable_Code_Point in Unicode's file
+DerivedCoreProperties.txt, except those that Python already treats as not printable: control and
+format characters, and unassigned code points.
 """
 
 
@@ -29,7 +30,8 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """Return a text in one line, with control and invisible characters and line ends escaped.
 
-    Texts from outside are inserted into lines by this function; otherwise they could add lines.
+    Every text from outside passes this function before it becomes a part of a line, because a line
+    end in the text would start a new line of the message.
     """
     if text.isprintable() and (text.isascii() or not _BLANK.search(text)):
         return text
@@ -37,6 +39,7 @@ def one_line(text: str) -> str:
 
 
 def _escape(character: str) -> str:
+    """Return a character as JSON escapes it."""
     return json.dumps(character)[1:-1]
 
 

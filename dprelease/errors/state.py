@@ -97,15 +97,16 @@ class RunState:
             with reraise_handler_errors():
                 yield
         except BaseException as problem:  # also catches an interrupt
-            tell = getattr(problem, "tell", None)
-            if tell is not None:
-                tell(self.message_state)
+            set_state = getattr(problem, "set_state", None)
+            if set_state is not None:
+                set_state(self.message_state)
             else:
                 _add_state_notes(problem, self.message_state)
             raise
 
 
 def _add_state_notes(problem: BaseException, state: State) -> None:
+    """Add the state of a run, and advice for this state, to an exception of any class."""
     fixes = [f"Fix    {ADVICE_IF_PUBLISHED[state]}"] if state in ADVICE_IF_PUBLISHED else []
     for note in [*fixes, f"State  {state.value}."]:
         if note not in getattr(problem, "__notes__", ()):  # blocks may be nested

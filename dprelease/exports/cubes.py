@@ -60,7 +60,7 @@ class Cube:
         }
 
     def is_dense(self, cells: int, part: int, release: PublishedRelease) -> bool:
-        """Return whether all cells are listed, which needs rows in cell order for most cells.
+        """Return whether a file lists a value for every cell, and not only for cells with a row.
 
         `cells`: the number of cells of all numbers. At least one in `part` cells must have a row.
         """

@@ -27,8 +27,8 @@ from dprelease.exports.csv_tables.csv_files import (
 )
 from dprelease.exports.csv_tables.csvw import label_column_names
 from dprelease.exports.export import Export, PublishedRelease
-from dprelease.exports.layout import Laid, LaidColumn, laid_out
-from dprelease.exports.names import first_language_texts, is_address, nonempty, write_json
+from dprelease.exports.layout import LayoutColumn, TableLayout, layout_of
+from dprelease.exports.names import first_language_texts, is_address, without_empty, write_json
 from dprelease.schema.release_parts.format_names import PARQUET
 
 FILE = "datapackage.json"
@@ -38,7 +38,10 @@ MAIL = r"[A-Za-z0-9_+-]+(\.[A-Za-z0-9_+-]+)*@([A-Za-z0-9]+(-[A-Za-z0-9]+)*\.)+[A
 """Pattern of mail addresses that every validator accepts."""
 
 MOST_CATEGORIES = 1000
-"""Maximum number of key values in a field; a longer list is in a separate file, if any."""
+"""Maximum number of values of a key that the descriptor lists.
+
+A longer list is in a file of its codes, if the release has the format CSV.
+"""
 
 
 class DataPackage(Export):
@@ -70,29 +73,31 @@ class DataPackage(Export):
             "licenses": licences,
             "contributors": [publisher] if about.publisher else [],
         }
-        write_json(folder / FILE, {**nonempty(properties), "resources": resources})
+        write_json(folder / FILE, {**without_empty(properties), "resources": resources})
         return [FILE]
 
 
 def _parquet_resources(release: PublishedRelease) -> Iterator[dict[str, Any]]:
+    """Yield the descriptions of the Parquet files of all tables."""
     recorded = {file.name: file for file in release.record.files}
     for table in release.metadata.tables:
-        columns = [LaidColumn(column.name, column) for column in table.columns]
+        columns = [LayoutColumn(column.name, column) for column in table.columns]
         resource = _table_resource(table, table.file, PARQUET, "application/vnd.apache.parquet")
         resource |= _file_properties(release, recorded[table.file])
-        laid = Laid(table, tuple(columns))
-        yield {**resource, "schema": _table_schema(laid, release.metadata, {})}
+        layout = TableLayout(table, tuple(columns))
+        yield {**resource, "schema": _table_schema(layout, release.metadata, {})}
 
 
 def _csv_resources(release: PublishedRelease, folder: Path) -> Iterator[dict[str, Any]]:
-    tables = [laid_out(table, release.metadata) for table in release.metadata.read]
+    """Yield the descriptions of the CSV files of all tables, and of their code lists."""
+    tables = [layout_of(table, release.metadata) for table in release.metadata.tables_for_readers]
     lists = code_lists(tables)
     by_key = {key: _slug(file) for key, file in lists.items()}
-    for laid in tables:
-        path = csv_file(laid.table)
-        resource = _table_resource(laid.table, path, "csv", "text/csv")
+    for layout in tables:
+        path = csv_file(layout.table)
+        resource = _table_resource(layout.table, path, "csv", "text/csv")
         resource |= {"encoding": "utf-8", **_size_and_hash(folder / path)}
-        yield {**resource, "schema": _table_schema(laid, release.metadata, by_key)}
+        yield {**resource, "schema": _table_schema(layout, release.metadata, by_key)}
     for key, path in lists.items():
         fields = [
             {"name": "code", "type": _field_type(key.column), "constraints": {"required": True}}
@@ -113,7 +118,8 @@ def _csv_resources(release: PublishedRelease, folder: Path) -> Iterator[dict[str
 
 
 def _table_resource(table: TableMetadata, path: str, form: str, media: str) -> dict[str, Any]:
-    return nonempty(
+    """Return the name, path, title and type of a table's file."""
+    return without_empty(
         {
             "name": _slug(f"{table.name}-{form}" if form == PARQUET else table.name),
             "path": path,
@@ -135,33 +141,41 @@ def _file_properties(release: PublishedRelease, recorded: FileRecord) -> dict[st
 
 
 def _size_and_hash(path: Path, digest: str | None = None) -> dict[str, Any]:
+    """Return the number of bytes and the digest of a file, as the format names them."""
     return {"bytes": path.stat().st_size, "hash": f"sha256:{digest or sha256_of(path)}"}
 
 
-def _table_schema(laid: Laid, metadata: Metadata, lists: Mapping[ListedKey, str]) -> dict[str, Any]:
-    fields = [_field_descriptor(column, laid, metadata) for column in laid.columns]
-    has_key = laid.table.values or laid.table.measured
+def _table_schema(
+    layout: TableLayout, metadata: Metadata, lists: Mapping[ListedKey, str]
+) -> dict[str, Any]:
+    """Return the fields of a table, its keys, and its links to code lists."""
+    fields = [_field_descriptor(column, layout, metadata) for column in layout.columns]
+    has_key = layout.table.values or layout.table.measured
     links = [
         {"fields": [key.name], "reference": {"resource": lists[key], "fields": ["code"]}}
-        for key in listed_keys(laid)
+        for key in listed_keys(layout)
         if key in lists
     ]
-    key = [column.name for column in laid.keys] if has_key else []
-    properties = nonempty({"primaryKey": key, "foreignKeys": links})
+    key = [column.name for column in layout.keys] if has_key else []
+    properties = without_empty({"primaryKey": key, "foreignKeys": links})
     return _complete_schema({"fields": fields, **properties})
 
 
 def _complete_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a table schema with the address of its profile, and the missing value."""
     return {"$schema": f"{PROFILES}/tableschema.json", **schema, "missingValues": [""]}
 
 
-def _field_descriptor(column: LaidColumn, laid: Laid, metadata: Metadata) -> dict[str, Any]:
+def _field_descriptor(
+    column: LayoutColumn, layout: TableLayout, metadata: Metadata
+) -> dict[str, Any]:
+    """Return the properties of one field of a table."""
     source = column.metadata
     texts = first_language_texts((source.description, *source.footnotes), metadata)
     properties = {
         "name": column.name,
         "type": _field_type(source),
-        "title": column.title(laid.turned, metadata.language),
+        "title": column.title(layout.pivot_key, metadata.language),
         "description": "\n\n".join(texts),
         "categories": _listed_categories(source.codes, metadata) if _is_listed(source) else None,
         "constraints": {"required": True} if source.role == Role.KEY else None,
@@ -169,7 +183,7 @@ def _field_descriptor(column: LaidColumn, laid: Laid, metadata: Metadata) -> dic
         "of": source.of if source.of != source.name else None,
         "unit": source.unit,
     }
-    return nonempty(properties)
+    return without_empty(properties)
 
 
 def _is_listed(column: ColumnMetadata) -> bool:
@@ -181,6 +195,7 @@ def _is_listed(column: ColumnMetadata) -> bool:
 
 
 def _listed_categories(codes: CodeList | None, metadata: Metadata) -> list[Any]:
+    """Return the values of a key, each with its label if the key has labels."""
     if codes is None:
         return []
     if not codes.labels:
@@ -191,6 +206,7 @@ def _listed_categories(codes: CodeList | None, metadata: Metadata) -> list[Any]:
 
 
 def _field_type(column: ColumnMetadata) -> str:
+    """Return the type of a field in the format's own terms."""
     return "number" if column.kind.startswith("decimal") else TYPES.get(column.kind, "string")
 
 
@@ -200,9 +216,9 @@ def _slug(text: str) -> str:
 
 
 def _licence_descriptors(licence: str) -> list[dict[str, str]]:
-    """Return a licence by its address or identifier; empty for a licence in words.
+    """Return the properties of a licence, which must have a `path` or a `name`.
 
-    The licence of a package needs a `path` or a `name`.
+    The `path` is its address, and the `name` its identifier. For any other text the list is empty.
     """
     if is_address(licence):
         return [{"path": licence}]

@@ -29,7 +29,7 @@ from dprelease.schema.release_parts.about import UNDETERMINED
 
 FILE = "dcat.jsonld"
 PARQUET = "parquet"
-"""Format name of the tables themselves, next to the names of the other formats."""
+"""Name of the format of the tables themselves; other formats have their own names."""
 
 Node = dict[str, Any]
 
@@ -44,11 +44,11 @@ class Dcat(Export):
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """Write the record; see `Export.write`."""
-        write_json(folder / FILE, {"@context": CONTEXT, **dataset(release, folder)})
+        write_json(folder / FILE, {"@context": CONTEXT, **dataset_node(release, folder)})
         return [FILE]
 
 
-def dataset(release: PublishedRelease, folder: Path) -> Node:
+def dataset_node(release: PublishedRelease, folder: Path) -> Node:
     """Return the release as a dataset."""
     metadata = release.metadata
     about = metadata.about
@@ -106,6 +106,7 @@ def _about_node(about: About, language: str) -> Node:
 
 
 def _contact_node(about: About, language: str) -> Node:
+    """Return the contact of a release: a web address, a mail address or a text."""
     name = about.publisher or about.contact
     made: Node = {"@type": "vcard:Kind", "vcard:fn": _text_node(language, name)}
     if is_iri(about.contact):
@@ -118,6 +119,7 @@ def _contact_node(about: About, language: str) -> Node:
 
 
 def _period_node(period: str) -> Node:
+    """Return a reference period, with its first and its last day."""
     ends = period.split("/")
     kinds = {4: "xsd:gYear", 7: "xsd:gYearMonth", 10: "xsd:date"}
     first, last = (
@@ -127,6 +129,7 @@ def _period_node(period: str) -> Node:
 
 
 def _place_node(area: str, language: str) -> Node:
+    """Return the area of a release, by its address or by its name."""
     if is_iri(area):
         return {**_iri_node(area), "@type": "dct:Location"}
     return {"@type": "dct:Location", "skos:prefLabel": _text_node(language, area)}
@@ -144,6 +147,7 @@ def _distribution_nodes(release: PublishedRelease, folder: Path) -> Iterator[Nod
 
 
 def _distribution_node(release: PublishedRelease, file: str, label: Texts, path: Path) -> Node:
+    """Return one file of a release: its address, size, digest and type."""
     metadata = release.metadata
     node: Node = {
         "@type": "dcat:Distribution",
@@ -162,12 +166,12 @@ def _distribution_node(release: PublishedRelease, file: str, label: Texts, path:
         node["dcat:mediaType"] = {**_iri_node(types[0]), "@type": "dct:MediaType"}
         node["dct:format"] = {**_iri_node(types[1]), "@type": "dct:MediaTypeOrExtent"}
     if metadata.about.licence:
-        node["dct:license"] = licence_of(metadata.about.licence, metadata.language)
+        node["dct:license"] = licence_node(metadata.about.licence, metadata.language)
     return node
 
 
-def licence_of(licence: str, language: str) -> Node:
-    """Return a licence by its address, by its SPDX identifier, or in words."""
+def licence_node(licence: str, language: str) -> Node:
+    """Return a licence as a reference to its address or SPDX identifier, or else as a text."""
     made: Node = {"@type": "dct:LicenseDocument"}
     if licence in LICENCES:
         return {**_iri_node(LICENCES[licence]), **made}
@@ -179,15 +183,18 @@ def licence_of(licence: str, language: str) -> Node:
 
 
 def _iri_node(address: str) -> Node:
+    """Return a reference to an address."""
     return {"@id": address}
 
 
 def _text_node(language: str, text: str) -> Node:
+    """Return a text in a language."""
     tag = {} if language == UNDETERMINED else {"@language": language}
     return {"@value": text, **tag}
 
 
 def _text_nodes(texts: Texts) -> Sequence[Node]:
+    """Return a text in all of its languages."""
     return [_text_node(language, text) for language, text in texts.items()]
 
 

@@ -85,6 +85,7 @@ def registry_record(release: PublishedRelease) -> Part:
 
 
 def _basic_fields(about: About, metadata: Metadata) -> Part:
+    """Return title, publisher, description and area."""
     described = about.description.get("en") or about.description.get(metadata.language)
     return _drop_missing(
         name=about.title,
@@ -96,6 +97,7 @@ def _basic_fields(about: About, metadata: Metadata) -> Part:
 
 
 def _privacy_variant(record: CentralManifest) -> Part:
+    """Return the variant of differential privacy, and what it does not protect."""
     return _drop_missing(
         variant_name=VARIANTS[record.dp_variant],
         data_domain=_markdown_list(_domain_texts(record)),
@@ -121,6 +123,7 @@ def _domain_texts(record: CentralManifest) -> Iterator[str]:
 
 
 def _privacy_loss_fields(record: CentralManifest) -> Part:
+    """Return the privacy unit and the privacy parameters, with explanations."""
     held = record.guarantee
     rho = held.rho if record.dp_variant == "zero_concentrated" else None
     parameters: Part = {} if rho is not None else {"epsilon": float(held.epsilon)}
@@ -140,6 +143,7 @@ def _privacy_loss_fields(record: CentralManifest) -> Part:
 
 
 def _contribution_limit_text(units: Iterable[UnitRecord]) -> str:
+    """Return a sentence on the contribution limits of the privacy units."""
     several = dict.fromkeys(
         f"{unit.max_rows_per_group} rows in each of {unit.max_groups} groups" for unit in units
     )
@@ -147,6 +151,7 @@ def _contribution_limit_text(units: Iterable[UnitRecord]) -> str:
 
 
 def _guarantee_meanings(record: CentralManifest) -> Iterator[str]:
+    """Yield sentences on the guarantee and on its meaning for an attacker."""
     held, reading = record.guarantee, record.reading
     yield f"Epsilon is {held.epsilon} at delta {held.delta}, rounded up."
     if held.rho is not None:
@@ -159,6 +164,7 @@ def _guarantee_meanings(record: CentralManifest) -> Iterator[str]:
 
 
 def _implementation_fields(record: CentralManifest, about: About) -> Part:
+    """Return mechanisms, composition, post-processing and errors."""
     tool = record.tool
     return _drop_missing(
         mechanisms=_markdown_list(_mechanism_texts(record)),
@@ -179,6 +185,7 @@ def _implementation_fields(record: CentralManifest, about: About) -> Part:
 
 
 def _mechanism_texts(record: CentralManifest) -> Iterator[str]:
+    """Yield a sentence on the noise of each vector."""
     for one in record.measurements:
         numbers = ", ".join(f"{name} {value}" for name, value in sorted(one.parameters.items()))
         yield (
@@ -193,6 +200,7 @@ def _mechanism_texts(record: CentralManifest) -> Iterator[str]:
 
 
 def _processing_texts(record: CentralManifest) -> Iterator[str]:
+    """Yield sentences on all post-processing, each once."""
     yield from record.post_processing
     for family in record.families:
         yield from family.words
@@ -206,6 +214,7 @@ def _processing_texts(record: CentralManifest) -> Iterator[str]:
 
 
 def _error_texts(record: CentralManifest) -> Iterator[str]:
+    """Yield a sentence on the margin of error of each vector."""
     for one in record.measurements:
         yield (
             f"{one.query}, {one.column}: margin of error {one.margin_95} {one.error_unit}".strip()
@@ -219,10 +228,12 @@ def _markdown_list(texts: Iterable[str]) -> str | None:
 
 
 def _drop_missing(**fields: Any) -> Part:
+    """Return the fields that are neither None nor an empty text."""
     return {name: value for name, value in fields.items() if value not in (None, "")}
 
 
 def _missing_fields(record: Part) -> Iterator[tuple[str, str]]:
+    """Yield the fields without a value, each with its explanation."""
     for name, what in (DECLARABLE_FIELDS | STEWARD_FIELDS).items():
         held: Any = record
         for part in name.split("."):
@@ -237,6 +248,7 @@ class _BlockTextDumper(yaml.SafeDumper):
 
 
 def _block_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    """Return a text of several lines as a block scalar, and any other text as usual."""
     style = "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 

@@ -73,6 +73,7 @@ def accountant_events(events: Sequence[Event]) -> list[EventClass]:
 
 
 def _accountant_event(event: Event) -> EventClass:
+    """Return the dp-accounting event of one noisy vector."""
     sensitivity = event.sensitivity
     scale = Fraction(
         float(dict(event.parameters)["scale"])
@@ -95,7 +96,7 @@ def _accountant_event(event: Event) -> EventClass:
 
 
 def _root_below(square: Fraction) -> float:
-    """Return a float whose square is at most `square`, the largest except for some last digits."""
+    """Return a float whose square is at most `square`; it is nearly the largest such float."""
     root = math.sqrt(round_down(square))
     while Fraction(root) ** 2 > square:
         root = math.nextafter(root, 0.0)
@@ -115,11 +116,12 @@ def _upper_bound_event(vector: PricedVector) -> EventClass:
 
 
 def _zcdp_event(vector: PricedVector) -> EventClass:
+    """Return the event of a zero-concentrated guarantee."""
     words = "The zero-concentrated guarantee of the law, rounded up."
     return EventClass(CONCENTRATED, {"rho": rho_of([vector]), "xi": 0.0}, words)
 
 
-def tree_of(events_of_release: Sequence[EventClass]) -> dict[str, Any]:
+def event_tree(events_of_release: Sequence[EventClass]) -> dict[str, Any]:
     """Return the composition of all events as JSON values.
 
     The fields are those of dp-accounting's `to_named_tuple`: the names of module and class, and the
@@ -132,11 +134,12 @@ def tree_of(events_of_release: Sequence[EventClass]) -> dict[str, Any]:
 
 
 def _tree_node(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one event as JSON values."""
     return {"module_name": MODULE, "class_name": kind, **fields}
 
 
 def dp_event(tree: Mapping[str, Any]) -> DpEvent:
-    """Return the dp-accounting event of a tree from `tree_of`; the tree may come from a file.
+    """Return the dp-accounting event of a tree from `event_tree`; the tree may come from a file.
 
     Raises
     ------
@@ -148,6 +151,7 @@ def dp_event(tree: Mapping[str, Any]) -> DpEvent:
 
 
 def _named_tuple(tree: Any) -> Any:
+    """Return a tree as the named tuples from which dp-accounting builds its events."""
     if isinstance(tree, Mapping):
         if tree.get("module_name") != MODULE:
             raise ValueError("a tree has events of dp-accounting alone")
@@ -159,6 +163,7 @@ def _named_tuple(tree: Any) -> Any:
 
 
 def _dp_accounting_events() -> Any:
+    """Import the module of dp-accounting that defines events, and return it."""
     return importlib.import_module(MODULE)
 
 
@@ -198,7 +203,7 @@ def event_record(record: ReleaseManifest) -> dict[str, Any]:
         "format": FORMAT,
         "accountant": None if "UnsupportedDpEvent" in kinds else accountant,
         "neighboring_relation": RELATION,
-        "event": tree_of(events_of_release),
+        "event": event_tree(events_of_release),
         "outside_the_guarantee": [one.name for one in exact],
         "measurements": [
             {

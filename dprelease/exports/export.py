@@ -98,7 +98,7 @@ class PackagedExport(Protocol):
 
     packages: tuple[str, ...]
 
-    def same(self, one: Path, other: Path) -> bool:
+    def has_same_content(self, one: Path, other: Path) -> bool:
         """Return whether two files of the format have the same content, even if their bytes differ.
 
         Raises

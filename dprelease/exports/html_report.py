@@ -23,6 +23,7 @@ class HtmlReport(Export):
 
 
 def _report_bytes(release: PublishedRelease) -> bytes:
+    """Return the report on a release of tables or of single records."""
     from dprelease.documents.local_manifest import RecordsManifest
 
     if isinstance(release.record, RecordsManifest):

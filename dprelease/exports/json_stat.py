@@ -21,8 +21,8 @@ from dprelease.exports.names import (
     first_language_text,
     first_language_texts,
     is_address,
-    nonempty,
     with_parent_folder,
+    without_empty,
 )
 
 FOLDER = "json-stat"
@@ -50,13 +50,13 @@ class JsonStat(Export):
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """See `Export.problems`."""
-        if not any(cube_of(table) for table in metadata.read):
+        if not any(cube_of(table) for table in metadata.tables_for_readers):
             yield Problem("no table has readable numbers")
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """See `Export.write`."""
         files = []
-        for table in release.metadata.read:
+        for table in release.metadata.tables_for_readers:
             cube = cube_of(table)
             if cube is None:
                 continue
@@ -83,7 +83,7 @@ def _dataset_metadata(metadata: Metadata) -> dict[str, Any]:
         "source": about.publisher,
         "note": first_language_texts((about.description, *about.notes), metadata),
         "link": {name: [{"href": text}] for name, text in linked.items() if is_address(text)},
-        "extension": nonempty(extension),
+        "extension": without_empty(extension),
     }
 
 
@@ -135,10 +135,10 @@ def _dataset_head(
         "extension": {**about["extension"], "status": {"label": STATUS}},
     }
     return {
-        **nonempty(head),
+        **without_empty(head),
         "id": list(dimensions),
         "size": [*(len(categories[key.name]) for key in table.keys), len(cube.numbers)],
-        "role": nonempty({"time": times, "metric": [metric]}),
+        "role": without_empty({"time": times, "metric": [metric]}),
         "dimension": dimensions,
     }
 
@@ -166,6 +166,7 @@ def _write_items(file: TextIO, name: str, marks: str, items: Iterator[str]) -> N
 def _key_dimension(
     key: ColumnMetadata, values: Iterable[Any], metadata: Metadata
 ) -> dict[str, Any]:
+    """Return the dimension of a key: its label, its values and their labels."""
     codes = [code_text(value) for value in values]
     language = metadata.language
     labels = {} if key.codes is None else key.codes.labels
@@ -177,11 +178,12 @@ def _key_dimension(
         "label": first_language_text(key.label, metadata) or key.name,
         "note": first_language_texts((key.description, *key.footnotes), metadata),
     }
-    category = {"index": codes, **nonempty({"label": label})}
-    return {**nonempty(properties), "category": category}
+    category = {"index": codes, **without_empty({"label": label})}
+    return {**without_empty(properties), "category": category}
 
 
 def _metric_dimension(cube: Cube, metadata: Metadata) -> dict[str, Any]:
+    """Return the dimension whose values are the numeric columns of a table."""
     columns = cube.numbers
     notes = {
         column.name: first_language_texts((column.description, *column.footnotes), metadata)
@@ -191,15 +193,15 @@ def _metric_dimension(cube: Cube, metadata: Metadata) -> dict[str, Any]:
         "index": [column.name for column in columns],
         "label": {column.name: column.title(metadata.language) for column in columns},
         "unit": _units_by_column(columns),
-        "note": nonempty(notes),
+        "note": without_empty(notes),
     }
     return {
         "label": "Number",
-        "category": nonempty(category),
+        "category": without_empty(category),
         "extension": {
             "role": {column.name: column.role.value for column in columns},
             "of": {column.name: column.of for column in columns if column.role != Role.VALUE},
-            "unit": nonempty({column.name: column.unit for column in columns}),
+            "unit": without_empty({column.name: column.unit for column in columns}),
         },
     }
 
@@ -214,7 +216,7 @@ def _displayed_decimals(column: ColumnMetadata) -> int | None:
 def _units_by_column(columns: Sequence[ColumnMetadata]) -> dict[str, dict[str, Any]]:
     """Return the unit of each number whose decimals are known, which the format requires."""
     return {
-        column.name: nonempty({"label": column.unit, "decimals": decimals})
+        column.name: without_empty({"label": column.unit, "decimals": decimals})
         for column in columns
         if (decimals := _displayed_decimals(column)) is not None
     }

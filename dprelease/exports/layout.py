@@ -1,4 +1,4 @@
-"""Lay out tables for text files and sheets: a row per combination of keys, or a key as columns.
+"""Define the rows and columns of tables in text files and sheets: long, or pivoted by a key.
 
 A table is pivoted by a key only if it has a row for every combination of declared values, so that
 no cell of the wide table is empty because of a missing row. The totals over that key are in the
@@ -34,8 +34,8 @@ ROWS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class LaidColumn:
-    """A column of a table with its layout.
+class LayoutColumn:
+    """A column of a laid out table, in a text file or a sheet.
 
     `code`: the value of the pivoted key to whose cells the column belongs. `total`: whether the
     column has the totals over that key.
@@ -46,61 +46,64 @@ class LaidColumn:
     code: Code | None = None
     total: bool = False
 
-    def title(self, turned: ColumnMetadata | None, language: str) -> str:
-        """Return the head of the column for people; `turned`: the key whose values are columns."""
+    def title(self, pivot_key: ColumnMetadata | None, language: str) -> str:
+        """Return the head of the column for people, in a table that is pivoted by a key, if any."""
         title = self.metadata.title(language)
         if self.total:
             return f"{title}: total"
-        if self.code is None or turned is None or turned.codes is None:
+        if self.code is None or pivot_key is None or pivot_key.codes is None:
             return title
-        return f"{title}: {turned.codes.label(self.code, language)}"
+        return f"{title}: {pivot_key.codes.label(self.code, language)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
-    """A table with its layout; `turned`: the key whose values are columns, if there is one."""
+class TableLayout:
+    """The rows and columns of a table in a text file or a sheet.
+
+    `pivot_key`: the key whose values are columns; None for a long table.
+    """
 
     table: TableMetadata
-    columns: tuple[LaidColumn, ...]
-    turned: ColumnMetadata | None = None
+    columns: tuple[LayoutColumn, ...]
+    pivot_key: ColumnMetadata | None = None
     totals: TableMetadata | None = None
 
     @property
-    def keys(self) -> tuple[LaidColumn, ...]:
+    def keys(self) -> tuple[LayoutColumn, ...]:
         """Return the keys that are columns."""
         return tuple(column for column in self.columns if column.metadata.role == Role.KEY)
 
     @property
     def rows(self) -> int | None:
         """Return the number of rows; None if it is not known yet."""
-        if self.table.rows is None or self.turned is None:
+        if self.table.rows is None or self.pivot_key is None:
             return self.table.rows
-        return self.table.rows // number_of_values(self.turned)
+        return self.table.rows // number_of_values(self.pivot_key)
 
     def batches(self, release: PublishedRelease) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the layout in order, with the columns of `columns`."""
-        if self.turned is None:
+        if self.pivot_key is None:
             names = [column.metadata.name for column in self.columns]
             yield from release.batches(self.table, names)
             return
-        yield from _pivot_blocks(self, self.turned, release)
+        yield from _pivot_blocks(self, self.pivot_key, release)
 
 
-def laid_out(table: TableMetadata, metadata: Metadata) -> Laid:
+def layout_of(table: TableMetadata, metadata: Metadata) -> TableLayout:
     """Return the layout of a table, pivoted by the first possible key of `metadata.wide`."""
     for name in metadata.wide:
         key = next((key for key in table.keys if key.name == name), None)
         if key is not None and _has_all_rows(table) and len(table.keys) > 1 and table.values:
             totals = _totals_table(table, key, metadata)
-            return Laid(table, tuple(_wide_columns(table, key, totals)), key, totals)
-    return Laid(table, tuple(LaidColumn(column.name, column) for column in table.columns))
+            return TableLayout(table, tuple(_wide_columns(table, key, totals)), key, totals)
+    return TableLayout(table, tuple(LayoutColumn(column.name, column) for column in table.columns))
 
 
-def not_wide(metadata: Metadata) -> Iterator[tuple[str, str]]:
+def refused_wide_keys(metadata: Metadata) -> Iterator[tuple[str, str]]:
     """Yield the keys of `metadata.wide` by which no table can be pivoted, each with the reason."""
-    turned = [laid_out(table, metadata).turned for table in metadata.read]
-    names = {key.name for key in turned if key is not None}
-    keys = dict.fromkeys(key.name for table in metadata.read for key in table.keys)
+    pivot_key = [layout_of(table, metadata).pivot_key for table in metadata.tables_for_readers]
+    names = {key.name for key in pivot_key if key is not None}
+    keys = dict.fromkeys(key.name for table in metadata.tables_for_readers for key in table.keys)
     for name in metadata.wide:
         if name not in keys:
             yield name, f"no table has such a key{nearest(name, keys)}"
@@ -118,7 +121,7 @@ def number_of_values(key: ColumnMetadata) -> int:
     return 0 if key.codes is None else len(key.codes.values)
 
 
-def most_rows(table: TableMetadata) -> int | None:
+def max_rows(table: TableMetadata) -> int | None:
     """Return the maximum number of rows of a table of cells; None if it is not known yet."""
     if table.rows is not None:
         return table.rows
@@ -137,7 +140,7 @@ def _totals_table(
 ) -> TableMetadata | None:
     """Return the published table of totals over a key, with all other keys in the same order."""
     others = [(one.name, one.codes) for one in table.keys if one is not key]
-    for other in metadata.read:
+    for other in metadata.tables_for_readers:
         same = other.query == table.query and _folder_name(other) == _folder_name(table)
         if (
             same
@@ -149,25 +152,27 @@ def _totals_table(
 
 
 def _folder_name(table: TableMetadata) -> str:
+    """Return the folder in the name of a table; empty if the name has none."""
     return table.name.rpartition("/")[0]
 
 
 def _wide_columns(
     table: TableMetadata, key: ColumnMetadata, totals: TableMetadata | None
-) -> Iterator[LaidColumn]:
-    yield from (LaidColumn(one.name, one) for one in table.keys if one is not key)
+) -> Iterator[LayoutColumn]:
+    """Yield the columns of a wide table: keys, totals, and a column for each value."""
+    yield from (LayoutColumn(one.name, one) for one in table.keys if one is not key)
     rest = [column for column in table.columns if column.role != Role.KEY]
     there = {} if totals is None else {column.name: column.kind for column in totals.columns}
     for one in rest:
         if there.get(one.name) == one.kind:
-            yield LaidColumn(one.name, one, total=True)
+            yield LayoutColumn(one.name, one, total=True)
     for code in key.codes.values if key.codes else ():
         # Column names contain no dot, so these names are unique.
-        yield from (LaidColumn(f"{one.name}.{code_text(code)}", one, code) for one in rest)
+        yield from (LayoutColumn(f"{one.name}.{code_text(code)}", one, code) for one in rest)
 
 
 def _pivot_blocks(
-    laid: Laid, key: ColumnMetadata, release: PublishedRelease
+    layout: TableLayout, key: ColumnMetadata, release: PublishedRelease
 ) -> Iterator[pa.RecordBatch]:
     """Yield a wide table; each batch is pivoted from some complete blocks of the long table.
 
@@ -176,33 +181,36 @@ def _pivot_blocks(
     """
     import pyarrow as pa
 
-    keys = laid.table.keys
+    keys = layout.table.keys
     place, values = keys.index(key), number_of_values(key)
     inner = math.prod(number_of_values(other) for other in keys[place + 1 :])
     blocks = max(1, ROWS // (values * inner))
-    names = [column.name for column in laid.table.columns]
-    long = chunks(release.batches(laid.table, names), blocks * values * inner)
-    totals = _total_rows(laid, release, blocks * inner)
+    names = [column.name for column in layout.table.columns]
+    long = equal_batches(release.batches(layout.table, names), blocks * values * inner)
+    totals = _total_rows(layout, release, blocks * inner)
     codes = {code: i for i, code in enumerate(key.codes.values if key.codes else ())}
     for rows in long:
         spots = np.arange(rows.num_rows).reshape(-1, values, inner)
         each = [rows.take(pa.array(spots[:, i].ravel())) for i in range(values)]
         added = next(totals, None)
         arrays = []
-        for column in laid.columns:
+        for column in layout.columns:
             at = each[0] if column.code is None else each[codes[column.code]]
             if column.total and added is not None:
                 at = added
             arrays.append(at.column(column.metadata.name))
-        yield pa.RecordBatch.from_arrays(arrays, names=[column.name for column in laid.columns])
+        yield pa.RecordBatch.from_arrays(arrays, names=[column.name for column in layout.columns])
 
 
-def _total_rows(laid: Laid, release: PublishedRelease, size: int) -> Iterator[pa.RecordBatch]:
-    if laid.totals is not None:
-        yield from chunks(release.batches(laid.totals), size)
+def _total_rows(
+    layout: TableLayout, release: PublishedRelease, size: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the totals in batches; nothing if there is no table of totals."""
+    if layout.totals is not None:
+        yield from equal_batches(release.batches(layout.totals), size)
 
 
-def chunks(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+def equal_batches(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
     """Yield the same rows in batches of `size` rows; the last batch may be smaller."""
     import pyarrow as pa
 

@@ -77,7 +77,7 @@ class Marginals(Export):
 def _measured_columns(
     release: PublishedRelease, table: TableMetadata
 ) -> Iterator[tuple[str, MeasurementRecord | None, str]]:
-    """Yield each numeric column with its measurement, or with the reason why it is left out."""
+    """Yield the name of each numeric column, and its measurement or the reason why it has none."""
     file = _table_record(release, table)
     measured = {m.column: m for m in release.central.measurements if m.query == file.query}
     for column in table.of_role(Role.VALUE, Role.MEASUREMENT):
@@ -97,10 +97,12 @@ def _measured_columns(
 
 
 def _table_record(release: PublishedRelease, table: TableMetadata) -> TableRecord:
+    """Return the manifest's record of a table."""
     return next(one for one in release.central.files if one.name == table.file)
 
 
 def _number_of_rows(release: PublishedRelease, table: TableMetadata) -> int:
+    """Return the number of rows of a table."""
     return _table_record(release, table).rows
 
 
@@ -115,12 +117,14 @@ def _key_values(release: PublishedRelease, table: TableMetadata) -> dict[str, li
 
 
 def _json_value(value: Any) -> str | int | bool:
+    """Return a value of a key as JSON; a date becomes a text."""
     return value if isinstance(value, (str, int)) else str(value)
 
 
 def _measurement_json(
     file: str, clique: list[str], measurement: MeasurementRecord
 ) -> dict[str, Any]:
+    """Return the index entry of one vector of counts."""
     return {
         "file": file.rpartition("/")[2],
         "clique": clique,
@@ -138,6 +142,7 @@ def _noisy_counts(release: PublishedRelease, table: TableMetadata, column: str) 
 
 
 def _group_record(group: _Group) -> dict[str, Any]:
+    """Return the index of a group: its domain and its measurements."""
     return {
         "query": group.query,
         "column": group.column,

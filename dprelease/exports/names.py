@@ -37,8 +37,8 @@ def with_parent_folder(path: Path) -> Path:
     return path
 
 
-def nonempty(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties that have a value: neither None nor an empty text, list or mapping."""
+def without_empty(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return properties without those that are None, or an empty text, list or mapping."""
     return {name: value for name, value in properties.items() if value not in EMPTY}
 
 
@@ -54,7 +54,7 @@ def first_language_text(texts: Texts, metadata: Metadata) -> str:
 
 
 def first_language_texts(several: Iterable[Texts], metadata: Metadata) -> list[str]:
-    """Return the nonempty ones of several texts, each as `first_language_text` returns it."""
+    """Return several texts, each as `first_language_text` returns it, without the empty ones."""
     return [text for texts in several if (text := first_language_text(texts, metadata))]
 
 

@@ -10,14 +10,14 @@ from importlib import metadata as installed
 from dprelease.documents.metadata import Metadata
 from dprelease.errors import DeclarationError, Place
 from dprelease.exports.export import Export
-from dprelease.exports.layout import not_wide
+from dprelease.exports.layout import refused_wide_keys
 from dprelease.schema.release_parts.format_names import FORMATS
 
 RUNTIME: dict[str, Callable[[], str]] = {"zlib": lambda: zlib.ZLIB_RUNTIME_VERSION}
 """Versions of Python's libraries that affect bytes: compressed files depend on zlib."""
 
 
-def export_of(name: str) -> Export:
+def export_format(name: str) -> Export:
     """Return the format of a listed name."""
     export: Export = importlib.import_module(FORMATS[name]).EXPORT
     return export
@@ -55,10 +55,10 @@ def findings(
 
     `place`: the position of `formats` in the declaration; `wide`: the position of the layout.
     """
-    for key, problem in not_wide(metadata):
+    for key, problem in refused_wide_keys(metadata):
         yield DeclarationError("DP-EXPORT-005", place=wide, key=key, problem=problem)
     for name in names:
-        export = export_of(name)
+        export = export_format(name)
         absent = missing_packages(export)
         if absent:
             packages = ", ".join(absent)

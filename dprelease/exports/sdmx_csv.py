@@ -1,7 +1,8 @@
 """Write SDMX-CSV 2.0, with its structures as SDMX-ML 3.0.
 
-Both are written here and not by pysdmx, whose writer has only one language and writes the current
-time. So no version of a package changes the bytes. Each row of a cube is one observation.
+This module writes both formats itself. The writer of the package pysdmx has only one language, and
+writes the current time into the file. So no version of a package changes the bytes. Each row of a
+cube is one observation.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Texts, code_text
 from dprelease.exports.export import Export, Problem, PublishedRelease
 from dprelease.exports.sdmx.identifiers import RESERVED, code_id, component_id, time_period
-from dprelease.exports.sdmx.sdmx_cubes import Cube, cubes
+from dprelease.exports.sdmx.sdmx_cubes import Cube, cubes_of
 from dprelease.exports.sdmx.status import status_of
 from dprelease.exports.sdmx.structures import (
     CONCEPTS,
@@ -39,7 +40,7 @@ CELLS = 1 << 15
 """Maximum number of cells that are in memory as texts."""
 
 INFORMATION = "I"
-"""The action of a file for information, which does not change data of the receiver."""
+"""The action code of SDMX-CSV for a file that does not ask its receiver to change stored data."""
 
 
 def write_observations(release: PublishedRelease, cube: Cube, flow: str, path: Path) -> None:
@@ -58,6 +59,8 @@ def write_observations(release: PublishedRelease, cube: Cube, flow: str, path: P
 
 
 class _CubeRows:
+    """The rows of a cube as lines of an SDMX-CSV file."""
+
     def __init__(self, release: PublishedRelease, cube: Cube) -> None:
         self._cube = cube
         told = next(one for one in release.central.files if one.name == cube.table.file)
@@ -93,6 +96,7 @@ class _CubeRows:
         return [column.name for column in columns]
 
     def _constant_fields(self, value: ColumnMetadata) -> list[str | None]:
+        """Return the fields that are equal in all observations of a value."""
         cube = self._cube
         decimals = None if value.decimals is None else str(value.decimals)
         return [
@@ -129,6 +133,7 @@ class _CubeRows:
             yield [*first, text, *status, *others, *last]
 
     def _attribute_texts(self, batch: pa.RecordBatch, attribute: str, value: str) -> Cells:
+        """Return an attribute of a value, cell by cell."""
         column = self._cube.attribute_columns[attribute].get(value)
         return [None] * batch.num_rows if column is None else texts_of(batch.column(column.name))
 
@@ -150,20 +155,24 @@ def texts_of(array: pa.Array) -> Cells:
 
 
 def _texts_of_key(key: ColumnMetadata) -> Callable[[pa.Array], Cells]:
+    """Return the function that converts the values of a key to texts or to codes."""
     return _code_ids if is_coded(key) else texts_of
 
 
 def _texts_of_value(value: ColumnMetadata) -> Callable[[pa.Array], Cells]:
+    """Return the function that converts a value column to texts or to codes."""
     return texts_of if value.codes is None else _code_ids
 
 
 def _code_ids(array: pa.Array) -> Cells:
+    """Return an Arrow array as the identifiers of its values in a code list."""
     texts = texts_of(array)
     codes = {text: code_id(text) for text in set(texts) if text is not None}
     return [None if text is None else codes[text] for text in texts]
 
 
 def _csv_line(fields: Iterable[str | None]) -> str:
+    """Return fields as one line of a CSV file."""
     return ",".join(map(_csv_field, fields)) + "\n"
 
 
@@ -202,6 +211,7 @@ def write_message(structures: Structures, path: Path) -> None:
 
 
 def _add_header(root: Element, structures: Structures) -> None:
+    """Add the header of the message: its day, and the agency that sends it."""
     header = SubElement(root, "mes:Header")
     _add_text(header, "mes:ID", "STRUCTURE")
     _add_text(header, "mes:Test", "false")
@@ -210,6 +220,7 @@ def _add_header(root: Element, structures: Structures) -> None:
 
 
 def _add_structures(parent: Element, structures: Structures) -> None:
+    """Add the agency and all structures: code lists, concepts, data structures."""
     agencies = SubElement(parent, "str:AgencySchemes")
     scheme = SubElement(agencies, "str:AgencyScheme", id="AGENCIES", agencyID="SDMX")
     _add_names(scheme, Item("", {"en": "Agencies"}))
@@ -236,14 +247,15 @@ def _add_structures(parent: Element, structures: Structures) -> None:
 
 
 def _add_data_structure(parent: Element, structures: Structures, cube: Structure) -> None:
+    """Add a data structure: dimensions, attributes and the measure."""
     named = _add_maintainable(parent, "str:DataStructure", cube.item.id, structures, cube.item)
     parts = SubElement(named, "str:DataStructureComponents")
     dimensions = SubElement(parts, "str:DimensionList", id="DimensionDescriptor")
-    for place, dimension in enumerate(cube.dimensions, start=1):
+    for number, dimension in enumerate(cube.dimensions, start=1):
         if dimension.id == "TIME_PERIOD":
             _add_component(dimensions, "str:TimeDimension", structures, dimension)
         else:
-            _add_component(dimensions, "str:Dimension", structures, dimension, position=str(place))
+            _add_component(dimensions, "str:Dimension", structures, dimension, position=str(number))
     attributes = SubElement(parts, "str:AttributeList", id="AttributeDescriptor")
     for attribute in cube.attributes:
         usage = "mandatory" if attribute.mandatory else "optional"
@@ -260,6 +272,7 @@ def _add_data_structure(parent: Element, structures: Structures, cube: Structure
 def _add_component(
     parent: Element, tag: str, structures: Structures, component: Component, **attributes: str
 ) -> Element:
+    """Add a dimension, an attribute or a measure, and return its element."""
     made = SubElement(parent, tag, {"id": component.id, **attributes})
     concept = _urn(structures, "conceptscheme.Concept", CONCEPTS)
     _add_text(made, "str:ConceptIdentity", f"{concept}.{component.concept}")
@@ -274,6 +287,7 @@ def _add_component(
 def _add_maintainable(
     parent: Element, tag: str, own: str, structures: Structures, item: Item
 ) -> Element:
+    """Add an element with an agency and a version, and return it."""
     attributes = {"id": own, "agencyID": structures.agency, "version": structures.version}
     made = SubElement(parent, tag, attributes)
     _add_names(made, item)
@@ -298,17 +312,20 @@ def _add_names(element: Element, item: Item) -> None:
 
 
 def _add_texts(parent: Element, tag: str, texts: Texts) -> None:
+    """Add a text in all of its languages."""
     for language, text in texts.items():
         _add_text(parent, tag, text).set("xml:lang", language)
 
 
 def _add_text(parent: Element, tag: str, text: str) -> Element:
+    """Add an element with a text, in which no character is invalid in XML; return it."""
     made = SubElement(parent, tag)
     made.text = _NO_XML.sub("\ufffd", text)
     return made
 
 
 def _urn(structures: Structures, kind: str, own: str) -> str:
+    """Return the URN of a structure of the release."""
     return f"{URN}.{kind}={structures.agency}:{own}({structures.version})"
 
 
@@ -322,7 +339,7 @@ class SdmxCsv(Export):
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """Yield the keys whose names the standard reserves."""
-        for table in metadata.read:
+        for table in metadata.tables_for_readers:
             for key in table.keys:
                 if key.name.upper() in RESERVED:
                     yield Problem(
@@ -338,7 +355,7 @@ class SdmxCsv(Export):
         structures = structures_of(release.metadata)
         write_message(structures, folder / self.name / STRUCTURE)
         files = [f"{self.name}/{STRUCTURE}"]
-        for cube in cubes(release.metadata, time_period(release.metadata.about.period)):
+        for cube in cubes_of(release.metadata, time_period(release.metadata.about.period)):
             file = f"{self.name}/{cube.id}.csv"
             flow = f"{structures.agency}:{cube.id}({structures.version})"
             write_observations(release, cube, flow, folder / file)

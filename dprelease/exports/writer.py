@@ -12,7 +12,7 @@ from dprelease.documents.encoding import sha256_of
 from dprelease.documents.file_records import ExportedFile, ExportRecord
 from dprelease.errors import DeclarationError, DpReleaseError, OutputError, Place
 from dprelease.exports.export import PublishedRelease
-from dprelease.exports.registry import export_of, versions_of
+from dprelease.exports.registry import export_format, versions_of
 
 BLANK = "0" * 64
 MOST_ADDED_CHARACTERS = 40
@@ -69,7 +69,7 @@ def _write_format(
     """
     cause: Exception | None = None
     try:
-        export = export_of(name)
+        export = export_format(name)
         written = export.write(release, folder)
         files = [ExportedFile(name=file, sha256=sha256_of(folder / file)) for file in written]
         return ExportRecord(format=name, files=files, packages=versions_of(export))

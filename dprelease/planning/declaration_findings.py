@@ -149,7 +149,7 @@ def relocate_findings(errors: Iterable[DpReleaseError], declaration: Declaration
         keys += [key for key in keys_of_error if key == "mechanism"]
         key_with_line = next((key for key in keys if key in lines), None)
         if key_with_line is not None and ".columns." in error.place.key:
-            error.stand_at(Place(document.path.name, lines[key_with_line], key_with_line))
+            error.set_place(Place(document.path.name, lines[key_with_line], key_with_line))
 
 
 def _unknown_mechanisms(declaration: Declaration) -> Iterator[DpReleaseError]:

@@ -49,7 +49,7 @@ def too_large_total_errors(
 
 def _most_units(query: Query) -> tuple[int, str]:
     """Return the maximum number of privacy units in a cell, and a text with the reason."""
-    declared, unit = query.table.most_units, query.unit
+    declared, unit = query.table.max_units, query.unit
     if declared is not None:
         return declared, f"{declared:,} privacy units, twice its declared `size`"
     # In a family, all groups of a privacy unit may lie in one cell.

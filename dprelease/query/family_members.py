@@ -59,7 +59,7 @@ class FamilyQueries:
             column = self._column_at(keys) if len(self.queries) > 1 else None
             if column is not None:
                 query = next(name for name in self.queries if column in self._declared_keys(name))
-                keys = self.spec.queries[query].place_of_key(column)
+                keys = self.spec.queries[query].key_path_of(column)
             return place("queries", query, *keys)
 
         return of_keys

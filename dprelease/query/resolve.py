@@ -162,7 +162,7 @@ def _table_error_locator(declaration: Declaration, query: str, spec: QuerySpec) 
             keys = ("histogram", "column")
         elif keys[0] == "group_by" and len(keys) == 2 and isinstance(keys[1], int):
             known = written.group_by == spec.group_by  # several tables may share a key
-            keys = keys if known else written.place_of_key(spec.group_by[keys[1]])
+            keys = keys if known else written.key_path_of(spec.group_by[keys[1]])
         return declaration.place("queries", query, *keys)
 
     return place

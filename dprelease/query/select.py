@@ -29,7 +29,7 @@ from dprelease.query.expressions.whole import KNOWN, dropped_word_text, unread_a
 from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.field_types import NAME, RESERVED
 from dprelease.schema.mistakes.suggestions import nearest
-from dprelease.schema.model import same_name
+from dprelease.schema.model import normalized_name
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Plain
@@ -251,7 +251,7 @@ class _Splitter:
         if text not in self.names:
             kind, column, spec = self._aggregate_spec(node)
             names = [f"{name}{part}" for name in self.found.columns for part in WITH_MARGIN]
-            taken = {same_name(name) for name in (*names, *self.found.group_by, PRIVATE_KEYS)}
+            taken = {normalized_name(name) for name in (*names, *self.found.group_by, PRIVATE_KEYS)}
             default_name = f"{kind}_{'rows' if column == '*' else column}"
             name = (
                 function_name

@@ -13,7 +13,7 @@ from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, SPARK
 def spark_only_error(declared: Declared) -> DataError | None:
     """Return DP-SPARK-006 for a table whose source only Spark can read; None for any other."""
     source = declared.table.source
-    if source is None or not source.is_sparks:
+    if source is None or not source.is_only_for_spark:
         return None
     kind = "a path with a scheme" if source.is_uri else source.type.label
     return DataError("DP-SPARK-006", table=declared.table.name, format=kind)

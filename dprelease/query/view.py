@@ -12,7 +12,7 @@ from dprelease.query.expressions.used_columns import Formulas, unknown_column
 from dprelease.query.join import Join, comparison_type, visible_columns
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
-from dprelease.schema.model import same_name
+from dprelease.schema.model import normalized_name
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.join_form import JoinSpec
 from dprelease.schema.table import Table, UnitSpec
@@ -96,9 +96,9 @@ class Views:
         *keys: str,
     ) -> None:
         """Add the columns `added` to `columns`, or an error for each name that is taken."""
-        taken = {same_name(name) for name in columns}
+        taken = {normalized_name(name) for name in columns}
         for name, column in added.items():
-            if same_name(name) in taken:
+            if normalized_name(name) in taken:
                 spot = place(*keys, name) if keys == ("derive",) else place(*keys)
                 error = QueryError("DP-DERIVE-004", place=spot, column=name, where=where)
                 self.errors.append(error)

@@ -24,7 +24,7 @@ from dprelease.errors import OutputError, RunState
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.rehearsal.stand_ins import StandIns
-from dprelease.release.execute import Publication, publishing
+from dprelease.release.execute import Publication, open_publication
 from dprelease.release.path_conflicts import refuse_own_source
 from dprelease.schema.load import Declaration
 from dprelease.system.files import read_file
@@ -70,15 +70,15 @@ def rehearsal_publication(
 
     The folder must not be inside a declared source. `files` has the names of all files that may be
     written in addition to the tables. `tables` is the maximum number of bytes of the tables, as in
-    `publishing`.
+    `open_publication`.
 
     Raises
     ------
     OutputError
-        DP-REHEARSE-004 if a release would be replaced; also the errors of `publishing`.
+        DP-REHEARSE-004 if a release would be replaced; also the errors of `open_publication`.
     """
     refuse_own_source(request.declaration, plan, request.target, list(files))
-    with publishing(
+    with open_publication(
         stand_ins.without_ledger,
         plan,
         output=request.target,

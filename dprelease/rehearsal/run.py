@@ -34,7 +34,7 @@ from dprelease.rehearsal.truth_comparison import (
     compare_with_truth,
     published_tables,
 )
-from dprelease.release.disk import most_bytes
+from dprelease.release.disk import max_bytes
 from dprelease.release.runs.family_run import publish_families
 from dprelease.schema.load import Declaration
 
@@ -65,7 +65,7 @@ def rehearse(
     DeclarationError
         DP-REHEARSE-001 for more parties than can be rehearsed, 003 for an invalid stand-in file.
     OutputError
-        DP-REHEARSE-004 if a release would be replaced; also the errors of `publishing`.
+        DP-REHEARSE-004 if a release would be replaced; also the errors of `open_publication`.
     DpReleaseError
         The errors of `pipeline.run`, except the errors that only a source or a ledger can cause.
     """
@@ -85,7 +85,7 @@ def rehearse(
         plan,
         draft=draft,
         files=list(truth_files(families, declaration)),
-        tables=most_bytes(families) * (1 + MOST_TRUTH_FACTOR),
+        tables=max_bytes(families) * (1 + MOST_TRUTH_FACTOR),
     ) as release:
         progress("people")
         stand_ins = stand_ins.invent(queries, request.bits)

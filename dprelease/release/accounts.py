@@ -130,7 +130,7 @@ def check_signers(path: Path, signers: Path) -> str:
     return f"the last entry, {entries[-1].number}, and so all before it, is signed by a signer"
 
 
-def balances(path: Path) -> list[dict[str, Any]]:
+def ledger_balances(path: Path) -> list[dict[str, Any]]:
     """Return the total, spent and remaining budget of every table, and its charged releases."""
     state = Ledger(path).state()
     now, rows = periods_of.now(), []
@@ -164,7 +164,7 @@ def _charge_cost(account: Account, charge: Mapping[str, Any]) -> float:
         return math.inf
 
 
-def check_prices(path: Path) -> list[str]:
+def check_recorded_costs(path: Path) -> list[str]:
     """Check the chain, every recorded cost and every budget; return sentences on what holds.
 
     Raises

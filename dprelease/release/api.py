@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dprelease.errors.local_paths import check_paths
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
-from dprelease.release.kinds import planned
+from dprelease.release.kinds import plan_release
 from dprelease.schema.load import Declaration
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Release:
             If a query has no bounded sensitivity, nothing fits the budget, or a format is
             impossible.
         """
-        release = planned(self.declaration)
+        release = plan_release(self.declaration)
         release.check()
         return release.plan
 
@@ -50,9 +50,9 @@ class Release:
             The errors of `plan`; LedgerError if the ledger is missing, or can't pay for these
             tables.
         """
-        from dprelease.release.ledger_forecast import outlooks
+        from dprelease.release.ledger_forecast import ledger_outlooks
 
-        return outlooks(self.declaration, *prepare(self.declaration))
+        return ledger_outlooks(self.declaration, *prepare(self.declaration))
 
     def run(
         self,
@@ -81,16 +81,18 @@ class Release:
         """
         check_paths(output, key, audit)
         from dprelease.exact.engines import refuse_unknown_frames
-        from dprelease.release.audit_check import audited_by
-        from dprelease.release.run_options import as_party, on_engine, signed_by
+        from dprelease.release.audit_check import with_audit
+        from dprelease.release.run_options import with_engine, with_party, with_signing_key
         from dprelease.release.runs.pipeline import run
 
         known = self.declaration.tables.values()
         given = {} if frames is None else frames
         refuse_unknown_frames((declared.table for declared in known), given)
         target = None if output is None else Path(output)
-        declaration = signed_by(as_party(on_engine(self.declaration, engine), party), key)
-        declaration = audited_by(declaration, audit)
+        declaration = with_signing_key(
+            with_party(with_engine(self.declaration, engine), party), key
+        )
+        declaration = with_audit(declaration, audit)
         return run(declaration, output=target, overwrite=overwrite, frames=frames)
 
 
@@ -107,6 +109,6 @@ def read_release(path: str | Path, *, variables: Mapping[str, object] | None = N
     """
     check_paths(path)
     from dprelease.planning.declaration_findings import load_declaration
-    from dprelease.schema.release_parts.variables import assignments
+    from dprelease.schema.release_parts.variables import parse_assignments
 
-    return Release(load_declaration(Path(path), assignments(variables)))
+    return Release(load_declaration(Path(path), parse_assignments(variables)))

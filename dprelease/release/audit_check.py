@@ -1,11 +1,11 @@
-"""Check the audit that a release names: same declaration, complete, without findings."""
+"""Check that the audit that a release names is complete, has no findings, and fits the release."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-from dprelease.documents.audits.audit_record import Audit, digest_of_declaration, parsed_audit
+from dprelease.documents.audits.audit_record import Audit, digest_of_declaration, parse_audit
 from dprelease.errors import DeclarationError
 from dprelease.schema.load import Declaration
 from dprelease.system.files import read_file, reason_of
@@ -17,7 +17,7 @@ BROKEN = "found a claim that does not hold"
 UNFINISHED = "ended before everything was tested"
 
 
-def audited_by(declaration: Declaration, path: str | Path | None) -> Declaration:
+def with_audit(declaration: Declaration, path: str | Path | None) -> Declaration:
     """Return the declaration of a release with an audit file; unchanged if `path` is None.
 
     Raises
@@ -50,7 +50,7 @@ def read_audit(path: Path) -> tuple[bytes, Audit]:
     problem = ""
     try:
         raw = read_file(path, MOST_BYTES)
-        return raw, parsed_audit(raw)
+        return raw, parse_audit(raw)
     except OSError as refused:
         problem = f"it can't be read ({reason_of(refused)})"
     except ValueError as refused:

@@ -31,7 +31,10 @@ ROWS = "each row"
 
 @dataclass(slots=True)
 class ChargedRelease:
-    """The open reservation of a release, or None without a ledger, and the state of its run."""
+    """The reservation of a release in its ledger, and the state of its run.
+
+    Without a ledger there is no reservation, and nothing is recorded.
+    """
 
     state: RunState
     ledger: Ledger | None = None
@@ -50,19 +53,19 @@ class ChargedRelease:
             renewals=renewals_of(self.reservation.accounts, entry),
         )
 
-    def read(self) -> None:
+    def record_reading(self) -> None:
         """Record in the ledger that rows are about to be read; from then on nothing is refunded."""
         if self.ledger is not None and self.reservation is not None:
             self.ledger.read(self.reservation)
             self.state.charge = ChargeState.SPENT
         self.state.rows = True
 
-    def publish(self) -> None:
+    def record_publication(self) -> None:
         """Record in the ledger that the next step makes the release readable."""
         if self.ledger is not None and self.reservation is not None:
             self.ledger.publish(self.reservation)
 
-    def commit(self, manifest: str) -> None:
+    def record_result(self, manifest: str) -> None:
         """Record in the ledger that the release is readable, or that an answer was returned.
 
         `manifest`: the digest of the manifest; an answer has none.
@@ -71,8 +74,8 @@ class ChargedRelease:
             self.ledger.commit(self.reservation, manifest)
 
 
-def refuse_no_ledger(declaration: Declaration, plan: Plan) -> None:
-    """Raise the errors of `charging` for a missing ledger, before any folder is created.
+def refuse_missing_ledger(declaration: Declaration, plan: Plan) -> None:
+    """Raise the errors of `charge_release` for a missing ledger, before any folder is created.
 
     These are DP-LEDGER-001 and 005, and before them DP-RELEASE-011 for a table without a name for
     ledgers.
@@ -85,7 +88,7 @@ def refuse_no_ledger(declaration: Declaration, plan: Plan) -> None:
 
 
 @contextmanager
-def charging(
+def charge_release(
     declaration: Declaration, plan: Plan, state: RunState, target: Path | None = None
 ) -> Iterator[ChargedRelease]:
     """Reserve the cost of a release before any row is read, and yield the reservation.

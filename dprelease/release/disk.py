@@ -51,7 +51,7 @@ WIDTHS = {"bool": 1, "date32[day]": 4, "double": 8, "int64": 8, "int32": 4}
 """Bytes per value by Arrow type; decimals have 16."""
 
 INDEX_BYTES = 2.25
-"""Bytes per value of an index into a dictionary, which holds at most 2^18 values."""
+"""Bytes per value that an index into a dictionary of at most 2^18 values takes."""
 
 BOOLEAN_BYTES = 0.25
 """Bytes per value of a boolean column: one bit for the value and one for its validity."""
@@ -60,7 +60,7 @@ ALTERNATION_BITS = 1.25
 """Additional bits per index, if runs and groups of eight indices alternate."""
 
 NOISE_TAIL_ODDS = 10**9
-"""One of this many noise values exceeds the bound on noise that is used here."""
+"""One of this many noise draws exceeds the bound on noise that this module uses."""
 
 DICTIONARY = 1 << 20
 """Bytes after which a dictionary is abandoned, and values are written without one."""
@@ -71,7 +71,7 @@ PAGE, GROUP = 64, 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class NearCounts:
-    """Integers close to counts: they differ by at most `steps`, and count `people` people."""
+    """Integers that differ from counts by at most `steps`; the counts sum to at most `people`."""
 
     steps: int
     people: int
@@ -165,7 +165,7 @@ class _PlannedFile:
     parts: int = 1
 
 
-def most_bytes(families: Iterable[Family]) -> int:
+def max_bytes(families: Iterable[Family]) -> int:
     """Return the maximum bytes of a release's tables, except tables with private keys.
 
     The bound is computed from the declaration alone, without reading data, so plans can show it. It
@@ -175,6 +175,7 @@ def most_bytes(families: Iterable[Family]) -> int:
 
 
 def _planned_files(family: Family) -> Iterator[_PlannedFile]:
+    """Yield the files of all tables of a family, except tables with private keys."""
     parts = {name: len(one) for name, one in family.parts.items()}
     for table in family.tables:
         query = table.query
@@ -198,34 +199,35 @@ def _planned_files(family: Family) -> Iterator[_PlannedFile]:
 def _columns_near_counts(table: FamilyTable) -> Iterator[tuple[str, NearCounts]]:
     """Yield the noised integer columns of a table that are close to counts or sums over people."""
     for measurement in table.vectors:
-        people = _most_people(table.query, measurement)
+        people = _max_absolute_sum(table.query, measurement)
         law = table.mechanisms[measurement.name]
         if people is not None and isinstance(law, Mechanism):
             yield measurement.name, NearCounts(reach_of(law), people)
 
 
-def _most_people(query: Query, measurement: Measurement) -> int | None:
+def _max_absolute_sum(query: Query, measurement: Measurement) -> int | None:
     """Return the maximum sum of absolute true integers; None without a declared size."""
-    rows = _most_unit_rows(query)
+    rows = _max_counted_rows(query)
     added = measurement.aggregate.most_added(measurement.sensitivity)
     return None if rows is None else rows * added
 
 
-def _most_unit_rows(query: Query) -> int | None:
+def _max_counted_rows(query: Query) -> int | None:
     """Return the maximum number of people's rows that count; None without a declared size."""
-    units, unit = query.table.most_units, query.unit
+    units, unit = query.table.max_units, query.unit
     return None if units is None else units * unit.max_groups * unit.max_rows_per_group
 
 
 def _planned_output_file(output: Output, query: Query, parts: int) -> _PlannedFile:
-    people, cells = _most_unit_rows(query), output.keys.size
+    """Return the file of a table that a family's step computes."""
+    people, cells = _max_counted_rows(query), output.keys.size
     rows = cells
     if output.rows == "people":
         rows = 0 if people is None else people
     near: dict[str, NearCounts] = {}
     listed: dict[str, int] = {}  # a row is written if one of its counts is not 0
     for name, one in output.near.items():
-        counted = _most_people(query, one.measurement)
+        counted = _max_absolute_sum(query, one.measurement)
         if counted is not None:
             near[name] = NearCounts(one.steps, counted + one.more)
             listed[one.measurement.name] = counted + one.more
@@ -236,6 +238,7 @@ def _planned_output_file(output: Output, query: Query, parts: int) -> _PlannedFi
 
 
 def _file_bytes(file: _PlannedFile) -> int:
+    """Return the maximum bytes of a planned file."""
     rows, space = TableSize(file.rows, file.parts), KeySpace(tuple(file.keys))
     total = FILE * file.parts + rows.groups * COLUMN * len(file.schema)
     kinds = dict(file.schema)
@@ -268,7 +271,7 @@ def temporary_bytes(queries: Iterable[Query]) -> int:
     """
     needed = 0
     for query in queries:
-        rows, finest = _most_unit_rows(query), query.finest
+        rows, finest = _max_counted_rows(query), query.finest
         if rows is None or finest is None:
             continue
         # This import loads modules that other plans don't need.
@@ -306,7 +309,7 @@ def temporary_space(declaration: Declaration, queries: Iterable[Query]) -> tuple
     return (folder, needed) if folder.is_dir() else None
 
 
-def refuse_full(
+def refuse_full_disk(
     folder: Path, name: str, needed: int, place: Place, temporary: tuple[Path, int] | None = None
 ) -> None:
     """Raise OutputError DP-OUTPUT-015 if a disk has less space than a release may take.
@@ -325,7 +328,7 @@ def refuse_full(
     asked = [(folder, name, needed)]
     if temporary is not None:
         other, more = temporary
-        if _device(other) == _device(folder):
+        if _disk_number(other) == _disk_number(folder):
             asked = [(folder, name, needed + more)]
         else:
             asked.append((other, one_line(other.name), more))
@@ -338,7 +341,8 @@ def refuse_full(
             )
 
 
-def _device(folder: Path) -> int:
+def _disk_number(folder: Path) -> int:
+    """Return the number of the disk that holds a folder."""
     return os.stat(folder).st_dev
 
 

@@ -1,13 +1,13 @@
 """The steps of a run, in order; kinds of releases differ only in the tables that they write.
 
-`execute` runs a planned release, which `kinds.planned` has checked and planned. Its steps are:
+`execute` runs a planned release, which `kinds.plan_release` has planned. Its steps are:
 claim the target, charge the ledger, record that rows are read, read them, add noise, post-process,
 write, record that the release will be published, publish, record that it is published. Each record
 is on the disk before the step that it announces, and nothing is charged before the run has the
 exclusive right to the target. After a kill the records show what happened: without the first record
 no output depends on a row; with it the run is charged.
 
-Answers in memory take the shorter way of `answers`, which claims and publishes nothing.
+Answers in memory take the shorter way of `answer_family`, which claims and publishes nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.documents.audits.audit_name import NAME as AUDIT
-from dprelease.documents.encoding import NAME, SIGNATURE, canonical, pieces
+from dprelease.documents.encoding import NAME, SIGNATURE, canonical, encoded_pieces
 from dprelease.documents.listed_files import listed_files
 from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest
 from dprelease.errors import DeclarationError, Place, RunState
@@ -30,8 +30,8 @@ from dprelease.noise.noised_answers import answer_query
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family, FamilyTable
-from dprelease.release.charging import ChargedRelease, charging, refuse_no_ledger
-from dprelease.release.disk import ROOM, refuse_full, temporary_space
+from dprelease.release.charging import ChargedRelease, charge_release, refuse_missing_ledger
+from dprelease.release.disk import ROOM, refuse_full_disk, temporary_space
 from dprelease.release.folder import Claim, claim_target
 from dprelease.release.path_conflicts import refuse_own_source
 from dprelease.schema.load import Declaration
@@ -65,10 +65,10 @@ def execute(
     # Check: raises for formats that the tables can't have, or a manifest that readers would
     # refuse.
     draft = release.draft()
-    exports, tables = release.exports(), release.tables_at_most
+    exports, tables = release.exports(), release.max_table_bytes
     if exports is not None and tables is not None:
-        tables += exports.most_bytes
-    claim_and_charge = publishing(
+        tables += exports.max_bytes
+    claim_and_charge = open_publication(
         release.declaration,
         release.plan,
         output=output,
@@ -80,7 +80,7 @@ def execute(
     )
     with claim_and_charge as publication, release.open_engines(frames) as engines:
         # Read, add noise, post-process and write. After the first record nothing is refunded.
-        publication.charged.read()
+        publication.charged.record_reading()
         written = release.write(engines, publication, bits, progress)
         # Describe and publish.
         record = release.manifest(draft, written, publication.charged.record())
@@ -92,7 +92,7 @@ def execute(
 
 
 @contextmanager
-def publishing(
+def open_publication(
     declaration: Declaration,
     plan: Plan,
     *,
@@ -117,23 +117,23 @@ def publishing(
         DP-OUTPUT-012, raised by `refuse_own_source`; 001 to 003, 006 and 008 to 010, raised by
         `claim_target`; 015 if a disk lacks space for the release, or for its temporary files.
     DeclarationError, BudgetError, LedgerError
-        The errors of `charging`; DP-RELEASE-020, raised by `keep_files`.
+        The errors of `charge_release`; DP-RELEASE-020, raised by `copy_declared_files`.
     """
     state = RunState() if state is None else state
     refuse_own_source(declaration, plan, output)
     written = _refuse_large_manifest(declaration, _draft_with_formats(draft, exports))
-    refuse_no_ledger(declaration, plan)
+    refuse_missing_ledger(declaration, plan)
     target = output or declaration.folder / declaration.spec.output
     copies = sum(file.size for file, _ in declaration.kept.values())
     with state.add_state_to_errors(), claim_target(target, overwrite, state) as claim:
         place, needed = declaration.place("output"), tables + written + copies + ROOM
         temporary = temporary_space(declaration, plan.queries)
-        refuse_full(claim.folder, claim.target.name, needed, place, temporary)
+        refuse_full_disk(claim.folder, claim.target.name, needed, place, temporary)
         if exports is not None and isinstance(draft, GuaranteedManifest):
             exports.try_on_blank_tables(draft, claim.folder)
         claim.refuse_leftovers()
-        with charging(declaration, plan, state, claim.target) as charged:
-            keep_files(declaration, claim.folder)
+        with charge_release(declaration, plan, state, claim.target) as charged:
+            copy_declared_files(declaration, claim.folder)
             yield Publication(claim, charged, state, declaration.key)
 
 
@@ -172,7 +172,7 @@ class Publication:
             (self.folder / SIGNATURE).write_bytes(signature.to_armor())
             files.add(SIGNATURE)
         self.claim.sync_files()
-        self.charged.publish()
+        self.charged.record_publication()
         # A signal between the two steps would permanently lose the manifest's digest for the
         # ledger.
         with defer_signals():
@@ -181,10 +181,10 @@ class Publication:
                 self.claim.publish(self.state)
             finally:
                 if self.state.released:
-                    self.charged.commit(record.digest)
+                    self.charged.record_result(record.digest)
 
 
-def keep_files(declaration: Declaration, folder: Path) -> None:
+def copy_declared_files(declaration: Declaration, folder: Path) -> None:
     """Copy the files of a declaration, except texts, into the folder of its release.
 
     The file of the audit that the release names is also copied.
@@ -201,11 +201,11 @@ def keep_files(declaration: Declaration, folder: Path) -> None:
     for name, (file, path) in declaration.kept.items():
         copy = folder / file.copy
         copy.parent.mkdir(exist_ok=True)
-        if not _is_copied(path, copy, file):
+        if not _copy_unchanged(path, copy, file):
             raise DeclarationError("DP-RELEASE-020", place=Place(name), name=Path(name).name)
 
 
-def _is_copied(path: Path, copy: Path, file: KeptFile) -> bool:
+def _copy_unchanged(path: Path, copy: Path, file: KeptFile) -> bool:
     """Copy a file; return whether the copied bytes are those that the declaration read.
 
     At most as many bytes are copied as the declaration read.
@@ -228,7 +228,7 @@ def _draft_with_formats(draft: ReleaseManifest, exports: Exports | None) -> Rele
     """Return a draft manifest with the largest possible entries for its formats."""
     if exports is None or not isinstance(draft, GuaranteedManifest):
         return draft
-    return exports.in_draft(draft)
+    return exports.add_to_draft(draft)
 
 
 def _refuse_large_manifest(declaration: Declaration, draft: ReleaseManifest) -> int:
@@ -237,7 +237,7 @@ def _refuse_large_manifest(declaration: Declaration, draft: ReleaseManifest) -> 
     Readers have a size limit, because anybody may have written the manifest. Without this check, a
     release would be charged that all readers refuse.
     """
-    size = sum(map(len, pieces(draft.to_json())))
+    size = sum(map(len, encoded_pieces(draft.to_json())))
     if size > MOST_BYTES - ROOM:
         place, limit = Place(declaration.document.path.name), size_text(MOST_BYTES)
         raise DeclarationError("DP-RELEASE-019", place=place, limit=limit)
@@ -245,34 +245,34 @@ def _refuse_large_manifest(declaration: Declaration, draft: ReleaseManifest) -> 
 
 
 @contextmanager
-def answering(declaration: Declaration, plan: Plan, state: RunState) -> Iterator[None]:
-    """Charge a ledger for an answer that stays in memory; raises the same errors as `charging`.
+def charge_answer(declaration: Declaration, plan: Plan, state: RunState) -> Iterator[None]:
+    """Charge a ledger for an answer that stays in memory; raise the errors of `charge_release`.
 
     The caller runs in the same process as the noise, and could end the process after looking at the
     noise. So nothing is refunded once the first row is read.
     """
-    with charging(declaration, plan, state) as charged:
-        charged.read()
+    with charge_release(declaration, plan, state) as charged:
+        charged.record_reading()
         yield
-        charged.commit("")
+        charged.record_result("")
 
 
-def answer(
+def answer_single_query(
     columns: Sequence[PlannedColumn],
     opening: AbstractContextManager[QueryEngine],
     charged: AbstractContextManager[None],
 ) -> pa.Table:
-    """Return the noised table of a single query; raises the same errors as `answers`.
+    """Return the noised table of a single query; raises the same errors as `answer_family`.
 
     `columns`: all planned columns of the query.
     """
     query = columns[0].query
     laws = {column.measurement.name: column.mechanism for column in columns}
     family = Family(query.name, (FamilyTable(query, laws),))
-    return answers(family, columns, opening, charged)[query.name]
+    return answer_family(family, columns, opening, charged)[query.name]
 
 
-def answers(
+def answer_family(
     family: Family,
     columns: Sequence[PlannedColumn],
     opening: AbstractContextManager[QueryEngine],

@@ -25,11 +25,11 @@ class Exports:
     """The position in the release file that requests the formats."""
 
     @property
-    def most_bytes(self) -> int:
-        """Return the maximum bytes of the formats, as far as numbers of rows are known."""
-        from dprelease.exports.trials.sizes import most_bytes
+    def max_bytes(self) -> int:
+        """Return the maximum bytes of the formats, without tables of unknown numbers of rows."""
+        from dprelease.exports.trials.sizes import max_bytes
 
-        return most_bytes(self.names, self.metadata)
+        return max_bytes(self.names, self.metadata)
 
     def try_on_blank_tables(self, draft: GuaranteedManifest, folder: Path | None = None) -> None:
         """Export blank tables as a trial; raises the same errors as `try_formats`.
@@ -43,7 +43,7 @@ class Exports:
             self.names, draft.without_exports().as_read(), self.metadata, self.place, folder
         )
 
-    def in_draft(self, draft: AnyGuaranteed) -> AnyGuaranteed:
+    def add_to_draft(self, draft: AnyGuaranteed) -> AnyGuaranteed:
         """Return a draft of the manifest with the largest possible entries for these formats."""
         from dprelease.exports.writer import blank_records
 

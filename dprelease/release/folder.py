@@ -59,7 +59,7 @@ class Claim:
         """Remove the private folder if it still exists, unless this is a forked process."""
         if self._maker.is_here:
             with defer_signals():
-                _discard(self._folder)
+                _remove_folder(self._folder)
 
     def refuse_leftovers(self) -> None:
         """Raise OSError if the private folder is not empty, because all of it gets published."""
@@ -82,11 +82,11 @@ class Claim:
 
     def sync_files(self) -> None:
         """Sync all files to the disk, with their final permissions."""
-        left_out = _umask()
+        left_out = _process_umask()
         for path in self.folder.rglob("*"):
             path.chmod((0o777 if path.is_dir() else 0o666) & ~left_out)
-            _sync(path)
-        _sync(self.folder)
+            _sync_to_disk(path)
+        _sync_to_disk(self.folder)
 
     def publish(self, state: RunState) -> None:
         """Make the folder readable under its final name by a rename; before it nothing is readable.
@@ -102,7 +102,7 @@ class Claim:
         replaces = self._overwrite and os.path.lexists(self.target)
         if replaces:
             refuse_irreplaceable(self.target)
-        self.folder.chmod(0o777 & ~_umask())
+        self.folder.chmod(0o777 & ~_process_umask())
         mine = self.folder.stat()
         replaced: Path | None = None
         try:
@@ -115,11 +115,11 @@ class Claim:
             state.released = _is_same_folder(self.target, mine)
             raise
         try:
-            _sync(self.target.parent)
+            _sync_to_disk(self.target.parent)
         finally:
             if replaced is not None:
                 with defer_signals():
-                    _discard(replaced)
+                    _remove_folder(replaced)
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def claim_target(target: Path, overwrite: bool, state: RunState) -> Iterator[Cla
             try:
                 with defer_signals():
                     folder = Path(
-                        tempfile.mkdtemp(prefix=_private_prefix(target), dir=target.parent)
+                        tempfile.mkdtemp(prefix=_private_folder_prefix(target), dir=target.parent)
                     )
                     claim = Claim(target, folder, overwrite)
                 yield claim
@@ -158,6 +158,7 @@ def claim_target(target: Path, overwrite: bool, state: RunState) -> Iterator[Cla
 
 @contextmanager
 def _lock_target(target: Path) -> Iterator[None]:
+    """Hold the lock of a target during the block; raise OutputError DP-OUTPUT-006 if taken."""
     lock: Lock | None = None
     try:
         with defer_signals():
@@ -186,14 +187,14 @@ def _create_folder(folder: Path, missing: bool = False) -> None:
     except OSError as problem:
         if not folder.is_dir():
             if isinstance(problem, FileExistsError):
-                _refuse_no_folder(folder)
+                _refuse_non_folder(folder)
             raise
         if not missing:
             return
-    _sync(folder.parent)
+    _sync_to_disk(folder.parent)
 
 
-def _refuse_no_folder(path: Path) -> None:
+def _refuse_non_folder(path: Path) -> None:
     """Raise OSError if a folder's path names a file, or a link to nothing."""
     path.stat()
     raise NotADirectoryError(errno.ENOTDIR, f"'{path.name}', its parent, is not a folder")
@@ -214,7 +215,7 @@ def _refuse_undecodable(target: Path) -> None:
 
 def _refuse_existing(target: Path, overwrite: bool) -> None:
     """Raise OutputError DP-OUTPUT-001, 003, 009 or 010 unless a release may be published here."""
-    _recover(target)
+    _recover_interrupted_overwrite(target)
     if not os.path.lexists(target):
         return
     refuse_irreplaceable(target)
@@ -222,7 +223,7 @@ def _refuse_existing(target: Path, overwrite: bool) -> None:
         raise OutputError("DP-OUTPUT-001", name=target.name)
 
 
-def _recover(target: Path) -> None:
+def _recover_interrupted_overwrite(target: Path) -> None:
     """Finish or undo an interrupted overwrite, and remove the leftovers of other runs."""
     aside = _replaced_release_path(target)
     if os.path.lexists(aside):
@@ -230,14 +231,16 @@ def _recover(target: Path) -> None:
             aside.rename(target)
         # otherwise the release that was moved aside is the only copy
         elif (target / NAME).is_file():
-            _discard(aside)
-    for folder in folders_with_prefix(target.parent, _private_prefix(target)):
-        _discard(folder)
+            _remove_folder(aside)
+    for folder in folders_with_prefix(target.parent, _private_folder_prefix(target)):
+        _remove_folder(folder)
 
 
-def working_names(target: Path) -> tuple[Path, ...]:
+def temporary_paths(target: Path) -> tuple[Path, ...]:
     """Return other paths where a release may temporarily be; a pattern stands for several."""
-    return target.parent / f"{_private_prefix(target)}{'x' * 8}", _replaced_release_path(target)
+    return target.parent / f"{_private_folder_prefix(target)}{'x' * 8}", _replaced_release_path(
+        target
+    )
 
 
 def _replaced_release_path(target: Path) -> Path:
@@ -245,11 +248,12 @@ def _replaced_release_path(target: Path) -> Path:
     return target.parent / f".{target.name}.dprelease-replaced"
 
 
-def _private_prefix(target: Path) -> str:
+def _private_folder_prefix(target: Path) -> str:
+    """Return the beginning of the names of private folders for a target."""
     return f".{target.name}.dprelease-staging-"
 
 
-def _discard(path: Path) -> None:
+def _remove_folder(path: Path) -> None:
     """Remove a folder, or a link to a folder; never raises, because the next run tries again."""
     with contextlib.suppress(OSError):
         if path.is_symlink():
@@ -259,6 +263,7 @@ def _discard(path: Path) -> None:
 
 
 def _output_error(target: Path, problem: OSError, state: RunState) -> OutputError:
+    """Return the error for a refusal of the system, in the state of the run."""
     name, reason = target.name, reason_of(problem)
     if state.released:
         return OutputError("DP-OUTPUT-008", name=name, reason=reason)
@@ -277,7 +282,7 @@ def _is_same_folder(target: Path, folder: os.stat_result) -> bool | None:
         return None
 
 
-def _umask() -> int:
+def _process_umask() -> int:
     """Return the umask of the process.
 
     It is not read with os.umask, which sets it: other threads would create files with the temporary
@@ -292,7 +297,8 @@ def _umask() -> int:
     return mask
 
 
-def _sync(path: Path) -> None:
+def _sync_to_disk(path: Path) -> None:
+    """Write a file or folder from the system's memory to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

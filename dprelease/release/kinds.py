@@ -1,6 +1,6 @@
 """Plans, tables and manifests of each kind of release, as a run needs them.
 
-`planned` selects the class. `planning/kinds.py` has what follows from a declaration alone; it
+`plan_release` selects the class. `planning/kinds.py` has what follows from a declaration alone; it
 belongs to a lower layer, which may not import this module. Engines, noise and the modules of other
 kinds are imported only when they are needed, because plans use these classes too.
 """
@@ -28,7 +28,7 @@ from dprelease.planning.declaration_findings import missing_owner_errors
 from dprelease.planning.kinds import FEDERATED, LOCAL, kind_of
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
-from dprelease.release.disk import most_bytes
+from dprelease.release.disk import max_bytes
 from dprelease.release.exporting import Exports
 from dprelease.schema.load import Declaration
 
@@ -103,9 +103,9 @@ class PlannedRelease:
         return metadata_of(self.declaration, self.plan.queries, self.plan.families)
 
     @property
-    def tables_at_most(self) -> int | None:
+    def max_table_bytes(self) -> int | None:
         """Return the maximum bytes of the tables; None if it can't be computed."""
-        return most_bytes(self.plan.families)
+        return max_bytes(self.plan.families)
 
     def draft(self) -> ReleaseManifest:
         """Return the manifest without the values that are known only after rows are read."""
@@ -144,14 +144,14 @@ class PlannedRelease:
         return manifest.fill_draft(draft, self.plan.families, self.metadata, written, ledger)
 
 
-def planned(declaration: Declaration) -> PlannedRelease:
+def plan_release(declaration: Declaration) -> PlannedRelease:
     """Return a declared release with its plan; raises the same errors as `prepare`."""
     classes = {LOCAL: PlannedRecords, FEDERATED: PlannedMessages}
     kind = classes.get(kind_of(declaration.spec), PlannedRelease)
     return kind(declaration, prepare(declaration)[1])
 
 
-class _WithoutFamilies(PlannedRelease):
+class _PlannedWithoutFamilies(PlannedRelease):
     """A release whose tables are written one after the other, without post-processing."""
 
     tables_at_most = None  # their size is not part of the plan
@@ -191,7 +191,7 @@ class _WithoutFamilies(PlannedRelease):
         raise NotImplementedError
 
 
-class PlannedMessages(_WithoutFamilies):
+class PlannedMessages(_PlannedWithoutFamilies):
     """A federated release: the messages of one party, for which there are no other formats."""
 
     plan: FederatedPlan
@@ -218,7 +218,7 @@ class PlannedMessages(_WithoutFamilies):
         return party_manifest.build(declaration, plan.queries, plan, digests, party_of(declaration))
 
 
-class PlannedRecords(_WithoutFamilies):
+class PlannedRecords(_PlannedWithoutFamilies):
     """A local release, which publishes single records."""
 
     plan: LocalPlan

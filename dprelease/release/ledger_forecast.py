@@ -109,6 +109,7 @@ class Outlook:
         return what + would + self._cheaper_noise_text() + renews
 
     def _cheaper_noise_text(self) -> str:
+        """Return a sentence on cheaper noise; empty if there is none."""
         cheaper = self.cheaper
         if cheaper is None:
             return ""
@@ -119,10 +120,11 @@ class Outlook:
 
 
 def _amount_text(amount: Fraction) -> str:
+    """Return an amount of budget with six significant digits."""
     return f"{float(amount):.6g}"
 
 
-def outlooks(
+def ledger_outlooks(
     declaration: Declaration, queries: Sequence[Query], plan: Plan
 ) -> tuple[Outlook, ...] | None:
     """Return the remaining budget in a release's ledger, table by table; None without a ledger.
@@ -139,15 +141,15 @@ def outlooks(
 
     ledger = Ledger(declaration.folder / declaration.spec.ledger)
     state = ledger.state()
-    left = outlooks_for(ledger, state, charges_of(plan))
+    left = charge_outlooks(ledger, state, charges_of(plan))
     others = list(_plans_with_other_noise(declaration, queries, plan))
     return tuple(replace(one, cheaper=_cheapest_noise(one, state, others, plan)) for one in left)
 
 
-def outlooks_for(ledger: Ledger, state: State, charges: Sequence[Charge]) -> list[Outlook]:
+def charge_outlooks(ledger: Ledger, state: State, charges: Sequence[Charge]) -> list[Outlook]:
     """Return the remaining budget of each charged table in a ledger with this state.
 
-    Raises the same LedgerErrors as `outlooks`.
+    Raises the same LedgerErrors as `ledger_outlooks`.
     """
     from dprelease.ledger.functions import refuse_changed_functions
 
@@ -158,6 +160,7 @@ def outlooks_for(ledger: Ledger, state: State, charges: Sequence[Charge]) -> lis
 
 
 def _table_outlook(state: State, charge: Charge, cost: float) -> Outlook:
+    """Return the remaining budget of the table of one charge."""
     from dprelease.ledger import periods
     from dprelease.ledger.account import fits_unused_budget
     from dprelease.ledger.history import open_period
@@ -226,6 +229,7 @@ def _plan_release(declaration: Declaration, queries: Sequence[Query], *, weighed
     """Return the plan of a release whose queries use other noise."""
 
     def plan_with_weights(weights: Weights) -> Plan:
+        """Return the plan in which each vector gets the budget share of its weight."""
         share = shares_of(declaration.spec, queries, weights)
         return make_plan(queries, declaration.spec.budget, share=share)
 
@@ -272,12 +276,12 @@ def _cheapest_noise(
         if cost < limit and fits:
             limit, best = (
                 cost * TIED_COST_RATIO,
-                CheaperNoise(name, cost, fits, _error_growth(other, plan)),
+                CheaperNoise(name, cost, fits, _error_ratio(other, plan)),
             )
     return best
 
 
-def _error_growth(other: Plan, plan: Plan) -> float:
+def _error_ratio(other: Plan, plan: Plan) -> float:
     """Return the factor by which the errors of another plan exceed those of the release's plan."""
     logs = [
         math.log(typical_error(new.mechanism) / typical_error(old.mechanism))

@@ -17,7 +17,7 @@ from pathlib import Path
 from dprelease.documents.encoding import NAME
 from dprelease.errors import OutputError, Place
 from dprelease.planning.plan import Plan
-from dprelease.release.folder import working_names
+from dprelease.release.folder import temporary_paths
 from dprelease.schema.load import Declaration, Declared
 from dprelease.tables import formats
 
@@ -59,8 +59,8 @@ def refuse_own_source(
             meets = _spark_would_search(source.path, target)
         else:
             meets = _is_inside(declared.folder, source.pattern, target) or any(
-                _would_read(declared.folder, source.pattern, folder, written)
-                for folder in (target, *working_names(target))
+                _would_read_target(declared.folder, source.pattern, folder, written)
+                for folder in (target, *temporary_paths(target))
             )
         if meets:
             name = target.name or target.resolve().name
@@ -68,9 +68,9 @@ def refuse_own_source(
 
 
 def _spark_would_search(uri: str, target: Path) -> bool:
-    """Return whether Spark would look for files in the folder, or in a folder inside it."""
+    """Return whether Spark would search the target folder, or a folder inside it, for files."""
     root = _local_root(uri)
-    return root is not None and (_contains(root, target) or _contains(target, root))
+    return root is not None and (_contains_path(root, target) or _contains_path(target, root))
 
 
 def refuse_as_source(declaration: Declaration, file: Path) -> None:
@@ -90,12 +90,15 @@ def is_source_of(declared: Declared, file: Path) -> bool:
         return False
     if source.is_uri:
         root = _local_root(source.path)
-        return root is not None and (_is_same(root, file) or _contains(root, file))
+        return root is not None and (_is_same_file(root, file) or _contains_path(root, file))
     pattern = str(declared.folder / (source.pattern or source.path))
-    return any(_is_same(there, file) for there in (pattern, *glob.glob(pattern, recursive=True)))
+    return any(
+        _is_same_file(there, file) for there in (pattern, *glob.glob(pattern, recursive=True))
+    )
 
 
-def _is_same(one: str, file: Path) -> bool:
+def _is_same_file(one: str, file: Path) -> bool:
+    """Return whether a path leads to an existing file, also through links."""
     try:
         return os.path.samefile(one, file)
     except OSError:
@@ -114,7 +117,7 @@ def _local_root(uri: str) -> str | None:
 def _is_inside(folder: Path, path: str, target: Path) -> bool:
     """Return whether a path, or every match of a pattern, is inside the folder."""
     plain = folder / path
-    return _contains(
+    return _contains_path(
         target, plain if os.path.isfile(plain) else folder.joinpath(*_split_pattern(path)[0])
     )
 
@@ -127,7 +130,8 @@ def _split_pattern(pattern: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return parts[:cut], parts[cut:]
 
 
-def _contains(folder: Path | str, inside: Path | str) -> bool:
+def _contains_path(folder: Path | str, inside: Path | str) -> bool:
+    """Return whether a path, with its links resolved, is a folder or is inside that folder."""
     return _is_below(os.path.realpath(folder), os.path.realpath(inside))
 
 
@@ -136,7 +140,7 @@ def _is_below(outer: str, inner: str) -> bool:
     return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
 
-def _would_read(folder: Path, pattern: str, target: Path, written: Iterable[str]) -> bool:
+def _would_read_target(folder: Path, pattern: str, target: Path, written: Iterable[str]) -> bool:
     """Return whether a run would read files in a folder, which may not exist yet, as its source.
 
     The pattern is followed through existing folders, each of which may have several names by links.
@@ -167,7 +171,7 @@ def _would_read(folder: Path, pattern: str, target: Path, written: Iterable[str]
         for reached, then in _next_matches(real, parts, used, links=not _is_below(end, real)):
             if os.path.isdir(reached):
                 todo.append((reached, then))
-            elif then == len(parts) and _contains(target, reached):
+            elif then == len(parts) and _contains_path(target, reached):
                 return True
     return False
 
@@ -187,7 +191,7 @@ def _next_matches(
 ) -> Iterator[tuple[str, int]]:
     """Yield the matches of the next part of a pattern, and the number of used parts.
 
-    `links`: whether links are the only files that are yielded.
+    `links`: whether files that are not links are left out.
     """
     if used == len(parts):
         return

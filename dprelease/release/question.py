@@ -22,8 +22,8 @@ from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
 from dprelease.query.select import NOISED, SelectStatement, split_select
 from dprelease.release.answer_labels import labels_of
-from dprelease.release.execute import answer, answering
-from dprelease.release.run_options import signed_by
+from dprelease.release.execute import answer_single_query, charge_answer
+from dprelease.release.run_options import with_signing_key
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.field_types import LARGEST
 from dprelease.schema.load import Declaration, declaration_of, read_table
@@ -106,18 +106,18 @@ def sql(
     check_paths(schema, ledger, key, output)
     state = RunState() if state is None else state
     with state.add_state_to_errors():
-        declaration, selected = declare(
+        declaration, selected = declaration_of_statement(
             statement, schema, epsilon=epsilon, delta=delta, neighbours=neighbours,
             mechanism=mechanism, ledger=ledger,
         )  # fmt: skip
-        declaration = signed_by(declaration, key)
+        declaration = with_signing_key(declaration, key)
         known = declaration.tables.values()
         given = {} if frames is None else frames
         refuse_unknown_frames((declared.table for declared in known), given)
         with _errors_at_statement():
             queries, plan = prepare(declaration)
         (query,) = queries  # one statement becomes one query
-        check_view(query, selected)
+        try_view(query, selected)
         if output is None:
             noised = _answer_in_memory(declaration, plan, frames or {}, state)
         else:
@@ -126,11 +126,11 @@ def sql(
             )
             noised = formats.PUBLISHED_FORMAT.read(folder / formats.table_file_name(ANSWER))
         shown = to_pandas(run_statement(noised, selected.view, NOISED))
-        shown.attrs["dprelease"] = attributes(plan)
+        shown.attrs["dprelease"] = answer_attributes(plan)
     return shown
 
 
-def check_view(query: Query, selected: SelectStatement) -> None:
+def try_view(query: Query, selected: SelectStatement) -> None:
     """Try the computations of a statement on a blank table, before anything is charged.
 
     Raises
@@ -151,12 +151,12 @@ def _errors_at_statement() -> Iterator[None]:
             if finding.place.file == FILE:
                 key = finding.place.key
                 part = next((part for start, part in PARTS if key.startswith(start)), key)
-                finding.stand_at(Place("sql", None, part))
-        error.stand_at(single_errors(error)[0].place)  # if there are several errors, the first one
+                finding.set_place(Place("sql", None, part))
+        error.set_place(single_errors(error)[0].place)  # if there are several errors, the first one
         raise
 
 
-def attributes(plan: Plan) -> dict[str, Any]:
+def answer_attributes(plan: Plan) -> dict[str, Any]:
     """Return guarantee, margins, mechanisms, labels and row rules of an answer, as JSON values."""
     labels = labels_of(plan.queries)
     return {
@@ -175,7 +175,7 @@ def attributes(plan: Plan) -> dict[str, Any]:
     }
 
 
-def declare(
+def declaration_of_statement(
     statement: str,
     schema: Schemas,
     *,
@@ -186,7 +186,7 @@ def declare(
     ledger: str | Path | None,
 ) -> tuple[Declaration, SelectStatement]:
     """Return the release that a statement declares, and the computations on its answer."""
-    _refuse_huge(epsilon=epsilon, delta=delta)
+    _refuse_huge_numbers(epsilon=epsilon, delta=delta)
     paths = [Path(schema)] if isinstance(schema, str | Path) else [Path(path) for path in schema]
     folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))
     tables = [read_table(path) for path in paths]
@@ -217,7 +217,7 @@ def declare(
         return declaration_of(text, folder / FILE), selected
 
 
-def _refuse_huge(**numbers: Number) -> None:
+def _refuse_huge_numbers(**numbers: Number) -> None:
     """Raise BudgetError DP-BUDGET-001 or 002 for a number that is too long for a release file."""
     for name, number in numbers.items():
         try:
@@ -242,5 +242,7 @@ def _answer_in_memory(
     """Charge a release of one query, read its rows, and return its noised table."""
     (query,) = plan.queries
     frame = frame_of(query.declared.table, frames)
-    charged = answering(declaration, plan, state)
-    return answer(plan.of_query(query.name), open_engine(query.declared, frame), charged)
+    charged = charge_answer(declaration, plan, state)
+    return answer_single_query(
+        plan.of_query(query.name), open_engine(query.declared, frame), charged
+    )

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey
 
 
-def left_open(declaration: Declaration) -> list[str]:
+def engine_exposures(declaration: Declaration) -> list[str]:
     """Return what the engine exposes to people other than the recipients, without starting it."""
     from dprelease.exact.engines import engine_kind
 
     return engine_kind(declaration.spec.engine).exposure_texts(declaration.spec)
 
 
-def on_engine(declaration: Declaration, engine: str | None) -> Declaration:
-    """Return the declaration with this engine; its texts are unchanged.
+def with_engine(declaration: Declaration, engine: str | None) -> Declaration:
+    """Return the declaration with another engine; its texts, which are published, stay the same.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def on_engine(declaration: Declaration, engine: str | None) -> Declaration:
     return replace(declaration, spec=declaration.spec.model_copy(update={"engine": engine}))
 
 
-def as_party(declaration: Declaration, party: int | None) -> Declaration:
+def with_party(declaration: Declaration, party: int | None) -> Declaration:
     """Return the declaration for one party; unchanged if `party` is None.
 
     Raises
@@ -71,6 +71,7 @@ def party_of(declaration: Declaration) -> int:
 
 
 def _refuse_unknown_party(declaration: Declaration, party: int) -> None:
+    """Raise BudgetError DP-FED-004 for a number that belongs to no party."""
     spec, place = declaration.spec.federated, declaration.place("federated")
     if spec is None:
         problem = f"There is no party {party}: the release declares no parties"
@@ -80,15 +81,15 @@ def _refuse_unknown_party(declaration: Declaration, party: int) -> None:
         raise BudgetError("DP-FED-004", place=place, problem=problem)
 
 
-def signed_by(declaration: Declaration, key: str | Path | SigningKey | None) -> Declaration:
+def with_signing_key(declaration: Declaration, key: str | Path | SigningKey | None) -> Declaration:
     """Return a declaration whose run signs with this key or key file; unchanged if it is None.
 
     Raises SignatureError in the same cases as `signing_key`.
     """
-    return declaration if key is None else replace(declaration, key=key_of(key))
+    return declaration if key is None else replace(declaration, key=signing_key_of(key))
 
 
-def key_of(key: str | Path | SigningKey) -> SigningKey:
+def signing_key_of(key: str | Path | SigningKey) -> SigningKey:
     """Return a key, or read it from a path; raises the errors of `signing_key`."""
     from dprelease.signatures.keys import signing_key
 

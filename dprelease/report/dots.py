@@ -12,25 +12,25 @@ from dprelease.report.sheet import (
     ORANGE,
     PALE,
     Axis,
-    Look,
+    DotStyle,
     Sheet,
     ticks_between,
-    truncated,
+    truncate_text,
 )
 
 ROW = 0.32
 """Height of a row in inches: the name above, the dots below."""
 
 LOOKS = {
-    "dot": Look(5.0, BLUE, BLUE),
-    "ring": Look(6.0, "white", ORANGE, 1.2),
-    "faint": Look(3.0, "white", PALE, 0.6),
+    "dot": DotStyle(5.0, BLUE, BLUE),
+    "ring": DotStyle(6.0, "white", ORANGE, 1.2),
+    "faint": DotStyle(3.0, "white", PALE, 0.6),
 }
 """Looks of marks, which differ in shape and not only in colour."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PictureRow:
     """One row of a picture: a name, a text at the right end of its line, marks, and a line."""
 
     name: str
@@ -40,7 +40,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class PictureScale:
     """The scale of a picture.
 
     `ends`: the ends of a linear scale; a logarithmic scale has those of its rows. `others`: rows of
@@ -51,7 +51,7 @@ class Scale:
     number: Callable[[float], str]
     ends: tuple[float, float] | None = None
     ticks: tuple[float, ...] = ()
-    others: tuple[Row, ...] = ()
+    others: tuple[PictureRow, ...] = ()
 
     @property
     def is_log(self) -> bool:
@@ -59,12 +59,14 @@ class Scale:
         return self.ends is None
 
 
-def is_drawn(value: float | None) -> bool:
+def can_be_drawn(value: float | None) -> bool:
     """Return whether a number can be drawn on a logarithmic scale."""
     return value is not None and 0.0 < value < math.inf
 
 
-def rows_of_dots(rows: Sequence[Row], scale: Scale, key: Sequence[tuple[str, str]] = ()) -> Sheet:
+def rows_of_dots(
+    rows: Sequence[PictureRow], scale: PictureScale, key: Sequence[tuple[str, str]] = ()
+) -> Sheet:
     """Return a drawing of rows from top to bottom; `key`: the meaning of each kind of mark."""
     low, high = scale.ends or _scale_ends([*rows, *scale.others])
     above = 0.08 + 0.17 * len(key)
@@ -79,10 +81,10 @@ def rows_of_dots(rows: Sequence[Row], scale: Scale, key: Sequence[tuple[str, str
     return sheet
 
 
-def _scale_ends(rows: Sequence[Row]) -> tuple[float, float]:
+def _scale_ends(rows: Sequence[PictureRow]) -> tuple[float, float]:
     """Return the ends of a logarithmic scale, with space around the outermost marks."""
-    drawn = [place for row in rows for place, _ in row.marks if is_drawn(place)]
-    drawn += [end for row in rows for end in row.line or () if is_drawn(end)]
+    drawn = [place for row in rows for place, _ in row.marks if can_be_drawn(place)]
+    drawn += [end for row in rows for end in row.line or () if can_be_drawn(end)]
     low, high = min(drawn, default=1.0), max(drawn, default=1.0)
     room = max(1.15, (high / low) ** 0.05)
     least = 3.0  # ensures ticks for a scale of one number
@@ -92,10 +94,11 @@ def _scale_ends(rows: Sequence[Row]) -> tuple[float, float]:
     return low / room, high * room
 
 
-def _draw_row(sheet: Sheet, row: Row, top: float) -> None:
+def _draw_row(sheet: Sheet, row: PictureRow, top: float) -> None:
+    """Draw a row: its name, its note, its line and its marks."""
     low, high = sheet.x.low, sheet.x.high
     text, line = top + 0.1, top + 0.235
-    sheet.write(low, text, truncated(row.name, LETTERS - len(row.note)), "start", "middle")
+    sheet.write(low, text, truncate_text(row.name, LETTERS - len(row.note)), "start", "middle")
     sheet.write(high, text, row.note, "end", "middle", colour=PALE)
     sheet.line([(low, line), (high, line)])
     if row.line is not None:
@@ -107,6 +110,6 @@ def _draw_row(sheet: Sheet, row: Row, top: float) -> None:
 
 def _draw_legend_entry(sheet: Sheet, look: str, meaning: str, top: float) -> None:
     """Draw the legend entry of one kind of mark above the field."""
-    value = sheet.x.at(0.02)
+    value = sheet.x.number_at(0.02)
     sheet.dot(value, top, LOOKS[look])
     sheet.write(value, top, meaning, "start", "middle", offset=(8, 0))

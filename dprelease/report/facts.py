@@ -144,7 +144,7 @@ class Facts:
         """Return the query of a table; None for a table without cells."""
         return self.queries.get(_name_in_folder(table))
 
-    def is_agreed(self, table: TableMetadata) -> bool:
+    def is_consistent(self, table: TableMetadata) -> bool:
         """Return whether a table combines several measurements into consistent values."""
         return "/" in table.name
 
@@ -161,7 +161,7 @@ class Facts:
         output = self.query_column(table, column)
         if output is None:
             return None
-        if self.is_agreed(table):
+        if self.is_consistent(table):
             return self._consistent_error(table, column, output)
         name = _name_in_folder(table)
         laws = {part.name: self.laws[name, part.name] for part in output.parts}
@@ -173,12 +173,13 @@ class Facts:
             return ErrorBeforeRun(margin, 0.95, margin, margin, output.unit, rows=rows)
         held = self.measurement_records[name, output.parts[0].name]
         assert isinstance(held, MeasurementRecord)
-        margin, error = float(exact_of(held.margin_95)), held.expected_absolute_error
+        margin, error = float(fraction_of_text(held.margin_95)), held.expected_absolute_error
         return ErrorBeforeRun(margin, 0.95, margin, margin, held.error_unit, error)
 
     def _consistent_error(
         self, table: TableMetadata, column: ColumnMetadata, output: OutputColumn
     ) -> ErrorBeforeRun | None:
+        """Return the expected error of a column of consistent tables; None if unknown."""
         found = self._standard_errors.get((_name_in_folder(table), column.name))
         if found is None:
             return None
@@ -197,7 +198,7 @@ class Facts:
     def noise_of(self, table: TableMetadata, column: ColumnMetadata) -> Mechanism | None:
         """Return the noise of a column that is a single noisy number; None for other columns."""
         output = self.query_column(table, column)
-        if output is None or self.is_agreed(table) or is_computed(output):
+        if output is None or self.is_consistent(table) or is_computed(output):
             return None
         law = self.laws[_name_in_folder(table), output.parts[0].name]
         return law if isinstance(law, Mechanism) and output.parts[0].is_vector else None
@@ -249,7 +250,7 @@ def _name_in_folder(table: TableMetadata) -> str:
     return table.name.rpartition("/")[2]
 
 
-def exact_of(text: str) -> Fraction:
+def fraction_of_text(text: str) -> Fraction:
     """Return a number of a manifest, which is written as a decimal or as p/q, as a fraction."""
     over, _, under = text.partition("/")
     return exact(over) / exact(under) if under else exact(over)

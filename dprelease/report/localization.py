@@ -46,10 +46,10 @@ class Words:
         return self.sentences[name].format(**values)
 
     def many(self, name: str, number: int, /, **values: object) -> Markup:
-        """Return a sentence about a number of things; a number of one has its own sentence."""
-        return self.say(self.of_many(name, number), number=self.number(number), **values)
+        """Return the sentence about a number of things, in the singular or in the plural."""
+        return self.say(self.sentence_name(name, number), number=self.number(number), **values)
 
-    def of_many(self, name: str, number: int, /) -> str:
+    def sentence_name(self, name: str, number: int, /) -> str:
         """Return the name of the sentence for a number of things."""
         return f"{name}.one" if number == 1 else name
 
@@ -74,9 +74,10 @@ class Words:
         )
 
     def percent(self, part: float | None, *, up: bool = False) -> str:
-        """Return a share as a percentage; only 0 is 0 %, and less than 1 is 100 % only with `up`.
+        """Return a share as a percentage.
 
-        `up`: whether the share is an upper bound, which is rounded up.
+        `up`: whether the share is an upper bound, which is rounded up. No share above 0 is written
+        as 0 %, and no share below 1 as 100 % unless it is rounded up.
         """
         if part is None or not math.isfinite(part):
             return NOTHING
@@ -100,25 +101,26 @@ class Words:
         return self._localized_separators(f"{'-' * (value < 0)}{int(whole):,}{point}{decimals}")
 
     def _localized_separators(self, text: str) -> str:
+        """Return a number with the separators and the minus sign of the language."""
         signs = {".": self.decimal, ",": self.thousands, "-": "\u2212"}
         return "".join(signs.get(sign, sign) for sign in text)
 
 
-def three(value: float) -> float:
+def to_three_digits(value: float) -> float:
     """Return a number with three significant digits."""
     return float(f"{value:.3g}")
 
 
-def three_up(value: float) -> float:
+def round_up_to_three_digits(value: float) -> float:
     """Return a number rounded up to three significant digits, or to an integer if it is larger.
 
     Rounding up keeps an upper bound of an error an upper bound.
     """
-    rounded = three(value)
+    rounded = to_three_digits(value)
     if abs(value) < 1000.0 and value == int(value):
         return value
     if rounded < value and not math.isclose(rounded, value, rel_tol=1e-12):
-        rounded = three(rounded + 10.0 ** (math.floor(math.log10(abs(value))) - 2))
+        rounded = to_three_digits(rounded + 10.0 ** (math.floor(math.log10(abs(value))) - 2))
     return rounded
 
 

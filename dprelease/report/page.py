@@ -17,19 +17,19 @@ from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
 from dprelease.report.accuracy.quality import (
     ColumnQuality,
     column_quality,
-    floats,
     is_number,
     quality_of,
+    to_floats,
 )
-from dprelease.report.accuracy.quality_part import Context, quality_part
+from dprelease.report.accuracy.quality_part import Context, quality_section
 from dprelease.report.accuracy.totals import disagreements
 from dprelease.report.accuracy.true_errors import simulated_errors
 from dprelease.report.facts import Facts
 from dprelease.report.localization import Words
-from dprelease.report.pictures import Gallery, Picture, interval
+from dprelease.report.pictures import Gallery, Picture, interval_picture
 from dprelease.report.privacy_section import label_of
 from dprelease.report.provenance_section import provenance_section
-from dprelease.report.rendering import page
+from dprelease.report.rendering import render_page
 from dprelease.report.safe_labels import Names
 from dprelease.report.source import Checks, ReleaseFiles, Truth
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
@@ -45,6 +45,8 @@ class Example:
 
 @dataclass(frozen=True)
 class _ExampleCell:
+    """One cell of a table, with its value, its margin and the ends of its interval."""
+
     one: ColumnQuality
     keys: dict[str, Any]
     value: float
@@ -64,6 +66,7 @@ def example_of(
     decimals = column.decimals
 
     def number(value: float) -> str:
+        """Return a number as text, with the decimals of the column."""
         return words.number(value, decimals)
 
     says = {
@@ -80,19 +83,20 @@ def example_of(
         first,
         words.say("margin.range", low=low, high=high, confidence=words.percent(confidence)),
     ]
-    if not facts.is_agreed(table):
+    if not facts.is_consistent(table):
         apart = math.sqrt(2.0) * cell.margin
         sentences.append(words.say("margin.differ", difference=number(float(f"{apart:.3g}"))))
     sentences += [words.say("margin.zero"), words.say("margin.only")]
     title = names.plain(column.label, column.name, 40)
     axis = {"column": title, "unit": column.unit}
     name = words.plain("margin.axis.unit" if column.unit else "margin.axis", **axis)
-    return Example(sentences, interval(gallery, name, cell.value, cell.ends, number))
+    return Example(sentences, interval_picture(gallery, name, cell.value, cell.ends, number))
 
 
 def _cell_position_text(
     table: TableMetadata, cell: _ExampleCell, words: Words, names: Names
 ) -> Markup:
+    """Return the keys of a cell and the title of its table as text."""
     title = names.table(table)
     if not cell.keys:
         return words.say("margin.cell.total", table=title)
@@ -107,7 +111,7 @@ def _example_cells(release: ReleaseFiles, facts: Facts) -> Iterator[_ExampleCell
     """Yield the middle cell of columns with margins, good examples first."""
     columns = [
         column_quality(facts, table, column)
-        for table in release.metadata.read
+        for table in release.metadata.tables_for_readers
         if facts.query_of(table) is not None
         for column in table.values
         if is_number(column)
@@ -130,7 +134,7 @@ def _middle_cell(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_Example
     batch = next(iter(release.batches(table, [*keys, *one.source_columns, *companions])), None)
     if batch is None:
         return
-    values, margins = floats(batch.column(name)), one.margins_of(batch)
+    values, margins = to_floats(batch.column(name)), one.margins_of(batch)
     known = np.flatnonzero(np.isfinite(values) & np.isfinite(margins) & (margins > 0))
     if not len(known):
         return
@@ -140,7 +144,7 @@ def _middle_cell(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_Example
     row = int(order[len(order) // 2])
     value, margin = float(values[row]), float(margins[row])
     if len(companions) == 2:
-        low, high = (float(floats(batch.column(end))[row]) for end in companions)
+        low, high = (float(to_floats(batch.column(end))[row]) for end in companions)
     else:
         low, high = value - margin, value + margin
     cell = {key: batch.column(key)[row].as_py() for key in keys}
@@ -148,8 +152,9 @@ def _middle_cell(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_Example
 
 
 def _confidence_of(facts: Facts, one: ColumnQuality) -> float:
+    """Return the confidence of the margins of a column."""
     output = facts.query_column(one.table, one.column)
-    if facts.is_agreed(one.table) and one.expected is not None:
+    if facts.is_consistent(one.table) and one.expected is not None:
         return one.expected.confidence
     published: ColumnMetadata | None = one.table.companion_of(one.column.name, Role.MARGIN)
     if output is None or output.margin is None or published is None:
@@ -188,15 +193,16 @@ def page_of(
     errors = None if truth is None else simulated_errors(release, truth, columns)
 
     def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
+        """Return the parts of the page by name."""
         context = Context(facts, words, names, Gallery(words), most)
         return {
             "parts": PARTS,
             "label": label_of(facts, words, names, context.gallery),
             "example": example_of(release, facts, words, names, context.gallery),
-            "quality": quality_part(context, columns, totals, errors),
+            "quality": quality_section(context, columns, totals, errors),
             "made": provenance_section(context, checks),
             "shortened": len(columns) > most,
             "rehearsed": truth is not None,
         }
 
-    return page(release, language, fill_page)
+    return render_page(release, language, fill_page)

@@ -13,16 +13,16 @@ from markupsafe import Markup
 from dprelease.documents.release_manifest import ReadingRecord
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.trade_off import Pairs, least_missed
-from dprelease.report.dots import LOOKS, Row, Scale, rows_of_dots
-from dprelease.report.localization import Words, three_up
+from dprelease.report.dots import LOOKS, PictureRow, PictureScale, rows_of_dots
+from dprelease.report.localization import Words, round_up_to_three_digits
 from dprelease.report.safe import printable_text
-from dprelease.report.sheet import BLUE, PALE, Axis, Look, Sheet
+from dprelease.report.sheet import BLUE, PALE, Axis, DotStyle, Sheet
 
 ALARMS = (0.01, 0.05, 0.1)
 """False alarm rates for which the text gives the rate of missed detections."""
 
 UPRIGHT = 1.9
-"""Height in inches of a drawing that is not a list of rows."""
+"""Height in inches of a drawing that does not consist of rows."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Gallery:
     def rows(
         self,
         kind: str,
-        rows: Sequence[Row],
-        scale: Scale,
+        rows: Sequence[PictureRow],
+        scale: PictureScale,
         key: Sequence[tuple[str, str]] = (),
         title: Mapping[str, Any] | None = None,
     ) -> Picture:
@@ -79,7 +79,7 @@ class Gallery:
         return self.picture(rows_of_dots(rows, scale, key), kind, alt, title)
 
 
-def belief(gallery: Gallery, reading: ReadingRecord) -> Picture:
+def belief_picture(gallery: Gallery, reading: ReadingRecord) -> Picture:
     """Return the picture of how much an attacker's belief can rise."""
     words, percent = gallery.words, gallery.words.percent
     rows, alt = [], []
@@ -87,7 +87,7 @@ def belief(gallery: Gallery, reading: ReadingRecord) -> Picture:
         prior, posterior = row.prior, row.posterior
         says = {"prior": percent(prior), "posterior": percent(posterior, up=True)}
         rows.append(
-            Row(
+            PictureRow(
                 words.plain("belief.row", **says),
                 words.plain("belief.told", **says),
                 ((prior, "ring"), (posterior, "dot")),
@@ -95,7 +95,9 @@ def belief(gallery: Gallery, reading: ReadingRecord) -> Picture:
             )
         )
         alt.append(words.plain("belief.alt", **says))
-    scale = Scale(words.plain("belief.axis"), percent, (0.0, 1.0), (0.0, 0.25, 0.5, 0.75, 1.0))
+    scale = PictureScale(
+        words.plain("belief.axis"), percent, (0.0, 1.0), (0.0, 0.25, 0.5, 0.75, 1.0)
+    )
     key = (
         ("ring", words.plain("belief.before")),
         ("dot", words.plain("belief.after")),
@@ -103,7 +105,7 @@ def belief(gallery: Gallery, reading: ReadingRecord) -> Picture:
     return gallery.picture(rows_of_dots(rows, scale, key), "belief", " ".join(alt))
 
 
-def trade_off(gallery: Gallery, pairs: Pairs, *, replace: bool) -> Picture:
+def trade_off_picture(gallery: Gallery, pairs: Pairs, *, replace: bool) -> Picture:
     """Return the picture of an attacker's missed detections by false alarms.
 
     `pairs`: epsilons and deltas of the release.
@@ -132,7 +134,7 @@ def trade_off(gallery: Gallery, pairs: Pairs, *, replace: bool) -> Picture:
     return gallery.picture(sheet, "trade_replace" if replace else "trade", description)
 
 
-def interval(
+def interval_picture(
     gallery: Gallery, name: str, value: float, ends: tuple[float, float], number: Callable[..., str]
 ) -> Picture:
     """Return the picture of one number and its margin, on a scale that shows both ends."""
@@ -144,7 +146,7 @@ def interval(
     sheet.line([(low, 0.38), (high, 0.38)], BLUE, 1.8)
     for end in ends:
         sheet.line([(end, 0.24), (end, 0.52)], BLUE, 1.8)
-    sheet.dot(value, 0.38, Look(7.0, BLUE, BLUE))
+    sheet.dot(value, 0.38, DotStyle(7.0, BLUE, BLUE))
     sheet.write(value, 0.6, number(value), "middle", "bottom", bold=True, size=10.0)
     fields = {"value": number(value), "low": number(low), "high": number(high)}
     return gallery.picture(sheet, "margin", words.plain("margin.alt", **fields))
@@ -154,7 +156,7 @@ PARTS = (0.5, 0.2, 0.05, 0.02, 0.01, 0.005, 0.002)
 """Shares of cells with a larger error, at which the distribution of the noise is drawn."""
 
 
-def noise(
+def noise_picture(
     gallery: Gallery, mechanism: Mechanism, step: float, name: str, unit: str
 ) -> Picture | None:
     """Return the picture of the share of cells with larger errors.
@@ -162,7 +164,9 @@ def noise(
     Returns None if no finite number describes the share.
     """
     words, percent, number = gallery.words, gallery.words.percent, gallery.words.number
-    widths = [(part, three_up(mechanism.half_width(1.0 - part) * step)) for part in PARTS]
+    widths = [
+        (part, round_up_to_three_digits(mechanism.half_width(1.0 - part) * step)) for part in PARTS
+    ]
     farthest = widths[-1][1]
     if not 0.0 < farthest < math.inf:
         return None

@@ -1,4 +1,4 @@
-"""Write the label: what a release guarantees, to whom, at what cost, and what it does not."""
+"""Write the label of a release: its guarantee, whom it protects, its cost, and its limits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from markupsafe import Markup
 from dprelease.documents.ledger_record import LedgerRecord, RenewalRecord
 from dprelease.documents.release_manifest import ReadingRecord
 from dprelease.privacy.unit import Neighbours
-from dprelease.report.facts import Facts, ProtectedUnit, exact_of
-from dprelease.report.localization import Words, three_up
-from dprelease.report.pictures import Gallery, Picture, belief, trade_off
+from dprelease.report.facts import Facts, ProtectedUnit, fraction_of_text
+from dprelease.report.localization import Words, round_up_to_three_digits
+from dprelease.report.pictures import Gallery, Picture, belief_picture, trade_off_picture
 from dprelease.report.safe import SPACE
 from dprelease.report.safe_labels import Names
 
@@ -56,7 +56,7 @@ def label_of(
     """
     source = facts.label
     guarantee, reading = source.guarantee, source.reading
-    epsilon, delta = float(guarantee.epsilon), exact_of(guarantee.delta)
+    epsilon, delta = float(guarantee.epsilon), fraction_of_text(guarantee.delta)
     replace = guarantee.neighbours == Neighbours.REPLACE.value
     limit, one_in = words.exactly(delta), ""
     if delta:
@@ -69,13 +69,17 @@ def label_of(
         if guarantee.holds is None
         else words.say("label.exact", holds=guarantee.holds),
         cuts=list(_contribution_limit_sentences(source.units, names, words)),
-        epsilon=words.number(three_up(epsilon)),
-        epsilon_words=words.say("label.epsilon.words", factor=words.number(three_up(factor))),
+        epsilon=words.number(round_up_to_three_digits(epsilon)),
+        epsilon_words=words.say(
+            "label.epsilon.words", factor=words.number(round_up_to_three_digits(factor))
+        ),
         delta=limit,
         delta_words=words.say("label.delta.words", delta=limit, one_in=one_in)
         if delta
         else words.say("label.delta.none"),
-        rho="" if guarantee.rho is None else words.number(three_up(float(guarantee.rho))),
+        rho=""
+        if guarantee.rho is None
+        else words.number(round_up_to_three_digits(float(guarantee.rho))),
         guess=words.say(
             "label.gain.guess.replace" if replace else "label.gain.guess",
             right=words.percent(1.0 - reading.least_total_error / 2.0, up=True),
@@ -85,13 +89,14 @@ def label_of(
         costs=list(_cost_sentences(facts, source.ledger, words, names)),
         outside=[names.name(text, 600) for text in facts.record.unprotected_quantities],
         pictures=[
-            belief(gallery, reading),
-            *([trade_off(gallery, facts.pairs, replace=replace)] if is_curved else []),
+            belief_picture(gallery, reading),
+            *([trade_off_picture(gallery, facts.pairs, replace=replace)] if is_curved else []),
         ],
     )
 
 
 def _belief_sentences(reading: ReadingRecord, words: Words) -> Markup:
+    """Return by how much an attacker's belief can rise, for several prior beliefs."""
     beliefs = [
         words.say(
             "label.gain.from_to",
@@ -104,6 +109,7 @@ def _belief_sentences(reading: ReadingRecord, words: Words) -> Markup:
 
 
 def _unit_sentences(units: Sequence[ProtectedUnit], words: Words, names: Names) -> Iterator[Markup]:
+    """Yield a sentence on each privacy unit."""
     distinct = {(unit.table, unit.id): unit for unit in units}
     for table, identity in list(distinct)[:MOST_UNITS]:
         if identity is None:
@@ -131,6 +137,7 @@ def _contribution_limit_sentences(
 def _cost_sentences(
     facts: Facts, ledger: LedgerRecord | None, words: Words, names: Names
 ) -> Iterator[Markup]:
+    """Yield sentences on what the release was charged to a ledger."""
     if ledger is None:
         yield words.say("label.cost.none")
         return

@@ -17,8 +17,8 @@ from dprelease.planning.bounded_words import contribution_limits_text
 from dprelease.planning.invariant_plans import without_invariants
 from dprelease.planning.plan import PlannedColumn
 from dprelease.report.accuracy.quality_part import Context
-from dprelease.report.localization import three, three_up
-from dprelease.report.pictures import PageTable, Picture, noise
+from dprelease.report.localization import round_up_to_three_digits, to_three_digits
+from dprelease.report.pictures import PageTable, Picture, noise_picture
 from dprelease.report.source import Checks
 
 MOST_CURVES = 6
@@ -84,10 +84,12 @@ def provenance_section(
 
 
 def _family_records(record: ReleaseManifest) -> Sequence[FamilyRecord]:
+    """Return the manifest's records of families; other kinds of releases have none."""
     return record.families if isinstance(record, CentralManifest) else ()
 
 
 def _table_heads(context: Context, *names: str) -> list[Markup]:
+    """Return the heads of a table in the language of the page."""
     return [context.words.say(f"made.head.{name}") for name in names]
 
 
@@ -184,6 +186,7 @@ def _vectors_by_noise(context: Context) -> Laws:
 
 
 def _noise_table(context: Context, laws: Laws) -> PageTable:
+    """Return the table of noise distributions, with the columns that have each."""
     words, names, rows = context.words, context.names, []
     for columns in laws.values():
         first = columns[0]
@@ -201,7 +204,7 @@ def _noise_table(context: Context, laws: Laws) -> PageTable:
                 _noised_columns_text(context, columns),
                 names.name(first.measurement.aggregate.description, LONGEST),
                 names.name(str(first.measurement.sensitivity), LONGEST),
-                f"± {words.number(three_up(margin))} {unit}".strip(),
+                f"± {words.number(round_up_to_three_digits(margin))} {unit}".strip(),
             )
         )
     heads = _table_heads(context, "noise", "parameters", "for", "counts", "sensitivity", "margin")
@@ -219,14 +222,14 @@ def _audit_table(context: Context, audit: Audit) -> PageTable:
     left = {(one.query, one.column) for one in audit.not_tried}
     for one in audit.sensitivities:
         least = bounds.get((one.query, one.column))
-        shown = [] if least is None else [words.number(three(least))]
+        shown = [] if least is None else [words.number(to_three_digits(least))]
         shown += [words.say("made.audit.untried")] * ((one.query, one.column) in left)
         rows.append(
             context.cells(
                 names.name(f"{one.query}.{one.column}"),
                 names.name(one.claimed, LONGEST),
                 words.number(one.pairs),
-                f"{words.number(three(100 * one.ratio))} %",
+                f"{words.number(to_three_digits(100 * one.ratio))} %",
                 ", ".join(shown),
             )
         )
@@ -235,6 +238,7 @@ def _audit_table(context: Context, audit: Audit) -> PageTable:
 
 
 def _noised_columns_text(context: Context, columns: Sequence[PlannedColumn]) -> Markup:
+    """Return the names of a few columns; of many, the first ones and their number."""
     titles = [
         context.names.name(f"{column.query.name}.{column.measurement.name}")
         for column in columns[:MOST_NAMED]
@@ -249,12 +253,13 @@ def _noised_columns_text(context: Context, columns: Sequence[PlannedColumn]) -> 
 def parameter_text(text: str, context: Context) -> str:
     """Return a noise parameter with three significant digits; a word is returned unchanged."""
     try:
-        return context.words.number(three(float(text)))
+        return context.words.number(to_three_digits(float(text)))
     except ValueError:
         return text
 
 
 def _noise_pictures(context: Context, laws: Laws) -> list[Picture]:
+    """Return a picture of each noise distribution, up to the maximum number."""
     pictures: list[Picture] = []
     drawn: set[tuple[object, ...]] = set()
     for columns in laws.values():
@@ -266,7 +271,7 @@ def _noise_pictures(context: Context, laws: Laws) -> list[Picture]:
             continue
         drawn.add(key)
         if len(pictures) < MOST_CURVES:
-            picture = noise(context.gallery, law, step, law.name, unit)
+            picture = noise_picture(context.gallery, law, step, law.name, unit)
             pictures += [] if picture is None else [picture]
     return pictures
 

@@ -31,7 +31,7 @@ PageFiller = Callable[[Words, Names, int], Mapping[str, Any]]
 """Returns the parts of a page by name, for a maximum number of rows in its tables."""
 
 
-def page(release: ReleaseFiles, language: str | None, filled: PageFiller) -> bytes:
+def render_page(release: ReleaseFiles, language: str | None, filled: PageFiller) -> bytes:
     """Return a page about a release, with the longest tables that fit into the maximum size."""
     tag = language or release.metadata.language
     words, names = words_in(tag), Names(release.metadata, tag)
@@ -43,7 +43,7 @@ def page(release: ReleaseFiles, language: str | None, filled: PageFiller) -> byt
             "title": names.text(about.titles, about.title),
             "plain_title": names.plain(about.titles, about.title),
             "names": names,
-            "tables": words.number(sum(1 for _ in release.metadata.read)),
+            "tables": words.number(sum(1 for _ in release.metadata.tables_for_readers)),
             "rehearsed": False,
             "shortened": False,
             "warning": "",
@@ -55,6 +55,7 @@ def page(release: ReleaseFiles, language: str | None, filled: PageFiller) -> byt
 
 
 def _render_html(words: Words, values: Mapping[str, Any]) -> bytes:
+    """Return the page as HTML, with the policy that admits its style and nothing else."""
     style = _template_text("style.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     template = _template_environment().get_template("page.html")
@@ -66,11 +67,13 @@ def _render_html(words: Words, values: Mapping[str, Any]) -> bytes:
 
 @cache
 def _template_text(name: str) -> str:
+    """Return the text of a template, or of the style."""
     return resources.files(TEMPLATES).joinpath(name).read_text(encoding="utf-8")
 
 
 @cache
 def _template_environment() -> Environment:
+    """Return the environment of templates, which escapes all values."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(

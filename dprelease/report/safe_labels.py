@@ -85,6 +85,7 @@ class Names:
         return printable_text(fallback, longest)
 
     def _bidi_isolate(self, text: str, language: str = "", longest: int = LONGEST) -> Markup:
+        """Return a text whose direction of writing does not affect its surroundings."""
         if language in ("", UNDETERMINED):
             return Markup("<bdi>{}</bdi>").format(printable_text(text, longest))
         return Markup('<bdi lang="{}">{}</bdi>').format(language, printable_text(text, longest))

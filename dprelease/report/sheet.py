@@ -43,13 +43,13 @@ class Axis:
     high: float
     is_log: bool = False
 
-    def part(self, value: float) -> float:
+    def position_of(self, value: float) -> float:
         """Return the position of a number on the scale: 0 at its start, 1 at its end."""
         if self.is_log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
-    def at(self, part: float) -> float:
+    def number_at(self, part: float) -> float:
         """Return the number at a position on the scale between 0 and 1."""
         if self.is_log:
             return self.low * math.pow(self.high / self.low, part)
@@ -71,8 +71,8 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """The diameter, the colours and the width of the edge of a dot, in points."""
+class DotStyle:
+    """The look of a dot: its diameter and the width of its edge in points, and its colours."""
 
     size: float
     fill: str
@@ -91,7 +91,7 @@ class Dot:
 
     x: str
     y: str
-    look: Look
+    look: DotStyle
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,8 @@ class Sheet:
         self.texts: list[Text] = []
 
     def _svg_position(self, x: float, y: float) -> tuple[float, float]:
-        across, up = self.x.part(x), self.y.part(y)
+        """Return the position of two numbers in the drawing, in inches from the top left."""
+        across, up = self.x.position_of(x), self.y.position_of(y)
         return self._left + across * self._wide, self._above + (1 - up) * self._high
 
     def line(
@@ -143,11 +144,11 @@ class Sheet:
         dashes: str = "",
     ) -> None:
         """Draw a line through points of the field; points outside are moved to its edge."""
-        places = [self._svg_position(self.x.clip(x), self.y.clip(y)) for x, y in points]
-        corners = " ".join(f"{_decimal_text(x)},{_decimal_text(y)}" for x, y in places)
+        positions = [self._svg_position(self.x.clip(x), self.y.clip(y)) for x, y in points]
+        corners = " ".join(f"{_decimal_text(x)},{_decimal_text(y)}" for x, y in positions)
         self.lines.append(Line(corners, colour, width, dashes))
 
-    def dot(self, x: float, y: float, look: Look) -> None:
+    def dot(self, x: float, y: float, look: DotStyle) -> None:
         """Draw a dot."""
         across, down = self._svg_position(x, y)
         self.dots.append(Dot(_decimal_text(across), _decimal_text(down), look))
@@ -187,15 +188,15 @@ class Sheet:
                 continue
             taken = last + DIGIT_GAP
             self.write(value, bottom, text, anchor, "top", offset=(0, -3), colour=PALE, size=7.5)
-        title = truncated(printable_text(name))
-        self.write(self.x.at(0.5), bottom, title, "middle", "top", offset=(0, -17))
+        title = truncate_text(printable_text(name))
+        self.write(self.x.number_at(0.5), bottom, title, "middle", "top", offset=(0, -17))
 
     def _anchor_and_extent(self, value: float, text: str) -> tuple[str, float, float]:
         """Return the anchor of a number that keeps the number inside the drawing.
 
         The horizontal extent of the number in inches is returned too.
         """
-        part = self.x.part(value)
+        part = self.x.position_of(value)
         anchor = "start" if part < 0.06 else "end" if part > 0.94 else "middle"
         wide = DIGIT_WIDTH * len(text)
         first = part * self._wide / INCH - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
@@ -207,7 +208,7 @@ def _decimal_text(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0")
 
 
-def truncated(text: str, letters: int = LETTERS) -> str:
+def truncate_text(text: str, letters: int = LETTERS) -> str:
     """Return a text shortened to fit, with an ellipsis; wide letters count twice."""
     room = letters
     for i, letter in enumerate(text):

@@ -18,8 +18,8 @@ from typing import Any
 import yaml
 
 from dprelease.errors import DataError, DpReleaseError, Place
-from dprelease.schema.model import same_name, shorten
-from dprelease.schema.yaml_text.reader import SIZE_LIMIT, parse
+from dprelease.schema.model import normalized_name, shorten
+from dprelease.schema.yaml_text.reader import SIZE_LIMIT, parse_yaml
 from dprelease.system.files import read_file
 
 CSVW, SMARTNOISE, COLUMNS = "CSVW", "SmartNoise", "columns"
@@ -85,9 +85,9 @@ def described_table(path: Path) -> DescribedTable:
         table = _described_table(values)
         reason = "it describes no columns"
         if table is not None and table.columns:
-            name_counts = Counter(same_name(column.name) for column in table.columns)
+            name_counts = Counter(normalized_name(column.name) for column in table.columns)
             repeated = next(
-                (c.name for c in table.columns if name_counts[same_name(c.name)] > 1), None
+                (c.name for c in table.columns if name_counts[normalized_name(c.name)] > 1), None
             )
             if repeated is None:
                 return table
@@ -106,7 +106,7 @@ def _read_values(path: Path) -> tuple[Any, str]:
     if text.lstrip()[:1] in ("{", "["):
         text = _as_yaml(text)
     try:
-        return parse(text, path).values, ""
+        return parse_yaml(text, path).values, ""
     except (DpReleaseError, yaml.YAMLError):
         return None, "it is neither JSON nor a plain YAML mapping"
 

@@ -25,7 +25,7 @@ from dprelease.scaffold.sketch import (
     yaml_text,
 )
 from dprelease.schema.load import CONFIRM
-from dprelease.schema.localized_text import LONGEST_LABEL, problem_of
+from dprelease.schema.localized_text import LONGEST_LABEL, display_problem
 
 HEAD = """\
 # A sketch from a description of the table for {form}; no row was looked at. Lines with the mark
@@ -121,7 +121,7 @@ def _column_text(column: ColumnDescription, is_unit: bool) -> str:
 
 def _label_text(column: ColumnDescription) -> str:
     text = column.label.strip()
-    if text in ("", column.name) or problem_of(text, LONGEST_LABEL) is not None:
+    if text in ("", column.name) or display_problem(text, LONGEST_LABEL) is not None:
         return ""
     return f", label: {quote_yaml(text)}"
 

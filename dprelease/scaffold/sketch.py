@@ -21,7 +21,7 @@ from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, reader_of
 from dprelease.numerics.rounding import exact
 from dprelease.schema.load import CONFIRM
 from dprelease.schema.model import shorten
-from dprelease.schema.public_values.key_files import are_usable
+from dprelease.schema.public_values.key_files import are_valid_texts
 from dprelease.schema.source_files import find_files, problem_of
 from dprelease.schema.table import Source
 from dprelease.statements.values.source_equality import comparison_of, inexact
@@ -147,7 +147,7 @@ def sketch(
         raise file_error(path, ("the name of a column is not UTF-8", "rename it")) from None
     if not found.columns:
         raise DataError("DP-DATA-010", place=place, path=source.name)
-    names = [name for name, _ in found.columns if are_usable([name])]
+    names = [name for name, _ in found.columns if are_valid_texts([name])]
     if unit is not None and unit not in names:
         raise DataError("DP-DATA-011", place=place, column=unit, known=", ".join(names[:40]))
     refuse_collated(unit, source_type.name, found.collations, place)
@@ -193,7 +193,7 @@ def schema_text(
         if form is not None and name != unit:
             body = _type_from_cells(form.columns[name], form)
         body = _type_from_values(name, proposals, form) or body
-        if not are_usable([name]):
+        if not are_valid_texts([name]):
             body, kind = "", "a name that is not UTF-8, or too long, can't be declared"
         note = (notes or {}).get(name, "")
         body += f"{'; ' if '  # ' in body else '  # '}{note}" if body and note else ""

@@ -35,6 +35,7 @@ class QuantileSpec(OfColumn):
     @field_validator("at")
     @classmethod
     def _check_fraction(cls, at: Fraction) -> Fraction:
+        """Refuse a fraction outside 0 to 1, or with too large a denominator."""
         if not 0 <= at <= 1 or at.denominator > MOST_PARTS:
             refuse("DP-RELEASE-014")
         return at
@@ -54,7 +55,7 @@ class Origin(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class AggregateKeyword:
     """Properties of an aggregate keyword.
 
     `kind` is the type of the keyword's value: a column, several columns, or an `OfColumn`.
@@ -80,19 +81,23 @@ def _check_pair(columns: object) -> object:
     return columns
 
 
-WORDS: dict[str, Word] = {
-    "count": Word(Origin.NOISED, of_rows=True, sql=("COUNT",)),
-    "sum": Word(Origin.NOISED, sql=("SUM",)),
-    "count_distinct": Word(Origin.NOISED, sql=("COUNT(DISTINCT ...)",), pandas="nunique"),
-    "mean": Word(Origin.COMPUTED, sql=("AVG",)),
-    "variance": Word(Origin.COMPUTED, sql=("VARIANCE",), pandas="var"),
-    "stddev": Word(Origin.COMPUTED, sql=("STDDEV", "STDDEV_SAMP"), pandas="std"),
-    "ratio": Word(Origin.COMPUTED, Annotated[tuple[Text, Text], BeforeValidator(_check_pair)]),
-    "quantile": Word(Origin.CHOSEN, QuantileSpec, sql=("QUANTILE_CONT",)),
-    "median": Word(Origin.CHOSEN, at=Fraction(1, 2), sql=("MEDIAN",)),
-    "min": Word(Origin.CHOSEN, at=Fraction(0), sql=("MIN",)),
-    "max": Word(Origin.CHOSEN, at=Fraction(1), sql=("MAX",)),
-    "mode": Word(Origin.LABEL, sql=("MODE",)),
-    "top_k": Word(Origin.LABEL, with_k=True),
+WORDS: dict[str, AggregateKeyword] = {
+    "count": AggregateKeyword(Origin.NOISED, of_rows=True, sql=("COUNT",)),
+    "sum": AggregateKeyword(Origin.NOISED, sql=("SUM",)),
+    "count_distinct": AggregateKeyword(
+        Origin.NOISED, sql=("COUNT(DISTINCT ...)",), pandas="nunique"
+    ),
+    "mean": AggregateKeyword(Origin.COMPUTED, sql=("AVG",)),
+    "variance": AggregateKeyword(Origin.COMPUTED, sql=("VARIANCE",), pandas="var"),
+    "stddev": AggregateKeyword(Origin.COMPUTED, sql=("STDDEV", "STDDEV_SAMP"), pandas="std"),
+    "ratio": AggregateKeyword(
+        Origin.COMPUTED, Annotated[tuple[Text, Text], BeforeValidator(_check_pair)]
+    ),
+    "quantile": AggregateKeyword(Origin.CHOSEN, QuantileSpec, sql=("QUANTILE_CONT",)),
+    "median": AggregateKeyword(Origin.CHOSEN, at=Fraction(1, 2), sql=("MEDIAN",)),
+    "min": AggregateKeyword(Origin.CHOSEN, at=Fraction(0), sql=("MIN",)),
+    "max": AggregateKeyword(Origin.CHOSEN, at=Fraction(1), sql=("MAX",)),
+    "mode": AggregateKeyword(Origin.LABEL, sql=("MODE",)),
+    "top_k": AggregateKeyword(Origin.LABEL, with_k=True),
 }
 """All aggregate keywords, in the order of the JSON Schema."""

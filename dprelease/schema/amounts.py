@@ -11,14 +11,14 @@ from dprelease.schema.field_types import refuse
 from dprelease.schema.model import Model
 
 
-def above_zero(value: Fraction | None) -> Fraction | None:
+def require_above_zero(value: Fraction | None) -> Fraction | None:
     """Return the same number, or refuse it if it is not above zero."""
     if value is not None and value <= 0:
         refuse("DP-RELEASE-004")
     return value
 
 
-def confidence(value: object) -> Fraction | None:
+def confidence_level(value: object) -> Fraction | None:
     """Return the confidence level of margins of error; None if the value is not valid."""
     try:
         number = exact_of(value)
@@ -27,7 +27,7 @@ def confidence(value: object) -> Fraction | None:
     return number if Fraction(1, 2) <= number <= Fraction(999_999, 1_000_000) else None
 
 
-def at_most_one(spec: Model, *names: str) -> None:
+def refuse_several_keys(spec: Model, *names: str) -> None:
     """Refuse a declaration that sets more than one of the keys `names`."""
     present = [name for name in names if getattr(spec, name) is not None]
     if len(present) > 1:

@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.schema.aggregate_keywords import WORDS, OfColumn, Origin, QuantileSpec
-from dprelease.schema.amounts import above_zero, at_most_one, confidence
+from dprelease.schema.amounts import confidence_level, refuse_several_keys, require_above_zero
 from dprelease.schema.field_types import (
     Exact,
     Flag,
@@ -35,6 +35,7 @@ DEFAULT_CONFIDENCE = Fraction(95, 100)
 
 
 def _relative_margin(value: object) -> object:
+    """Return the margin of error that a text such as "5 % at 1000" declares."""
     parts = re.fullmatch(r"\s*(\S+?)\s*%\s*at\s*(\S+)\s*", str(value))
     if parts is None:
         refuse("DP-RELEASE-009")
@@ -43,11 +44,12 @@ def _relative_margin(value: object) -> object:
 
 
 def _percentage(value: object) -> Fraction:
+    """Return a number, or the fraction that a text with a percent sign declares."""
     text = str(value).strip()
     return to_exact(text[:-1].strip()) / 100 if text.endswith("%") else to_exact(value)
 
 
-def _share(value: object) -> object:
+def _fraction_or_percentage(value: object) -> object:
     """Return a fraction; refuse numbers above 1 without a percent sign, such as 30 for 30 %."""
     share = _percentage(value)
     if share > 1 and not str(value).strip().endswith("%"):
@@ -56,10 +58,11 @@ def _share(value: object) -> object:
 
 
 def _confidence(value: object) -> object:
+    """Return a confidence level; the default level for `true`, and None for `false`."""
     if isinstance(value, bool) or value in ("true", "false"):
         return DEFAULT_CONFIDENCE if to_bool(value) else None
     try:
-        share = confidence(_percentage(value))
+        share = confidence_level(_percentage(value))
     except PydanticCustomError:
         share = None  # the value is neither a boolean nor a number
     if share is None:
@@ -94,37 +97,38 @@ class ColumnSpec(WordKeys):
 
     k: Annotated[Whole | None, Field(ge=1, le=1000)] = None
     mechanism: Mechanism | None = None
-    weight: Annotated[Exact, AfterValidator(above_zero)] = Fraction(1)
-    epsilon: Annotated[Exact | None, AfterValidator(above_zero)] = None
-    rho: Annotated[Exact | None, AfterValidator(above_zero)] = None
-    moe: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    weight: Annotated[Exact, AfterValidator(require_above_zero)] = Fraction(1)
+    epsilon: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
+    rho: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
+    moe: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
     relative_moe: Annotated[
         Exact | None,
         BeforeValidator(_relative_margin),
-        AfterValidator(above_zero),
+        AfterValidator(require_above_zero),
         WithJsonSchema({"type": "string", "description": "such as 5 % at 1000"}),
     ] = None
     margin: Annotated[
         Exact | None, BeforeValidator(_confidence), ShortForm({"type": "boolean"})
     ] = None
     non_negative: Flag = False
-    round_to: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    round_to: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
     suppress_below: Exact | None = None
     bottom_code: Exact | None = None
     top_code: Exact | None = None
     labels: Flag = False
     flag_above: Annotated[
-        Exact | None, BeforeValidator(_share), AfterValidator(above_zero),
+        Exact | None, BeforeValidator(_fraction_or_percentage), AfterValidator(require_above_zero),
         WithJsonSchema({"type": "string", "description": "such as 30 %"}),
     ] = None  # fmt: skip
     decimals: Decimals | None = None
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _refuse_contradictions(self) -> Self:
+        """Refuse a column without exactly one aggregate, and options that contradict it."""
         present = [name for name in KINDS if getattr(self, name) is not None]
         if len(present) != 1:
             refuse("DP-RELEASE-002", key=(present or [""])[-1])
-        at_most_one(self, "epsilon", "rho", "moe", "relative_moe")
+        refuse_several_keys(self, "epsilon", "rho", "moe", "relative_moe")
         keyword = WORDS[present[0]]
         if (self.k is not None) != keyword.with_k:
             refuse("DP-RELEASE-015")

@@ -34,10 +34,10 @@ from dprelease.schema.field_types import (
     Text,
     TimeFormat,
     Whole,
-    null_inside,
     refuse,
-    refuse_stand_in,
-    stand_ins,
+    refuse_substitute,
+    refuse_substitute_outside_bounds,
+    refuse_undeclared_substitutes,
     to_fraction,
     to_text,
 )
@@ -56,14 +56,14 @@ from dprelease.schema.public_values.key_files import (
     AS_LISTED,
     KeyValues,
     ValuesFrom,
-    short_file,
+    expand_file_name,
 )
 from dprelease.schema.public_values.listed_values import listed_values
 from dprelease.schema.public_values.nesting import OF_ONE_QUERY, refuse_nesting
 from dprelease.schema.public_values.value_labels import (
     Listed,
     refuse_duplicates,
-    refuse_unknown,
+    refuse_unknown_labels,
     to_listed,
 )
 
@@ -87,17 +87,18 @@ class IntegerColumn(Computable):
     labels: ValueLabels = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _refuse_contradictions(self) -> Self:
+        """Refuse bounds, steps, substitutes and labels that contradict each other."""
         low, high = self.lower, self.upper
-        check_bounds(_maybe(low), _maybe(high), "this column")
+        check_bounds(_to_fraction(low), _to_fraction(high), "this column")
         if low is not None and high is not None and max(abs(low), abs(high)) > STEPS_LIMIT:
             refuse("DP-SCHEMA-010", column="this column")
         if self.lattice is not None:
             check_digits(self.lattice)
-        check_step(_maybe(low), _maybe(high), Fraction(self.step), "this column")
-        null_inside(self.nulls, _maybe(low), _maybe(high))
+        check_step(_to_fraction(low), _to_fraction(high), Fraction(self.step), "this column")
+        refuse_substitute_outside_bounds(self.nulls, _to_fraction(low), _to_fraction(high))
         known = "no bounds are declared" if low is None else f"whole numbers from {low} to {high}"
-        refuse_unknown(self.labels, lambda text: _is_within(text, low, high), known)
+        refuse_unknown_labels(self.labels, lambda text: _is_within(text, low, high), known)
         return self
 
     @property
@@ -125,7 +126,8 @@ class NumberColumn(Computable):
     nulls: Text = DROP
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _refuse_contradictions(self) -> Self:
+        """Refuse bounds, steps and substitutes that contradict each other."""
         low, high = self.lower, self.upper
         check_bounds(low, high, "this column")
         if self.step is not None and self.step <= 0:
@@ -135,7 +137,7 @@ class NumberColumn(Computable):
         lattice = self.lattice
         if lattice is not None:
             check_digits(lattice)
-        null_inside(self.nulls, low, high)
+        refuse_substitute_outside_bounds(self.nulls, low, high)
         return self
 
     @property
@@ -155,7 +157,8 @@ class NumberColumn(Computable):
         return None if self.nulls == DROP else to_fraction(self.nulls)
 
 
-def _maybe(value: int | None) -> Fraction | None:
+def _to_fraction(value: int | None) -> Fraction | None:
+    """Return an integer as a fraction; None for None."""
     return None if value is None else Fraction(value)
 
 
@@ -168,24 +171,28 @@ class BooleanColumn(Computable):
 
     @field_validator("nulls")
     @classmethod
-    def _check(cls, nulls: str) -> str:
+    def _refuse_other_substitutes(cls, nulls: str) -> str:
+        """Refuse a substitute for missing values that is not a boolean."""
         if nulls not in (DROP, "true", "false"):
-            refuse_stand_in("nulls", nulls, "true or false", ("true", "false"))
+            refuse_substitute("nulls", nulls, "true or false", ("true", "false"))
         return nulls
 
     @model_validator(mode="after")
-    def _labels_are_of_values(self) -> Self:
-        refuse_unknown(self.labels, ("true", "false").__contains__, "true and false")
+    def _refuse_unknown_labels(self) -> Self:
+        """Refuse labels of values other than true and false."""
+        refuse_unknown_labels(self.labels, ("true", "false").__contains__, "true and false")
         return self
 
 
 def _is_within(text: str, low: int | None, high: int | None) -> bool:
+    """Return whether a text is an integer within bounds."""
     if low is None or high is None or re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is None:
         return False
     return low <= int(text) <= high
 
 
 def _is_day_within(text: str, first: date, last: date) -> bool:
+    """Return whether a text is an ISO date within bounds."""
     try:
         return len(text) == 10 and first <= date.fromisoformat(text) <= last
     except ValueError:
@@ -202,7 +209,8 @@ class DateColumn(Computable):
     nulls: Text = DROP
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _refuse_contradictions(self) -> Self:
+        """Refuse bounds and substitutes that contradict each other."""
         if (self.lower is None) != (self.upper is None):
             refuse("DP-SCHEMA-012", column="this column")
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
@@ -210,7 +218,7 @@ class DateColumn(Computable):
         if self.nulls != DROP:
             first, last = self.lower or date.min, self.upper or date.max
             if not _is_day_within(self.nulls, first, last):
-                refuse_stand_in("nulls", self.nulls, f"a date from {first} to {last}")
+                refuse_substitute("nulls", self.nulls, f"a date from {first} to {last}")
         return self
 
 
@@ -244,7 +252,7 @@ class CategoryColumn(Computable):
     type: Literal["category"]
     values: Annotated[tuple[Text, ...] | None, ShortForm(_LABELLED, _BY_AREA), AS_LISTED] = None
     values_from: (
-        Annotated[ValuesFrom, BeforeValidator(short_file), ShortForm(TEXT_SCHEMA)] | None
+        Annotated[ValuesFrom, BeforeValidator(expand_file_name), ShortForm(TEXT_SCHEMA)] | None
     ) = None
     within: Text | None = None
     nulls: Text = DROP
@@ -254,9 +262,10 @@ class CategoryColumn(Computable):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _load(
+    def _load_values(
         cls, raw: object, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
     ) -> Self:
+        """Return the column with its values, areas and labels, from its schema or a file."""
         if not isinstance(raw, Mapping):
             return handler(raw)
         if "values" in raw and "values_from" in raw:
@@ -282,19 +291,20 @@ class CategoryColumn(Computable):
         """The area of each value; empty if no other column contains the values."""
         return self._above
 
-    def lying(self, values: Sequence[str], above: Sequence[str]) -> Self:
-        """Return the column with its values in another order, and with the area of each value."""
+    def with_areas(self, values: Sequence[str], above: Sequence[str]) -> Self:
+        """Return the column with other values; `above` has the area of each value."""
         key_values = values if isinstance(values, KeyValues) else KeyValues(values)
         column = self.model_copy(update={"values": key_values})
         column._above = tuple(above)
         return column
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _refuse_contradictions(self) -> Self:
+        """Refuse duplicates in the values, and substitutes that are not declared values."""
         if self.values is None:
             refuse("DP-SCHEMA-002", column="this column")
         refuse_duplicates(self.values)
-        stand_ins(self.nulls, self.others, self.values)
+        refuse_undeclared_substitutes(self.nulls, self.others, self.values)
         return self
 
 
@@ -317,10 +327,11 @@ class CutColumn(Documented):
     others: Text = DROP
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _refuse_contradictions(self) -> Self:
+        """Refuse edges and names that do not form intervals, and unknown substitutes."""
         refuse_edges(self.edges, None if self.labels is None else len(self.labels))
         refuse_duplicates(self.values)
-        stand_ins(self.nulls, self.others, self.values)
+        refuse_undeclared_substitutes(self.nulls, self.others, self.values)
         return self
 
     @property
@@ -337,7 +348,8 @@ class CutColumn(Documented):
         return tuple(f"{marks[0]}{plain_text(a)}, {plain_text(b)}{marks[1]}" for a, b in pairs)
 
 
-def _kind(value: object) -> str | None:
+def _type_of_column(value: object) -> str | None:
+    """Return the type of a column that selects its model; "cut" for a cut column."""
     if isinstance(value, Mapping):
         return "cut" if "cut" in value else value.get("type")
     return "cut" if isinstance(value, CutColumn) else getattr(value, "type", None)
@@ -353,7 +365,7 @@ Column = Annotated[
     | Annotated[TextColumn, Tag("text")]
     | Annotated[CutColumn, Tag("cut")],
     Discriminator(
-        _kind,
+        _type_of_column,
         custom_error_type="DP-DECL-003",
         custom_error_message="finding",
         custom_error_context={"problem": A_TYPE},

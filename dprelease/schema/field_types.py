@@ -34,7 +34,7 @@ def refuse(code: str, **fields: object) -> NoReturn:
     raise PydanticCustomError(code, "finding", fields)
 
 
-def found_by(*checks: Callable[[], None]) -> list[PydanticCustomError]:
+def errors_of_checks(*checks: Callable[[], None]) -> list[PydanticCustomError]:
     """Run independent checks, each of which may raise one error, and return the errors."""
     found = []
     for check in checks:
@@ -62,7 +62,7 @@ NO_TEXTS = {
 
 
 def _found_text(value: object) -> str:
-    """Return a text that names the value found in place of a text or a number."""
+    """Return words for the type of a value that is neither a text nor a number."""
     return NO_TEXTS.get(
         type(value), "a mapping" if isinstance(value, dict) else "an object of another type"
     )
@@ -85,11 +85,12 @@ def to_exact(value: object) -> Fraction:
     """
     number = to_fraction(value)
     if number and not LEAST <= abs(number) <= LARGEST:
-        refuse("DP-DECL-004", problem=f"'{str(value)[:60]}' {_size(number)}")
+        refuse("DP-DECL-004", problem=f"'{str(value)[:60]}' {_range_problem(number)}")
     return number
 
 
-def _size(number: Fraction) -> str:
+def _range_problem(number: Fraction) -> str:
+    """Return why a number is out of range, in words."""
     return "is larger than 1e100" if abs(number) > 1 else "is closer to zero than 1e-100"
 
 
@@ -195,22 +196,24 @@ Day = Annotated[
 TimeFormat = Annotated[str, BeforeValidator(to_time_format), WithJsonSchema({"type": "string"})]
 
 
-def null_inside(nulls: str, low: Fraction | None, high: Fraction | None) -> None:
+def refuse_substitute_outside_bounds(
+    nulls: str, low: Fraction | None, high: Fraction | None
+) -> None:
     """Raise DP-SCHEMA-005 for a substitute for missing values that does not lie in the bounds."""
     if nulls == DROP:
         return
     if low is None or high is None:
-        refuse_stand_in("nulls", nulls, "allowed without `lower` and `upper`")
+        refuse_substitute("nulls", nulls, "allowed without `lower` and `upper`")
     try:
         inside = low <= exact(nulls) <= high
     except ValueError:
         inside = False
     if not inside:
         bounds = f"{plain_text(low)} to {plain_text(high)}"
-        refuse_stand_in("nulls", nulls, f"a number within the bounds, {bounds}")
+        refuse_substitute("nulls", nulls, f"a number within the bounds, {bounds}")
 
 
-def refuse_stand_in(key: str, written: str, allowed: str, known: Iterable[str] = ()) -> NoReturn:
+def refuse_substitute(key: str, written: str, allowed: str, known: Iterable[str] = ()) -> NoReturn:
     """Raise DP-SCHEMA-005 for a substitute `written` under a key, with the allowed values."""
     close = get_close_matches(written, [DROP, *known], n=1)
     nearest = f"; did you mean '{close[0]}'" if close else ""
@@ -218,9 +221,9 @@ def refuse_stand_in(key: str, written: str, allowed: str, known: Iterable[str] =
     refuse("DP-SCHEMA-005", key=key, column="this column", **fields)
 
 
-def stand_ins(nulls: str, others: str, values: Sequence[str]) -> None:
+def refuse_undeclared_substitutes(nulls: str, others: str, values: Sequence[str]) -> None:
     """Refuse substitutes for missing or undeclared values that are not declared values."""
     for key, cell in (("nulls", nulls), ("others", others)):
         if cell != DROP and cell not in values:
             shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
-            refuse_stand_in(key, cell, f"a declared value ({shown})", values)
+            refuse_substitute(key, cell, f"a declared value ({shown})", values)

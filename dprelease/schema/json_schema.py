@@ -34,7 +34,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
 }
 
 
-def render(name: str, model: type[BaseModel]) -> str:
+def render_schema(name: str, model: type[BaseModel]) -> str:
     """Return the JSON Schema of one document model as text."""
     schema = model.model_json_schema(by_alias=True)
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
@@ -42,12 +42,12 @@ def render(name: str, model: type[BaseModel]) -> str:
     return json.dumps(schema, indent=2, sort_keys=True) + "\n"
 
 
-def write(folder: Path) -> None:
+def write_schemas(folder: Path) -> None:
     """Write one schema file for each document."""
     for name, model in DOCUMENTS.items():
-        text = render(name, model)
+        text = render_schema(name, model)
         (folder / f"{name}.schema.json").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write_schemas(Path(sys.argv[1]))

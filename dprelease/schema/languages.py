@@ -34,8 +34,8 @@ def findings_of_texts(
     languages = languages_of(spec)
     for model, document_of_model in ((spec, document), *tables):
         count = 0
-        for keys, text in texts_in(model):
-            problem = _problem(text, languages)
+        for keys, text in localized_texts_in(model):
+            problem = _language_problem(text, languages)
             if problem is not None and count < MOST_FINDINGS:
                 count += 1
                 yield DeclarationError(
@@ -48,7 +48,7 @@ def findings_of_texts(
         yield from _unknown_tables(name, query, document)
 
 
-def _problem(text: LocalizedText, languages: Sequence[str]) -> str | None:
+def _language_problem(text: LocalizedText, languages: Sequence[str]) -> str | None:
     """Return the problem of a text's languages; None if they are the release's languages."""
     if text.languages is None:
         return None
@@ -60,6 +60,7 @@ def _problem(text: LocalizedText, languages: Sequence[str]) -> str | None:
 
 
 def _unknown_tables(name: str, query: QuerySpec, document: Document) -> Iterator[DpReleaseError]:
+    """Yield an error for each described table that the query does not publish."""
     known = [*query.tables(name), *query.invented_table_names(name)]
     for table in query.documented_tables:
         if table not in known:
@@ -71,7 +72,7 @@ def _unknown_tables(name: str, query: QuerySpec, document: Document) -> Iterator
             )
 
 
-def texts_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, LocalizedText]]:
+def localized_texts_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, LocalizedText]]:
     """Yield every localized text of a declared model, with its key path."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
@@ -85,10 +86,11 @@ def texts_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPath, Locali
 
 
 def _localized_texts(value: Any, keys: KeyPath) -> Iterator[tuple[KeyPath, LocalizedText]]:
+    """Yield every localized text in a value, with its key path."""
     if isinstance(value, LocalizedText):
         yield keys, value
     elif isinstance(value, Model):
-        yield from texts_in(value, keys)
+        yield from localized_texts_in(value, keys)
     elif isinstance(value, Mapping):
         for name, part in value.items():
             yield from _localized_texts(part, (*keys, name))

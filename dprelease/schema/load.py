@@ -13,7 +13,7 @@ from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, 
 from dprelease.errors.local_paths import uri_fields
 from dprelease.schema.languages import findings_of_texts
 from dprelease.schema.mistakes.suggestions import nearest
-from dprelease.schema.model import Files, not_read, relative_reader, shorten, validate
+from dprelease.schema.model import Files, relative_reader, shorten, unreadable_text, validate
 from dprelease.schema.public_values.large_files import Find, KeptFile, find_copies, relative_finder
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.release_parts.defaults import with_defaults
@@ -31,10 +31,10 @@ from dprelease.schema.yaml_text.reader import (
     Document,
     KeyPath,
     Plain,
-    not_utf8,
-    parse,
+    not_utf8_text,
+    parse_yaml,
     read_document,
-    too_large,
+    too_large_error,
 )
 from dprelease.system.files import TooLarge
 
@@ -99,19 +99,20 @@ def read_table(path: Path) -> Declared:
     files = Files(relative_reader(path.parent), relative_finder(path.parent))
     document = fill_variables(read_document(path), Variables(), TABLES)
     _refuse_release(document)
-    _find_peeked(document)
+    _add_unconfirmed_findings(document)
     return Declared(validate(Table, document, files), document, path.parent)
 
 
 def table_from_mapping(values: Mapping[str, object], folder: Path) -> Declared:
     """Return the declared table of a Python mapping in the form of a schema file."""
     text = yaml.safe_dump(_yaml_ready(values), sort_keys=False, allow_unicode=True)
-    document = parse(text, folder / "schema")
+    document = parse_yaml(text, folder / "schema")
     files = Files(relative_reader(folder), relative_finder(folder))
     return Declared(validate(Table, document, files), document, folder)
 
 
 def _yaml_ready(value: object) -> object:
+    """Return a value of Python in the form in which a YAML file would be parsed."""
     if isinstance(value, Mapping):
         return {_yaml_key(key): _yaml_ready(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -120,6 +121,7 @@ def _yaml_ready(value: object) -> object:
 
 
 def _yaml_key(key: object) -> str:
+    """Return a key of a mapping as a text."""
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 
@@ -135,13 +137,13 @@ def read_declaration(path: Path, variables: Mapping[str, str] | None = None) -> 
     read = relative_reader(path.parent)
     document = read_document(path)
     find = relative_finder(path.parent)
-    return _declaration(document, read, find, document.path.name, variables or {})
+    return _declaration_of_document(document, read, find, document.path.name, variables or {})
 
 
 def declaration_of(text: str, path: Path) -> Declaration:
     """Return the release that a text declares, as if it were the file at `path`."""
     read, find = relative_reader(path.parent), relative_finder(path.parent)
-    return _declaration(parse(text, path), read, find, path.name, None)
+    return _declaration_of_document(parse_yaml(text, path), read, find, path.name, None)
 
 
 def declaration_from_texts(
@@ -155,11 +157,11 @@ def declaration_from_texts(
 
     The copies lie in `folder`, the folder of the release. No other file is read.
     """
-    document, find = parse(texts[name], Path(name)), find_copies(folder, copies or {})
-    return _declaration(document, lambda file: texts[file], find, name, variables or {})
+    document, find = parse_yaml(texts[name], Path(name)), find_copies(folder, copies or {})
+    return _declaration_of_document(document, lambda file: texts[file], find, name, variables or {})
 
 
-def _declaration(
+def _declaration_of_document(
     document: Document,
     read: Callable[[str], str],
     find: Find,
@@ -232,16 +234,17 @@ def _read_declared(
     place: Place,
     variables: Variables,
 ) -> Declared:
+    """Return a table that a release file names, with the variables of the release."""
     _refuse_data(file, place, "a table schema", _SKETCHED)
     text, reason = None, ""
     try:
         text = included.read(file)
     except UnicodeDecodeError as problem:
-        reason = f"'{shorten(file)}' is {not_utf8(problem)}"
+        reason = f"'{shorten(file)}' is {not_utf8_text(problem)}"
     except TooLarge:
-        raise too_large(Place(file)) from None
+        raise too_large_error(Place(file)) from None
     except (OSError, KeyError) as problem:
-        reason = not_read(file, problem)
+        reason = unreadable_text(file, problem)
     if text is None:
         raise DeclarationError("DP-YAML-001", place=place, reason=reason)
     texts[file] = text
@@ -250,9 +253,9 @@ def _read_declared(
         lambda name: included.read(str(folder / name)),
         lambda name: included.find(str(folder / name)),
     )
-    document = fill_variables(parse(text, release.path.parent / file), variables, TABLES)
+    document = fill_variables(parse_yaml(text, release.path.parent / file), variables, TABLES)
     _refuse_release(document)
-    _find_peeked(document)
+    _add_unconfirmed_findings(document)
     table = validate(Table, document, files)
     texts.update({str(folder / name): content for name, content in files.texts.items()})
     included.kept.update({str(folder / name): copy for name, copy in files.kept.items()})
@@ -297,7 +300,7 @@ def _refuse_table(document: Document) -> None:
         )
 
 
-def _find_peeked(document: Document) -> None:
+def _add_unconfirmed_findings(document: Document) -> None:
     """Add an error for every line whose mark says that its bounds or keys are not confirmed."""
     for number, line in enumerate(document.text.splitlines(), start=1):
         for mark, code in ((PEEKED, "DP-PEEK-001"), (CONFIRM, "DP-PEEK-002")):
@@ -309,13 +312,13 @@ def _find_peeked(document: Document) -> None:
 def unknown_tables(document: Document, tables: Mapping[str, Declared]) -> list[DpReleaseError]:
     """Return an error for every unknown name of a table, in addition to any other errors."""
     spots: list[tuple[KeyPath, str]] = []
-    for name in _mapping(document.values.get("queries")):
+    for name in _mapping_or_empty(document.values.get("queries")):
         spots += [(("queries", name, "from"), "DP-RELEASE-001")]
         spots += [(("queries", name, "join", "table"), "DP-RELEASE-001")]
-    for name in _mapping(document.values.get("records")):
+    for name in _mapping_or_empty(document.values.get("records")):
         spots += [(("records", name, "from"), "DP-RELEASE-001")]
     references = [(_value_at(document, keys), code, document.place(*keys)) for keys, code in spots]
-    shares = _mapping(_mapping(document.values.get("budget")).get("tables"))
+    shares = _mapping_or_empty(_mapping_or_empty(document.values.get("budget")).get("tables"))
     for name in shares:
         references += [(name, "DP-RELEASE-010", document.place("budget", "tables", name))]
     return [
@@ -327,7 +330,8 @@ def unknown_tables(document: Document, tables: Mapping[str, Declared]) -> list[D
     ]
 
 
-def _mapping(value: Plain) -> Mapping[str, Plain]:
+def _mapping_or_empty(value: Plain) -> Mapping[str, Plain]:
+    """Return a value if it is a mapping, or else an empty mapping."""
     return value if isinstance(value, dict) else {}
 
 
@@ -335,9 +339,10 @@ def _value_at(document: Document, keys: KeyPath) -> Plain:
     """Return the value at a key path; None if the path does not exist."""
     value: Plain = document.values
     for key in keys:
-        value = _mapping(value).get(str(key))
+        value = _mapping_or_empty(value).get(str(key))
     return value
 
 
 def _error_list(error: DpReleaseError) -> list[DpReleaseError]:
+    """Return the single errors of an error."""
     return list(error.errors) if isinstance(error, Findings) else [error]

@@ -75,7 +75,7 @@ def to_language(value: object) -> str:
     return language.lower() + script.title() + region.upper() + variants.lower()
 
 
-def problem_of(text: str, most: int) -> str | None:
+def display_problem(text: str, most: int) -> str | None:
     """Return the reason why a text can't be displayed everywhere; None if it can be."""
     if not text:
         return "it is empty"
@@ -97,7 +97,7 @@ def to_line(value: object, most: int = LONGEST_TEXT) -> str:
         why = "it must be one text for all languages" if several else "it is not a text"
         refuse("DP-LABEL-001", problem=why)
     text = text.strip()
-    problem = problem_of(text, most)
+    problem = display_problem(text, most)
     if problem is not None:
         refuse("DP-LABEL-001", problem=problem)
     return text
@@ -145,7 +145,8 @@ def labels_of_values(
             refuse(problem.type, spot=(*keys, str(value)), **context)
 
 
-def _one_or_many(value: object) -> object:
+def _as_list(value: object) -> object:
+    """Return a list with a single text, or the list as it is."""
     return [value] if isinstance(value, str | Mapping) else value
 
 
@@ -158,7 +159,7 @@ Label = Annotated[LocalizedText, BeforeValidator(to_label), _SAID]
 Prose = Annotated[LocalizedText, BeforeValidator(to_localized_text), _SAID]
 Texts = Annotated[
     tuple[Prose, ...],
-    BeforeValidator(_one_or_many),
+    BeforeValidator(_as_list),
     Field(max_length=MOST_FOOTNOTES),
     ShortForm(TEXT_SCHEMA, _BY_LANGUAGE),
 ]

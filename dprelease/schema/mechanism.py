@@ -26,7 +26,8 @@ class MechanismSpec(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _texts(cls, value: object) -> object:
+    def _parameter_texts(cls, value: object) -> object:
+        """Return the declared keys with their values as texts."""
         if isinstance(value, Mapping):
             return {key: _as_text(shape) for key, shape in value.items()}
         return value
@@ -38,6 +39,7 @@ class MechanismSpec(Model):
 
 
 def _as_text(value: object) -> str:
+    """Return a declared parameter as a text; a list becomes a text with commas."""
     if isinstance(value, list):
         return ",".join(_as_text(part) for part in value)
     if isinstance(value, bool):
@@ -47,8 +49,9 @@ def _as_text(value: object) -> str:
     return to_text(value)
 
 
-def _short_mechanism(value: object) -> object:
+def _expand_mechanism(value: object) -> object:
+    """Expand the name of a mechanism to the long form."""
     return {"name": value} if isinstance(value, str) else value
 
 
-Mechanism = Annotated[MechanismSpec, BeforeValidator(_short_mechanism), ShortForm(TEXT_SCHEMA)]
+Mechanism = Annotated[MechanismSpec, BeforeValidator(_expand_mechanism), ShortForm(TEXT_SCHEMA)]

@@ -14,13 +14,13 @@ from pydantic_core import ErrorDetails
 from dprelease.errors import DeclarationError, DpReleaseError, Place, raise_all
 from dprelease.schema.field_types import refuse
 from dprelease.schema.mistakes.suggestions import nearest
-from dprelease.schema.mistakes.words import A_MAPPING, words_of
+from dprelease.schema.mistakes.words import A_MAPPING, validation_text
 from dprelease.schema.public_values.large_files import (
     LARGEST_TEXT,
     Find,
     KeptFile,
     LargeFile,
-    none_found,
+    find_no_file,
 )
 from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain
 from dprelease.system.files import NotRegularFile, TooLarge, read_file
@@ -51,7 +51,7 @@ class Files:
     """Reads the files that a document names, and stores their texts for the manifest."""
 
     read: Callable[[str], str]
-    find: Find = none_found
+    find: Find = find_no_file
     texts: dict[str, str] = field(default_factory=dict)
     kept: dict[str, tuple[KeptFile, Path]] = field(default_factory=dict)
 
@@ -75,7 +75,7 @@ def relative_reader(folder: Path) -> Callable[[str], str]:
     return lambda name: read_file(folder / name, LARGEST_TEXT).decode("utf-8-sig")
 
 
-def not_read(name: str, problem: Exception) -> str:
+def unreadable_text(name: str, problem: Exception) -> str:
     """Return the text of the reason why a named file can't be read."""
     reason = "is not there"
     system_message = problem.strerror if isinstance(problem, OSError) else None
@@ -91,12 +91,12 @@ def shorten(text: str) -> str:
     return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}..."
 
 
-def same_name(text: str) -> str:
+def normalized_name(text: str) -> str:
     """Return a name in a normalized form, which is equal for names that count as the same."""
     return unicodedata.normalize("NFKC", text).casefold().strip()
 
 
-def free_name(name: str, taken: Collection[str], endings: Sequence[str] = ("",)) -> str:
+def unused_name(name: str, taken: Collection[str], endings: Sequence[str] = ("",)) -> str:
     """Return a name, with as many `_` appended as are needed to make the name unused.
 
     `endings` are the endings of derived names, which must be unused as well.
@@ -106,18 +106,18 @@ def free_name(name: str, taken: Collection[str], endings: Sequence[str] = ("",))
     return name
 
 
-def refuse_twins(names: Iterable[str]) -> None:
+def refuse_similar_names(names: Iterable[str]) -> None:
     """Raise DP-DECL-006 if two names differ only in case or Unicode form."""
     first: dict[str, str] = {}
     for name in names:
-        other = first.setdefault(same_name(name), name)
+        other = first.setdefault(normalized_name(name), name)
         if other is not name:
             refuse("DP-DECL-006", one=other, other=name)
 
 
 def check_column_names(names: Collection[str]) -> None:
     """Raise DP-DECL-006 for two similar names, DP-DECL-003 for `*`, which means all rows."""
-    refuse_twins(names)
+    refuse_similar_names(names)
     if "*" in names:
         refuse("DP-DECL-003", problem="`*` stands for all rows, and can't be the name of a column")
 
@@ -132,8 +132,8 @@ def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:
         model_read = model.model_validate(document.values, context=files)
     except ValidationError as refused:
         problems = _without_empty_lists(refused.errors(include_url=False, include_input=False))
-    placed = sorted(problems, key=lambda problem: _line(document, problem))
-    several = _findings(model, document, placed[:MOST_FINDINGS], {})
+    placed = sorted(problems, key=lambda problem: _line_number(document, problem))
+    several = _converted_errors(model, document, placed[:MOST_FINDINGS], {})
     errors += [error for error in several if error.place not in error_places]
     errors.sort(key=lambda error: error.place.line or 0)
     more = len(errors[MOST_FINDINGS:]) + len(placed[MOST_FINDINGS:])
@@ -157,16 +157,18 @@ def findings_of(
     model: type[Model], document: Document, problems: Iterable[ErrorDetails]
 ) -> Iterator[DpReleaseError]:
     """Yield an error with a code and a position in the document for each pydantic error."""
-    return _findings(model, document, problems, {})
+    return _converted_errors(model, document, problems, {})
 
 
-def _line(document: Document, problem: ErrorDetails) -> int:
+def _line_number(document: Document, problem: ErrorDetails) -> int:
+    """Return the line of a pydantic error in the document; 0 if it is unknown."""
     return document.place(*_key_path(document, problem["loc"], missing=False)).line or 0
 
 
-def _findings(
+def _converted_errors(
     model: type[Model], document: Document, problems: Iterable[ErrorDetails], known: Known
 ) -> Iterator[DpReleaseError]:
+    """Yield an error for each pydantic error; `known` caches the allowed keys."""
     for problem in problems:
         kind, context = problem["type"], problem.get("ctx", {})
         keys = _key_path(document, problem["loc"], missing=kind == "missing")
@@ -186,7 +188,7 @@ def _findings(
                 "DP-DECL-002", place=document.place(*keys[:-1]), name=str(keys[-1])
             )
         else:
-            message = words_of(kind, context, problem["msg"])
+            message = validation_text(kind, context, problem["msg"])
             names = _known_keys(model, problem["loc"], known) if message == A_MAPPING else []
             message += f"; known keys are: {', '.join(names)}" if names else ""
             yield DeclarationError("DP-DECL-003", place=place, problem=message)
@@ -247,6 +249,7 @@ def _reported_key_path(
 
 
 def _value_at(document: Document, keys: KeyPath) -> Plain:
+    """Return the value at a key path that exists in the document."""
     value: Plain = document.values
     for key in keys:
         value = value[key]  # type: ignore[index]
@@ -291,6 +294,7 @@ def _unknown_key(
     keys: KeyPath,
     known: Known,
 ) -> DeclarationError:
+    """Return the error for an unknown key, with a similar key and all allowed keys."""
     names = _known_keys(model, loc[:-1], known)
     name = str(loc[-1])
     return DeclarationError(
@@ -330,6 +334,7 @@ def _fields_at(model: type[Model], loc: tuple[str | int, ...]) -> set[str]:
 def _flattened_schemas(
     spot: dict[str, object], definitions: dict[str, dict[str, object]]
 ) -> list[dict]:  # type: ignore[type-arg]
+    """Return the JSON Schemas of all alternatives, with references resolved."""
     if "$ref" in spot:
         return _flattened_schemas(definitions[str(spot["$ref"]).rsplit("/", 1)[-1]], definitions)
     arms = spot.get("anyOf") or spot.get("oneOf")
@@ -339,6 +344,7 @@ def _flattened_schemas(
 
 
 def _inner_schemas(arms: list[dict], part: str | int) -> list[dict]:  # type: ignore[type-arg]
+    """Return the JSON Schemas below a key or an index of any of several alternatives."""
     schemas = []
     for arm in arms:
         if part in arm.get("properties", {}):
@@ -352,6 +358,7 @@ def _inner_schemas(arms: list[dict], part: str | int) -> list[dict]:  # type: ig
 
 
 def _matches_location(arm: dict[str, object], loc: tuple[str | int, ...]) -> bool:
+    """Return whether an alternative is the one whose name ends a pydantic location."""
     properties = arm.get("properties", {})
     if not isinstance(properties, dict) or not loc:
         return False

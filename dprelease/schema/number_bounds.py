@@ -46,7 +46,7 @@ def check_step(lower: Fraction | None, upper: Fraction | None, step: Fraction, c
 
 
 def lattice_of(lower: Fraction, upper: Fraction, step: Fraction) -> Lattice:
-    """Return the steps between two bounds, which are rounded outwards to multiples of the step."""
+    """Return the integers between two bounds in steps, after rounding the bounds outwards."""
     return Lattice(lower=math.floor(lower / step), upper=math.ceil(upper / step), step=step)
 
 

@@ -17,34 +17,37 @@ if TYPE_CHECKING:
 MOST_ROWS = 10**9
 
 
-def _part(value: Fraction) -> Fraction:
+def _checked_fraction(value: Fraction) -> Fraction:
+    """Return a fraction; refuse a number outside 0 to 1."""
     if not 0 <= value <= 1:
         refuse("DP-DECL-003", problem="a part from 0 to 1 is needed")
     return value
 
 
-def _power(value: Fraction) -> Fraction:
+def _checked_exponent(value: Fraction) -> Fraction:
+    """Return an exponent; refuse a number outside 0 to 4."""
     if not 0 <= value <= 4:
         refuse("DP-DECL-003", problem="a number from 0 to 4 is needed")
     return value
 
 
-Part = Annotated[Exact, AfterValidator(_part)]
+Part = Annotated[Exact, AfterValidator(_checked_fraction)]
 
 
 class RehearsalSpec(Model):
-    """Properties of generated rows of a table, where they differ from the defaults.
+    """Properties of the generated rows of a table, where they differ from the defaults.
 
-    `rows`: their number; without it, the table's `size` sets the number of people. `zipf`: the k-th
-    value of a category has 1 / k^zipf of the frequency of the first. `frequencies`: of the values
-    of categories and booleans, in any unit; values without one are not generated. `missing`: the
-    fraction of missing values; `undeclared`: of the values of categories with `others`; `beyond`:
-    of the people who have more than `max_groups` groups, and of their groups that have more than
+    `rows`: the number of rows; without it, the table's `size` sets the number of people. `zipf`:
+    the k-th value of a category is 1 / k^zipf times as frequent as the first value. `frequencies`:
+    the frequencies of the values of categories and booleans, in any unit; a value without a
+    frequency is not generated. `missing`: the fraction of missing values. `undeclared`: the
+    fraction of undeclared values, in categories with `others`. `beyond`: the fraction of people who
+    have more than `max_groups` groups, and the fraction of their groups that have more than
     `max_rows_per_group` rows.
     """
 
     rows: Annotated[Whole, Field(ge=1, le=MOST_ROWS)] | None = None
-    zipf: Annotated[Exact, AfterValidator(_power)] = Fraction(1)
+    zipf: Annotated[Exact, AfterValidator(_checked_exponent)] = Fraction(1)
     missing: Part = Fraction(2, 100)
     undeclared: Part = Fraction(1, 100)
     beyond: Part = Fraction(3, 100)
@@ -54,7 +57,7 @@ class RehearsalSpec(Model):
 def refuse_unknown_values(spec: RehearsalSpec, columns: Mapping[str, Column]) -> None:
     """Raise DP-DECL-003 for frequencies of columns or values that the table does not have."""
     for name, weights in spec.frequencies.items():
-        values = _values_of(columns[name]) if name in columns else ()
+        values = _listed_values(columns[name]) if name in columns else ()
         unknown = [value for value in weights if value not in values]
         problem = ""
         if not values:
@@ -67,7 +70,8 @@ def refuse_unknown_values(spec: RehearsalSpec, columns: Mapping[str, Column]) ->
             refuse("DP-DECL-003", problem=problem, key="rehearsal")
 
 
-def _values_of(column: Column) -> tuple[str, ...]:
+def _listed_values(column: Column) -> tuple[str, ...]:
+    """Return the values of a stored category or boolean; empty for other columns."""
     kind = getattr(column, "type", "cut")
     if getattr(column, "expression", None) is not None:
         return ()

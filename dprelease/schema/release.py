@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from dprelease.privacy.unit import Neighbours
-from dprelease.schema.amounts import above_zero, at_most_one
+from dprelease.schema.amounts import refuse_several_keys, require_above_zero
 from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.columns import Column, check_computed
 from dprelease.schema.field_types import (
@@ -36,7 +36,7 @@ from dprelease.schema.field_types import (
 from dprelease.schema.localized_text import Documented
 from dprelease.schema.mechanism import AUTO, Mechanism, MechanismSpec
 from dprelease.schema.mistakes.words import A_LIST
-from dprelease.schema.model import Model, refuse_twins
+from dprelease.schema.model import Model, refuse_similar_names
 from dprelease.schema.release_parts.about import AboutSpec
 from dprelease.schema.release_parts.consistent import Consistent
 from dprelease.schema.release_parts.defaults import SHARED
@@ -77,25 +77,25 @@ class BudgetSpec(Model):
     tables: dict[Name, Share] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _at_most_one(self) -> Self:
-        at_most_one(self, "epsilon", "rho")
+    def _refuse_several_keys(self) -> Self:
+        refuse_several_keys(self, "epsilon", "rho")
         return self
 
 
 class PrivateKeysSpec(Model):
     """How private keys are found: keys that enough people have are selected.
 
-    `partition_selection`: the optimal rule. `truncated_laplace`: a noised number of people above a
-    threshold; that number may be published. `delta`: the part of delta for the selection.
+    `partition_selection`: the optimal rule. `truncated_laplace`: a noised number of people must be
+    above a threshold, and may be published. `delta`: the part of delta for the selection.
     """
 
     mechanism: Literal["partition_selection", "truncated_laplace"] = "partition_selection"
-    weight: Annotated[Exact, AfterValidator(above_zero)] = Fraction(1)
-    epsilon: Annotated[Exact | None, AfterValidator(above_zero)] = None
-    delta: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    weight: Annotated[Exact, AfterValidator(require_above_zero)] = Fraction(1)
+    epsilon: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
+    delta: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
 
 
-def _private_keys(value: object) -> object:
+def _expand_private_keys(value: object) -> object:
     if isinstance(value, bool) or value in ("true", "false"):
         return {} if to_bool(value) else None
     if isinstance(value, str):
@@ -103,7 +103,7 @@ def _private_keys(value: object) -> object:
     return value
 
 
-def _one_or_many(value: object) -> object:
+def _as_list(value: object) -> object:
     if isinstance(value, str) and "," in value:  # a comma means a list without brackets
         refuse("DP-DECL-003", problem=A_LIST)
     return [value] if isinstance(value, str) else value
@@ -113,18 +113,16 @@ class QuerySpec(Documented):
     """One table to publish: filtered rows of one source, grouped by public keys.
 
     `tables`: texts for readers about each table, by name, if the query declares several. With
-    `consistent`, all its tables agree: the levels of a `hierarchy`, each with every marginal, or
-    with those that `marginals_at` names for this level instead. `family`: they also agree with
-    those of other queries of the family.
+    `consistent`, all its tables are consistent: each level of a `hierarchy` with every marginal, or
+    with the marginals that `marginals_at` names for this level. `family`: its tables are also
+    consistent with the tables of other queries of the family.
     """
 
     source: Text = Field(alias="from")
     join: JoinSpec | None = None
     derive: dict[Text, Column] = Field(default_factory=dict)
     where: Text | None = None
-    group_by: Annotated[
-        tuple[Text, ...], BeforeValidator(_one_or_many), ShortForm(TEXT_SCHEMA)
-    ] = ()
+    group_by: Annotated[tuple[Text, ...], BeforeValidator(_as_list), ShortForm(TEXT_SCHEMA)] = ()
     marginals: Marginals = ()
     cube: Annotated[tuple[Text, ...], Field(max_length=8)] = ()
     rollup: Annotated[tuple[Text, ...], Field(max_length=MOST_MARGINALS)] = ()
@@ -138,7 +136,9 @@ class QuerySpec(Documented):
     consistent: Consistent = None
     family: Name | None = None
     private_keys: Annotated[
-        PrivateKeysSpec | None, BeforeValidator(_private_keys), ShortForm({"type": "boolean"})
+        PrivateKeysSpec | None,
+        BeforeValidator(_expand_private_keys),
+        ShortForm({"type": "boolean"}),
     ] = None
     documented_tables: dict[Name, Documented] = Field(default_factory=dict, alias="tables")
 
@@ -189,7 +189,7 @@ class QuerySpec(Documented):
             return tuple(self.rollup[:size] for size in range(len(self.rollup) + 1))
         return self.marginals or (self.group_by,)
 
-    def place_of_key(self, column: str) -> tuple[str | int, ...]:
+    def key_path_of(self, column: str) -> tuple[str | int, ...]:
         """Return the key path, below the query, at which a table's key is declared."""
         for keyword in ("group_by", "cube", "rollup", "hierarchy"):
             if column in getattr(self, keyword):
@@ -204,14 +204,14 @@ class QuerySpec(Documented):
         return ("histogram",)
 
     @property
-    def is_several(self) -> bool:
+    def has_several_tables(self) -> bool:
         """Whether the query declares several tables, which are named by their keys."""
         return bool(self.marginals or self.cube or self.rollup or self.hierarchy)
 
     def tables(self, name: str) -> dict[str, QuerySpec]:
         """Return one query for each published table, by name."""
         by_keys = self.table_keys
-        if not self.is_several:
+        if not self.has_several_tables:
             return {name: self._with_bands(self.group_by)}
         no_keywords = dict.fromkeys(("marginals", "cube", "rollup", "hierarchy"), ())
         single: dict[str, Any] = {**no_keywords, "marginals_at": {}}
@@ -251,7 +251,7 @@ class QuerySpec(Documented):
                 refuse("DP-DECL-003", problem=problem)
             seen.add(frozenset(keys))
 
-    def _levels_are_there(self, areas: tuple[str, ...]) -> None:
+    def _refuse_unknown_levels(self, areas: tuple[str, ...]) -> None:
         """Refuse tables at an unknown level of consistent tables."""
         for level in self.marginals_at:
             if level not in areas:
@@ -260,7 +260,7 @@ class QuerySpec(Documented):
                 refuse("DP-DECL-003", problem=problem, key="marginals_at")
 
     @model_validator(mode="after")
-    def _names_are_free(self) -> Self:
+    def _refuse_conflicting_names(self) -> Self:
         grouping_keywords = ["group_by", "marginals", "cube", "rollup", "hierarchy"]
         used = [name for name in grouping_keywords if getattr(self, name)]
         areas = self.hierarchy if self.consistent is not None else ()
@@ -271,7 +271,7 @@ class QuerySpec(Documented):
             if "hierarchy" in used:
                 found += ", which can be used together only with `consistent: true`"
             refuse("DP-RELEASE-008", found=found, key=used[-1])
-        self._levels_are_there(areas)
+        self._refuse_unknown_levels(areas)
         for key in {*areas} & {key for keys in self.attribute_sets for key in keys}:
             problem = f"'{key}' is already a level of the hierarchy"
             everywhere = any(key in keys for keys in self.attributes_at(None))
@@ -290,7 +290,7 @@ class QuerySpec(Documented):
             if name in taken:
                 refuse("DP-RELEASE-007", name=name)
             taken.add(name)
-        refuse_twins([*keys, *names])
+        refuse_similar_names([*keys, *names])
         check_computed(self.derive)
         return self
 
@@ -335,13 +335,13 @@ class ReleaseSpec(Model):
     duckdb: DuckDBSpec = DuckDBSpec()
     engine: EngineName = DEFAULT_ENGINE
     spark: SparkSpec = SparkSpec()
-    formats: Annotated[tuple[FormatName, ...], BeforeValidator(_one_or_many)] = ()
-    wide: Annotated[tuple[Text, ...], BeforeValidator(_one_or_many), ShortForm(TEXT_SCHEMA)] = ()
+    formats: Annotated[tuple[FormatName, ...], BeforeValidator(_as_list)] = ()
+    wide: Annotated[tuple[Text, ...], BeforeValidator(_as_list), ShortForm(TEXT_SCHEMA)] = ()
     variables: dict[VariableName, Kind] = Field(default_factory=dict)
     defaults: LocalPath | None = None
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _refuse_contradictions(self) -> Self:
         local = self.mode == "local"
         if bool(self.records) is not local or bool(self.queries) is local:
             requirement = "`records` and no `queries`" if local else "`queries` and no `records`"
@@ -354,10 +354,11 @@ class ReleaseSpec(Model):
         if self.federated and (local or self.ledger or self.budget.epsilon is None):
             problem = "a federated release needs queries, a budget with an epsilon, and no ledger"
             refuse("DP-DECL-003", problem=problem)
-        refuse_twins(self.records)
+        refuse_similar_names(self.records)
         if local or self.federated:
             refuse_formats(self.extra_formats, self.wide, OF_RECORDS if local else ())
-        refuse_twins([name for name, query in self.queries.items() for name in query.tables(name)])
+        names = [name for name, query in self.queries.items() for name in query.tables(name)]
+        refuse_similar_names(names)
         return self
 
     @property
@@ -391,7 +392,7 @@ class ReleaseSpec(Model):
 
     @field_validator("output")
     @classmethod
-    def _inside(cls, output: str) -> str:
+    def _refuse_outside_path(cls, output: str) -> str:
         parts = output.split("/")
         strange = ":" in output or "\\" in output  # drive letters, other separators
         if ".." in parts or parts[0] in ("", "~") or strange or parts in (["."], [""]):

@@ -37,18 +37,18 @@ def is_server(path: str | None) -> bool:
     return path is not None and path.startswith(SCHEMES)
 
 
-def has_secret(path: str) -> bool:
+def has_password(path: str) -> bool:
     """Return whether an address contains a password, in any spelling."""
     before = path.partition("://")[2].partition("?")[0]
-    return ":" in before.rpartition("@")[0] or any(key in SECRETS for key in _keys(path))
+    return ":" in before.rpartition("@")[0] or any(key in SECRETS for key in _query_keys(path))
 
 
 def has_unknown_key(path: str) -> bool:
     """Return whether an address has a key that is not allowed."""
-    return any(key not in KEYS for key in _keys(path))
+    return any(key not in KEYS for key in _query_keys(path))
 
 
-def _keys(path: str) -> list[str]:
+def _query_keys(path: str) -> list[str]:
     """Return the keys after the `?`, as libpq reads them."""
     query_text = path.partition("?")[2]
     return [unquote(part.partition("=")[0]) for part in query_text.split("&") if part]

@@ -19,10 +19,10 @@ def find_files(folder: Path, source: Source) -> list[Path]:
 
     Files of a folder whose names begin with _ are left out, because they are incomplete or foreign.
     """
-    return [file for file in _matches(folder, source) if os.path.isfile(file)]
+    return [file for file in _matching_paths(folder, source) if os.path.isfile(file)]
 
 
-def _matches(folder: Path, source: Source) -> list[Path]:
+def _matching_paths(folder: Path, source: Source) -> list[Path]:
     """Return all matches of a path, a pattern or a folder, whether they are files or not."""
     path = source.pattern or ""
     if os.path.isfile(folder / path):  # Path.is_file raises for a name that is too long
@@ -49,7 +49,9 @@ def problem_of(folder: Path, source: Source, files: Sequence[Path]) -> Problem |
         reason = f"'{odd.filename}', which its database would open, is no file that can be read"
         way = "move it out of the folder, or copy the database alone into another one"
         return f"{reason} ({odd.strerror})", way
-    lost = next((one for one in _matches(folder, source) if _is_broken_link_or_pipe(one)), None)
+    lost = next(
+        (one for one in _matching_paths(folder, source) if _is_broken_link_or_pipe(one)), None
+    )
     if lost is not None:
         reason = f"it finds '{lost.name}', which is no file that can be read"
         return reason, "remove it, or bring back the file that it links to"

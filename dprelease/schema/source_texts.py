@@ -49,7 +49,7 @@ def to_encoding(value: object) -> str:
     return encoding
 
 
-def to_mark(value: object) -> str:
+def to_thousands_separator(value: object) -> str:
     """Return the thousands separator; all kinds of spaces become the same space."""
     text = to_text(value)
     if text not in MARKS:
@@ -57,7 +57,7 @@ def to_mark(value: object) -> str:
     return " " if text in SPACES else text
 
 
-def to_zone(value: object) -> str:
+def to_time_zone(value: object) -> str:
     """Return the name of a time zone in the IANA database."""
     text = to_text(value)
     try:
@@ -72,6 +72,8 @@ def to_zone(value: object) -> str:
 _TEXT = WithJsonSchema({"type": "string"})
 Encoding = Annotated[str, BeforeValidator(to_encoding), _TEXT]
 Thousands = Annotated[
-    str, BeforeValidator(to_mark), WithJsonSchema({"type": "string", "enum": [*MARKS]})
+    str,
+    BeforeValidator(to_thousands_separator),
+    WithJsonSchema({"type": "string", "enum": [*MARKS]}),
 ]
-TimeZone = Annotated[str, BeforeValidator(to_zone), _TEXT]
+TimeZone = Annotated[str, BeforeValidator(to_time_zone), _TEXT]

@@ -30,7 +30,7 @@ from dprelease.schema.field_types import (
     Text,
     TimeFormat,
     Whole,
-    found_by,
+    errors_of_checks,
     refuse,
     refuse_all,
 )
@@ -75,6 +75,7 @@ NO_PASSWORD = "remove it: whoever reads the table must get it from elsewhere"
 
 
 def _refuse_source(reason: str, way: str) -> NoReturn:
+    """Raise DP-SCHEMA-011 with the problem of a source, and with a hint."""
     refuse("DP-SCHEMA-011", reason=reason, way=way)
 
 
@@ -113,6 +114,7 @@ class Source(Model):
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
+        """Refuse keys that contradict each other or the type of the source."""
         self._check_uri()
         if self.kind == "catalogue":
             if not self.table or self.format is not None:
@@ -182,7 +184,7 @@ class Source(Model):
         return f"{self.path}**/*.parquet" if self.is_folder else self.path
 
     @property
-    def is_sparks(self) -> bool:
+    def is_only_for_spark(self) -> bool:
         """Whether only Spark can read the source."""
         return self.kind == "catalogue" or (self.is_uri and not self.type.schemes)
 
@@ -238,6 +240,7 @@ class UnitSpec(Model):
 
     @model_validator(mode="after")
     def _check_limits(self) -> Self:
+        """Refuse an id without both limits, and limits without an id."""
         if self.id is None and (self.max_groups or self.max_rows_per_group):
             refuse("DP-SCHEMA-009")
         missing = [name for name in _BOUNDS if getattr(self, name) is None]
@@ -246,11 +249,13 @@ class UnitSpec(Model):
         return self
 
 
-def _short_source(value: object) -> object:
+def _expand_source(value: object) -> object:
+    """Expand a path to the long form of a source."""
     return {"path": value} if isinstance(value, str) else value
 
 
-def _not_too_many(columns: object) -> object:
+def _refuse_too_many_columns(columns: object) -> object:
+    """Return declared columns; refuse more than the maximum number."""
     if isinstance(columns, Sized) and len(columns) > MOST_COLUMNS:
         refuse("DP-SCHEMA-015", found=f"{len(columns):,}", most=f"{MOST_COLUMNS:,}")
     return columns
@@ -263,16 +268,16 @@ class Table(Model):
     owner: Text | None = None
     size: Annotated[Whole, Field(ge=1)] | None = None
     """The number of people, where it is public knowledge: no noise depends on it."""
-    source: Annotated[Source, BeforeValidator(_short_source), ShortForm(TEXT_SCHEMA)] | None = None
+    source: Annotated[Source, BeforeValidator(_expand_source), ShortForm(TEXT_SCHEMA)] | None = None
     public: Flag = False
-    """Data about nobody: read without privacy cost, to be joined to tables about people."""
+    """Whether the table is about no person: it is read without privacy cost, for joins."""
     privacy_unit: UnitSpec = UnitSpec()
-    columns: Annotated[dict[Text, Column], BeforeValidator(_not_too_many)]
+    columns: Annotated[dict[Text, Column], BeforeValidator(_refuse_too_many_columns)]
     rehearsal: RehearsalSpec = RehearsalSpec()
     """Properties of the synthetic people in rehearsals; no other command reads them."""
 
     @property
-    def most_units(self) -> int | None:
+    def max_units(self) -> int | None:
         """Twice the declared size, which is approximate; None if no size is declared."""
         return None if self.size is None else 2 * self.size
 
@@ -289,11 +294,14 @@ class Table(Model):
         return self
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _refuse_contradictions(self) -> Self:
+        """Check all columns, the privacy unit and the rehearsal; raise all errors together."""
         check_column_names(self.columns)
         leaning = [partial(self._check_column, name, one) for name, one in self.columns.items()]
         rehearsed = partial(refuse_unknown_values, self.rehearsal, self.columns)
-        refuse_all(found_by(self._sort_nested_columns, *leaning, self._check_unit, rehearsed))
+        refuse_all(
+            errors_of_checks(self._sort_nested_columns, *leaning, self._check_unit, rehearsed)
+        )
         return self
 
     def _sort_nested_columns(self) -> None:

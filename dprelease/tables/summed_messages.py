@@ -10,7 +10,7 @@ import numpy as np
 
 from dprelease.numerics.lattice import LIMIT, Floats, Integers
 from dprelease.query.resolve import Query
-from dprelease.schema.model import free_name
+from dprelease.schema.model import unused_name
 from dprelease.tables.arrays import key_values, take_values, wrap_array
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def margin_names(query: Query) -> dict[str, str]:
     taken_names = {name.casefold() for name in (*columns, *(k.column for k in query.keys.keys))}
     names = {}
     for column in columns:
-        names[column] = free_name(f"{column}{MARGIN_ENDING}", taken_names)
+        names[column] = unused_name(f"{column}{MARGIN_ENDING}", taken_names)
         taken_names.add(names[column].casefold())
     return names
 

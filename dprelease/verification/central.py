@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 
 MOST = 2**63 - 1
-"""Maximum of a value in steps: noise saturates below it, and sums of vectors may exceed that."""
+"""Maximum of a published value in steps, which is larger than any noised vector or sum of them."""
 
 
 def may_be_published(path: Path, query: Query, column: OutputColumn, laws: Mechanisms) -> bool:
@@ -98,6 +98,7 @@ def may_be_published(path: Path, query: Query, column: OutputColumn, laws: Mecha
 def _is_possible_batch(
     batch: pa.RecordBatch, query: Query, column: OutputColumn, laws: Mechanisms
 ) -> bool:
+    """Return whether the values of a batch, and their companions, are possible."""
     values = batch.column(column.name)
     if column.form == LABEL:
         import pyarrow.compute as pc
@@ -117,7 +118,7 @@ def _is_possible_batch(
     chosen = aggregate.lattice if aggregate.is_choice else None
     if chosen is None and column.post == PostProcessing():
         return True  # the noise may be any number of steps
-    steps = _whole_steps(values.drop_null(), column.step or Fraction(1))
+    steps = _values_in_steps(values.drop_null(), column.step or Fraction(1))
     if steps is None:
         return False
     if column.post != PostProcessing():
@@ -133,7 +134,7 @@ def _is_postprocessed(steps: Integers, column: OutputColumn) -> bool:
     return bool(((again == steps) | np.isin(steps, ends)).all())
 
 
-def _whole_steps(values: pa.Array, step: Fraction) -> Integers | None:
+def _values_in_steps(values: pa.Array, step: Fraction) -> Integers | None:
     """Return values as numbers of noise steps; None if a value is not a multiple of the step."""
     if step == 1:
         steps: Integers = values.to_numpy()
@@ -234,13 +235,16 @@ def _files_of_families(
     recorded = {file.name: file for file in record.files}
     names = [name for family in families if family.step for name in family.published_names]
     return {
-        name: _with_digests(recorded.get(formats.table_file_name(name)), rows.get(name))
+        name: _required_digest(recorded.get(formats.table_file_name(name)), rows.get(name))
         for name in names
     }
 
 
-def _with_digests(file: TableRecord | None, rows: Rows | None) -> FileDigest:
-    """Return the recorded digests of a table, with the required rows, or else the recorded rows."""
+def _required_digest(file: TableRecord | None, rows: Rows | None) -> FileDigest:
+    """Return the recorded digests of a table, and its number of rows.
+
+    The number of rows is the required one; if none is required, it is the recorded one.
+    """
     parts = {} if file is None else {part.name: part for part in file.parts}
     if rows is None and parts:
         rows = {name: part.rows for name, part in parts.items()}

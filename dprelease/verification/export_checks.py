@@ -81,11 +81,12 @@ def _copy_published_files(release: Path, held: ExportRecord, folder: Path) -> No
 def _check_export(
     report: Report, release: PublishedRelease, held: ExportRecord, key: str, folder: Path
 ) -> None:
+    """Write one export again, and compare it; add a note if that is not possible."""
     import pyarrow as pa
 
-    from dprelease.exports.registry import export_of, missing_packages, versions_of
+    from dprelease.exports.registry import export_format, missing_packages, versions_of
 
-    export = export_of(held.format)
+    export = export_format(held.format)
     absent = missing_packages(export)
     if absent:
         report.notes.append(
@@ -156,6 +157,6 @@ def _has_same_content(export: Export, one: Path, other: Path) -> bool:
     from dprelease.exports.export import PackagedExport
 
     try:
-        return isinstance(export, PackagedExport) and export.same(one, other)
+        return isinstance(export, PackagedExport) and export.has_same_content(one, other)
     except (OSError, ValueError, KeyError, pa.ArrowException):
         return False

@@ -39,7 +39,7 @@ def check_families(
             continue
         parts = family.parts
         wanted = {
-            t.measurements_name: _all_cells(t, parts.get(t.measurements_name))
+            t.measurements_name: _rows_of_all_cells(t, parts.get(t.measurements_name))
             for t in family.tables
         }
         whole = [
@@ -52,7 +52,7 @@ def check_families(
     return rows
 
 
-def _all_cells(table: FamilyTable, parts: Parts | None) -> Rows:
+def _rows_of_all_cells(table: FamilyTable, parts: Parts | None) -> Rows:
     """Return the number of rows of a table with one row per cell, for each part if it has parts."""
     if parts is None:
         return table.query.keys.size

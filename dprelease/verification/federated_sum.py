@@ -81,10 +81,12 @@ def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd
 
 
 def _raise_sum_error(problem: str) -> NoReturn:
+    """Raise BudgetError DP-FED-003 with the problem of the messages."""
     raise BudgetError("DP-FED-003", place=Place(NAME), problem=problem)
 
 
 def _read_party_manifest(path: Path) -> FederatedManifest:
+    """Return the manifest of a party's messages; raise DP-FED-003 if invalid."""
     try:
         return read_sealed(path, FederatedManifest)
     except VerificationError as error:
@@ -93,13 +95,14 @@ def _read_party_manifest(path: Path) -> FederatedManifest:
 
 
 def _common_manifest(record: FederatedManifest) -> FederatedManifest:
-    """Return a manifest without the values that differ between parties."""
+    """Return a party's manifest with the same value for every key that differs between parties."""
     files = [file.model_copy(update={"sha256": ""}) for file in record.files]
     tool = record.tool.model_copy(update={"dependencies": {}})
     return record.model_copy(update={"files": files, "tool": tool, "party": 0, "digest": ""})
 
 
 def _compare_manifests(paths: Sequence[Path], records: Sequence[FederatedManifest]) -> None:
+    """Raise DP-FED-003 if the manifests of two parties are of different releases."""
     first = _common_manifest(records[0]).to_json()
     for path, record in zip(paths, records, strict=True):
         for difference in differences(_common_manifest(record).to_json(), first, "manifest"):
@@ -133,6 +136,7 @@ def _sum_table(
     query: Query,
     table_metadata: TableMetadata,
 ) -> pd.DataFrame:
+    """Return the sums of one query over the messages of all parties, with margins."""
     columns = {m.column: m for m in records[0].measurements if m.query == query.name}
     shown: pd.DataFrame | None = None
     totals: dict[str, Integers] = {}

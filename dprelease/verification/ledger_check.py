@@ -53,14 +53,17 @@ UNSIGNED = (
 
 
 def is_unsigned(path: Path) -> bool:
-    """Return whether a ledger has no signers: it never had any, or lost all signed entries."""
+    """Return whether a ledger has no signers.
+
+    Such a ledger never had signers, or lost all signed entries.
+    """
     return Ledger(path).state().signers is None
 
 
 def signers_problem(path: Path, signers: Signers) -> str | None:
-    """Return why the entries of a ledger are not signed by these signers; None if all is well.
+    """Return why the entries of a ledger are not signed by these signers; None if they are signed.
 
-    A ledger without signers is accepted: it never had any, or has no signed entry any more.
+    A ledger without signers is accepted.
     """
     return None if is_unsigned(path) else problem_with_signers(Ledger(path).history(), signers)
 
@@ -94,6 +97,7 @@ def _recorded_digests(steps: list[Entry]) -> list[str]:
 
 
 def _manifest_problem(steps: list[Entry], record: ReleaseManifest) -> str | None:
+    """Return why the charged manifest is not this manifest; None if it is."""
     known = _recorded_digests(steps)
     if known:
         same = known == [record.digest]
@@ -104,8 +108,10 @@ def _manifest_problem(steps: list[Entry], record: ReleaseManifest) -> str | None
 
 
 def _is_published(steps: list[Entry]) -> bool:
+    """Return whether a step of the charge announces a publication."""
     return any(entry.kind == PUBLISH for entry in steps)
 
 
 def _charge_text(steps: list[Entry]) -> str:
+    """Return a sentence on what the entries of a charge show."""
     return BOUND if _recorded_digests(steps) else UNBOUND

@@ -152,6 +152,7 @@ def _is_declared(law: Mechanism, column: RecordColumn) -> bool:
 
 
 def _is_recorded_choice(words: str, law: Mechanism, column: RecordColumn) -> bool:
+    """Return whether `chosen_by` is consistent with the declaration."""
     if column.is_response:  # the declaration leaves no choice for randomized response
         return words == "declared"
     return is_recorded_choice(words, law, column.measurement)

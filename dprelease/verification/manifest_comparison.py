@@ -66,11 +66,11 @@ def ledger_record(declaration: Declaration, held: LedgerRecord | None) -> Ledger
     name = (declaration.folder / declaration.spec.ledger).name
     if held is None:
         return LedgerRecord(file=name, reservation="", entry=0, digest="")
-    renewals = [one for renewal in held.renewals for one in _renewal(renewal)]
+    renewals = [one for renewal in held.renewals for one in _recomputed_renewal(renewal)]
     return held.model_copy(update={"file": name, "renewals": renewals})
 
 
-def _renewal(held: RenewalRecord) -> Iterator[RenewalRecord]:
+def _recomputed_renewal(held: RenewalRecord) -> Iterator[RenewalRecord]:
     """Yield the renewal record, computed again from its budget; nothing for an invalid budget."""
     from dprelease.ledger.lifetime import recomputed_record
 
@@ -135,11 +135,11 @@ def differences(held: object, wanted: object, path: str) -> Iterator[str]:
     elif isinstance(held, list) and isinstance(wanted, list) and len(held) == len(wanted):
         for i, (one, other) in enumerate(zip(held, wanted, strict=True)):
             yield from differences(one, other, f"{path}[{i}]")
-    elif type(held) is not type(wanted) or not _is_same(held, wanted, path):
+    elif type(held) is not type(wanted) or not _is_equal(held, wanted, path):
         yield path
 
 
-def _is_same(held: object, wanted: object, path: str) -> bool:
+def _is_equal(held: object, wanted: object, path: str) -> bool:
     """Return whether two values of one type are equal: for costs and errors, up to `ROUNDING`."""
     if isinstance(held, float) and isinstance(wanted, float):
         return math.isclose(held, wanted, rel_tol=ROUNDING)
@@ -168,7 +168,9 @@ def _add_difference(
         report.add_finding("DP-VERIFY-006", path, name=_item_name(rebuilt, path, "name"))
     elif part in PRICES:
         epsilon = report.guarantee.epsilon if report.guarantee else "nothing"
-        report.add_finding("DP-VERIFY-008", path, found=repr(epsilon), recorded=_epsilon(record))
+        report.add_finding(
+            "DP-VERIFY-008", path, found=repr(epsilon), recorded=_recorded_epsilon(record)
+        )
     elif part == "measurements":
         what = path.partition(".")[2] or "noise"
         query, column = (_item_name(rebuilt, path, name) for name in ("query", "column"))
@@ -187,7 +189,7 @@ def _item_name(rebuilt: Mapping[str, Any], path: str, name: str) -> str:
     return str(rebuilt[part][int(rest.split("]")[0])][name])
 
 
-def _epsilon(record: ReleaseManifest) -> str:
+def _recorded_epsilon(record: ReleaseManifest) -> str:
     """Return the recorded epsilon; the first one if there are several guarantees."""
     if isinstance(record, GuaranteedManifest):
         return record.guarantee.epsilon

@@ -114,6 +114,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _manifest_error(code: str, **fields: str) -> VerificationError:
+    """Return the error for the manifest of a folder."""
     named: dict[str, Any] = dict(fields)
     # Without a manifest it is unknown whether there was a release.
     state = State.NOTHING if code == "DP-VERIFY-001" else State.RELEASED
@@ -121,4 +122,5 @@ def _manifest_error(code: str, **fields: str) -> VerificationError:
 
 
 def _refuse_constant(name: str) -> float:
+    """Raise ValueError for a constant that JSON does not have, such as NaN."""
     raise ValueError(name)

@@ -73,6 +73,7 @@ def _record_problems(report: Report, plan: LocalPlan) -> Iterator[str]:
     """Yield the truth files that lack published records, and the errors that differ."""
 
     def check_part(part: Records) -> Errors | str:
+        """Return the errors of a table of records, or the file that is wrong."""
         columns = plan.of_records(part.name)
         beside, published = (
             _read_table(report, truth_file(part.name)),
@@ -159,6 +160,7 @@ def _sum_problems(report: Report, queries: Sequence[Query], plan: FederatedPlan)
     """Yield sums that differ from the sums of messages, or are missing in the truth files."""
 
     def check_part(query: Query) -> Errors | str:
+        """Return the errors of a table of sums, or the file that is wrong."""
         published = _read_table(report, query.name)
         if not published.equals(sum_table(report.path, query, plan)):
             return formats.table_file_name(query.name)

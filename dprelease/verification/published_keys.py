@@ -39,8 +39,10 @@ def has_keys(path: Path, query: Query) -> bool:
 
 
 def has_nulls(path: Path, columns: Sequence[str] | None = None) -> bool:
-    """Return whether a file has missing values in the named columns; in any column without
-    names."""
+    """Return whether a file has missing values in the named columns.
+
+    If no columns are named, all columns of the file are searched.
+    """
     import pyarrow as pa
 
     try:

@@ -1,4 +1,4 @@
-"""The report of a verification, and checks common to all kinds of releases."""
+"""The report of a verification, and the checks that all kinds of releases have in common."""
 
 from __future__ import annotations
 
@@ -153,6 +153,7 @@ def is_published_table(
 def _is_table_file(
     path: Path, table_metadata: TableMetadata, rows: int, note: str, *, rehearsal: bool
 ) -> bool:
+    """Return whether a file has the columns, the rows and the notes of a table."""
     import pyarrow as pa
 
     try:

@@ -39,8 +39,10 @@ MOST_KINDS = 12
 NEAR_BLOCKS, FAR_BLOCKS = 160, 40
 LEAST_TAIL = 1e-18
 LEAST_MASS = 1e-290
-"""Floats below this one have fewer bits. Such probabilities are set to 0 for P, and rounded up to
-this float for Q."""
+"""The smallest float that is used as a probability, because smaller floats have fewer bits.
+
+Smaller probabilities are set to 0 under P, and rounded up to this float under Q.
+"""
 
 LARGEST_GRID = 2**18
 TRUNCATED = 1e-15
@@ -85,7 +87,10 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class _BlockProbabilities:
-    """Probabilities of blocks of outputs, for the noise and the moved noise, in `times` cells."""
+    """The probabilities of blocks of outputs under P (`p`) and under Q (`q`), in `times` cells.
+
+    P is the distribution of the noise, and Q that of the noise after a move.
+    """
 
     p: Floats
     q: Floats
@@ -130,6 +135,7 @@ def second_opinion(events: Sequence[Event], guarantee: Guarantee) -> Opinion:
 def _exact_and_floating_parts(
     guarantee: Guarantee, *, met: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which parts of a computation are exact, and which rely on floats."""
     exact = ["probabilities of the noise (in ball arithmetic)", "sensitivities (in whole numbers)"]
     floating = []
     if guarantee.accountant == "pure":
@@ -152,8 +158,8 @@ def _worst_move_blocks(law: Mechanism, sensitivity: Sensitivity, slots: int) -> 
     blocks = []
     for move in _possible_moves(sensitivity):
         for sign in (1,) if law.is_symmetric else (1, -1):  # both directions are equivalent
-            blocks.append(_blocks(law, move, sign, slots))
-    return max(blocks, key=_divergence)
+            blocks.append(_blocks_of_move(law, move, sign, slots))
+    return max(blocks, key=_kullback_leibler_divergence)
 
 
 def _possible_moves(sensitivity: Sensitivity) -> list[Move]:
@@ -164,7 +170,7 @@ def _possible_moves(sensitivity: Sensitivity) -> list[Move]:
     return [Move(move.shift * meeting, 1) for move in sensitivity.moves]
 
 
-def _divergence(blocks: _BlockProbabilities) -> float:
+def _kullback_leibler_divergence(blocks: _BlockProbabilities) -> float:
     """Return the Kullback-Leibler divergence of all cells together."""
     finite = np.isfinite(blocks.loss)
     if not finite.all():
@@ -172,7 +178,8 @@ def _divergence(blocks: _BlockProbabilities) -> float:
     return blocks.times * float(np.sum(blocks.p * blocks.loss))
 
 
-def _blocks(law: Mechanism, move: Move, sign: int, slots: int) -> _BlockProbabilities:
+def _blocks_of_move(law: Mechanism, move: Move, sign: int, slots: int) -> _BlockProbabilities:
+    """Return the probabilities of blocks for one move, up or down."""
     edges = _block_edges(law, move.shift)
     with ctx.workprec(128):
         own = [_tail_balls(law, edge) for edge in edges]
@@ -230,6 +237,7 @@ def _block_edges(law: Mechanism, shift: int) -> list[int]:
 
 
 def _pure_lower_bound(parts: Sequence[_BlockProbabilities]) -> float:
+    """Return the sum of the largest losses of all parts."""
     return sum(part.times * float(np.max(part.loss)) for part in parts)
 
 

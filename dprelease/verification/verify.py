@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dprelease.documents.audits.audit_name import ENDING
-from dprelease.documents.audits.audit_record import parsed_audit
+from dprelease.documents.audits.audit_record import parse_audit
 from dprelease.documents.encoding import NAME, SIGNATURE, sha256_of
 from dprelease.documents.listed_files import listed_files
 from dprelease.documents.local_manifest import LocalManifest, LocalRehearsalManifest
@@ -30,7 +30,7 @@ from dprelease.verification.signed.signature_checks import (
     SignedFile,
     TrustedSigners,
     check_signature,
-    check_signed,
+    check_signed_file,
     signers_of_ledger,
 )
 
@@ -53,7 +53,7 @@ def verify_audit(path: Path, signers: str | Path | None = None) -> Report:
     raw, problem = b"", ""
     try:
         raw = read_file(path, MOST_BYTES)
-        audit = parsed_audit(raw)
+        audit = parse_audit(raw)
     except OSError as refused:
         problem = f"it can't be read ({reason_of(refused)})"
     except ValueError as refused:
@@ -68,7 +68,7 @@ def verify_audit(path: Path, signers: str | Path | None = None) -> Report:
             f"the outcome of an audit by dprelease {audit.version} is the canonical encoding with "
             f"its own digest: of {measured} {held}{whole}"
         )
-    check_signed(
+    check_signed_file(
         report, SignedFile(path.name + ENDING, AUDITS, "outcome of an audit", raw), trusted
     )
     return report
@@ -194,6 +194,7 @@ def _check_audit(report: Report, record: ReleaseManifest) -> None:
 
 
 def _digest_of(path: Path) -> str | None:
+    """Return the SHA-256 of a file; None if it can't be read."""
     try:
         return sha256_of(path)
     except OSError:
@@ -231,6 +232,7 @@ def _check_kind(report: Report, record: AnyManifest) -> None:
 def _check_ledger(
     report: Report, record: AnyManifest, path: Path, trusted: TrustedSigners | None
 ) -> None:
+    """Add findings on the charge in a ledger, and on the signatures of its entries."""
     from dprelease.verification.ledger_check import (
         UNSIGNED,
         check_charge,

@@ -383,6 +383,6 @@ def test_writes_into_the_arrays_of_a_column_reach_no_answer(kind: str) -> None:
     mine.dp.use(session)
     array = mine["age"].array
     array[:] = [array[0]] * len(array)
-    assert session.snapshot(session.first)["age"].tolist() == frame()["age"].tolist()
+    assert session.snapshot(session.first_token)["age"].tolist() == frame()["age"].tolist()
     with pytest.raises(SessionError, match="DP-SESSION-002"):
         mine.dp.count(epsilon=1)

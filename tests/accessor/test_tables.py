@@ -188,7 +188,7 @@ def test_the_rho_of_the_noise_that_is_drawn_is_charged(
     """Shares that are found afterwards have another rho at the same epsilon and delta."""
     rows = nested(tmp_path)
     named = {**CONSISTENT, "mechanism": mechanism}
-    with mock.patch.object(execute, "answers", wraps=execute.answers) as drawn:
+    with mock.patch.object(execute, "answer_family", wraps=execute.answer_family) as drawn:
         rows.dp.tables(**named, consistent=consistent, epsilon=0.5, delta=1e-6)
     spent = rows.dp.session.spent.rho
     assert spent == Fraction(
@@ -263,7 +263,7 @@ def test_tables_protect_what_their_session_protects(
         ledger=ledger.path,
     )
     rows.dp.use(session)
-    with mock.patch.object(execute, "answers", wraps=execute.answers) as drawn:
+    with mock.patch.object(execute, "answer_family", wraps=execute.answer_family) as drawn:
         told = rows.dp.tables(cube=["state", "sex"], consistent=consistent, rho="0.1")
     moved = {max(m.cells for m in c.measurement.sensitivity.moves) for c in drawn.call_args.args[1]}
     assert moved == {1} if neighbours == "add_remove" else max(moved) == 2

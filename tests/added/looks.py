@@ -19,9 +19,9 @@ from dprelease.planning.federated_plan import resolve_federated
 from dprelease.privacy.unit import Move, Neighbours, Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.resolve import Query, resolve
-from dprelease.release.run_options import as_party
+from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
-from dprelease.schema.json_schema import render
+from dprelease.schema.json_schema import render_schema
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release import ReleaseSpec
 from tests.exact.build import ask, declare, exact
@@ -71,7 +71,7 @@ def all_of(folder: Path) -> dict[str, Any]:
     pd.DataFrame(rows).convert_dtypes().to_csv(folder / "t.csv", index=False)
     return {
         "release": release(folder),
-        "schema": render("release", ReleaseSpec).count("absolute_sum"),
+        "schema": render_schema("release", ReleaseSpec).count("absolute_sum"),
         "refused": [refused(folder, spec) for spec in WRONG],
         "parties": parties(folder),
         "groups": groups(rows),
@@ -152,7 +152,7 @@ def parties(folder: Path) -> list[str]:
     columns = {"moved": {"absolute_sum": "n"}}
     more = {"federated": {"parties": 3}, "budget": {"epsilon": 1}}
     path = write(folder, queries={"q": {"from": "t", "columns": columns}}, **more)
-    (query,) = resolve_federated(as_party(read_declaration(path), 1))
+    (query,) = resolve_federated(with_party(read_declaration(path), 1))
     return [measurement.name for measurement in query.measurements]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dprelease.query import aggregates
-from dprelease.schema.aggregate_keywords import WORDS, OfColumn, Origin, Word
+from dprelease.schema.aggregate_keywords import WORDS, AggregateKeyword, OfColumn, Origin
 from dprelease.schema.field_types import Exact
 
 
@@ -17,8 +17,8 @@ class AtLeast(OfColumn):
 
 def register() -> None:
     """Add both, before the model of a column is made of the words."""
-    WORDS["absolute_sum"] = Word(Origin.NOISED)
-    WORDS["at_least"] = Word(Origin.NOISED, AtLeast)
+    WORDS["absolute_sum"] = AggregateKeyword(Origin.NOISED)
+    WORDS["at_least"] = AggregateKeyword(Origin.NOISED, AtLeast)
     aggregates.__path__.append(str(Path(__file__).parent / "aggregates"))
 
     from dprelease.query.aggregates.absolute_sum import AbsoluteSum

@@ -21,17 +21,17 @@ from dprelease.documents.audits.audit_name import NAME
 from dprelease.documents.audits.audit_record import (
     Audit,
     UntestedPart,
+    audit_to_json,
     digest_of,
     digest_of_declaration,
     encode_audit,
-    parsed_audit,
-    plain,
+    parse_audit,
 )
 from dprelease.documents.encoding import canonical, sha256
 from dprelease.documents.json_schemas import render_schema as schema_of
 from dprelease.errors import DpReleaseError
 from dprelease.query.aggregates.sum import Sum
-from dprelease.release.audit_check import audited_by
+from dprelease.release.audit_check import with_audit
 from dprelease.schema.load import read_declaration
 from dprelease.signatures.sshsig import AUDITS, Signature
 from tests.auditing.build import IDS, declared
@@ -75,12 +75,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def outcome(folder: Path) -> Audit:
-    return parsed_audit((folder / "audit" / NAME).read_bytes())
+    return parse_audit((folder / "audit" / NAME).read_bytes())
 
 
 def changed(audit: Audit, **fields: Any) -> bytes:
     """Return an outcome with other fields and a digest that matches."""
-    record = {**plain(audit), **fields}
+    record = {**audit_to_json(audit), **fields}
     record["digest"] = digest_of(record)
     return canonical(record)
 
@@ -88,7 +88,7 @@ def changed(audit: Audit, **fields: Any) -> bytes:
 def test_the_outcome_is_what_its_schema_says(made: Path) -> None:
     raw = (made / "audit" / NAME).read_bytes()
     jsonschema.validate(json.loads(raw), json.loads(schema_of("audit")))
-    told = parsed_audit(raw)
+    told = parse_audit(raw)
     assert encode_audit(told) == raw
     assert told.holds
     assert told.whole
@@ -135,7 +135,7 @@ def test_what_draws_did_not_reach_is_told(made: Path, tmp_path: Path) -> None:
     for bounds, least in (([], UNTRIED), ([bound], f"0.125, {UNTRIED}")):
         path = tmp_path / NAME
         path.write_bytes(changed(outcome(made), not_tried=[one], black_box=bounds))
-        words = " ".join("\n".join(audit_texts(parsed_audit(path.read_bytes()), wide=True)).split())
+        words = " ".join("\n".join(audit_texts(parse_audit(path.read_bytes()), wide=True)).split())
         assert "q.pay not tried 0 discrete_laplace" in words
         assert "says nothing about anything that was not tried" in words
         names = read_declaration(made / "release.yaml").tables["people"].table.columns
@@ -163,14 +163,14 @@ FOUND = {
 
 def compared(audit: Audit, **fields: Any) -> bytes:
     """Return an outcome whose first measurement says something else."""
-    first, *more = plain(audit)["sensitivities"]
+    first, *more = audit_to_json(audit)["sensitivities"]
     return changed(audit, sensitivities=[{**first, **fields}, *more])
 
 
 def broken(audit: Audit) -> bytes:
     """Return an outcome that says of itself that something did not hold."""
-    told = parsed_audit(changed(audit))
-    twins = None if told.twins is None else {**plain(told)["twins"], "holds": False}
+    told = parse_audit(changed(audit))
+    twins = None if told.twins is None else {**audit_to_json(told)["twins"], "holds": False}
     return changed(audit, holds=False, findings=[FOUND], twins=twins)
 
 
@@ -197,7 +197,7 @@ def test_audits_that_no_release_can_name(name: str, made: Path, tmp_path: Path) 
     path = tmp_path / NAME
     path.write_bytes(make(outcome(made)))
     with pytest.raises(DpReleaseError) as caught:
-        audited_by(read_declaration(made / "release.yaml"), path)
+        with_audit(read_declaration(made / "release.yaml"), path)
     assert caught.value.code == code
 
 

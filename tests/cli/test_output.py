@@ -102,7 +102,10 @@ def test_names_that_are_no_utf_8_are_printed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(folder)
     done = told(tmp_path / "link", "check release.yaml")
     assert done.returncode == 0, done.stderr
-    code = "from dprelease.cli.reporting import respond; import sys; respond(True, sys.argv[1], '')"
+    code = (
+        "from dprelease.cli.reporting import print_result; import sys; "
+        "print_result(True, sys.argv[1], '')"
+    )
     words = [sys.executable, "-c", code, os.fsdecode(b"caf\xe9")]
     shown = processes.run(words, cwd=ROOT, capture_output=True, check=True).stdout
     assert json.loads(shown) == os.fsdecode(b"caf\xe9")

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from dprelease import cli
-from dprelease.cli.shown.shown_tables import GAP, table, terminal_width
+from dprelease.cli.shown.shown_tables import GAP, table_text, terminal_width
 from dprelease.cli.sql_command import answer_text
 from tests import processes
 from tests.release.build import RELEASE, SCHEMA, write
@@ -45,13 +45,13 @@ def eighty(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_line_is_longer_and_no_letter_is_lost(rows: list[list[str]], columns: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(columns))
-        told = table(rows)
+        told = table_text(rows)
     for line in told.split("\n"):
         cells = sum(2 if c == "漢" else c != "\u0301" for c in line)
         assert cells <= columns
     letters = sorted("".join(text for row in rows for text in row).replace(" ", ""))
     assert sorted(re.sub(r"\s", "", told)) == letters
-    assert len(table(rows, wide=True).split("\n")) == len(rows)
+    assert len(table_text(rows, wide=True).split("\n")) == len(rows)
 
 
 WRAPPED = """\
@@ -68,8 +68,8 @@ def test_words_are_whole_while_anything_else_can_be_cut(monkeypatch: pytest.Monk
         ["by_state.households", "discrete_gaussian", "8.056", "thousand dollars of 2019", "1"],
     ]
     monkeypatch.setenv("COLUMNS", "53")
-    assert table(rows, more=("cells",)) == WRAPPED
-    wide = table(rows, wide=True, more=("cells",)).split("\n")
+    assert table_text(rows, more=("cells",)) == WRAPPED
+    wide = table_text(rows, wide=True, more=("cells",)).split("\n")
     assert [re.split(r"\s{2,}", line) for line in wide] == rows
 
 
@@ -147,7 +147,7 @@ Rome  0.333333"""
 
 def test_numbers_end_below_each_other() -> None:
     rows = [["city", "pay", "few"], ["Bern", "1234567", "True"], ["Oslo", "-20.5", "False"]]
-    assert table([*rows, ["Rome", "0.333333", ""]], right=["pay"]) == ANSWER
+    assert table_text([*rows, ["Rome", "0.333333", ""]], right=["pay"]) == ANSWER
 
 
 KINDS = """\

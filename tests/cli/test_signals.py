@@ -20,7 +20,7 @@ import pytest
 import typer
 
 import dprelease
-from dprelease.cli.reporting import NO_THREAD_MESSAGE, reporting
+from dprelease.cli.reporting import NO_THREAD_MESSAGE, report_failures
 from dprelease.errors import DataError, LedgerError, OutputError, RunState, State
 from dprelease.ledger.ledger import Ledger
 from dprelease.release import folder
@@ -140,7 +140,7 @@ def test_an_interrupt_that_another_handler_answers(capsys: pytest.CaptureFixture
     """As that of a Spark that was started meanwhile: what had happened is told all the same."""
 
     def interrupted() -> None:
-        with reporting(as_json=False) as state:
+        with report_failures(as_json=False) as state:
             state.rows = True
             raise KeyboardInterrupt
 
@@ -170,7 +170,7 @@ def test_what_the_system_refuses_is_no_mistake_of_ours(
     problem: Exception, code: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails() -> None:
-        with reporting(as_json=False):
+        with report_failures(as_json=False):
             raise problem
 
     with pytest.raises(typer.Exit) as caught:

@@ -20,7 +20,7 @@ from dprelease.documents.release_metadata import (
 from dprelease.planning.federated_plan import resolve_federated
 from dprelease.planning.prepare import prepare
 from dprelease.query.local_records import resolve_records
-from dprelease.release.run_options import as_party
+from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.tables import formats
@@ -128,7 +128,7 @@ def folder_of(folder: Path, release: dict[str, Any]) -> Path:
 
 def declaration_of(folder: Path, kind: str) -> Declaration:
     declaration = read_declaration(folder_of(folder, KINDS[kind]))
-    return as_party(declaration, 1) if kind == "parties" else declaration
+    return with_party(declaration, 1) if kind == "parties" else declaration
 
 
 def described(declaration: Declaration, rows: dict[str, int] | None = None) -> Metadata:
@@ -302,7 +302,9 @@ def test_texts_of_families_records_and_parties(tmp_path: Path) -> None:
     assert labels["tables/pop_town"] == "Towns"
     assert labels["estimates/pop_town"] == "Towns (estimates)"
     assert labels["records/pop_invented"] == "Nobody (records)"
-    assert [table.name for table in family.read] == [n for n in tables if not n.startswith("meas")]
+    assert [table.name for table in family.tables_for_readers] == [
+        n for n in tables if not n.startswith("meas")
+    ]
     town = tables["tables/pop_town"].columns[0]
     assert town.codes is not None
     assert [town.codes.label(code, "und") for code in town.codes.values] == ["One", "Two", "b1"]
@@ -318,7 +320,7 @@ def test_texts_of_families_records_and_parties(tmp_path: Path) -> None:
     assert [column.title("fr") for column in records.columns] == ["Sexe", "Paie", "Age"]
     assert [column.decimals for column in records.columns] == [None, 1, 0]
     assert records.columns[0].codes is not None
-    assert list(parties.read) == []
+    assert list(parties.tables_for_readers) == []
     assert parties.tables[0].title("und") == "Adults"
 
 

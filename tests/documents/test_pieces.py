@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.documents import encoding
-from dprelease.documents.encoding import digest_of, is_canonical, pieces
+from dprelease.documents.encoding import digest_of, encoded_pieces, is_canonical
 from tests.covering import examples
 
 VALUES = st.recursive(
@@ -35,7 +35,7 @@ def test_they_are_the_plain_encoding(letters: int, record: dict[str, Any]) -> No
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoding, "LETTERS", letters)
         raw = plain(record)
-        assert b"".join(pieces(record)) == raw
+        assert b"".join(encoded_pieces(record)) == raw
         assert is_canonical(record, raw)
         assert not is_canonical(record, raw[:-1])
         assert not is_canonical(record, raw + b"\n")
@@ -50,7 +50,7 @@ def test_no_more_is_held_than_a_long_text_and_its_bytes(texts: list[str]) -> Non
     record = {"some": "words", "texts": texts, "then": "more"}
     tracemalloc.start()
     try:
-        size = sum(map(len, pieces(record)))
+        size = sum(map(len, encoded_pieces(record)))
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

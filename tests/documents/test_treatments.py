@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dprelease.documents.treatments import treatment
+from dprelease.documents.treatments import treatment_record
 from dprelease.exact.duckdb import Engine
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query, resolve
@@ -197,7 +197,7 @@ def test_rows_count_as_it_is_said(name: str, unit: str, tmp_path: Path) -> None:
     frame = pa.table({k: pa.array([row[k] for row in held], TYPES.get(k)) for k in VALUES})
     asked = queries(tmp_path, name, unit)
     for query in asked:
-        record = treatment(query).to_json()
+        record = treatment_record(query).to_json()
         seen = held if query.join is None else left_join(query, held, public)
         meets = [WHERE.get(name, lambda _row: True)(row) for row in held]
         wanted = [counted(query, row) and ok for row, ok in zip(seen, meets, strict=True)]
@@ -207,7 +207,7 @@ def test_rows_count_as_it_is_said(name: str, unit: str, tmp_path: Path) -> None:
         assert "condition" in record["rows"] or all(meets)
         assert sum(wanted) == engine_count(query, frame, public), (query.name, record)
     if len(asked) > 1 and asked[0].finest is not None:  # the same rows in every table
-        assert len({treatment(query).rows for query in asked}) == 1
+        assert len({treatment_record(query).rows for query in asked}) == 1
 
 
 def engine_count(query: Query, frame: pa.Table, public: list[dict[str, Any]]) -> int:

@@ -20,7 +20,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark.sessions import spark_session, workers
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.query.resolve import resolve
-from dprelease.release.run_options import on_engine
+from dprelease.release.run_options import with_engine
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.covering import thinned
@@ -281,16 +281,16 @@ def test_a_release_is_the_same(tmp_path: Path) -> None:
     """With the same noise, both engines publish the same bytes."""
     declaration = read_declaration(release_build.write(tmp_path))
     one = run(declaration, bits=Keyed("noise"), output=tmp_path / "one")
-    two = run(on_engine(declaration, "spark"), bits=Keyed("noise"), output=tmp_path / "two")
+    two = run(with_engine(declaration, "spark"), bits=Keyed("noise"), output=tmp_path / "two")
     for file in one.iterdir():
         assert file.read_bytes() == (two / file.name).read_bytes()
 
 
 def test_records_stay_with_duckdb() -> None:
     declaration = read_declaration(ROOT / "tests/bad/DP-LOCAL-001_presence_of_a_record.yaml")
-    assert on_engine(declaration, "duckdb") is declaration
+    assert with_engine(declaration, "duckdb") is declaration
     with pytest.raises(DataError, match="DP-SPARK-005"):
-        on_engine(declaration, "spark")
+        with_engine(declaration, "spark")
 
 
 @pytest.mark.share(0.25)

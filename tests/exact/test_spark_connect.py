@@ -26,7 +26,7 @@ from dprelease.exact.spark.sessions.spark_session import (
     SparkSettings,
 )
 from dprelease.exact.spark.spark_engine import SparkEngine
-from dprelease.release.run_options import on_engine
+from dprelease.release.run_options import with_engine
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests import processes
@@ -153,7 +153,7 @@ def test_a_release_is_the_same(settings: SparkSettings, tmp_path: Path) -> None:
     declaration = read_declaration(file)
     one = run(declaration, bits=Keyed("noise"), output=tmp_path / "one")
     with pytest.warns(ExposedWarning, match="in the clear") as told:  # the server's own files
-        two = run(on_engine(declaration, "spark"), bits=Keyed("noise"), output=tmp_path / "two")
+        two = run(with_engine(declaration, "spark"), bits=Keyed("noise"), output=tmp_path / "two")
     assert "web UI" not in str(told[0].message)
     for path in one.iterdir():
         assert path.read_bytes() == (two / path.name).read_bytes()

@@ -18,7 +18,7 @@ from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.task_rows import to_ipc_bytes
 from dprelease.exact.spark.sessions.spark_session import SparkSettings
 from dprelease.exact.spark.spark_engine import SparkEngine
-from dprelease.release.run_options import on_engine
+from dprelease.release.run_options import with_engine
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify
@@ -182,7 +182,7 @@ spark: {{staging: "file://{tmp_path}/staging"}}
     file.write_text(text)
     declaration = read_declaration(file)
     two = run(declaration)
-    one = run(on_engine(declaration, "duckdb"), output=tmp_path / "one")
+    one = run(with_engine(declaration, "duckdb"), output=tmp_path / "one")
     tables = [pq.read_table(folder / "q.parquet") for folder in (one, two)]
     assert tables[0].schema == tables[1].schema
     for name in ("city", "age", "people"):  # at this price, counts have next to no noise

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from dprelease.documents.metadata import Role
 from dprelease.exports.csv_tables.csv_files import EXPORT
 from dprelease.exports.csv_tables.csv_text import csv_lines
-from dprelease.exports.csv_tables.csvw import name_of
-from dprelease.exports.layout import LaidColumn
+from dprelease.exports.csv_tables.csvw import uri_template_name
+from dprelease.exports.layout import LayoutColumn
 from tests.exports.build import by_hand, column, key
 
 KINDS = {
@@ -191,6 +191,6 @@ def test_what_is_said_beside_it(exported: Path) -> None:
 @pytest.mark.parametrize("name", ["plain", "Größe / m²", "a.b", "a-b~c", "=1", "%41", "persons.F"])
 def test_names_are_those_of_templates(name: str) -> None:
     """Of RFC 6570, as CSV on the Web asks; a plain one is itself, and no two become one."""
-    made = name_of(LaidColumn(name, column(name, pa.int64())))
+    made = uri_template_name(LayoutColumn(name, column(name, pa.int64())))
     assert re.fullmatch(r"(?:[A-Za-z0-9_.]|%[0-9A-F]{2})+", made)
     assert unquote(made) == name

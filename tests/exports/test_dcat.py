@@ -16,7 +16,7 @@ from rdflib.term import Node
 
 from dprelease.documents.metadata import About, Metadata
 from dprelease.exports.catalogue.vocabularies import is_iri, language_of, types_of
-from dprelease.exports.dcat import EXPORT, licence_of
+from dprelease.exports.dcat import EXPORT, licence_node
 from dprelease.exports.export import PublishedRelease
 from tests.exports import made
 
@@ -208,7 +208,7 @@ def test_nothing_is_told_twice_or_by_the_clock(release: PublishedRelease, tmp_pa
     ],
 )
 def test_licences(licence: str, found: str | None) -> None:
-    assert licence_of(licence, "en").get("@id") == found
+    assert licence_node(licence, "en").get("@id") == found
 
 
 @pytest.mark.parametrize(

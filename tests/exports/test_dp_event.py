@@ -15,7 +15,7 @@ from dp_accounting.rdp import RdpAccountant
 from dprelease.documents.manifest import ExactRecord, Manifest
 from dprelease.documents.release_manifest import NoiseRecord
 from dprelease.exports import dp_event as exported
-from dprelease.exports.dp_event import accountant_events, tree_of
+from dprelease.exports.dp_event import accountant_events, event_tree
 from dprelease.exports.dp_event import dp_event as event_of
 from dprelease.ledger.account import vectors_of
 from dprelease.mechanisms import registry
@@ -85,7 +85,7 @@ def test_no_event_costs_less_than_its_law(name: str, words: str) -> None:
     event = EVENTS[name, words]
     (one,) = accountant_events([event])
     vectors = vectors_of([event])
-    found = theirs(tree_of([one]))
+    found = theirs(event_tree([one]))
     if one.kind == "UnsupportedDpEvent":
         assert found is None
         assert pure_epsilon(vectors) is None
@@ -154,11 +154,11 @@ def test_they_are_at_many_scales(name: str) -> None:
 def test_the_tree_is_dp_accounting_s_own() -> None:
     """What `to_named_tuple` holds, so that its reader gives equal events."""
     several = accountant_events([event for (name, _), event in EVENTS.items() if name in ITSELF])
-    event = event_of(tree_of(several))
+    event = event_of(event_tree(several))
     classes = [getattr(dp_event, one.kind)(**one.fields) for one in several]
     assert event == dp_event.ComposedDpEvent(classes)
     named = event.to_named_tuple()
-    assert as_json(named) == tree_of(several)
+    assert as_json(named) == event_tree(several)
 
 
 def as_json(named: Any) -> Any:
@@ -179,7 +179,7 @@ def test_discrete_laplace_beside_a_rho_is_told_so_that_one_accountant_takes_both
         EVENTS[name, "one cell by one step"] for name in ("discrete_laplace", "discrete_gaussian")
     ]
     assert [one.kind for one in accountant_events(both)] == ["ZCDpEvent", "ZCDpEvent"]
-    found = theirs(tree_of(accountant_events(both)))
+    found = theirs(event_tree(accountant_events(both)))
     assert found is not None
     assert found >= epsilon_at(vectors_of(both), DELTA) * (1 - 2e-3)
 
@@ -200,7 +200,7 @@ def test_a_release_is_priced_by_their_accountant(tmp_path: Path) -> None:
     assert 4 < len(apart) < len(every)
     found, of_these = (
         theirs(record["event"], delta),
-        theirs(tree_of(accountant_events(apart)), delta),
+        theirs(event_tree(accountant_events(apart)), delta),
     )
     assert found is not None
     assert of_these is not None

@@ -25,7 +25,7 @@ from openpyxl import load_workbook
 
 from dprelease.documents.metadata import CodeList, Role
 from dprelease.exports.excel import workbook
-from dprelease.exports.excel.book import DIGITS, escape_text, significant
+from dprelease.exports.excel.book import DIGITS, escape_text, significant_digits
 from dprelease.exports.excel.sheets import LEFT_EMPTY, NO_VALUE, SHORTHAND, unique_heads
 from dprelease.exports.excel.workbook import EXPORT, FILE
 from tests.covering import spread
@@ -147,8 +147,8 @@ def test_numbers_that_excel_would_change_are_texts(tmp_path: Path, size: str) ->
     rows = rows_below(told(tmp_path, table, columns), ["n", "x"])
     assert [cell[0][1] for cell in rows] == ["s", "s", "n", "n", "n"]
     assert {cell[1] for cell in rows} == {(0.1 + 0.2, "n")}
-    assert significant("-0.00120300") == 4
-    assert significant("9" * DIGITS + "000") == DIGITS
+    assert significant_digits("-0.00120300") == 4
+    assert significant_digits("9" * DIGITS + "000") == DIGITS
 
 
 def test_missing_values_are_shorthand(tmp_path: Path) -> None:
@@ -329,8 +329,8 @@ def test_workbooks_that_say_the_same(tmp_path: Path) -> None:
         for part in read.infolist():
             write.writestr(part.filename, read.read(part))
     assert other.read_bytes() != one.read_bytes()
-    assert EXPORT.same(one, other)
-    assert EXPORT.same(other, one)
+    assert EXPORT.has_same_content(one, other)
+    assert EXPORT.has_same_content(other, one)
     changes = (
         (b"<v>2</v>", b"<v>4</v>"),
         (b'name="Notes"', b'name="Noted"'),
@@ -340,13 +340,13 @@ def test_workbooks_that_say_the_same(tmp_path: Path) -> None:
         with zipfile.ZipFile(one) as read, zipfile.ZipFile(other, "w") as write:
             for part in read.infolist():
                 write.writestr(part.filename, read.read(part).replace(old, new))
-        assert not EXPORT.same(other, one), new
+        assert not EXPORT.has_same_content(other, one), new
     with zipfile.ZipFile(other, "w") as write:
         write.writestr("xl/vbaProject.bin", "x")
-    assert not EXPORT.same(other, one)
+    assert not EXPORT.has_same_content(other, one)
     other.write_bytes(b"no archive")
     with pytest.raises(ValueError, match="no archive"):
-        EXPORT.same(other, one)
+        EXPORT.has_same_content(other, one)
 
 
 def test_escapes_are_those_of_the_standard() -> None:

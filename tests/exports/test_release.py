@@ -25,7 +25,7 @@ from dprelease.errors import DpReleaseError, Findings, OutputError
 from dprelease.exports.csv_tables import csv_files
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.accounts import account_of
-from dprelease.release.kinds import planned
+from dprelease.release.kinds import plan_release
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release_parts.format_names import FORMATS, OF_RECORDS
@@ -226,12 +226,12 @@ def test_a_format_that_fails_leaves_nothing(
     failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does a run that is ended between two of them."""
-    from dprelease.exports.registry import export_of
+    from dprelease.exports.registry import export_format
 
     def fail(*_args: object) -> list[str]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(export_of(failing)), "write", fail)
+    monkeypatch.setattr(type(export_format(failing)), "write", fail)
     path = write(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         run(read_declaration(path))
@@ -377,7 +377,7 @@ def test_single_records_have_formats(tmp_path: Path) -> None:
             ),
         )
     )
-    planned(read_declaration(path)).check(trial=True)
+    plan_release(read_declaration(path)).check(trial=True)
     folder = run(read_declaration(path), bits=Keyed("records"))
     record, report = read(folder), dprelease.verify(folder)
     assert report.ok, report.findings

@@ -25,8 +25,8 @@ from dprelease.documents.metadata import (
 )
 from dprelease.documents.metadata import code_text as plain
 from dprelease.exports.export import PublishedRelease
-from dprelease.exports.sdmx.identifiers import RESERVED, component_id, value_of
-from dprelease.exports.sdmx.sdmx_cubes import cubes
+from dprelease.exports.sdmx.identifiers import RESERVED, component_id, decode_id
+from dprelease.exports.sdmx.sdmx_cubes import cubes_of
 from dprelease.exports.sdmx_csv import EXPORT
 from dprelease.tables import formats
 from tests.exports import made
@@ -90,7 +90,7 @@ READERS = [by_duckdb, by_pandas, by_pysdmx]
 
 def observations(release: PublishedRelease) -> Iterator[tuple[str, dict[tuple[str, ...], Row]]]:
     """Yield each cube with its cells as the Parquet tables have them, one by one."""
-    for cube in cubes(release.metadata, None):
+    for cube in cubes_of(release.metadata, None):
         table = pq.read_table(release.folder / cube.table.file).to_pylist()
         cells = {}
         for row in table:
@@ -108,9 +108,9 @@ def test_every_value_is_read_back(
     several = 0
     for name, cells in observations(release):
         rows = read(folder / "sdmx-csv" / f"{name}.csv", folder / STRUCTURE)
-        (table,) = [cube.table for cube in cubes(release.metadata, None) if cube.id == name]
+        (table,) = [cube.table for cube in cubes_of(release.metadata, None) if cube.id == name]
         keys = [component_id(key.name) for key in table.keys]
-        found = {(*(value_of(row[key]) for key in keys), row["MEASURE"]): row for row in rows}
+        found = {(*(decode_id(row[key]) for key in keys), row["MEASURE"]): row for row in rows}
         assert list(found) == list(cells)
         assert len(rows) == len(cells)
         for place, row in found.items():
@@ -136,7 +136,7 @@ def number(text: str | None, like: Any) -> Any:
     if isinstance(like, bool):
         return {"true": True, "false": False}[text]
     if isinstance(like, str):
-        return value_of(text)
+        return decode_id(text)
     return int(float(text)) if isinstance(like, int) else type(like)(text)
 
 
@@ -174,7 +174,7 @@ def test_the_structures_are_valid_and_complete(release: PublishedRelease, folder
     message = read_sdmx(folder / STRUCTURE, validate=True)
     definitions = [s for s in message.structures if isinstance(s, DataStructureDefinition)]
     lists = {s.id: {c.id for c in s.items} for s in message.structures if isinstance(s, Codelist)}
-    assert len(definitions) == len(list(cubes(release.metadata, None)))
+    assert len(definitions) == len(list(cubes_of(release.metadata, None)))
     coded = 0
     for definition in definitions:
         rows = by_duckdb(folder / "sdmx-csv" / f"{definition.id}.csv", folder / STRUCTURE)
@@ -192,7 +192,7 @@ def test_labels_are_there_in_every_language(release: PublishedRelease, folder: P
     root = ElementTree.parse(folder / STRUCTURE).getroot()
     told = {(found.get(LANG), found.text) for found in root.iter() if found.get(LANG)}
     wanted = set()
-    for table in release.metadata.read:
+    for table in release.metadata.tables_for_readers:
         if table.values:
             wanted |= {told for note in table.footnotes for told in note.items()}
             wanted |= {*table.label.items(), *table.description.items()}
@@ -287,7 +287,7 @@ def test_hostile_labels_are_text(release: PublishedRelease, tmp_path: Path) -> N
     shown = HOSTILE.replace("\x01", "\ufffd").replace("\x0b", "\ufffd").replace("\ufffe", "\ufffd")
     assert root.findtext(".//str:Concept[@id='area']/com:Name", None, NAMES) == shown
     code = root.find(".//str:Codelist[@id='CL_area']/str:Code", NAMES)
-    assert value_of(code.get("id")) == HOSTILE
+    assert decode_id(code.get("id")) == HOSTILE
 
 
 def test_a_release_of_which_nothing_is_said(release: PublishedRelease, tmp_path: Path) -> None:

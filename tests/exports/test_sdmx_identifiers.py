@@ -14,8 +14,8 @@ from dprelease.exports.sdmx.identifiers import (
     code_id,
     component_id,
     cube_id,
+    decode_id,
     time_period,
-    value_of,
     version_of,
 )
 
@@ -31,7 +31,7 @@ def test_every_text_has_a_legal_identifier_that_reads_back(make, text: str) -> N
         return
     found = make(text)
     assert re.fullmatch(CODES if make is code_id else COMPONENTS, found)
-    assert value_of(found) == text
+    assert decode_id(found) == text
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_every_text_has_a_legal_identifier_that_reads_back(make, text: str) -> N
 )  # fmt: skip
 def test_codes(value: str, code: str) -> None:
     assert code_id(value) == code
-    assert value_of(code) == value
+    assert decode_id(code) == value
 
 
 @pytest.mark.parametrize(

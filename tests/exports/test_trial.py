@@ -18,12 +18,12 @@ from typer.testing import CliRunner
 from dprelease.cli import app
 from dprelease.documents.release_manifest import GuaranteedManifest
 from dprelease.errors import DpReleaseError, OutputError, State
-from dprelease.exports.trials.sizes import most_bytes
+from dprelease.exports.trials.sizes import max_bytes
 from dprelease.exports.trials.trial import MOST_ROWS, blank_release
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.accounts import account_of
 from dprelease.release.exporting import Exports
-from dprelease.release.kinds import planned
+from dprelease.release.kinds import plan_release
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.schema.release_parts import format_names
@@ -74,9 +74,9 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     (tmp_path / "modules/own_export.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path / "modules")
     monkeypatch.setitem(format_names.FORMATS, "own", "own_export")
-    from dprelease.exports.registry import export_of
+    from dprelease.exports.registry import export_format
 
-    yield type(export_of("own"))
+    yield type(export_format("own"))
     sys.modules.pop("own_export")
 
 
@@ -215,7 +215,7 @@ RELEASES: dict[str, Callable[[Path], Path]] = {
 
 def asked(folder: Path, release: str) -> tuple[Declaration, Exports, GuaranteedManifest]:
     declaration = read_declaration(RELEASES[release](folder))
-    release = planned(declaration)
+    release = plan_release(declaration)
     exports = release.exports()
     assert exports is not None
     return declaration, exports, release.draft().as_read()
@@ -249,7 +249,7 @@ def test_blank_tables_are_as_published_ones(release: str, tmp_path: Path) -> Non
     for part in record["exports"]:
         written = sum((folder / file["name"]).stat().st_size for file in part["files"])
         open_rows = any(table.rows is None for table in exports.metadata.tables)
-        assert open_rows or written <= most_bytes([part["format"]], exports.metadata), part
+        assert open_rows or written <= max_bytes([part["format"]], exports.metadata), part
 
 
 def _without_notes(schema: pa.Schema) -> pa.Schema:

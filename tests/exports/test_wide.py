@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dprelease.documents.metadata import Role
 from dprelease.exports import layout
 from dprelease.exports.csv_tables.csv_files import EXPORT
-from dprelease.exports.layout import chunks, laid_out, not_wide
+from dprelease.exports.layout import equal_batches, layout_of, refused_wide_keys
 from tests.exports.build import by_hand, column, key
 
 
@@ -82,8 +82,8 @@ def test_totals_are_those_that_are_published(tmp_path: Path) -> None:
             assert [(row["n"], row["n.v0"]) for row in found] == [("100", "0"), ("101", "3")]
     other = ("other_k0", *cells("", 2, first=100)[1:])
     told = by_hand(tmp_path, [both, other], wide=["k1"]).metadata
-    laid = laid_out(told.tables[0], told)
-    assert laid.turned is not None
+    laid = layout_of(told.tables[0], told)
+    assert laid.pivot_key is not None
     assert laid.totals is None
 
 
@@ -113,12 +113,12 @@ def test_what_can_not_be_turned_stays_long(
     release = by_hand(tmp_path, [table], wide=wide)
     EXPORT.write(release, tmp_path)
     assert list(read(tmp_path, "q")[0]) == table[1].column_names
-    assert [name for name, _ in not_wide(release.metadata)] == wide
+    assert [name for name, _ in refused_wide_keys(release.metadata)] == wide
 
 
 def test_a_wide_key_that_no_table_has_is_told_with_the_nearest(tmp_path: Path) -> None:
     release = by_hand(tmp_path, [cells("q", 2, 3)], wide=["K1", "k0"])
-    assert list(not_wide(release.metadata)) == [
+    assert list(refused_wide_keys(release.metadata)) == [
         ("K1", "no table has such a key; did you mean 'k1'")
     ]
 
@@ -128,5 +128,5 @@ def test_chunks_are_whole() -> None:
         pa.record_batch({"n": list(range(at, at + size))})
         for at, size in ((0, 3), (3, 0), (3, 5), (8, 1))
     ]
-    parts = [part.column(0).to_pylist() for part in chunks(iter(batches), 4)]
+    parts = [part.column(0).to_pylist() for part in equal_batches(iter(batches), 4)]
     assert parts == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]

@@ -54,10 +54,10 @@ def run_with_steps(release: Path, target: int) -> int:
     """Run the release, dying at one step; return the number of steps of a whole run."""
     count = [0]
     for owner, names in (
-        (execute, ("publishing",)),
+        (execute, ("open_publication",)),
         (engines, ("open_engines",)),
         (family_run, ("streaming", "write_pieces")),
-        (staged, ("_sync", "exchange", "rename_new")),
+        (staged, ("_sync_to_disk", "exchange", "rename_new")),
         (Ledger, ("reserve", "read", "publish", "commit", "cancel")),
         (Store, ("append", "entries")),
         (Path, ("chmod",)),

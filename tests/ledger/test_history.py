@@ -19,7 +19,7 @@ from dprelease.errors import LedgerError
 from dprelease.ledger.chain import canonical_json_text, entry_digest
 from dprelease.ledger.history import lock_path
 from dprelease.ledger.ledger import Ledger
-from dprelease.release.accounts import check_prices
+from dprelease.release.accounts import check_recorded_costs
 from dprelease.release.charging import reservation_problem
 from dprelease.schema.load import read_declaration
 from dprelease.system.locks import is_held
@@ -101,7 +101,7 @@ def test_steps_that_no_ledger_writes(ledger: Ledger, case: str) -> None:
     for use in (
         ledger.state,
         ledger.recover,
-        lambda: check_prices(ledger.path),
+        lambda: check_recorded_costs(ledger.path),
         lambda: ledger.reserve([charge()], "r"),
         lambda: ledger.cancel(reservation),
     ):

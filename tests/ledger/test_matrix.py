@@ -25,7 +25,7 @@ from dprelease.ledger.periods import Renewal
 from dprelease.mechanisms import registry
 from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import resolve
-from dprelease.release.accounts import check_prices
+from dprelease.release.accounts import check_recorded_costs
 from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.column_spec import CHOSEN, KINDS
 from dprelease.schema.load import declaration_from_texts
@@ -186,7 +186,7 @@ class World:
         assert len(charge["events"]) == events
         assert not any(r.is_open for r in state.reservations.values())
         assert charge["takes_all"] or 0 < state.spent(TABLE, period) < 100
-        check_prices(self.path)
+        check_recorded_costs(self.path)
 
 
 CELLS = [

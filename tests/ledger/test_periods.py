@@ -20,7 +20,7 @@ from dprelease.ledger import periods
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.lifetime import lifetime_of
 from dprelease.ledger.periods import Renewal
-from dprelease.release.accounts import balances, check_prices, renewal_of
+from dprelease.release.accounts import check_recorded_costs, ledger_balances, renewal_of
 from tests.ledger.test_history import rewritten
 from tests.ledger.test_ledger import TABLE, account, charge, event, release_with_ledger
 from tests.manifest_files import with_digest
@@ -128,7 +128,7 @@ def test_each_period_has_the_budget_and_no_more(tmp_path: Path, clock: Clock) ->
     assert lifetime.elapsed_periods == 6
     assert "all 6 periods so far may reach epsilon 6" in lifetime.words
     assert "epsilon 1 more with every further year" in lifetime.words
-    check_prices(ledger.path)
+    check_recorded_costs(ledger.path)
     for asked in (state.spent, state.remaining_budget):  # nobody forgets which period is meant
         with pytest.raises(ValueError, match="asked for by a period"):
             asked(TABLE)
@@ -191,7 +191,7 @@ def test_times_without_a_budget(tmp_path: Path, clock: Clock) -> None:
         ledger = renewing(folder, Renewal("month", date(2026, 2, 1), 2))
         with pytest.raises(LedgerError, match=f"DP-LEDGER-014.*{problem}"):
             ledger.reserve([charge()], "r")
-        (row,) = balances(ledger.path)
+        (row,) = ledger_balances(ledger.path)
         assert row["left"] == 0
         assert "none now" in row["renewal"]["words"]
         assert len(ledger.history()) == 1
@@ -213,7 +213,7 @@ def test_a_whole_period_may_be_taken_by_its_first_release(tmp_path: Path, clock:
             ledger.reserve([charge(event(scale="1000000.0"))], "anything more")
     words = lifetime_of(ledger.state(), TABLE, clock.time).words
     assert "may reach epsilon 2 at delta 0.000000002" in words
-    check_prices(ledger.path)
+    check_recorded_costs(ledger.path)
 
 
 def moved(**changes: Any) -> Any:

@@ -20,7 +20,7 @@ from dprelease.ledger import periods
 from dprelease.ledger.chain import Entry, canonical_json_text, entry_digest, signed_text
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.store import Store
-from dprelease.release.accounts import check_prices, check_signers
+from dprelease.release.accounts import check_recorded_costs, check_signers
 from dprelease.signatures.keys import KeyInMemory, SigningKey, signing_key
 from dprelease.signatures.sshsig import ENTRIES, MANIFESTS
 from dprelease.verification.ledger_check import UNSIGNED
@@ -66,7 +66,7 @@ def test_every_entry_is_signed(tmp_path: Path) -> None:
     for entry in ledger.history():
         assert entry.body["signature"].startswith("-----BEGIN SSH SIGNATURE")
     assert f"entry, {len(ledger.history())}" in check_signers(ledger.path, listed(tmp_path))
-    check_prices(ledger.path)
+    check_recorded_costs(ledger.path)
 
 
 @pytest.mark.parametrize("key", ["none", "foreign"])
@@ -211,7 +211,7 @@ def test_entries_of_another_hand_are_found(tmp_path: Path, change: Any) -> None:
         ledger.state,
         ledger.recover,
         lambda: ledger.reserve([charge()], "r"),
-        lambda: check_prices(ledger.path),
+        lambda: check_recorded_costs(ledger.path),
     ):
         with pytest.raises(LedgerError, match="DP-LEDGER-002"):
             use()

@@ -21,7 +21,7 @@ from dprelease.errors import DpReleaseError
 from dprelease.numerics.rounding import exact_of
 from dprelease.planning.prepare import prepare
 from dprelease.release.accounts import account_of
-from dprelease.release.question import declare
+from dprelease.release.question import declaration_of_statement
 from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.load import declaration_from_texts
 from dprelease.schema.release import BudgetSpec, PrivateKeysSpec
@@ -68,7 +68,7 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def answered(path: Path, **budget: Any) -> object:
     terms: Any = {"epsilon": 1, "delta": 0, "neighbours": "add_remove", "mechanism": "auto"}
     statement = "SELECT SUM(pay) AS s FROM people"
-    return prepare(declare(statement, path, **{**terms, **budget}, ledger=None)[0])
+    return prepare(declaration_of_statement(statement, path, **{**terms, **budget}, ledger=None)[0])
 
 
 def released(budget: dict[str, Any]) -> object:

@@ -51,13 +51,13 @@ def stepping(function):
     return wrapped
 
 for owner, names in (
-    (execute, ("publishing",)),
+    (execute, ("open_publication",)),
     (engines, ("open_engines",)),
     (family_run, ("publish_families", "streaming", "write_pieces")),
 ):
     for name in names:
         setattr(owner, name, stepping(getattr(owner, name)))
-folder._sync = stepping(folder._sync)
+folder._sync_to_disk = stepping(folder._sync_to_disk)
 folder.exchange = stepping(folder.exchange)
 Path.chmod = stepping(Path.chmod)
 folder.shutil.rmtree = stepping(folder.shutil.rmtree)

@@ -195,14 +195,14 @@ def test_an_overwrite_happens_wholly_or_not_at_all(
     assert os.listdir(tmp_path / "out") == ["people"]
 
 
-@pytest.mark.parametrize("step", ["_sync", "commit"])
+@pytest.mark.parametrize("step", ["_sync_to_disk", "commit"])
 def test_a_release_that_the_disk_does_not_confirm(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What fails after the rename can't undo it: the release is there, charged, and told of."""
     path = release_with_ledger(tmp_path)
     target = tmp_path / "out" / "people"
-    real = folder._sync
+    real = folder._sync_to_disk
 
     def failing(path: Path) -> None:
         if path == target.parent:
@@ -212,11 +212,11 @@ def test_a_release_that_the_disk_does_not_confirm(
     def locked(*_: object) -> None:
         raise LedgerError("DP-LEDGER-004", name="ledger.sqlite")
 
-    if step == "_sync":
-        monkeypatch.setattr(folder, "_sync", failing)
+    if step == "_sync_to_disk":
+        monkeypatch.setattr(folder, "_sync_to_disk", failing)
     else:
         monkeypatch.setattr(Ledger, "commit", locked)
-    code = {"_sync": "DP-OUTPUT-008", "commit": "DP-LEDGER-004"}[step]
+    code = {"_sync_to_disk": "DP-OUTPUT-008", "commit": "DP-LEDGER-004"}[step]
     with pytest.raises((OutputError, LedgerError), match=code) as caught:
         run(read_declaration(path))
     assert caught.value.state is State.PAID
@@ -366,7 +366,7 @@ def test_the_mask_of_rights_is_asked_for_and_not_set(
             monkeypatch.setattr("os.umask", lambda _: pytest.fail("it was set"))
         else:
             monkeypatch.setattr("dprelease.release.folder.STATUS", tmp_path / "status")
-        assert folder._umask() == mask
+        assert folder._process_umask() == mask
     finally:
         monkeypatch.undo()
         assert os.umask(before) == mask

@@ -22,7 +22,7 @@ from dprelease.ledger.ledger import Ledger
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.families import Batch, NoisedTable
 from dprelease.query.resolve import Query
-from dprelease.release.run_options import as_party
+from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
 from dprelease.system.prefetch import Spread
 from tests.exact.spark import local_spark
@@ -103,7 +103,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 def test_ways_that_have_no_families(what: str, tmp_path: Path) -> None:
     asked, words = REFUSED[what]
     with pytest.raises(DpReleaseError) as caught:
-        run(as_party(declared(tmp_path, **asked), 1 if what == "parties" else None))
+        run(with_party(declared(tmp_path, **asked), 1 if what == "parties" else None))
     assert words in str(caught.value), str(caught.value)
     assert not (tmp_path / "out").exists()
 

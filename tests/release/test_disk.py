@@ -22,7 +22,7 @@ from dprelease.exact.results import stored
 from dprelease.planning.prepare import prepare
 from dprelease.query.grouping.group_keys import Key
 from dprelease.release import disk
-from dprelease.release.disk import NearCounts, most_bytes, size_text
+from dprelease.release.disk import NearCounts, max_bytes, size_text
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration
 from dprelease.tables.family_tables import PIECE_ROWS
@@ -47,7 +47,7 @@ WIDE: dict[str, dict[str, Any]] = {
 
 
 def bytes_of(declaration: Declaration) -> int:
-    return most_bytes(prepare(declaration)[1].families)
+    return max_bytes(prepare(declaration)[1].families)
 
 
 @pytest.mark.share(0.4)
@@ -127,7 +127,7 @@ def test_a_release_that_fits_just(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def seen(folder: Path, name: str, bytes_: int, place: Any, beside: object) -> None:
         needed.append(bytes_)
 
-    monkeypatch.setattr("dprelease.release.execute.refuse_full", seen)
+    monkeypatch.setattr("dprelease.release.execute.refuse_full_disk", seen)
     run(declaration)
     monkeypatch.undo()
     for free, fits in ((needed[0] + 512, True), (needed[0] - 512, False)):
@@ -324,7 +324,7 @@ def test_families_take_of_disks_what_was_told(
     queries, plan = prepare(declaration)
     folder = run(declaration, bits=Keyed("disk"))
     written = sum(path.stat().st_size for path in folder.rglob("*.parquet"))
-    assert written <= most_bytes(plan.families)
+    assert written <= max_bytes(plan.families)
     assert held.largest <= disk.temporary_bytes(queries)
     assert bool(held.largest) == (what != "no family")
 
@@ -364,17 +364,17 @@ def test_temporary_files_need_their_room_too(
     beside.mkdir()
     device = os.stat(out).st_dev
     if not same:
-        monkeypatch.setattr(disk, "_device", lambda path: device + (path == beside))
+        monkeypatch.setattr(disk, "_disk_number", lambda path: device + (path == beside))
     monkeypatch.setattr(disk, "free_bytes", lambda path: 100)
     place = Place("release.yaml")
     for needed, more in ((100, 0), (60, 40), (40, 100)):
         if same and needed + more > 100:
             with pytest.raises(OutputError, match=r"up to 140 bytes.*'out'"):
-                disk.refuse_full(out, "out", needed, place, (beside, more))
+                disk.refuse_full_disk(out, "out", needed, place, (beside, more))
         else:
-            disk.refuse_full(out, "out", needed, place, (beside, more))
+            disk.refuse_full_disk(out, "out", needed, place, (beside, more))
     with pytest.raises(OutputError, match="'out'" if same else "'beside'"):
-        disk.refuse_full(out, "out", 1, place, (beside, 101))
+        disk.refuse_full_disk(out, "out", 1, place, (beside, 101))
 
 
 @pytest.mark.parametrize("unit", ["size: 600\n", ""])

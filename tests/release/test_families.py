@@ -155,7 +155,7 @@ def test_an_answer_in_memory_goes_through_the_step(tmp_path: Path) -> None:
     plan = prepare(declaration)[1]
     family, _ = plan.families
     opening = open_engine(family.tables[0].query.declared, None)
-    found = execute.answers(family, plan.columns, opening, nullcontext())
+    found = execute.answer_family(family, plan.columns, opening, nullcontext())
     assert sorted(found) == [name.removesuffix(".parquet") for name in FILES if "/" in name]
     sums = {sum(found[f"tables/{name}"]["n"].to_pylist()) for name in MEASURED}
     assert len(sums) == 1
@@ -337,7 +337,9 @@ def test_files_in_folders_are_stored_as_files(
 ) -> None:
     """With their rights, and brought to the disk before the release is readable: folders too."""
     stored: list[str] = []
-    monkeypatch.setattr("dprelease.release.folder._sync", lambda path: stored.append(path.name))
+    monkeypatch.setattr(
+        "dprelease.release.folder._sync_to_disk", lambda path: stored.append(path.name)
+    )
     mask = os.umask(0o027)
     try:
         folder = published(tmp_path)

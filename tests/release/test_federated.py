@@ -29,7 +29,7 @@ from dprelease.numerics.lattice import LIMIT, exact_draw, sample
 from dprelease.planning.federated_plan import prepare_federated
 from dprelease.privacy.losses.stable import largest_loss
 from dprelease.privacy.rounded_shares import log_slope_bound, rounding_exponent
-from dprelease.release.run_options import as_party
+from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.verification.verify import Report, verify
@@ -80,7 +80,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def declared(path: Path, party: int = 1) -> Declaration:
-    return as_party(read_declaration(path), party)
+    return with_party(read_declaration(path), party)
 
 
 def codes(report: Report) -> set[str]:
@@ -340,14 +340,14 @@ def test_less_noise_with_numbers_that_fit_is_found_by_its_price(
         float(held["parameters"]["scale"]) / 2, float(held["parameters"]["alpha"])
     )
     held["parameters"] = dict(share.parameters)
-    from dprelease.documents.party_manifest import measurement
+    from dprelease.documents.party_manifest import share_record
     from dprelease.planning.federated_plan import ShareColumn, resolve_federated
     from dprelease.schema.load import declaration_from_texts
 
     declared = record["declaration"]
     (query,) = resolve_federated(declaration_from_texts(declared["texts"], declared["release"]))
     column = ShareColumn(query, query.measurements[0], share, held["refined"], held["chosen_by"])
-    record["measurements"][0] = measurement(column, 4).to_json()
+    record["measurements"][0] = share_record(column, 4).to_json()
     path.write_bytes(canonical(with_digest(record)))
     assert codes(verify(copy)) == {"DP-VERIFY-008"}
 

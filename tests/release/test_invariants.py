@@ -32,7 +32,7 @@ from dprelease.planning.plan import PlannedColumn
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
-from dprelease.release.ledger_forecast import outlooks
+from dprelease.release.ledger_forecast import ledger_outlooks
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from tests.release.families_of_areas import BY_ID, TOWNS, declared, people, published, written
@@ -417,7 +417,7 @@ def test_a_name_stands_for_one_function_in_a_ledger(what: str, tmp_path: Path) -
     assert (other.invariants != names) is is_told  # whoever allows it reads what it is
     before = len(found.history())
     for refused in (
-        partial(outlooks, declaration, *prepare(declaration)),
+        partial(ledger_outlooks, declaration, *prepare(declaration)),
         partial(run, declaration, overwrite=True),
     ):
         with pytest.raises(LedgerError) as caught:

@@ -29,7 +29,7 @@ from dprelease.noise.noised_records import perturb_records
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.local_plan import LocalColumn, prepare_local
 from dprelease.release import execute
-from dprelease.release.run_options import as_party
+from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify
@@ -305,7 +305,7 @@ def test_the_order_of_rows_changes_no_byte(kind: str, tmp_path: Path) -> None:
         (folder / "people.yaml").write_text(json.dumps(TABLE))
         (folder / "release.yaml").write_text(json.dumps({**release, "output": "out"}))
         party = 1 if kind == "messages" else None
-        asked = as_party(read_declaration(folder / "release.yaml"), party)
+        asked = with_party(read_declaration(folder / "release.yaml"), party)
         out = run(asked, bits=Keyed("order"))
         made.append({file.name: file.read_bytes() for file in out.rglob("*") if file.is_file()})
     assert len(made[0]) > 1

@@ -15,7 +15,7 @@ from dprelease.errors import DataError, OutputError
 from dprelease.exact.reading.sources import files_of_source
 from dprelease.planning.prepare import prepare
 from dprelease.release import path_conflicts
-from dprelease.release.folder import working_names
+from dprelease.release.folder import temporary_paths
 from dprelease.release.path_conflicts import refuse_own_source
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
@@ -150,7 +150,7 @@ def test_what_is_refused_is_what_a_run_would_read(name: str, tmp_path: Path) -> 
     if (tmp_path / output).name == (tmp_path / source).name:
         return  # one name for a folder and a file
     (tmp_path / output).mkdir(parents=True, exist_ok=True)
-    places = working_names((tmp_path / output).resolve())
+    places = temporary_paths((tmp_path / output).resolve())
     for place in places:
         place.mkdir()
     ours = set()

@@ -54,7 +54,7 @@ def test_an_unwritable_output_is_refused(tmp_path: Path) -> None:
     assert caught.value.state is State.NOTHING
 
 
-@pytest.mark.parametrize("step", ["write_pieces", "rename_new", "_sync", "streaming"])
+@pytest.mark.parametrize("step", ["write_pieces", "rename_new", "_sync_to_disk", "streaming"])
 def test_a_full_disk_leaves_nothing(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,7 +62,9 @@ def test_a_full_disk_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     (tmp_path / "out").mkdir()  # a new one is brought to the disk before anything is read
-    monkeypatch.setattr(folder if step in ("_sync", "rename_new") else family_run, step, full)
+    monkeypatch.setattr(
+        folder if step in ("_sync_to_disk", "rename_new") else family_run, step, full
+    )
     with pytest.raises(OutputError, match="no space left") as caught:
         run(read_declaration(write(tmp_path)))
     assert caught.value.state is State.READ

@@ -59,9 +59,9 @@ def test_where_it_is_not_known_one_looks_first() -> None:
     error = LedgerError("DP-LEDGER-005", name="l", problem="the disk is full")
     fix = error.fix
     for _ in range(2):
-        error.tell(State.UNKNOWN)
+        error.set_state(State.UNKNOWN)
     assert error.fix == f"{CHECK_FIRST}{fix}"
-    error.tell(State.CHARGED)
+    error.set_state(State.CHARGED)
 
 
 def test_a_disk_that_is_full_after_the_rename(

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
-from dprelease.release.run_options import as_party
+from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
-from dprelease.report.localization import three_up, words_in
+from dprelease.report.localization import round_up_to_three_digits, words_in
 from dprelease.report.rendering import MOST_BYTES
 from dprelease.schema.load import read_declaration
 from tests.release import test_federated, test_local
@@ -35,7 +35,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> FolderOf:
         if kind == "records":
             return test_local.publish(folder)
         release = test_federated.write(folder, 1)
-        return run(as_party(read_declaration(release), 2), bits=Keyed("party"))
+        return run(with_party(read_declaration(release), 2), bits=Keyed("party"))
 
     return cache(of)
 
@@ -128,7 +128,7 @@ def test_the_label_is_that_of_the_parties_that_are_counted_on(
     (counted,) = (t for t in record["trust"] if t["honest"] == record["honest"])
     epsilon = float(counted["guarantee"]["epsilon"])
     text = text_of(page(made("parties"), tmp_path))
-    assert f"Epsilon {words_in('en').number(three_up(epsilon))} " in text
+    assert f"Epsilon {words_in('en').number(round_up_to_three_digits(epsilon))} " in text
     assert epsilon < float(record["trust"][-1]["guarantee"]["epsilon"])
 
 

@@ -210,7 +210,7 @@ def test_labels_of_a_language_are_marked_as_such(folder_of: FolderOf) -> None:
 
 def test_many_tables_are_summed_up(page_for: PageFor, folder_of: FolderOf) -> None:
     page = page_for("wide")
-    tables = len(list(published(folder_of("wide")).metadata.read))
+    tables = len(list(published(folder_of("wide")).metadata.tables_for_readers))
     assert tables > 200
     assert len(page) < 200_000
     assert en.SENTENCES["page.shortened"] in page.decode()

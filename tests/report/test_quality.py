@@ -23,12 +23,12 @@ from dprelease.planning.plan_charts import spread_labels
 from dprelease.release.runs.pipeline import run
 from dprelease.report.accuracy import totals as totals_module
 from dprelease.report.accuracy.bias import bias_at_zero
-from dprelease.report.accuracy.quality import ColumnQuality, class_bounds, class_of, quality_of
+from dprelease.report.accuracy.quality import ColumnQuality, class_bounds, quality_of, size_class_of
 from dprelease.report.accuracy.totals import disagreements
 from dprelease.report.accuracy.true_errors import simulated_errors
 from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.report.facts import ErrorBeforeRun, Facts
-from dprelease.report.localization import three_up, words_in
+from dprelease.report.localization import round_up_to_three_digits, words_in
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
 from tests.report.releases import published
@@ -38,7 +38,7 @@ FolderOf = Callable[[str], Path]
 
 def test_classes_of_size_hold_what_they_say() -> None:
     values = np.array([0, -3, 9, 9.99, 10, -99, 100, 999, 1e5, 1e15, 1e30])
-    classes = class_of(values).tolist()
+    classes = size_class_of(values).tolist()
     for value, size in zip(values.tolist(), classes, strict=True):
         low, high = class_bounds(size)
         assert low <= abs(value) < high or size == 15
@@ -55,7 +55,7 @@ def test_what_is_counted_is_what_is_published(
     found = list(quality_of(release, facts))
     numbers = [
         (table.name, column.name)
-        for table in release.metadata.read
+        for table in release.metadata.tables_for_readers
         for column in table.values
         if column.kind in ("int64", "double") or column.kind.startswith("decimal")
     ]
@@ -118,7 +118,7 @@ def test_totals_are_those_of_the_rows(
     facts = Facts(release.record)
     found, left = disagreements(release, facts)
     assert not left
-    tables = {table.name: table for table in release.metadata.read}
+    tables = {table.name: table for table in release.metadata.tables_for_readers}
     assert len(found) >= 12
     for one in found:
         rows = {
@@ -254,8 +254,8 @@ def test_parts(part: float, up: bool, text: str) -> None:
 
 @pytest.mark.parametrize("value", [0.1234, 1.0, 17.0, 12.345, 999.0, 1000.0, 123456.0, 99999.0])
 def test_a_promised_error_is_never_rounded_down(value: float) -> None:
-    assert value <= three_up(value) * (1 + 1e-12)
-    assert three_up(value) <= value * 1.011
+    assert value <= round_up_to_three_digits(value) * (1 + 1e-12)
+    assert round_up_to_three_digits(value) <= value * 1.011
 
 
 @pytest.mark.parametrize(

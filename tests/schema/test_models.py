@@ -32,7 +32,7 @@ def test_ready_schemas_load(path: Path) -> None:
 
 
 def test_json_schemas_do_not_drift(tmp_path: Path) -> None:
-    json_schema.write(tmp_path)
+    json_schema.write_schemas(tmp_path)
     for path in tmp_path.iterdir():
         assert path.read_text() == (ROOT / "schemas" / "json" / path.name).read_text(), (
             "run `make schemas`"
@@ -82,10 +82,10 @@ def test_sources_of_spark() -> None:
     ):
         declared = table(columns, source=source).source
         assert declared is not None
-        assert declared.is_sparks
+        assert declared.is_only_for_spark
     local = table(columns, source="c/t.parquet").source
     assert local is not None
-    assert not local.is_sparks
+    assert not local.is_only_for_spark
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.errors import DeclarationError
-from dprelease.schema.yaml_text.reader import parse
+from dprelease.schema.yaml_text.reader import parse_yaml
 
 HERE = Path("file.yaml")
 
@@ -35,11 +35,11 @@ HERE = Path("file.yaml")
     ],
 )
 def test_scalars_stay_text(text: str) -> None:
-    assert parse(f"a: {text}\n", HERE).values == {"a": text}
+    assert parse_yaml(f"a: {text}\n", HERE).values == {"a": text}
 
 
 def test_nothing_is_null_and_quoted_nothing_is_empty() -> None:
-    assert parse("a:\nb: ''\nc: null\nd: 'null'\n", HERE).values == {
+    assert parse_yaml("a:\nb: ''\nc: null\nd: 'null'\n", HERE).values == {
         "a": None,
         "b": "",
         "c": None,
@@ -81,7 +81,7 @@ def test_nothing_is_null_and_quoted_nothing_is_empty() -> None:
 )
 def test_what_is_not_plain_is_refused(text: str, code: str) -> None:
     with pytest.raises(DeclarationError, match=code):
-        parse(text, HERE)
+        parse_yaml(text, HERE)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_what_is_wrong_whatever_keys_mean(text: str, told: list[str], values: ob
     """Findings that leave the rest to be read; nothing is taken for a value that is not written."""
     found: object = None
     try:
-        document = parse(text, HERE)
+        document = parse_yaml(text, HERE)
         errors = list(document.findings.values())
         found = document.values
     except DeclarationError as error:
@@ -154,13 +154,13 @@ BROKEN = {
 def test_what_is_no_yaml_is_told_at_the_line_to_mend(text: str) -> None:
     line, words = BROKEN[text]
     with pytest.raises(DeclarationError, match=words) as caught:
-        parse(text, HERE)
+        parse_yaml(text, HERE)
     assert (caught.value.code, caught.value.place.line) == ("DP-YAML-003", line)
     assert "expected" not in str(caught.value)  # no words of the parser's
 
 
 def test_places() -> None:
-    document = parse("a:\n  b:\n    - x\n    - {c: 1}\n", HERE)
+    document = parse_yaml("a:\n  b:\n    - x\n    - {c: 1}\n", HERE)
     place = document.place("a", "b", 1, "c")
     assert str(place) == "file.yaml:4  a.b[1].c"
     assert document.place("a", "zz").line == 1
@@ -187,4 +187,4 @@ PLAIN = st.recursive(
 def test_plain_documents_read_back(values: dict[str, object]) -> None:
     text = yaml.safe_dump(values, allow_unicode=True, default_style='"')
     text = text.replace("!!str ", "")
-    assert parse(text, HERE).values == values
+    assert parse_yaml(text, HERE).values == values

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from dprelease.errors import DpReleaseError, Findings
-from dprelease.schema.languages import texts_in
+from dprelease.schema.languages import localized_texts_in
 from dprelease.schema.load import Declaration, read_declaration
-from dprelease.schema.localized_text import ANY_OF_THEM, NO_TEXT, problem_of
+from dprelease.schema.localized_text import ANY_OF_THEM, NO_TEXT, display_problem
 
 TABLE: dict[str, Any] = {
     "table": "people",
@@ -145,8 +145,8 @@ def test_every_place_of_a_text_is_known(tmp_path: Path) -> None:
     """What the tables below go through is all that there is: a place more is tried too."""
     declaration = declared(tmp_path)
     table = declaration.tables["people"].table
-    found = {key_of(keys) for keys, _ in texts_in(declaration.spec)}
-    found |= {key_of(keys) for keys, _ in texts_in(table)}
+    found = {key_of(keys) for keys, _ in localized_texts_in(declaration.spec)}
+    found |= {key_of(keys) for keys, _ in localized_texts_in(table)}
     beyond = {"about.notes[0]", "columns.sex.values.F", "columns.part.values.BE.b1"}
     beyond |= {"columns.adult.labels.false", "columns.band.labels.young"}
     beyond |= {"columns.town.values_from.labels", "queries.q.footnotes[1]"}
@@ -331,7 +331,7 @@ def test_marks_are_told_by_their_kind() -> None:
         for code in range(0x110000):
             if marks.match(chr(code)):
                 assert ANY_OF_THEM.match(chr(code))
-                problem = problem_of(f"a{chr(code)}b", 10)
+                problem = display_problem(f"a{chr(code)}b", 10)
                 assert problem is not None
                 assert f"U+{code:04X}" in problem
                 break

@@ -57,7 +57,7 @@ def test_addresses_that_tell_no_secret(path: str) -> None:
     declared = declare(COLUMNS, source={"path": path, "table": "office.people"})
     source = declared.table.source
     assert source is not None
-    assert (source.kind, source.is_sparks, source.is_folder) == ("postgres", False, False)
+    assert (source.kind, source.is_only_for_spark, source.is_folder) == ("postgres", False, False)
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -25,7 +25,7 @@ from dprelease.query.resolve import resolve
 from dprelease.schema.load import read_declaration, read_table
 from dprelease.schema.localized_text import Documented
 from dprelease.schema.release_parts.about import AboutSpec
-from dprelease.schema.release_parts.variables import assignments
+from dprelease.schema.release_parts.variables import parse_assignments
 from tests.manifest_files import with_digest
 
 SCHEMA = """\
@@ -296,8 +296,8 @@ def test_a_table_by_itself_has_no_variables(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [["year"], ["=1"], ["1x=1"], ["a=1", "a=2"], ["a b=1"], [""]])
 def test_words_that_set_nothing(words: list[str]) -> None:
     with pytest.raises(DpReleaseError, match="DP-VAR-008"):
-        assignments(words)
-    assert assignments(["a=b=c", "b="]) == {"a": "b=c", "b": ""}
+        parse_assignments(words)
+    assert parse_assignments(["a=b=c", "b="]) == {"a": "b=c", "b": ""}
 
 
 def test_the_commands(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from dprelease.ledger.periods import Renewal
 from dprelease.planning.guarantees import Guarantee
 from dprelease.privacy.event import Event
 from dprelease.release.accounts import account_of
-from dprelease.release.run_options import as_party
+from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.second_opinion import Opinion, second_opinion
@@ -141,7 +141,7 @@ def publish(folder: Path, kind: str, party: int = 1, key: str = "forged") -> Pat
     values = {"year": "2026", "name": "people"} if kind == "paid" else {}
     declaration = read_declaration(folder / "release.yaml", values)
     if kind == "party":
-        declaration = as_party(declaration, party)
+        declaration = with_party(declaration, party)
     return run(declaration, bits=Keyed(f"{key} {kind} {party}"), overwrite=True)
 
 

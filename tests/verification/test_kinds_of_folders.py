@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.rehearsal.run import rehearse
-from dprelease.release.run_options import as_party
+from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.manifest_reader import FORMS, HELD
@@ -56,7 +56,7 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
                 return test_local.publish(folder)
             case "messages":
                 release = test_federated.write(folder, 1)
-                return run(as_party(read_declaration(release), 1), bits=Keyed(kind))
+                return run(with_party(read_declaration(release), 1), bits=Keyed(kind))
             case "rehearsed_records" | "rehearsed_parties":
                 of = test_records_and_parties
                 return of.made_in(folder, kind.removeprefix("rehearsed_"), 50)

@@ -13,7 +13,13 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease.cli import app
 from dprelease.documents.audits.audit_name import NAME
-from dprelease.documents.audits.audit_record import FORMAT, Audit, digest_of, encode_audit, plain
+from dprelease.documents.audits.audit_record import (
+    FORMAT,
+    Audit,
+    audit_to_json,
+    digest_of,
+    encode_audit,
+)
 from dprelease.documents.encoding import canonical
 from dprelease.errors import SignatureError
 from dprelease.signatures.sshsig import AUDITS, ENTRIES, MANIFESTS, Signature
@@ -32,7 +38,7 @@ RECORD = {
 
 def outcome(**fields: object) -> bytes:
     draft = Audit.model_validate({**RECORD, **fields})
-    return encode_audit(draft.model_copy(update={"digest": digest_of(plain(draft))}))
+    return encode_audit(draft.model_copy(update={"digest": digest_of(audit_to_json(draft))}))
 
 
 @pytest.fixture

@@ -186,7 +186,7 @@ def test_only_records_are_answered_at_random(tmp_path: Path) -> None:
     def change(record: dict[str, Any]) -> None:
         law = RandomizedResponse(40.0, 3.0)
         column = PlannedColumn(declared, measurement, law, first(record)["chosen_by"])
-        record["measurements"][0] = manifest.measurement(column).to_json()
+        record["measurements"][0] = manifest.measurement_record(column).to_json()
         events = [Event.from_json(held) for held in record["measurements"]]
         vectors = [
             make_accounting_input(registry.mechanism_of_event(one), one.sensitivity)

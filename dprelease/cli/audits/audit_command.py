@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.releases import ReleaseFile, Set, _known_engine
-from dprelease.cli.reporting import AsJson, Wide, fail, progress_bar, reporting, respond, say
-from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.reporting import (
+    AsJson,
+    Wide,
+    exit_with_error,
+    print_result,
+    print_text,
+    progress_bar,
+    report_failures,
+)
+from dprelease.cli.shown.shown_tables import table_text
 from dprelease.errors.printable import one_line
 from dprelease.schema.release_parts.engine_names import ENGINES
 
@@ -55,14 +63,14 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Put a release to the test on invented neighbouring tables; opens no declared source."""
-    with reporting(as_json):
+    with report_failures(as_json):
         from dprelease.auditing.breach_files import refuse_folder, write_outcome
         from dprelease.auditing.whole_audit import run_audit
         from dprelease.errors import Findings
         from dprelease.planning.declaration_findings import load_declaration
-        from dprelease.schema.release_parts.variables import assignments
+        from dprelease.schema.release_parts.variables import parse_assignments
 
-        declaration = load_declaration(release, assignments(variables))
+        declaration = load_declaration(release, parse_assignments(variables))
         if output is not None:
             refuse_folder(output)
         with progress_bar(4) as progress:
@@ -71,15 +79,15 @@ def audit(
                 draws=draws, progress=progress,
             )  # fmt: skip
         if not as_json:  # print the result of minutes of work before writing files, which may fail
-            respond(False, None, "\n\n".join(audit_texts(outcome.audit, wide=wide)))
+            print_result(False, None, "\n\n".join(audit_texts(outcome.audit, wide=wide)))
         written = None if output is None else write_outcome(outcome, output)
         if as_json:
-            say(json.dumps(json.loads(outcome.audit.model_dump_json()), indent=2))
+            print_text(json.dumps(json.loads(outcome.audit.model_dump_json()), indent=2))
             raise typer.Exit(0 if outcome.audit.holds else FINDING_EXIT_CODE)
         if written is not None:
-            say(f"\nWritten to {one_line(str(written))}.")
+            print_text(f"\nWritten to {one_line(str(written))}.")
         if not outcome.audit.holds:
-            fail(Findings(outcome.errors), as_json)
+            exit_with_error(Findings(outcome.errors), as_json)
 
 
 def audit_texts(result: Audit, *, wide: bool) -> list[str]:
@@ -90,7 +98,7 @@ def audit_texts(result: Audit, *, wide: bool) -> list[str]:
         used = f"{100 * one.ratio:.4g} %"
         rows.append((f"{one.query}.{one.column}", one.claimed, f"{one.pairs:,}", used, one.worst))
     words = ["The largest change of each measurement between neighbours, relative to the claim:"]
-    words.append(table(rows, wide=wide, more=("by",)))
+    words.append(table_text(rows, wide=wide, more=("by",)))
     if result.twins is not None:
         words.append(
             f"Twin runs: {result.twins.runs} whole runs, {result.twins.silent} of them byte for "
@@ -115,10 +123,12 @@ def audit_texts(result: Audit, *, wide: bool) -> list[str]:
 
 
 def _verdict_text(holds: bool) -> str:
+    """Return whether all checks of an audit held, in words."""
     return "all held" if holds else "something did not hold"
 
 
 def _epsilon_bounds_text(result: Audit, *, wide: bool) -> str:
+    """Return a table of the claimed epsilons, and of their lower bounds from draws."""
     rows: list[tuple[str, ...]] = [("column", "claimed", "at least", "delta", "draws", "statistic")]
     for one in result.black_box or ():
         name = f"{one.query}.{one.column}" if one.query else "the release"
@@ -128,4 +138,4 @@ def _epsilon_bounds_text(result: Audit, *, wide: bool) -> str:
         name = f"{left.query}.{left.column}" if left.query else "the release"
         rows.append((name, "", "not tried", "", "0", left.mechanism))
     heading = "The claimed epsilon, and a lower bound of it from many draws:"
-    return f"{heading}\n\n{table(rows, wide=wide, more=('told by',))}"
+    return f"{heading}\n\n{table_text(rows, wide=wide, more=('told by',))}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.shown.shown_tables import table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ def family_errors(declaration: Declaration, plan: Plan) -> list[AgreedErrors]:
     return list(agreed_errors(plan))
 
 
-def draw_agreement(declaration: Declaration, plan: Plan, path: Path) -> None:
+def draw_errors(declaration: Declaration, plan: Plan, path: Path) -> None:
     """Write charts of consistent tables next to the other charts of a plan.
 
-    Raises the same exceptions as the function that draws those charts.
+    Raises the same exceptions as `draw_plan`, which draws the other charts.
     """
     if any(query.consistent for query in declaration.spec.queries.values()):
         from dprelease.planning.families.family_errors import draw_agreed_errors
@@ -47,6 +47,7 @@ def standard_error_texts(errors: Sequence[AgreedErrors], plan: Plan, *, wide: bo
 
 
 def _standard_errors_text(one: AgreedErrors, *, wide: bool) -> str:
+    """Return the standard errors of one column, by table and level, as a table."""
     confidence = f"{100 * float(one.agreed.confidence):g} %"
     rows: list[tuple[str, ...]] = [("consistent tables", "level", *NUMBERS)]
     rows += [
@@ -60,7 +61,7 @@ def _standard_errors_text(one: AgreedErrors, *, wide: bool) -> str:
         )
         for row in one.to_json()
     ]
-    text = table(rows, wide=wide, more=("level", "cells"), right=NUMBERS)
+    text = table_text(rows, wide=wide, more=("level", "cells"), right=NUMBERS)
     return (
         f"{text}\n"
         "Standard errors of a cell: of its own noise, from the best single table of its level,\n"
@@ -69,4 +70,5 @@ def _standard_errors_text(one: AgreedErrors, *, wide: bool) -> str:
 
 
 def _number_text(value: float | None) -> str:
+    """Return a number with four significant digits; empty if there is none."""
     return "" if value is None else f"{value:,.4g}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dprelease.cli.shown.shown_tables import table
+from dprelease.cli.shown.shown_tables import table_text
 
 if TYPE_CHECKING:
     from dprelease.verification.certificate.verdicts import Certificate, CertifiedClaim
@@ -21,7 +21,7 @@ def certificate_text(certificate: Certificate) -> str:
     parts += [
         (part.noise, _column_names(part.columns), f"{part.touched:,}") for part in certificate.parts
     ]
-    lines = [table(claims), "", table(parts), ""]
+    lines = [table_text(claims), "", table_text(parts), ""]
     by = {certified.by: None for certified in certificate.claims if certified.by}
     of = {part.theorem: None for part in certificate.parts}
     lines += [f"Theorem: {theorem}." for theorem in (*by, *of)]
@@ -32,14 +32,17 @@ def certificate_text(certificate: Certificate) -> str:
 
 
 def _claim_row(certified: CertifiedClaim) -> tuple[str, ...]:
+    """Return a claim, its lower and its upper bound, the claimed cost and the verdict as texts."""
     least, most = (_cost_text(cost) for cost in (certified.at_least, certified.at_most))
     claimed = _cost_text(float(certified.claim.claimed))
     return (certified.claim.words, least, most, claimed, certified.verdict.value)
 
 
 def _cost_text(cost: float | None) -> str:
+    """Return a cost with nine significant digits; empty if there is none."""
     return "" if cost is None else f"{cost:.9g}"
 
 
 def _column_names(columns: tuple[str, ...]) -> str:
+    """Return the names of a few columns, or the number of many columns."""
     return ", ".join(columns) if len(columns) <= MOST_NAMED_COLUMNS else f"{len(columns):,} columns"

@@ -22,7 +22,7 @@ def disk_space_texts(declaration: Declaration, planned: Plan, most: int | None) 
     if most is None:
         return []
     from dprelease.errors import OutputError
-    from dprelease.release.disk import ROOM, refuse_full, size_text, temporary_space
+    from dprelease.release.disk import ROOM, refuse_full_disk, size_text, temporary_space
 
     name = one_line(declaration.spec.output)
     tables = [f"tables of at most {size_text(most)}"] if most else []
@@ -35,7 +35,7 @@ def disk_space_texts(declaration: Declaration, planned: Plan, most: int | None) 
     folder = declaration.folder / declaration.spec.output
     existing = next(path for path in (folder, *folder.parents, Path("/")) if path.is_dir())
     try:
-        refuse_full(existing, name, most + ROOM, declaration.place("output"), scratch)
+        refuse_full_disk(existing, name, most + ROOM, declaration.place("output"), scratch)
     except OutputError as refused:
         text += f"\nWarning: a run would fail. {refused.cause}"
     return [text]

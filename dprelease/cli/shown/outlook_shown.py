@@ -40,11 +40,11 @@ def ledger_forecast_texts(
     """
     if declaration.spec.ledger is None:
         return ForecastTexts()
-    from dprelease.release.ledger_forecast import outlooks
+    from dprelease.release.ledger_forecast import ledger_outlooks
 
     name = Path(declaration.spec.ledger).name
     try:
-        tables = outlooks(declaration, queries, plan) or ()
+        tables = ledger_outlooks(declaration, queries, plan) or ()
     except LedgerError as error:
         problem = f"Warning: the ledger would refuse a run. {error.code}  {error.cause}"
         return ForecastTexts(

@@ -75,12 +75,14 @@ def _queries_by_finest_cells(queries: Sequence[Query]) -> list[tuple[KeySpace, l
 
 
 def _family_scan_record(finest: KeySpace, queries: Sequence[Query]) -> dict[str, Any]:
+    """Return the object for the scan of a family: its tables and its finest cells."""
     bounded = queries[0].unit.id is not None
     cells = {"keys": [key.column for key in finest.keys], "cells": finest.size, "bounded": bounded}
     return {"tables": [query.name for query in queries], "finest_cells": cells}
 
 
 def _single_table_record(name: str, why: Sequence[str]) -> dict[str, Any]:
+    """Return the object for a scan of one table, with the reasons why it is alone."""
     return {"tables": [name], "alone": list(dict.fromkeys(why))}
 
 
@@ -111,6 +113,7 @@ def scans_text(spec: ReleaseSpec, queries: Sequence[Query]) -> str:
 
 
 def _joint_table_text(joint: Mapping[str, Any]) -> str:
+    """Return a sentence on one joint table: its keys, its cells and its tables."""
     keys, tables = _key_names_text(joint["keys"]), joint["tables"]
     where = f", where {one_line(joint['where'])}" if "where" in joint else ""
     values = f", by values of {one_line(joint['candidates'])}" if "candidates" in joint else ""
@@ -119,4 +122,5 @@ def _joint_table_text(joint: Mapping[str, Any]) -> str:
 
 
 def _key_names_text(names: Sequence[str]) -> str:
+    """Return the names of keys as text; "all rows" if there are no keys."""
     return one_line(", ".join(names)) if names else "all rows"

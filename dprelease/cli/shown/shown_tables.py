@@ -16,7 +16,7 @@ BREAK_POINTS = re.compile(r"\s+(?!%)|(?=.)")
 """Positions at which a text may be broken if necessary; numbers are broken last."""
 
 UNBROKEN_LENGTH = 34
-"""Length of words that are not broken to give other columns room, such as names of mechanisms."""
+"""Words of up to this length, such as names of mechanisms, are not broken to save width."""
 
 
 def terminal_width() -> int:
@@ -24,14 +24,16 @@ def terminal_width() -> int:
     return shutil.get_terminal_size().columns
 
 
-def table(
+def table_text(
     rows: Sequence[Sequence[str]],
     *,
     wide: bool = False,
     more: Sequence[str] = (),
     right: Sequence[str] = (),
 ) -> str:
-    """Return rows of texts as aligned columns; the first row has the heads.
+    """Return rows of texts as a table with aligned columns, in one text of several lines.
+
+    The first row has the heads of the columns.
 
     `wide`: every row is one line, however long it is; otherwise texts that do not fit are wrapped.
     `more`: heads of the columns that are shown only if the table is wide. `right`: heads of the
@@ -39,28 +41,28 @@ def table(
     """
     shown = [i for i, head in enumerate(rows[0]) if wide or head not in more]
     cells = [[one_line(row[i]) for i in shown] for row in rows]
-    widths = _widths(cells, None if wide else terminal_width() - len(GAP) * (len(shown) - 1))
+    widths = _column_widths(cells, None if wide else terminal_width() - len(GAP) * (len(shown) - 1))
     at_right = [head in right for head in cells[0]]
-    return "\n".join(line for row in cells for line in _lines(row, widths, at_right))
+    return "\n".join(line for row in cells for line in _row_lines(row, widths, at_right))
 
 
-def _widths(cells: Sequence[Sequence[str]], limit: int | None) -> list[int]:
+def _column_widths(cells: Sequence[Sequence[str]], limit: int | None) -> list[int]:
     """Return the widths of the columns.
 
     The widest columns are narrowed first: at spaces between words, then at punctuation in words,
     then anywhere.
     """
     columns = [list(column) for column in zip(*cells, strict=True)]
-    widths = [max(map(_width, column)) for column in columns]
+    widths = [max(map(_text_width, column)) for column in columns]
     if limit is None or sum(widths) <= limit:
         return widths
     for end in (WORD, PIECE, BREAK_POINTS):
         parts = [[part for text in column for part in end.split(text)] for column in columns]
-        least = [min(max(map(_width, part)), UNBROKEN_LENGTH) for part in parts]
+        least = [min(max(map(_text_width, part)), UNBROKEN_LENGTH) for part in parts]
         if sum(least) <= limit:
             return _narrowed_widths(widths, least, limit)
         widths = least
-    return widths  # there are more columns than the terminal is wide
+    return widths  # even columns of the least widths do not fit into the terminal
 
 
 def _narrowed_widths(widths: Sequence[int], least: Sequence[int], limit: int) -> list[int]:
@@ -72,7 +74,7 @@ def _narrowed_widths(widths: Sequence[int], least: Sequence[int], limit: int) ->
     return list(least)
 
 
-def _lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
+def _row_lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
     """Return one row as lines; each cell continues below its first line."""
     parts = [_wrap_text(text, width) for text, width in zip(row, widths, strict=True)]
     lines = []
@@ -80,7 +82,7 @@ def _lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> 
         padded = []
         for part, width, at_right in zip(parts, widths, right, strict=True):
             text = part[i] if i < len(part) else ""
-            space = " " * (width - _width(text))
+            space = " " * (width - _text_width(text))
             padded.append(space + text if at_right else text + space)
         lines.append(GAP.join(padded).rstrip())
     return lines
@@ -88,12 +90,12 @@ def _lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> 
 
 def _wrap_text(text: str, width: int) -> list[str]:
     """Return a text as lines of at most `width` columns."""
-    if _width(text) <= width:
+    if _text_width(text) <= width:
         return [text]
     lines = [""]
     for part in WORD.split(text):
         joined = f"{lines[-1]} {part}" if lines[-1] else part
-        if _width(joined) <= width:
+        if _text_width(joined) <= width:
             lines[-1] = joined
             continue
         lines = [line for line in lines if line] + _word_parts(part, width)
@@ -104,15 +106,15 @@ def _word_parts(long_word: str, width: int) -> list[str]:
     """Return the parts of a long word, each at most `width` columns wide."""
     lines = [""]
     for piece in PIECE.split(long_word):
-        parts = [piece] if _width(piece) <= width else BREAK_POINTS.split(piece)
+        parts = [piece] if _text_width(piece) <= width else BREAK_POINTS.split(piece)
         for part in parts:
-            if _width(lines[-1] + part) > width:
+            if _text_width(lines[-1] + part) > width:
                 lines.append("")
             lines[-1] += part
     return [line for line in lines if line]
 
 
-def _width(text: str) -> int:
+def _text_width(text: str) -> int:
     """Return the number of terminal columns that a text takes."""
     if text.isascii():
         return len(text)

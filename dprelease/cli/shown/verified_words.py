@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dprelease.verification.report import Report
 
 
-def verified_words(report: Report) -> str:
+def verification_text(report: Report) -> str:
     """Return what was checked, what the release guarantees, and what was found but not checked."""
     lines = [f"ok  {one_line(line)}" for line in report.checked]
     guarantee = report.guarantee
@@ -35,9 +35,9 @@ def verified_words(report: Report) -> str:
 
 
 def _guarantee_basis_text(report: Report) -> str:
-    """Return how the guarantee is known to hold.
+    """Return a sentence on how the guarantee was checked: proved, or recomputed.
 
-    An unproven claim is reported as a finding.
+    A claim that should be proved and is not proved is reported as a finding.
     """
     if report.certificate is None:
         return ", recomputed from its recorded noise; --certify also proves it, or fails"

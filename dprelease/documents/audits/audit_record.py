@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from dprelease.documents.encoding import digest_of, is_canonical, pieces
+from dprelease.documents.encoding import digest_of, encoded_pieces, is_canonical
 from dprelease.documents.release_manifest import DeclarationRecord
 from dprelease.schema.document_part import Part
 from dprelease.schema.load import Declaration
@@ -52,7 +52,7 @@ class Twins(Part):
 
 
 class Canaries(Part):
-    """Unique values that were planted in columns, and the places where they were searched for."""
+    """Unique values that were planted in columns, and the locations that were searched for them."""
 
     columns: int
     searched: int
@@ -141,7 +141,7 @@ def digest_of_declaration(declaration: Declaration) -> str:
     return _digest_of_parts(name, declaration.texts, declaration.variables, kept)
 
 
-def digest_of_declared(held: DeclarationRecord) -> str:
+def digest_of_recorded_declaration(held: DeclarationRecord) -> str:
     """Return the SHA-256 of the declaration in a manifest, as `digest_of_declaration`."""
     kept = {name: file.sha256 for name, file in held.files.items()}
     return _digest_of_parts(held.release, held.texts, held.variables, kept)
@@ -150,12 +150,13 @@ def digest_of_declared(held: DeclarationRecord) -> str:
 def _digest_of_parts(
     name: str, texts: Mapping[str, str], variables: Mapping[str, str], kept: Mapping[str, str]
 ) -> str:
+    """Return the SHA-256 of the parts of a declaration, in the encoding of manifests."""
     told = {"texts": {**texts}, "variables": {**variables}, "files": {**kept}}
     return digest_of({"release": name, **told})
 
 
-def agrees(audit: Audit) -> bool:
-    """Return whether the overall result follows from the checks, and each from its numbers."""
+def is_self_consistent(audit: Audit) -> bool:
+    """Return whether the recorded results of an audit follow from the numbers that it records."""
     bounds = audit.black_box or []
     by_numbers = [(one.holds, one.ratio <= 1.0) for one in audit.sensitivities]
     by_numbers += [(one.holds, one.bound <= one.claimed) for one in bounds]
@@ -165,7 +166,7 @@ def agrees(audit: Audit) -> bool:
     return counted and audit.holds == held and all(told == true for told, true in by_numbers)
 
 
-def parsed_audit(raw: bytes) -> Audit:
+def parse_audit(raw: bytes) -> Audit:
     """Return the outcome of an audit from the bytes of its file.
 
     Raises
@@ -184,7 +185,7 @@ def parsed_audit(raw: bytes) -> Audit:
             problem = "its digest does not match"
         else:
             audit = Audit.model_validate(record)
-            if agrees(audit):
+            if is_self_consistent(audit):
                 return audit
             problem = "what it says of all is not what it says of each"
     except ValidationError:
@@ -204,14 +205,14 @@ def seal_audit(declaration: Declaration, told: Mapping[str, Any]) -> Audit:
         **told,
     }
     draft = Audit.model_validate({**record, "digest": "0" * 64})
-    return draft.model_copy(update={"digest": digest_of(plain(draft))})
+    return draft.model_copy(update={"digest": digest_of(audit_to_json(draft))})
 
 
-def plain(audit: Audit) -> dict[str, Any]:
+def audit_to_json(audit: Audit) -> dict[str, Any]:
     """Return an outcome as JSON values, with all its keys."""
     return audit.model_dump()
 
 
 def encode_audit(audit: Audit) -> bytes:
-    """Return the only encoding of an outcome."""
-    return b"".join(pieces(plain(audit)))
+    """Return the bytes of an audit's file, which has exactly one valid encoding."""
+    return b"".join(encoded_pieces(audit_to_json(audit)))

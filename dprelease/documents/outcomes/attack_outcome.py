@@ -42,8 +42,9 @@ WORDS: dict[Form, str] = {
 
 
 class SizeClass(Part):
-    """Records whose combination of attributes has a certain number of people; how many are right.
+    """All records whose combination of attributes has a certain number of people.
 
+    The class also has the number of these records that the attacker names correctly.
     `guessed`: the expected number for an attacker who draws from the true one-way marginals.
     """
 
@@ -54,7 +55,7 @@ class SizeClass(Part):
 
 
 class Baseline(Part):
-    """The number of records that are right by guessing from the exact one-way marginals alone.
+    """The number of records that a guess from the exact one-way marginals alone names correctly.
 
     `drawn`: the expected number if every record is drawn from the product of its area's exact
     one-way marginals, as many records as there are; `deviation`: an upper bound of the standard

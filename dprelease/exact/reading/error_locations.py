@@ -32,7 +32,7 @@ def locate_errors(tables: Sequence[EngineTable], *, is_read: bool = True) -> Ite
     except DataError as error:
         place = _error_place(error, tables, is_read) if error.place == Place() else None
         if place is not None:
-            error.stand_at(place)
+            error.set_place(place)
         raise
 
 

@@ -143,5 +143,5 @@ def _value_sql(name: str, physical: str, declared: Declared, file: str) -> str:
             f"CAST({typed_value_sql(name, column, physical, declared.table.time_zone)} AS {target})"
         )
     except DataError as error:
-        error.found_in(file)
+        error.add_file_to_cause(file)
         raise

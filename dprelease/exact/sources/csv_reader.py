@@ -24,7 +24,7 @@ from dprelease.exact.sources.text_files_reader import (
 )
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
-from dprelease.schema.model import free_name
+from dprelease.schema.model import unused_name
 from dprelease.schema.table import MOST_COLUMNS, Source
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class CsvReader(TextFilesReader):
         """
         header = _common_header(declared, source, files)
         plain_numbers = plain_number_columns(declared, source, header, has_plain_numbers=False)
-        more = free_name("dp_more", {name.casefold() for name in header})
+        more = unused_name("dp_more", {name.casefold() for name in header})
         options, rows = (
             _options_sql(source, header, more),
             _rows_sql(declared, source, header, more),
@@ -219,7 +219,7 @@ def _read_header(
         if folded.count(name.casefold()) > 1:
             fault = DataError("DP-DATA-003", table=declared.table.name, column=name)
             if len(files) > 1:
-                fault.found_in(file_label(file, files))
+                fault.add_file_to_cause(file_label(file, files))
             raise fault
     if len(set(folded)) < len(folded):
         raise DataError("DP-DATA-009", **source_fields(declared, file=file, files=files))

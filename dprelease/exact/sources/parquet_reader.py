@@ -45,7 +45,7 @@ from dprelease.exact.sources.source_reader import (
 )
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
-from dprelease.schema.source_texts import to_zone
+from dprelease.schema.source_texts import to_time_zone
 from dprelease.schema.table import Source
 from dprelease.statements.meanings import may_lose_values
 from dprelease.statements.values.physical import INT96, ZONED_MS
@@ -167,7 +167,7 @@ def _arrow_only_error(given: Input, name: str, files: Mapping[Path, Types]) -> D
     fault = DataError("DP-DATA-004", column=name, physical=found, declared=kind, way=CONVERT)
     faulty = [file for file, types in files.items() if types.get(name) in ARROW_ONLY_TYPES]
     if len(faulty) < len(files):
-        fault.found_in(file_label(faulty[0], given.files))
+        fault.add_file_to_cause(file_label(faulty[0], given.files))
     return fault
 
 
@@ -203,7 +203,7 @@ def _types_of_file(given: Input, file: Path, ask: RunMetadataQuery) -> dict[str,
         code = "DP-DATA-003" if len(same) > 1 else "DP-DATA-002"
         fault = DataError(code, table=declared.table.name, column=name)
         if not is_one:
-            fault.found_in(file_label(file, given.files))
+            fault.add_file_to_cause(file_label(file, given.files))
         raise fault
     if declared.table.time_zone == UTC:  # then local time is UTC
         types = {name: LOCAL_TYPES.get(kind, kind) for name, kind in types.items()}
@@ -356,7 +356,7 @@ def _time_zone_key(fields: Sequence[pa.Field]) -> dict[str, KeyValue]:
     """
     zones = {field.type.tz for field in fields if str(field.type).startswith("timestamp")}
     try:
-        zone = to_zone((zones - {None}).pop())
+        zone = to_time_zone((zones - {None}).pop())
     except (KeyError, PydanticCustomError):  # none; or an offset, which is not a zone
         return {}
     return {} if zone == UTC or len(zones - {None}) > 1 else {"time_zone": zone}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.exact.reading.sources import OpenedSource
 from dprelease.schema.load import Declared, table_from_mapping
-from dprelease.schema.public_values.key_files import are_usable
+from dprelease.schema.public_values.key_files import are_valid_texts
 from dprelease.schema.source_types.source_type import SourceType
 from dprelease.schema.source_types.without_format import WITHOUT_FORMAT
 from dprelease.schema.table import Source
@@ -52,7 +52,7 @@ class Description:
     def declare_table(self, file: Path) -> Declared:
         """Return a table that declares all columns of the file, as the texts of their cells."""
         columns: Mapping[str, object] = {
-            name: {"type": "number"} for name, _ in self.columns if are_usable([name])
+            name: {"type": "number"} for name, _ in self.columns if are_valid_texts([name])
         }
         source = {"path": str(file.absolute()), **self.source}
         return table_from_mapping({"table": "t", "source": source, "columns": columns}, Path())

@@ -28,7 +28,7 @@ from dprelease.exact.sources.cell_reader import CellReader
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description, choose_table
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
-from dprelease.schema.public_values.key_files import are_usable
+from dprelease.schema.public_values.key_files import are_valid_texts
 from dprelease.schema.source_types.equality import OTHER
 from dprelease.schema.table import Source
 from dprelease.statements.meanings import may_lose_values
@@ -117,7 +117,7 @@ class SQLiteReader(CellReader):
                 return Description()
             columns = [(name, _propose_type(kind)) for name, kind in columns_of(file, table_name)]
             # A name that is not UTF-8 can be neither declared nor queried.
-            usable = [name for name, _ in columns if are_usable([name])]
+            usable = [name for name, _ in columns if are_valid_texts([name])]
             collations = collations_in(file, table_name, usable)
         except OSError:
             return Description()

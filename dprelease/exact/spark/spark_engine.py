@@ -369,6 +369,6 @@ def _find_spark_table(
 ) -> StoredTable | None:
     """Return the table to read, if only Spark can read it."""
     source = declared.table.source
-    if frame is not None or source is None or not source.is_sparks:
+    if frame is not None or source is None or not source.is_only_for_spark:
         return None
     return find_stored_table(spark, declared)

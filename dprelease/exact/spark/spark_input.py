@@ -114,7 +114,7 @@ def locate_rows(
     refusal = unsupported_by_spark_error(given.declared)
     if refusal is not None:
         raise refusal
-    if source is None or source.kind is None or source.is_sparks:
+    if source is None or source.kind is None or source.is_only_for_spark:
         table = given.declared.table.name
         raise DataError("DP-SPARK-001", table=table, format=given.kind)
     if source.kind == "parquet":

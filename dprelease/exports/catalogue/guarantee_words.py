@@ -22,7 +22,7 @@ def guarantee_paragraph(record: CentralManifest) -> str:
     )
     return " ".join(
         [
-            f"Differentially private ({VARIANTS[record.dp_variant]}): {parameters(record)}.",
+            f"Differentially private ({VARIANTS[record.dp_variant]}): {parameters_text(record)}.",
             *outside,
             *units,
             f"Made with {tool.name} {tool.version}; the manifest lists all noise.",
@@ -30,7 +30,7 @@ def guarantee_paragraph(record: CentralManifest) -> str:
     )
 
 
-def parameters(record: CentralManifest) -> str:
+def parameters_text(record: CentralManifest) -> str:
     """Return the parameters of the guarantee as text."""
     held = record.guarantee
     words = f"epsilon {held.epsilon}"

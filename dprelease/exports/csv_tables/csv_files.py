@@ -16,7 +16,7 @@ from dprelease.documents.metadata import (
 from dprelease.exports.csv_tables.csv_text import csv_lines, quote_field
 from dprelease.exports.csv_tables.csvw import ENDING, code_table, csvw_metadata, label_column_names
 from dprelease.exports.export import Export, PublishedRelease
-from dprelease.exports.layout import Laid, laid_out
+from dprelease.exports.layout import TableLayout, layout_of
 from dprelease.exports.names import safe_names, with_parent_folder, write_json
 
 FOLDER = "csv"
@@ -30,27 +30,27 @@ class CsvFiles(Export):
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """See `Export.write`."""
         metadata, files = release.metadata, []
-        tables = [laid_out(table, metadata) for table in metadata.read]
+        tables = [layout_of(table, metadata) for table in metadata.tables_for_readers]
         lists = code_lists(tables)
         for key, file in lists.items():
             _write_codes(key, folder / file, metadata)
             files.append(file)
-        for laid in tables:
-            file = csv_file(laid.table)
-            _write_table(laid, release, folder / file)
-            mine = {key.name: lists[key] for key in listed_keys(laid) if key in lists}
+        for layout in tables:
+            file = csv_file(layout.table)
+            _write_table(layout, release, folder / file)
+            mine = {key.name: lists[key] for key in listed_keys(layout) if key in lists}
             codes = [
                 code_table(lists[key], label_languages(key, metadata), key.column)
-                for key in listed_keys(laid)
+                for key in listed_keys(layout)
             ]
-            write_json(folder / (file + ENDING), csvw_metadata(laid, metadata, file, mine, codes))
+            write_json(folder / (file + ENDING), csvw_metadata(layout, metadata, file, mine, codes))
             files += [file, file + ENDING]
         return files
 
 
 @dataclass(frozen=True)
 class ListedKey:
-    """A key with a code list; keys of several tables with the same codes have one list."""
+    """A key with a code list; keys of several tables with equal codes have the same file."""
 
     name: str
     codes: CodeList
@@ -68,18 +68,18 @@ def csv_file(table: TableMetadata) -> str:
     return f"{FOLDER}/{table.name}.csv"
 
 
-def code_lists(tables: list[Laid]) -> dict[ListedKey, str]:
+def code_lists(tables: list[TableLayout]) -> dict[ListedKey, str]:
     """Return the file of every code list of the tables, by key."""
-    keys = list(dict.fromkeys(key for laid in tables for key in listed_keys(laid)))
+    keys = list(dict.fromkeys(key for layout in tables for key in listed_keys(layout)))
     names = safe_names([key.name for key in keys], "key")
     return {key: f"{FOLDER}/codes/{name}.csv" for key, name in zip(keys, names, strict=True)}
 
 
-def listed_keys(laid: Laid) -> list[ListedKey]:
+def listed_keys(layout: TableLayout) -> list[ListedKey]:
     """Return the keys of a table that have code lists: keys of texts, and keys with labels."""
     return [
         ListedKey(column.name, column.metadata.codes, column.metadata)
-        for column in laid.columns
+        for column in layout.columns
         if column.metadata.role == Role.KEY
         and column.metadata.codes is not None
         and (column.metadata.kind == "string" or column.metadata.codes.labels)
@@ -91,14 +91,16 @@ def label_languages(key: ListedKey, metadata: Metadata) -> tuple[str, ...]:
     return metadata.languages if key.codes.labels else ()
 
 
-def _write_table(laid: Laid, release: PublishedRelease, path: Path) -> None:
-    names = [column.name for column in laid.columns]
+def _write_table(layout: TableLayout, release: PublishedRelease, path: Path) -> None:
+    """Write a table as a CSV file."""
+    names = [column.name for column in layout.columns]
     with with_parent_folder(path).open("wb") as file:
-        for piece in csv_lines(names, laid.batches(release)):
+        for piece in csv_lines(names, layout.batches(release)):
             file.write(piece)
 
 
 def _write_codes(key: ListedKey, path: Path, metadata: Metadata) -> None:
+    """Write a code list as a CSV file: each code with its labels."""
     tags = label_languages(key, metadata)
     lines = [["code", *label_column_names(tags)]]
     for value in key.codes.values:

@@ -39,6 +39,7 @@ def quote_field(text: str) -> str:
 
 
 def _batch_lines(batch: pa.RecordBatch) -> bytes:
+    """Return the rows of a batch as lines of a CSV file."""
     import pyarrow.compute as pc
 
     fields = [fields_of(column) for column in batch.columns]

@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import quote
 
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, Texts, code_text
-from dprelease.exports.layout import Laid, LaidColumn
-from dprelease.exports.names import is_address, nonempty
+from dprelease.exports.layout import LayoutColumn, TableLayout
+from dprelease.exports.names import is_address, without_empty
 
 CONTEXT = "http://www.w3.org/ns/csvw"
 ENDING = "-metadata.json"
@@ -26,7 +26,11 @@ DATATYPES = {"int64": "long", "double": "double", "bool": "boolean", "date32[day
 
 
 def csvw_metadata(
-    laid: Laid, metadata: Metadata, file: str, lists: Mapping[str, str], code_tables: list[Any]
+    layout: TableLayout,
+    metadata: Metadata,
+    file: str,
+    lists: Mapping[str, str],
+    code_tables: list[Any],
 ) -> dict[str, Any]:
     """Return the metadata of a table's CSV file.
 
@@ -38,15 +42,15 @@ def csvw_metadata(
         "@context": [CONTEXT, {"@language": metadata.language}],
         **_about_properties(metadata),
         "tables": [
-            nonempty(
+            without_empty(
                 {
                     "url": posixpath.relpath(file, folder or "."),
                     "dc:title": _texts_with_language(
-                        laid.table.label or {metadata.language: laid.table.name}
+                        layout.table.label or {metadata.language: layout.table.name}
                     ),
-                    "dc:description": _texts_with_language(laid.table.description),
-                    "skos:note": _texts_with_language(*laid.table.footnotes),
-                    "tableSchema": _table_schema(laid, metadata, lists, folder),
+                    "dc:description": _texts_with_language(layout.table.description),
+                    "skos:note": _texts_with_language(*layout.table.footnotes),
+                    "tableSchema": _table_schema(layout, metadata, lists, folder),
                 }
             ),
             *(
@@ -59,7 +63,7 @@ def csvw_metadata(
 
 def code_table(file: str, languages: Sequence[str], key: ColumnMetadata) -> dict[str, Any]:
     """Return the metadata of a code list: each code with its labels."""
-    code = {"name": "code", "titles": "code", "datatype": datatype(key), "required": True}
+    code = {"name": "code", "titles": "code", "datatype": datatype_of(key), "required": True}
     labels = [
         {"name": head, "titles": head, "lang": tag, "datatype": "string"}
         for head, tag in zip(label_column_names(languages), languages, strict=True)
@@ -73,7 +77,7 @@ def label_column_names(languages: Sequence[str]) -> list[str]:
     return [f"label_{tag.replace('-', '_')}" for tag in languages]
 
 
-def datatype(column: ColumnMetadata) -> Any:
+def datatype_of(column: ColumnMetadata) -> Any:
     """Return the datatype of a column; for a numeric key, with its smallest and largest value."""
     base = "decimal" if column.kind.startswith("decimal") else DATATYPES.get(column.kind, "string")
     codes = column.codes.values if column.codes else ()
@@ -84,43 +88,49 @@ def datatype(column: ColumnMetadata) -> Any:
 
 
 def _table_schema(
-    laid: Laid, metadata: Metadata, lists: Mapping[str, str], folder: str
+    layout: TableLayout, metadata: Metadata, lists: Mapping[str, str], folder: str
 ) -> dict[str, Any]:
+    """Return the descriptions of a table's columns, its keys, and its links to code lists."""
     links = [
         {
-            "columnReference": name_of(column),
+            "columnReference": uri_template_name(column),
             "reference": {
                 "resource": posixpath.relpath(lists[column.name], folder or "."),
                 "columnReference": "code",
             },
         }
-        for column in laid.columns
+        for column in layout.columns
         if column.metadata.role == Role.KEY and column.name in lists
     ]
     schema = {
-        "columns": [_column_description(column, laid, metadata) for column in laid.columns],
-        "primaryKey": [name_of(column) for column in laid.keys] if laid.table.values else None,
+        "columns": [_column_description(column, layout, metadata) for column in layout.columns],
+        "primaryKey": [uri_template_name(column) for column in layout.keys]
+        if layout.table.values
+        else None,
         "foreignKeys": links,
     }
-    return nonempty(schema)
+    return without_empty(schema)
 
 
-def name_of(column: LaidColumn) -> str:
+def uri_template_name(column: LayoutColumn) -> str:
     """Return the name of a column for URI templates; a name that is valid there is unchanged."""
     return quote(column.name, safe="").replace("-", "%2D").replace("~", "%7E")
 
 
-def _column_description(column: LaidColumn, laid: Laid, metadata: Metadata) -> dict[str, Any]:
+def _column_description(
+    column: LayoutColumn, layout: TableLayout, metadata: Metadata
+) -> dict[str, Any]:
+    """Return the properties of one column of a CSV file."""
     source = column.metadata
     kind = PROPERTIES.get(source.role, "AttributeProperty")
     titles = {UNDETERMINED: [column.name]}  # as in the header of the file
     for tag in metadata.languages:
-        title = column.title(laid.turned, tag)
+        title = column.title(layout.pivot_key, tag)
         titles[tag] = list(dict.fromkeys([*titles.get(tag, ()), title]))
     properties = {
-        "name": name_of(column),
+        "name": uri_template_name(column),
         "titles": titles,
-        "datatype": datatype(source),
+        "datatype": datatype_of(source),
         "required": source.role == Role.KEY,
         "rdf:type": {"@id": CUBE + kind},
         "dc:type": source.role.value,
@@ -129,7 +139,7 @@ def _column_description(column: LaidColumn, laid: Laid, metadata: Metadata) -> d
         "dc:description": _texts_with_language(source.description),
         "skos:note": _texts_with_language(*source.footnotes),
     }
-    described = nonempty(properties)
+    described = without_empty(properties)
     return _exact_texts(described) if source.kind == "string" else described
 
 
@@ -154,10 +164,11 @@ def _about_properties(metadata: Metadata) -> dict[str, Any]:
         "dc:conformsTo": _link_or_text(about.methodology),
         "skos:note": _texts_with_language(*about.notes),
     }
-    return nonempty(properties)
+    return without_empty(properties)
 
 
 def _link_or_text(text: str) -> str | dict[str, str]:
+    """Return a link if a text is a web address, or else the text."""
     return {"@id": text} if is_address(text) else text
 
 

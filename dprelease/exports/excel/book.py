@@ -36,7 +36,7 @@ STYLES = {
 }
 
 
-class Number(float):
+class ExactNumber(float):
     """A number that is written with the digits of its text; XlsxWriter would write 16 digits."""
 
     __slots__ = ("text",)
@@ -49,20 +49,20 @@ class Number(float):
         return self.text
 
 
-class Link(str):
+class SheetLink(str):
     """The name of a sheet, which is written as a link to that sheet."""
 
 
-Cell = str | bool | Number | None
+Cell = str | bool | ExactNumber | None
 """A value of a cell; None and an empty text give an empty cell."""
 
 
-def exact_number(text: str) -> Number | str:
+def exact_number(text: str) -> ExactNumber | str:
     """Return a number, or its text if Excel would not store all its digits."""
-    return Number(text) if significant(text) <= DIGITS else text
+    return ExactNumber(text) if significant_digits(text) <= DIGITS else text
 
 
-def significant(text: str) -> int:
+def significant_digits(text: str) -> int:
     """Return the number of significant digits of a number."""
     digits = text.lstrip("-").replace(".", "").lstrip("0")
     return len(digits.rstrip("0"))
@@ -73,7 +73,7 @@ def escape_text(text: str) -> str:
     return ESCAPED.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
 
 
-def fit(text: str) -> str:
+def fit_into_cell(text: str) -> str:
     """Return a text that fits into a cell; a truncated text ends with an ellipsis."""
     units = text.encode("utf-16-le")
     if len(units) <= 2 * MOST_UTF16_UNITS:
@@ -107,7 +107,7 @@ class Book:
             self._styles[name] = self._workbook.add_format({"num_format": name})
         return self._styles.get(name)
 
-    def sheet(self, name: str, widths: Sequence[int]) -> Sheet:
+    def add_sheet(self, name: str, widths: Sequence[int]) -> Sheet:
         """Return a new sheet whose columns have these widths, in characters."""
         worksheet = self._workbook.add_worksheet(name)
         for i, width in enumerate(widths):
@@ -169,14 +169,15 @@ class Sheet:
         self.add(heads, ["head"] * len(heads))
 
     def _write_cell(self, column: int, cell: Cell, look: Any) -> None:
+        """Write a cell by the type of its value."""
         if isinstance(cell, bool):
             self._worksheet.write_boolean(self._row, column, cell, look)
-        elif isinstance(cell, Number):
+        elif isinstance(cell, ExactNumber):
             self._worksheet.write_number(self._row, column, cell, look)
-        elif isinstance(cell, Link):
+        elif isinstance(cell, SheetLink):
             self._worksheet.write_url(self._row, column, f"internal:'{cell}'!A1", look, cell)
         elif cell and AMBIGUOUS.search(cell):  # XlsxWriter does not interpret single characters
             end = [] if look is None else [look]
-            self._worksheet.write_rich_string(self._row, column, *fit(cell), *end)
+            self._worksheet.write_rich_string(self._row, column, *fit_into_cell(cell), *end)
         elif cell:
-            self._worksheet.write_string(self._row, column, fit(cell), look)
+            self._worksheet.write_string(self._row, column, fit_into_cell(cell), look)

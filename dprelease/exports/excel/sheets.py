@@ -11,10 +11,10 @@ from dprelease.documents.manifest import CentralManifest
 from dprelease.documents.metadata import Code, ColumnMetadata, Role, TableMetadata, code_text
 from dprelease.exports.csv_tables.csv_text import plain_texts
 from dprelease.exports.cubes import NOT_FINITE, suppressed_columns
-from dprelease.exports.excel.book import Book, Cell, Link, Number, exact_number
+from dprelease.exports.excel.book import Book, Cell, ExactNumber, SheetLink, exact_number
 from dprelease.exports.export import PublishedRelease
-from dprelease.exports.layout import Laid
-from dprelease.exports.names import first_language_text, first_language_texts, nonempty
+from dprelease.exports.layout import TableLayout
+from dprelease.exports.names import first_language_text, first_language_texts, without_empty
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,22 +37,26 @@ class TitledTable:
     """A table with the name of its sheet and its title."""
 
     sheet: str
-    laid: Laid
+    layout: TableLayout
     title: str
 
 
-def write_sheets(book: Book, tables: Sequence[Laid], release: PublishedRelease) -> None:
+def write_sheets(book: Book, tables: Sequence[TableLayout], release: PublishedRelease) -> None:
     """Write all sheets of a release."""
     metadata = release.metadata
-    names = [laid.table.name for laid in tables]
-    titles = [first_language_text(laid.table.label, metadata) or laid.table.name for laid in tables]
+    names = [layout.table.name for layout in tables]
+    titles = [
+        first_language_text(layout.table.label, metadata) or layout.table.name for layout in tables
+    ]
     titled = [
-        TitledTable(f"Table {i}", laid, title)
-        for i, (laid, title) in enumerate(zip(tables, unique_titles(titles, names), strict=True), 1)
+        TitledTable(f"Table {i}", layout, title)
+        for i, (layout, title) in enumerate(
+            zip(tables, unique_titles(titles, names), strict=True), 1
+        )
     ]
     _write_cover(book, release)
-    contents = [(Link("Notes"), "Background of the numbers")]
-    contents += [(Link(one.sheet), one.title) for one in titled]
+    contents = [(SheetLink("Notes"), "Background of the numbers")]
+    contents += [(SheetLink(one.sheet), one.title) for one in titled]
     _write_texts(book, "Contents", ("Worksheet", "Title"), contents)
     notes = list(note_rows(titled, release))
     _write_texts(book, "Notes", ("Note", "Worksheets", "Column", "Text"), notes)
@@ -78,13 +82,13 @@ def _write_cover(book: Book, release: PublishedRelease) -> None:
     sentences = dict.fromkeys(sentence for text in units for sentence in text.split(". "))
     sections = {
         "": [first_language_text(about.description, metadata)],
-        "About": [f"{name}: {text}" for name, text in nonempty(properties).items()],
+        "About": [f"{name}: {text}" for name, text in without_empty(properties).items()],
         "Who is protected": [f"{sentence}." for sentence in sentences],
         "How well": _guarantee_sentences(record),
         "What is not protected": record.unprotected_quantities,
         "Processing of the numbers": record.post_processing,
     }
-    sheet = book.sheet("Cover", [46])
+    sheet = book.add_sheet("Cover", [46])
     sheet.add_text(about.heading(metadata.language), "title")
     for heading, texts in sections.items():
         lines = [text for text in texts if text]
@@ -114,7 +118,7 @@ def _write_texts(
     book: Book, name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> None:
     """Write a sheet with a table of texts."""
-    sheet = book.sheet(name, [max(map(len, column)) for column in zip(*rows, strict=True)])
+    sheet = book.add_sheet(name, [max(map(len, column)) for column in zip(*rows, strict=True)])
     sheet.add_text(name, "title")
     sheet.add_text(ONE_TABLE, "text")
     sheet.add_heads(heads, len(rows))
@@ -124,19 +128,19 @@ def _write_texts(
 
 def _write_table(book: Book, titled: TitledTable, release: PublishedRelease) -> None:
     """Write the sheet of a table, row by row."""
-    laid, language = titled.laid, release.metadata.language
-    heads = unique_heads_of(laid, language)
-    sheet = book.sheet(titled.sheet, [len(head) for head in heads])
+    layout, language = titled.layout, release.metadata.language
+    heads = unique_heads_of(layout, language)
+    sheet = book.add_sheet(titled.sheet, [len(head) for head in heads])
     sheet.add_text(f"{titled.sheet}: {titled.title}", "title")
     for line in (ONE_TABLE, *_header_lines(titled, release)):
         sheet.add_text(line)
-    sheet.add_heads(heads, laid.rows or 0)
-    empty = suppressed_columns(release, laid.table)
-    columns = [column.metadata for column in laid.columns]
+    sheet.add_heads(heads, layout.rows or 0)
+    empty = suppressed_columns(release, layout.table)
+    columns = [column.metadata for column in layout.columns]
     labels = [value_labels(column, language) for column in columns]
     missing = [LEFT_EMPTY if column.name in empty else NO_VALUE for column in columns]
     formats = [_number_format(column) for column in columns]
-    for batch in laid.batches(release):
+    for batch in layout.batches(release):
         cells = map(_column_cells, batch.columns, columns, labels, missing)
         for row in zip(*cells, strict=True):
             sheet.add(row, formats)
@@ -144,12 +148,12 @@ def _write_table(book: Book, titled: TitledTable, release: PublishedRelease) -> 
 
 def _header_lines(titled: TitledTable, release: PublishedRelease) -> Iterator[str]:
     """Yield the lines above a table on its sheet."""
-    laid = titled.laid
-    text = first_language_text(laid.table.description, release.metadata)
+    layout = titled.layout
+    text = first_language_text(layout.table.description, release.metadata)
     if text:
         yield text
     if (
-        laid.totals is not None and "/" not in laid.table.name
+        layout.totals is not None and "/" not in layout.table.name
     ):  # in a folder, a step made the totals consistent
         yield "Totals have separate noise: the cells of a row need not add up to them."
     yield f"Shorthand: {'; '.join(f'{mark} {meaning}' for mark, meaning in SHORTHAND.items())}."
@@ -180,7 +184,7 @@ def _column_cells(
         yield from (missing if v is None else v for v in array.to_pylist())
     else:
         is_text = column.kind == "string" or column.kind.startswith("date")
-        cell = str if is_text else Number if column.kind == "double" else exact_number
+        cell = str if is_text else ExactNumber if column.kind == "double" else exact_number
         none = {None} if is_text else {None, *NOT_FINITE}
         yield from (missing if v in none else cell(v) for v in plain_texts(array).to_pylist())
 
@@ -194,14 +198,16 @@ def _number_format(column: ColumnMetadata) -> str:
     return "#,##0." + "0" * column.decimals if column.decimals else "#,##0"
 
 
-def unique_heads_of(laid: Laid, language: str) -> list[str]:
+def unique_heads_of(layout: TableLayout, language: str) -> list[str]:
     """Return the unique heads of a table's columns.
 
     If columns have the same title, their names are added.
     """
-    columns = laid.columns
+    columns = layout.columns
     names = [column.name for column in columns]
-    return unique_heads(unique_titles([c.title(laid.turned, language) for c in columns], names))
+    return unique_heads(
+        unique_titles([c.title(layout.pivot_key, language) for c in columns], names)
+    )
 
 
 def unique_titles(titles: Sequence[str], names: Sequence[str]) -> list[str]:
@@ -236,7 +242,7 @@ def note_rows(tables: Sequence[TitledTable], release: PublishedRelease) -> Itera
     for note in release.metadata.about.notes:
         notes["", first_language_text(note, release.metadata)] = []
     for titled in tables:
-        for column, text in _table_notes(titled.laid.table, release):
+        for column, text in _table_notes(titled.layout.table, release):
             notes.setdefault((column, text), []).append(titled.sheet)
     for number, ((column, text), sheets) in enumerate(notes.items(), 1):
         yield str(number), ", ".join(dict.fromkeys(sheets)), column, text

@@ -10,7 +10,7 @@ from zipfile import BadZipFile, ZipFile
 
 from dprelease.documents.metadata import Metadata
 from dprelease.exports.export import Export, Problem, PublishedRelease
-from dprelease.exports.layout import Laid, is_records, laid_out, most_rows
+from dprelease.exports.layout import TableLayout, is_records, layout_of, max_rows
 from dprelease.exports.names import with_parent_folder
 
 FILE = "excel/release.xlsx"
@@ -39,16 +39,16 @@ class Excel(Export):
         tables = _tables_for_people(metadata)
         if not tables:
             yield Problem("no table has readable values")
-        for laid in tables:
-            name, rows = laid.table.name, most_rows(laid.table)
+        for layout in tables:
+            name, rows = layout.table.name, max_rows(layout.table)
             if rows is None:
                 yield Problem("its number of rows is only known after the run", name)
-            elif (rows if laid.turned is None else laid.rows or 0) > MOST_ROWS:
+            elif (rows if layout.pivot_key is None else layout.rows or 0) > MOST_ROWS:
                 yield Problem(
                     f"it has {rows:,} rows, but a sheet can have only {MOST_ROWS:,}", name
                 )
-            if len(laid.columns) > MOST_COLUMNS:
-                found = f"{len(laid.columns):,}"
+            if len(layout.columns) > MOST_COLUMNS:
+                found = f"{len(layout.columns):,}"
                 yield Problem(
                     f"it has {found} columns, but a sheet can have only {MOST_COLUMNS:,}", name
                 )
@@ -61,7 +61,7 @@ class Excel(Export):
         metadata, path = release.metadata, with_parent_folder(folder / FILE)
         title, author = metadata.about.heading(metadata.language), metadata.about.publisher
         tables = _tables_for_people(metadata)
-        cells = sum((laid.rows or 0) * len(laid.columns) for laid in tables)
+        cells = sum((layout.rows or 0) * len(layout.columns) for layout in tables)
         scratch = path.parent if cells > IN_MEMORY else None
         book = Book(title, author or "dprelease", metadata.language, scratch)
         try:
@@ -72,8 +72,8 @@ class Excel(Export):
             raise
         return [FILE]
 
-    def same(self, one: Path, other: Path) -> bool:
-        """See `PackagedExport.same`: the same parts, and the same sheets with the same cells."""
+    def has_same_content(self, one: Path, other: Path) -> bool:
+        """Return whether two workbooks have the same parts, and sheets with the same cells."""
         try:
             with ZipFile(one) as held, ZipFile(other) as made:
                 sizes = [sum(part.file_size for part in each.infolist()) for each in (held, made)]
@@ -89,10 +89,12 @@ class Excel(Export):
         )
 
 
-def _tables_for_people(metadata: Metadata) -> list[Laid]:
+def _tables_for_people(metadata: Metadata) -> list[TableLayout]:
     """Return the tables for people with their layouts; synthetic records are only for programs."""
-    read = (table for table in metadata.read if table.values and not is_records(table))
-    return [laid_out(table, metadata) for table in read]
+    read = (
+        table for table in metadata.tables_for_readers if table.values and not is_records(table)
+    )
+    return [layout_of(table, metadata) for table in read]
 
 
 def _sheet_contents(path: Path) -> Iterator[tuple[Any, ...]]:

@@ -38,23 +38,24 @@ _VERSION = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)?")
 
 def code_id(value: str) -> str:
     """Return the identifier of a value in a code list, unique for each value."""
-    return _IN_CODES.sub(_escaped, value) or EMPTY
+    return _IN_CODES.sub(_escape_match, value) or EMPTY
 
 
 def component_id(name: str) -> str:
     """Return the identifier of a column, unique for each name."""
-    escaped = _IN_COMPONENTS.sub(_escaped, name)
+    escaped = _IN_COMPONENTS.sub(_escape_match, name)
     return escaped if re.match("[A-Za-z]", name) else INITIAL + escaped
 
 
-def value_of(code: str) -> str:
+def decode_id(code: str) -> str:
     """Return the value or name whose identifier `code_id` or `component_id` returned."""
     if code == EMPTY:
         return ""
     return ESCAPED.sub(lambda found: chr(int(found[1], 16)), code.removeprefix(INITIAL))
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape_match(found: re.Match[str]) -> str:
+    """Return the escape of the matched character."""
     return f"_x{ord(found[0]):04X}_"
 
 
@@ -115,6 +116,7 @@ def _first_and_last_day(text: str) -> tuple[date, date] | None:
 
 
 def _last_day(first: date, months: int) -> date:
+    """Return the last day of a period that begins on a first day and lasts some months."""
     month = first.month - 1 + months
     if first.year + month // 12 > date.max.year:
         return date.max

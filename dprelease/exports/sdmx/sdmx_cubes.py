@@ -50,7 +50,10 @@ class Cube:
 
     @cached_property
     def attribute_columns(self) -> dict[str, dict[str, ColumnMetadata]]:
-        """Return the columns of each attribute by the value that they describe; none is empty."""
+        """Return, for each attribute, its columns by the name of the value that they describe.
+
+        Attributes without a column are left out.
+        """
         found: dict[str, dict[str, ColumnMetadata]] = {}
         for attribute, role in ATTRIBUTES_BY_ROLE.items():
             for value in self.values:
@@ -68,6 +71,7 @@ class Cube:
         return {flag.of: flag for flag in self._flag_columns(unreliable=True)}
 
     def _flag_columns(self, *, unreliable: bool) -> Iterator[ColumnMetadata]:
+        """Yield the flag columns of the values: those for unreliable cells, or all others."""
         names = {value.name for value in self.values}
         for flag in self.table.of_role(Role.FLAG):
             if flag.of in names and (flag.name == flag.of + UNRELIABLE) == unreliable:
@@ -90,9 +94,9 @@ class Cube:
         return any(value.decimals is not None for value in self.values)
 
 
-def cubes(metadata: Metadata, time: str | None) -> Iterator[Cube]:
+def cubes_of(metadata: Metadata, time: str | None) -> Iterator[Cube]:
     """Yield the cubes of all published tables for readers, in order."""
-    for table in metadata.read:
+    for table in metadata.tables_for_readers:
         if table.name.startswith(f"{RECORDS}/"):
             continue  # no key identifies a row of synthetic persons
         numbers = tuple(value for value in table.values if not is_label(value))

@@ -15,7 +15,7 @@ from dprelease.exports.sdmx.identifiers import (
     time_period,
     version_of,
 )
-from dprelease.exports.sdmx.sdmx_cubes import Cube, cubes
+from dprelease.exports.sdmx.sdmx_cubes import Cube, cubes_of
 from dprelease.exports.sdmx.status import CONF_STATUS, OBS_STATUS
 
 Content = TypeVar("Content")
@@ -131,12 +131,13 @@ def structures_of(metadata: Metadata) -> Structures:
     for name, codes in (("OBS_STATUS", OBS_STATUS), ("CONF_STATUS", CONF_STATUS)):
         items = tuple(Item(code, {"en": a}, {"en": b}) for code, (a, b) in codes.items())
         made.code_lists[f"CL_{name}"] = (Item("", {"en": COMMON_CONCEPTS[name][0]}), items)
-    for cube in cubes(metadata, time_period(about.period)):
+    for cube in cubes_of(metadata, time_period(about.period)):
         made.cubes.append(_data_structure(made, cube))
     return made
 
 
 def _data_structure(made: Structures, cube: Cube) -> Structure:
+    """Return the data structure of a cube: dimensions, measure and attributes."""
     table = cube.table
     dimensions = [_dimension_component(made, key) for key in table.keys]
     language = made.languages[0]
@@ -162,6 +163,7 @@ def _data_structure(made: Structures, cube: Cube) -> Structure:
 
 
 def _dimension_component(made: Structures, key: ColumnMetadata) -> Component:
+    """Return the dimension of a key."""
     concept = made.concept(key)
     codes = made.code_list(key) if is_coded(key) else ""
     text_type = "" if codes else TEXT_TYPES.get(key.kind, "String")
@@ -178,6 +180,7 @@ def is_coded(key: ColumnMetadata) -> bool:
 
 
 def _measure_component(made: Structures, cube: Cube) -> Component:
+    """Return the component `OBS_VALUE`, which holds the numbers or codes."""
     if cube.labels:
         codes = made.code_list(cube.values[0])
         return Component("OBS_VALUE", "OBS_VALUE", codes, "" if codes else "String")
@@ -187,6 +190,7 @@ def _measure_component(made: Structures, cube: Cube) -> Component:
 
 
 def _attribute_components(cube: Cube) -> Iterator[Component]:
+    """Yield the attributes of the observations and of the measures."""
     for status in ("OBS_STATUS", "CONF_STATUS"):
         yield Component(status, status, f"CL_{status}", level="observation", mandatory=True)
     for name, columns in cube.attribute_columns.items():
@@ -200,6 +204,7 @@ def _attribute_components(cube: Cube) -> Iterator[Component]:
 
 
 def _common_text_type(columns: Iterable[ColumnMetadata]) -> str:
+    """Return the data type in which the values of several columns fit."""
     kinds = {column.kind for column in columns}
     if kinds <= {"bool"}:
         return "Boolean"
@@ -209,12 +214,16 @@ def _common_text_type(columns: Iterable[ColumnMetadata]) -> str:
 
 
 def _concept_item(own: str, column: ColumnMetadata, language: str) -> Item:
+    """Return the concept of a column, with its label and its descriptions."""
     name = column.label or {language: column.name}
     return Item(own, name, column.description, column.footnotes)
 
 
 def _identifier_of_content(held: dict[str, Content], own: str, content: Content) -> str:
-    """Return a unique identifier for some content, with a number if it is already used."""
+    """Return the identifier of some content: that of equal content, or else an unused one.
+
+    A number is appended if another content already has the wanted identifier `own`.
+    """
     if held.setdefault(own, content) == content:
         return own
     names = (f"{own}-{number}" for number in count(2))

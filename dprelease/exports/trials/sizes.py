@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, code_text
-from dprelease.exports.layout import most_rows
+from dprelease.exports.layout import max_rows
 
 NUMBER_BYTES = {"bool": 5, "date32[day]": 10, "double": 25, "int64": 20, "int32": 11}
 """Bytes of a number as text, by Arrow type; decimals have 41."""
@@ -49,13 +49,13 @@ ROWS: dict[str, Callable[[_Size], int]] = {
     "sdmx-csv": lambda one: one.others + one.columns * (LINKS + one.keys),
     "mbi": lambda one: 8 * one.columns,
 }
-"""A function that returns the bytes of one row of a table, by format with rows."""
+"""For each format with rows, a function that returns the bytes of one row of a table."""
 
 WITHOUT_ROWS = frozenset({"report", "datapackage", "dcat", "registry", "dp-event"})
 """Formats whose size does not grow with rows. Formats in neither list count as workbooks."""
 
 
-def most_bytes(names: Iterable[str], metadata: Metadata) -> int:
+def max_bytes(names: Iterable[str], metadata: Metadata) -> int:
     """Return the maximum bytes of the formats; tables of unknown size are left out."""
     tables = [_table_size(table) for table in metadata.tables]
     described = ONCE + len(metadata.languages) * sum(map(_metadata_bytes, metadata.tables))
@@ -69,16 +69,18 @@ def most_bytes(names: Iterable[str], metadata: Metadata) -> int:
 
 
 def _table_size(table: TableMetadata) -> _Size:
+    """Return the size of a table from its metadata."""
     others = [column for column in table.columns if column.role != Role.KEY]
     row, keys, values = (
         sum(map(_field_bytes, table.columns)),
         _escaped_row_bytes(table.keys),
         _escaped_row_bytes(others),
     )
-    return _Size(most_rows(table) or 0, len(others), row, keys, values)
+    return _Size(max_rows(table) or 0, len(others), row, keys, values)
 
 
 def _escaped_row_bytes(columns: Iterable[ColumnMetadata]) -> int:
+    """Return the bytes of the fields of one row in XML or JSON."""
     return sum(
         _field_bytes(column) * (ESCAPED_BYTES if column.kind == "string" else 1)
         for column in columns

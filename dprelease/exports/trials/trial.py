@@ -122,6 +122,7 @@ def _blank_keys(table: TableMetadata, most: int) -> dict[str, pa.Array]:
 
 
 def _declared_values(key: ColumnMetadata) -> Sequence[Code]:
+    """Return the declared values of a key, or sample values if none are declared."""
     return _blank_values(key, missing=False) if key.codes is None else key.codes.values
 
 
@@ -152,19 +153,20 @@ def _extreme_numbers(column: ColumnMetadata) -> list[Any]:
         wide = 2**31 - 1 if kind == "int32" else LARGEST_NUMBER
         values = [0, 1, wide, -wide]
     else:
-        places = int(kind.rstrip(")").rpartition(",")[2])
+        decimals = int(kind.rstrip(")").rpartition(",")[2])
         values = [
-            Decimal(number).scaleb(-places) for number in (0, 1, LARGEST_NUMBER, -LARGEST_NUMBER)
+            Decimal(number).scaleb(-decimals) for number in (0, 1, LARGEST_NUMBER, -LARGEST_NUMBER)
         ]
     return values[:-1] if column.role in NONNEGATIVE_ROLES else values
 
 
 def _arrow_array(values: Sequence[Any], kind: str) -> pa.Array:
+    """Return values as an Arrow array of a type that is named by a text."""
     import pyarrow as pa
 
     if kind.startswith("decimal"):
-        width, places = kind.partition("(")[2].rstrip(")").split(",")
-        return pa.array(values, pa.decimal128(int(width), int(places)))
+        width, decimals = kind.partition("(")[2].rstrip(")").split(",")
+        return pa.array(values, pa.decimal128(int(width), int(decimals)))
     return pa.array(values, pa.type_for_alias(kind.partition("[")[0]))
 
 

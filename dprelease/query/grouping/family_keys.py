@@ -154,4 +154,4 @@ def _refuse_overlaps(
             reason = f"it lies within '{min(within & {*attributes})}'"
         else:
             continue
-        refuse("DP-CONSIST-002", *spec.place_of_key(name), column=name, reason=reason)
+        refuse("DP-CONSIST-002", *spec.key_path_of(name), column=name, reason=reason)

@@ -10,7 +10,7 @@ from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import Column
-from dprelease.schema.model import same_name
+from dprelease.schema.model import normalized_name
 
 
 @dataclass
@@ -36,7 +36,7 @@ class SharedSource:
         if query.declared is not first.declared or _are_different(query.join, first.join):
             return False
         new = query.table.columns.keys() - self.columns.keys()
-        if any(same_name(name) in self._normalized_names for name in new):
+        if any(normalized_name(name) in self._normalized_names for name in new):
             return False
         pairs = (
             (self.columns, query.table.columns),
@@ -54,7 +54,7 @@ class SharedSource:
         self.queries.append(query)
         self.keys |= _by_column(query)
         new = query.table.columns.keys() - self.columns.keys()
-        self._normalized_names |= {same_name(name) for name in new}
+        self._normalized_names |= {normalized_name(name) for name in new}
         self.columns |= query.table.columns
         self.formulas |= query.formulas
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from dprelease.errors import RunState
 from dprelease.numerics.entropy import BitSource
 from dprelease.release.execute import execute
-from dprelease.release.kinds import planned
+from dprelease.release.kinds import plan_release
 from dprelease.schema.load import Declaration
 
 
@@ -35,7 +35,7 @@ def run(
         says so in the rare case that the release is readable nevertheless.
     """
     return execute(
-        planned(declaration),
+        plan_release(declaration),
         output=output,
         overwrite=overwrite,
         bits=bits,

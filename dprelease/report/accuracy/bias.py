@@ -15,7 +15,7 @@ PIECES = 400
 """Number of intervals in which the probability below 0 is summed."""
 
 MOST_DEVIATIONS = 40.0
-"""Distance from 0, in standard deviations, at which the sum ends."""
+"""Distance from 0, in standard deviations, at which the sum of probabilities ends."""
 
 
 def bias_at_zero(mechanism: Mechanism) -> Sequence[tuple[int, float]]:

@@ -31,16 +31,16 @@ NUMBERS = ("int", "uint", "float", "double", "decimal")
 """Prefixes of numeric Arrow types."""
 
 Z95 = 1.959964
-"""Margin of error divided by the standard error, for tables that publish only standard errors."""
+"""Number of standard errors in a margin at 95 %, for tables that publish only standard errors."""
 
 
-def class_of(values: Floats) -> Integers:
+def size_class_of(values: Floats) -> Integers:
     """Return the size class of each value: its digits before the decimal point, less one."""
     digits = np.log10(np.maximum(np.abs(values), 1.0))
     return np.minimum(digits, CLASSES - 1).astype(np.int64)
 
 
-def by_class(classes: Integers, weights: Floats) -> Floats:
+def sum_by_class(classes: Integers, weights: Floats) -> Floats:
     """Return the sum of weights in each size class."""
     return np.bincount(classes, weights, CLASSES).astype(np.float64)
 
@@ -50,7 +50,8 @@ def class_bounds(size: int) -> tuple[int, int]:
     return (0 if size == 0 else 10**size), 10 ** (size + 1)
 
 
-def _class_zeros() -> Floats:
+def _zeros_by_class() -> Floats:
+    """Return a zero for each size class."""
     return np.zeros(CLASSES)
 
 
@@ -70,9 +71,9 @@ class CellCounts:
     flagged: int = 0
     wide: int = 0
     above: int = 0
-    by_class: Floats = field(default_factory=_class_zeros)
-    sizes: Floats = field(default_factory=_class_zeros)
-    margins: Floats = field(default_factory=_class_zeros)
+    by_class: Floats = field(default_factory=_zeros_by_class)
+    sizes: Floats = field(default_factory=_zeros_by_class)
+    margins: Floats = field(default_factory=_zeros_by_class)
 
     @property
     def with_margin(self) -> int:
@@ -156,14 +157,17 @@ class ColumnQuality:
 
     @property
     def _flag_column(self) -> ColumnMetadata | None:
+        """Return the flag column of the value column; None if there is none."""
         return self.table.companion_of(self.column.name, Role.FLAG)
 
     @property
     def _margin_column(self) -> ColumnMetadata | None:
+        """Return the margin column of the value column; None if there is none."""
         return self.table.companion_of(self.column.name, Role.MARGIN)
 
     @property
     def _error_column(self) -> ColumnMetadata | None:
+        """Return the column of standard errors; None if there is none."""
         return self.table.companion_of(self.column.name, Role.STANDARD_ERROR)
 
     @property
@@ -175,9 +179,9 @@ class ColumnQuality:
     def margins_of(self, batch: pa.RecordBatch) -> Floats:
         """Return the margin of each cell of a batch; NaN for cells without a margin."""
         if self._margin_column is not None:
-            return floats(batch.column(self._margin_column.name))
+            return to_floats(batch.column(self._margin_column.name))
         if self._error_column is not None:
-            return Z95 * floats(batch.column(self._error_column.name))
+            return Z95 * to_floats(batch.column(self._error_column.name))
         fixed = self.expected
         known = fixed is not None and fixed.rows is None and fixed.unit == self.column.unit
         return np.full(len(batch), fixed.margin if fixed is not None and known else math.nan)
@@ -185,7 +189,7 @@ class ColumnQuality:
     def count(self, batch: pa.RecordBatch) -> None:
         """Add the cells of a batch to the counts."""
         counted = self.counted
-        values, margins = floats(batch.column(self.column.name)), self.margins_of(batch)
+        values, margins = to_floats(batch.column(self.column.name)), self.margins_of(batch)
         there = ~np.isnan(values)
         sizes = np.abs(values)
         counted.cells += len(values)
@@ -197,17 +201,17 @@ class ColumnQuality:
         if self._flag_column is not None:
             counted.flagged += batch.column(self._flag_column.name).true_count
         both = there & np.isfinite(margins)
-        classes, sizes, margins = class_of(values[both]), sizes[both], margins[both]
+        classes, sizes, margins = size_class_of(values[both]), sizes[both], margins[both]
         counted.wide += int((margins > sizes).sum())
         if self.limit is not None:
             allowed = float(self.limit) * (np.ones_like(sizes) if self.absolute else sizes)
             counted.above += int((margins > allowed).sum())
-        counted.by_class += by_class(classes, np.ones_like(sizes))
-        counted.sizes += by_class(classes, sizes)
-        counted.margins += by_class(classes, margins)
+        counted.by_class += sum_by_class(classes, np.ones_like(sizes))
+        counted.sizes += sum_by_class(classes, sizes)
+        counted.margins += sum_by_class(classes, margins)
 
 
-def floats(array: pa.Array) -> Floats:
+def to_floats(array: pa.Array) -> Floats:
     """Return numbers as floats, with NaN for missing numbers."""
     import pyarrow as pa
 
@@ -222,7 +226,7 @@ def is_number(column: ColumnMetadata) -> bool:
 
 def quality_of(release: ReleaseFiles, facts: Facts) -> Iterator[ColumnQuality]:
     """Yield the quality of every published numeric column for readers, table by table."""
-    for table in release.metadata.read:
+    for table in release.metadata.tables_for_readers:
         found = [column_quality(facts, table, column) for column in table.values]
         found = [one for one in found if is_number(one.column) and facts.query_of(table)]
         if found:
@@ -252,4 +256,5 @@ def column_quality(facts: Facts, table: TableMetadata, column: ColumnMetadata) -
 
 
 def _all_source_columns(columns: Sequence[ColumnQuality]) -> list[str]:
+    """Return the names of all columns from which several qualities are computed."""
     return list(dict.fromkeys(name for one in columns for name in one.source_columns))

@@ -18,7 +18,7 @@ from dprelease.report.accuracy.quality_pictures import (
 from dprelease.report.accuracy.totals import Disagreement
 from dprelease.report.accuracy.true_errors import SimulatedColumn
 from dprelease.report.facts import Facts
-from dprelease.report.localization import Words, three, three_up
+from dprelease.report.localization import Words, round_up_to_three_digits, to_three_digits
 from dprelease.report.pictures import Gallery, PageTable, Picture
 from dprelease.report.safe import printable_text
 from dprelease.report.safe_labels import Names
@@ -27,7 +27,7 @@ SimulatedErrors = Mapping[tuple[str, str], SimulatedColumn]
 
 
 @dataclass(frozen=True)
-class Quality:
+class QualitySection:
     """The content of the quality section, ready for the page."""
 
     tables: list[PageTable]
@@ -63,16 +63,16 @@ class Context:
         ]
 
 
-def quality_part(
+def quality_section(
     context: Context,
     columns: Sequence[ColumnQuality],
     disagreements: tuple[Sequence[Disagreement], int],
     simulated: SimulatedErrors | None,
-) -> Quality:
+) -> QualitySection:
     """Return the content of the quality section."""
     found, left = disagreements
     lifted = _bias_tables(context, columns)
-    return Quality(
+    return QualitySection(
         tables=_column_tables(context, columns),
         notes=_note_sentences(context, columns),
         errors=error_pictures(context, columns),
@@ -207,12 +207,12 @@ def margin_text(words: Words, group: Sequence[ColumnQuality]) -> str:
     largest = max(one.largest for one in expected)
     unit = expected[0].unit
     rows = {one.rows for one in expected}
-    number = f"{words.number(three_up(margin))} {unit}".strip()
+    number = f"{words.number(round_up_to_three_digits(margin))} {unit}".strip()
     if rows == {None}:
         if largest > 1.0005 * least:
             ends = {
-                "least": words.number(three_up(least)),
-                "largest": words.number(three_up(largest)),
+                "least": words.number(round_up_to_three_digits(least)),
+                "largest": words.number(round_up_to_three_digits(largest)),
             }
             return words.plain("quality.margin.range", margin=number, **ends)
         return words.plain("quality.margin", margin=number)
@@ -293,7 +293,7 @@ def _disagreement_table(context: Context, found: Sequence[Disagreement]) -> Page
     rows = []
     for one in apart[: context.most]:
         changed = words.say("quality.totals.changed") if one.changed else None
-        expected = words.number(None if one.expected is None else three(one.expected))
+        expected = words.number(None if one.expected is None else to_three_digits(one.expected))
         rows.append(
             context.cells(
                 names.table(one.fine),
@@ -304,9 +304,9 @@ def _disagreement_table(context: Context, found: Sequence[Disagreement]) -> Page
                     number=words.number(one.differing),
                     all=words.number(one.totals),
                 ),
-                words.number(three(one.root_mean_square)),
+                words.number(to_three_digits(one.root_mean_square)),
                 Markup("{} ({})").format(expected, changed) if changed else expected,
-                words.number(three(one.largest)),
+                words.number(to_three_digits(one.largest)),
             )
         )
     return PageTable(words.say("quality.totals"), heads, rows)
@@ -354,7 +354,7 @@ def _bias_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[Pag
         rows = [
             context.cells(
                 f"{words.number(true * step)} {unit}".strip(),
-                f"{words.number(three(mean * step))} {unit}".strip(),
+                f"{words.number(to_three_digits(mean * step))} {unit}".strip(),
             )
             for true, mean in bias_at_zero(mechanism)
         ]
@@ -390,10 +390,10 @@ def _error_table(
             context.cells(
                 names.table(one.table),
                 names.column(one.column),
-                words.number(None if expected is None else three(expected)),
-                words.number(three(errors.error)),
+                words.number(None if expected is None else to_three_digits(expected)),
+                words.number(to_three_digits(errors.error)),
                 words.percent(errors.coverage),
-                words.number(three(bias)),
+                words.number(to_three_digits(bias)),
             )
         )
     return PageTable(words.say("quality.simulated"), heads, rows)

@@ -1,4 +1,4 @@
-"""Draw the pictures of quality: one for each unit, each with one scale of dots and lines."""
+"""Draw the pictures of the quality section: for each unit, rows of dots and lines on one scale."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.report.accuracy.quality import CLASSES, ColumnQuality, class_bounds
-from dprelease.report.dots import Row, Scale, is_drawn
-from dprelease.report.localization import three, three_up
+from dprelease.report.dots import PictureRow, PictureScale, can_be_drawn
+from dprelease.report.localization import round_up_to_three_digits, to_three_digits
 from dprelease.report.pictures import Picture
 from dprelease.report.safe import printable_text
 from dprelease.report.sheet import ticks_between
@@ -31,6 +31,7 @@ Of more columns, every n-th one in the order of margins gets a ring.
 
 
 def _columns_by_unit(columns: Iterable[ColumnQuality]) -> Mapping[str, list[ColumnQuality]]:
+    """Return columns by their unit, for as many units as there are pictures."""
     units: dict[str, list[ColumnQuality]] = {}
     for one in columns:
         units.setdefault(one.column.unit, []).append(one)
@@ -38,6 +39,7 @@ def _columns_by_unit(columns: Iterable[ColumnQuality]) -> Mapping[str, list[Colu
 
 
 def _unit_title(context: Context, unit: str) -> dict[str, str]:
+    """Return the part of a picture's title that names a unit."""
     return {"unit": unit or context.words.plain("errors.unit.none")}
 
 
@@ -45,7 +47,7 @@ def error_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[P
     """Return pictures of the expected margins of all columns, one for each unit."""
     by_unit: dict[str, list[ColumnQuality]] = {}
     for one in columns:
-        if one.expected is not None and is_drawn(one.expected.margin):
+        if one.expected is not None and can_be_drawn(one.expected.margin):
             by_unit.setdefault(one.expected.unit, []).append(one)
     pictures = []
     for unit, group in list(by_unit.items())[:MOST_UNITS]:
@@ -53,7 +55,7 @@ def error_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[P
         parts = _rows_of_margins(context, group)
         every = tuple(row for rows in parts.values() for row in rows)
         axis = context.words.plain("errors.axis", unit=name)
-        scale = Scale(axis, context.words.number, others=every)
+        scale = PictureScale(axis, context.words.number, others=every)
         for of, rows in parts.items():
             kind = "errors_range" if any(row.line for row in rows) else "errors"
             title = {"unit": f"{name}, {of}" if of else name}
@@ -61,7 +63,9 @@ def error_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[P
     return pictures[: 2 * MOST_UNITS]
 
 
-def _rows_of_margins(context: Context, columns: Sequence[ColumnQuality]) -> Mapping[str, list[Row]]:
+def _rows_of_margins(
+    context: Context, columns: Sequence[ColumnQuality]
+) -> Mapping[str, list[PictureRow]]:
     """Return the rows of one or more pictures: per table if there are few, else per query."""
     from dprelease.report.accuracy.quality_part import group_columns, group_name
 
@@ -85,21 +89,26 @@ def _rows_of_margins(context: Context, columns: Sequence[ColumnQuality]) -> Mapp
 
 
 def _table_title(context: Context, one: ColumnQuality) -> str:
+    """Return the title of a column's table as plain text."""
     return context.names.plain(one.table.label, one.table.name.rpartition("/")[2])
 
 
 def _column_title(context: Context, one: ColumnQuality) -> str:
+    """Return the title of a column, preceded by the title of its table, as plain text."""
     return f"{_table_title(context, one)}: {context.names.plain(one.column.label, one.column.name)}"
 
 
-def _row_of_margins(context: Context, name: str, group: Sequence[ColumnQuality]) -> Row:
+def _row_of_margins(context: Context, name: str, group: Sequence[ColumnQuality]) -> PictureRow:
+    """Return the row of a group of columns: the middle of their margins, and the range."""
     expected = [one.expected for one in group if one.expected is not None]
     margins = sorted(one.margin for one in expected)
     margin = margins[len(margins) // 2]
     ends = min(one.least for one in expected), max(one.largest for one in expected)
-    line = ends if ends[1] > 1.0005 * ends[0] and is_drawn(ends[0]) else None
-    note = context.words.plain("quality.margin", margin=context.words.number(three_up(margin)))
-    return Row(name, note, ((margin, "dot"),), line)
+    line = ends if ends[1] > 1.0005 * ends[0] and can_be_drawn(ends[0]) else None
+    note = context.words.plain(
+        "quality.margin", margin=context.words.number(round_up_to_three_digits(margin))
+    )
+    return PictureRow(name, note, ((margin, "dot"),), line)
 
 
 def size_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[Picture]:
@@ -110,7 +119,7 @@ def size_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[Pi
         if not rows:
             continue
         axis = context.words.plain("size.axis")
-        scale = Scale(axis, context.words.percent, ticks=_scale_shares(rows))
+        scale = PictureScale(axis, context.words.percent, ticks=_scale_shares(rows))
         key = [("dot", context.words.plain("size.dot"))]
         if any(look == "faint" for row in rows for _, look in row.marks):
             key.insert(0, ("faint", context.words.plain("size.ring")))
@@ -119,7 +128,7 @@ def size_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[Pi
     return pictures
 
 
-def _scale_shares(rows: Sequence[Row]) -> tuple[float, ...]:
+def _scale_shares(rows: Sequence[PictureRow]) -> tuple[float, ...]:
     """Return round shares on the scale of some rows, with free space at both ends."""
     places = [place for row in rows for place, _ in row.marks]
     low, high = min(places), max(places)
@@ -129,25 +138,26 @@ def _scale_shares(rows: Sequence[Row]) -> tuple[float, ...]:
     return tuple(ticks_between(low, high))
 
 
-def _row_of_size(context: Context, group: Sequence[ColumnQuality], size: int) -> Row | None:
+def _row_of_size(context: Context, group: Sequence[ColumnQuality], size: int) -> PictureRow | None:
+    """Return the row of a size class; None if no cell in this class has a margin."""
     cells = sum(float(one.counted.by_class[size]) for one in group)
     sizes = sum(float(one.counted.sizes[size]) for one in group)
     margins = sum(float(one.counted.margins[size]) for one in group)
-    if not cells or not sizes or not is_drawn(margins / sizes):
+    if not cells or not sizes or not can_be_drawn(margins / sizes):
         return None
-    each = sorted(part for one in group if (part := one.relative_in(size)) and is_drawn(part))
+    each = sorted(part for one in group if (part := one.relative_in(size)) and can_be_drawn(part))
     rings = each if len(group) > 1 else []
     if len(rings) > MOST_RINGS:
         picked = np.linspace(0, len(rings) - 1, MOST_RINGS).round().astype(int)
         rings = [rings[i] for i in picked.tolist()]
     part = margins / sizes
     note = context.words.plain(
-        context.words.of_many("size.told", int(cells)),
+        context.words.sentence_name("size.told", int(cells)),
         cells=context.words.number(cells),
         part=context.words.percent(part),
     )
     marks = (*((ring, "faint") for ring in rings), (part, "dot"))
-    return Row(class_text(context, size), note, marks)
+    return PictureRow(class_text(context, size), note, marks)
 
 
 def class_text(context: Context, size: int) -> str:
@@ -187,18 +197,20 @@ def simulated_pictures(
                 for one, number in of_class
                 if one.expected_error is not None
             ]
-            marks = [(error, "dot")] if is_drawn(error) else []
+            marks = [(error, "dot")] if can_be_drawn(error) else []
             if len(known) == len(of_class):
                 ring = sum(mean * number for mean, number in known) / cells
-                marks = [(ring, "ring"), *marks] if is_drawn(ring) else marks
+                marks = [(ring, "ring"), *marks] if can_be_drawn(ring) else marks
             note = words.plain(
-                words.of_many("simulated.told", int(cells)),
+                words.sentence_name("simulated.told", int(cells)),
                 cells=words.number(cells),
-                error=words.number(three(error)),
+                error=words.number(to_three_digits(error)),
             )
-            rows.append(Row(class_text(context, size), note, tuple(marks)))
+            rows.append(PictureRow(class_text(context, size), note, tuple(marks)))
         if rows:
-            scale = Scale(words.plain("simulated.axis", **_unit_title(context, unit)), words.number)
+            scale = PictureScale(
+                words.plain("simulated.axis", **_unit_title(context, unit)), words.number
+            )
             key = (
                 ("dot", words.plain("simulated.dot")),
                 ("ring", words.plain("simulated.ring")),
@@ -226,9 +238,9 @@ def bias_pictures(
         if not found:
             continue
         rows = [
-            Row(
+            PictureRow(
                 class_text(context, size),
-                words.plain("bias.told", bias=words.number(three(bias))),
+                words.plain("bias.told", bias=words.number(to_three_digits(bias))),
                 ((bias, "dot"),),
                 (bias - doubt, bias + doubt),
             )
@@ -237,6 +249,6 @@ def bias_pictures(
         far = 1.05 * max(abs(bias) + doubt for _, bias, doubt in found) or 1.0
         near = float(f"{far / 1.4:.1g}")
         axis = words.plain("bias.axis", **_unit_title(context, unit))
-        scale = Scale(axis, words.number, (-far, far), (-near, 0.0, near))
+        scale = PictureScale(axis, words.number, (-far, far), (-near, 0.0, near))
         pictures.append(context.gallery.rows("bias", rows, scale, title=_unit_title(context, unit)))
     return pictures

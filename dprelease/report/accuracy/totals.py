@@ -17,7 +17,7 @@ import numpy as np
 from dprelease.documents.metadata import ColumnMetadata, TableMetadata
 from dprelease.numerics.lattice import Floats
 from dprelease.query.post import PostProcessing
-from dprelease.report.accuracy.quality import floats, is_number
+from dprelease.report.accuracy.quality import is_number, to_floats
 from dprelease.report.facts import Facts
 from dprelease.report.source import ReleaseFiles
 
@@ -76,7 +76,7 @@ def disagreements(release: ReleaseFiles, facts: Facts) -> tuple[list[Disagreemen
 def _table_pairs(release: ReleaseFiles, facts: Facts) -> Iterator[Pair]:
     """Yield pairs of tables of one query where one has all keys of the other, and few more."""
     families: dict[tuple[str, str], list[TableMetadata]] = {}
-    for table in release.metadata.read:
+    for table in release.metadata.tables_for_readers:
         if facts.query_of(table) is not None:
             made = table.name.rpartition("/")[0]
             families.setdefault((table.query, made), []).append(table)
@@ -85,6 +85,7 @@ def _table_pairs(release: ReleaseFiles, facts: Facts) -> Iterator[Pair]:
 
 
 def _adjacent_pairs(tables: Sequence[TableMetadata]) -> Iterator[Pair]:
+    """Yield finer and coarser tables without a table of the same query in between."""
     keys = {table.name: frozenset(key.name for key in table.keys) for table in tables}
     for coarse, fine in product(tables, tables):
         low, high = keys[coarse.name], keys[fine.name]
@@ -93,6 +94,7 @@ def _adjacent_pairs(tables: Sequence[TableMetadata]) -> Iterator[Pair]:
 
 
 def _find_disagreements(release: ReleaseFiles, facts: Facts, pair: Pair) -> Iterator[Disagreement]:
+    """Yield the differences between two tables, one for each numeric column."""
     fine, coarse = pair
     there = {column.name for column in fine.values}
     columns = [
@@ -135,14 +137,14 @@ def _sums_by_key(
 
     sums: dict[tuple[object, ...], Floats] = {}
     for batch in release.batches(table, [*keys, *names]):
-        numbers = {name: floats(batch.column(name)) for name in names}
+        numbers = {name: to_floats(batch.column(name)) for name in names}
         arrays = {key: batch.column(key) for key in keys} | {
             name: pa.array(values) for name, values in numbers.items()
         }
         totals = [(name, "sum") for name in names]
         added = pa.table(arrays).group_by(list(keys)).aggregate(totals)
         cells = zip(*(added.column(key).to_pylist() for key in keys), strict=True)
-        values = np.column_stack([floats(added.column(f"{name}_sum")) for name in names])
+        values = np.column_stack([to_floats(added.column(f"{name}_sum")) for name in names])
         for cell, value in zip(cells if keys else [()], values, strict=True):
             sums[cell] = sums[cell] + value if cell in sums else value
     return sums
@@ -151,7 +153,7 @@ def _sums_by_key(
 def _expected_difference(facts: Facts, pair: Pair, column: ColumnMetadata) -> float | None:
     """Return the root mean square difference that the noise alone causes."""
     fine, coarse = pair
-    if facts.is_agreed(fine):
+    if facts.is_consistent(fine):
         return 0.0
     own = [next(one for one in table.values if one.name == column.name) for table in pair]
     mechanisms = [facts.noise_of(table, one) for table, one in zip(pair, own, strict=True)]
@@ -169,5 +171,6 @@ def _expected_difference(facts: Facts, pair: Pair, column: ColumnMetadata) -> fl
 
 
 def _is_changed(facts: Facts, table: TableMetadata, column: ColumnMetadata) -> bool:
+    """Return whether values of a column are processed after noise is added."""
     output = facts.query_column(table, column)
     return output is not None and output.post != PostProcessing()

@@ -13,9 +13,9 @@ from dprelease.numerics.lattice import Floats
 from dprelease.report.accuracy.quality import (
     CLASSES,
     ColumnQuality,
-    by_class,
-    class_of,
-    floats,
+    size_class_of,
+    sum_by_class,
+    to_floats,
 )
 from dprelease.report.source import ReleaseFiles, Truth
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def _class_zeros() -> Floats:
+def _zeros_by_class() -> Floats:
+    """Return a zero for each size class."""
     return np.zeros(CLASSES)
 
 
@@ -35,21 +36,21 @@ class SimulatedColumn:
     margin contains the true value.
     """
 
-    cells: Floats = field(default_factory=_class_zeros)
-    off: Floats = field(default_factory=_class_zeros)
-    sizes: Floats = field(default_factory=_class_zeros)
-    squares: Floats = field(default_factory=_class_zeros)
+    cells: Floats = field(default_factory=_zeros_by_class)
+    off: Floats = field(default_factory=_zeros_by_class)
+    sizes: Floats = field(default_factory=_zeros_by_class)
+    squares: Floats = field(default_factory=_zeros_by_class)
     covered: int = 0
     with_margin: int = 0
 
     def add(self, values: Floats, margins: Floats, true: Floats) -> None:
         """Add cells; cells without a value are skipped."""
         there = ~(np.isnan(values) | np.isnan(true))
-        error, classes = (values - true)[there], class_of(true[there])
-        self.cells += by_class(classes, np.ones_like(error))
-        self.off += by_class(classes, error)
-        self.sizes += by_class(classes, np.abs(error))
-        self.squares += by_class(classes, error**2)
+        error, classes = (values - true)[there], size_class_of(true[there])
+        self.cells += sum_by_class(classes, np.ones_like(error))
+        self.off += sum_by_class(classes, error)
+        self.sizes += sum_by_class(classes, np.abs(error))
+        self.squares += sum_by_class(classes, error**2)
         known = there & np.isfinite(margins)
         self.with_margin += int(known.sum())
         self.covered += int((np.abs(values - true)[known] <= margins[known]).sum())
@@ -101,8 +102,8 @@ def simulated_errors(
         sums = {one.column.name: SimulatedColumn() for one in of_table}
         for noised, known in _aligned_batches(release.batches(table, needed), true):
             for one in of_table:
-                values = floats(noised.column(one.column.name))
-                right = floats(known.column(one.column.name))
+                values = to_floats(noised.column(one.column.name))
+                right = to_floats(known.column(one.column.name))
                 sums[one.column.name].add(values, one.margins_of(noised), right)
         found |= {(table.name, name): of_column for name, of_column in sums.items()}
     return found

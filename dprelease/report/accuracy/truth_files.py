@@ -27,7 +27,10 @@ class TruthFiles:
     def batches(
         self, table: TableMetadata, columns: Sequence[str]
     ) -> Iterator[pa.RecordBatch] | None:
-        """See `Truth.batches`; returns None also for private keys, whose files have other rows."""
+        """Yield true values, see `Truth.batches`.
+
+        The result is None for tables with private keys too, because their files have other rows.
+        """
         path = self.folder / FOLDER / table.file
         others = (column.name for column in table.columns if column.role != Role.KEY)
         true = truth_columns((key.name for key in table.keys), others).true

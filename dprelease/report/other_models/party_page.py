@@ -24,13 +24,13 @@ from dprelease.planning.plan import PlannedColumn
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
 from dprelease.report.accuracy.quality_part import Context
-from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, exact_of
-from dprelease.report.localization import Words, three, three_up
+from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, fraction_of_text
+from dprelease.report.localization import Words, round_up_to_three_digits, to_three_digits
 from dprelease.report.other_models.simulated_part import Errors, with_error_section
 from dprelease.report.pictures import Gallery, PageTable
 from dprelease.report.privacy_section import label_of
 from dprelease.report.provenance_section import LONGEST, ProvenanceSection, provenance_section
-from dprelease.report.rendering import page
+from dprelease.report.rendering import render_page
 from dprelease.report.safe_labels import Names
 from dprelease.report.source import Checks, ReleaseFiles
 
@@ -117,6 +117,7 @@ def page_of_messages(
     facts = PartyFacts(release.record)
 
     def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
+        """Return the parts of the page by name."""
         context = Context(facts, words, names, Gallery(words), most)
         label = label_of(facts, words, names, context.gallery, is_curved=False)
         return {
@@ -133,10 +134,11 @@ def page_of_messages(
             "shortened": len(facts.shares) > most,
         }
 
-    return page(release, language, fill_page)
+    return render_page(release, language, fill_page)
 
 
 def _warning_text(words: Words, facts: PartyFacts) -> Markup:
+    """Return the warning that the messages of a single party are not for publication."""
     record = facts.record
     party = record.party if isinstance(record, FederatedManifest) else 0
     return words.say(
@@ -151,7 +153,7 @@ def _margin_table(context: Context, facts: PartyFacts) -> PageTable:
     """Return the table of margins of the sums; a column has the same margin in every cell."""
     words, names, rows = context.words, context.names, []
     for held in facts.record.measurements[: context.most]:
-        margin = three_up(float(exact_of(held.sum_margin_95)))
+        margin = round_up_to_three_digits(float(fraction_of_text(held.sum_margin_95)))
         rows.append(
             context.cells(
                 names.name(f"{held.query}.{held.column}"),
@@ -164,6 +166,7 @@ def _margin_table(context: Context, facts: PartyFacts) -> PageTable:
 
 
 def _trust_table(context: Context, facts: PartyFacts) -> PageTable:
+    """Return the table of guarantees by the number of honest parties."""
     words, rows = context.words, []
     for held in facts.record.trust:
         guarantee = held.guarantee
@@ -174,8 +177,8 @@ def _trust_table(context: Context, facts: PartyFacts) -> PageTable:
                     honest=words.number(held.honest),
                     parties=words.number(facts.record.parties),
                 ),
-                words.number(three_up(float(guarantee.epsilon))),
-                words.exactly(exact_of(guarantee.delta)),
+                words.number(round_up_to_three_digits(float(guarantee.epsilon))),
+                words.exactly(fraction_of_text(guarantee.delta)),
             )
         )
     heads = [words.say(f"sums.head.{name}") for name in ("honest", "epsilon", "delta")]
@@ -183,6 +186,7 @@ def _trust_table(context: Context, facts: PartyFacts) -> PageTable:
 
 
 def _trust_sentences(context: Context, facts: PartyFacts) -> Iterator[Markup]:
+    """Yield sentences on what the guarantees assume about the other parties."""
     yield context.words.say("sums.trust.seen")
     for text in facts.record.trust_words[2:]:  # the first two lines are already in the page
         yield context.names.sentence(text, LONGEST)
@@ -198,10 +202,10 @@ def _provenance(context: Context, facts: PartyFacts, checks: Checks | None) -> P
                 names.name(share.law.name),
                 words.say(
                     "sums.scale",
-                    alpha=words.number(three(share.law.alpha)),
-                    share=words.number(three(_scale(share.law, share.refined))),
+                    alpha=words.number(to_three_digits(share.law.alpha)),
+                    share=words.number(to_three_digits(_scale(share.law, share.refined))),
                     sum=words.number(
-                        three(_scale(share.sum_law(facts.record.parties), share.refined))
+                        to_three_digits(_scale(share.sum_law(facts.record.parties), share.refined))
                     ),
                 ),
                 names.name(str(share.measurement.sensitivity), LONGEST),

@@ -18,10 +18,10 @@ from dprelease.planning.plan import PlannedColumn
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.query.resolve import Query
 from dprelease.report.accuracy.quality_part import Context
-from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, exact_of
-from dprelease.report.localization import Words, three_up
+from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, fraction_of_text
+from dprelease.report.localization import Words, round_up_to_three_digits
 from dprelease.report.other_models.simulated_part import Errors, with_error_section
-from dprelease.report.pictures import Gallery, PageTable, Picture, interval
+from dprelease.report.pictures import Gallery, PageTable, Picture, interval_picture
 from dprelease.report.privacy_section import label_of
 from dprelease.report.provenance_section import (
     LONGEST,
@@ -29,7 +29,7 @@ from dprelease.report.provenance_section import (
     parameter_text,
     provenance_section,
 )
-from dprelease.report.rendering import page
+from dprelease.report.rendering import render_page
 from dprelease.report.safe_labels import Names
 from dprelease.report.source import Checks, ReleaseFiles
 from dprelease.tables.record_figures import Estimate, record_estimates
@@ -99,6 +99,8 @@ class RecordsPart:
 
 @dataclass(frozen=True)
 class _EstimatedColumn:
+    """One column of records, and the estimates from all of its published values."""
+
     table: TableMetadata
     metadata: ColumnMetadata
     column: RecordColumn
@@ -122,6 +124,7 @@ def page_of_records(
     columns = list(_estimated_columns(release, facts))
 
     def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
+        """Return the parts of the page by name."""
         context = Context(facts, words, names, Gallery(words), most)
         label = label_of(facts, words, names, context.gallery)
         return {
@@ -132,7 +135,7 @@ def page_of_records(
             "shortened": any(len(one.found) > _most_listed_values(context) for one in columns),
         }
 
-    return page(release, language, fill_page)
+    return render_page(release, language, fill_page)
 
 
 def _estimated_columns(release: ReleaseFiles, facts: RecordFacts) -> Iterator[_EstimatedColumn]:
@@ -157,6 +160,7 @@ def _estimated_column(
     column: RecordColumn,
     values: pa.ChunkedArray | None,
 ) -> _EstimatedColumn:
+    """Return a column with the estimates from its values; without values it has none."""
     number = 0 if values is None else len(values)
     law = facts.laws[part.name, column.name]
     found = record_estimates(values, column, law, CONFIDENCE) if number else ()
@@ -166,6 +170,7 @@ def _estimated_column(
 def _records_part(
     context: Context, facts: RecordFacts, columns: list[_EstimatedColumn]
 ) -> RecordsPart:
+    """Return the content of the section on the records."""
     example = next((one for one in columns if one.found), None)
     sentences: list[Markup] = []
     pictures: list[Picture] = []
@@ -191,7 +196,7 @@ def _single_record_table(context: Context, facts: RecordFacts) -> PageTable:
                 values=words.number(one.values),
             )
         else:
-            margin = words.number(three_up(float(exact_of(one.margin_95))))
+            margin = words.number(round_up_to_three_digits(float(fraction_of_text(one.margin_95))))
             says = words.say("records.moved", margin=margin, unit=names.name(held.unit))
         rows.append(context.cells(names.name(f"{held.query}.{held.column}"), says))
     heads = [words.say("records.head.column"), words.say("records.head.single")]
@@ -215,9 +220,9 @@ def _provenance(context: Context, facts: RecordFacts, checks: Checks | None) -> 
         noise.append(context.cells(shown, names.name(held.mechanism), names.name(shape, LONGEST)))
         one = held.one_record
         if isinstance(one, NumberRecord):
-            low, high = (words.exactly(exact_of(end)) for end in (one.lower, one.upper))
+            low, high = (words.exactly(fraction_of_text(end)) for end in (one.lower, one.upper))
             says = words.say("made.range", low=low, high=high, unit=names.name(held.unit))
-            bounds.append(context.cells(shown, says, words.exactly(exact_of(held.step))))
+            bounds.append(context.cells(shown, says, words.exactly(fraction_of_text(held.step))))
     heads = [words.say(f"made.head.{name}") for name in ("column", "bounds", "step")]
     laws = [words.say(f"made.head.{name}") for name in ("column", "noise", "parameters")]
     return replace(
@@ -253,6 +258,7 @@ def _estimates_table(context: Context, one: _EstimatedColumn) -> PageTable:
 
 
 def _value_label(context: Context, one: _EstimatedColumn, each: Estimate) -> Markup:
+    """Return the label of an estimated value, or the word for a mean."""
     if each.value is None:
         return context.words.say("records.mean")
     codes: Any = each.value
@@ -269,7 +275,7 @@ def _estimate_and_margin_text(
     unit = f" {one.metadata.unit}" if one.metadata.unit else ""
     return (
         f"{words.number(float(f'{each.estimate:.6g}'))}{unit}",
-        f"± {words.number(three_up(each.margin))}{unit}",
+        f"± {words.number(round_up_to_three_digits(each.margin))}{unit}",
     )
 
 
@@ -283,6 +289,7 @@ def _example_sentences(
     decimals = DIGITS if each.value is not None else None
 
     def number(value: float) -> str:
+        """Return a number as text, with the decimals of the column."""
         return words.number(float(f"{value:.6g}"), decimals)
 
     low, high = (Markup("<strong>{}</strong>").format(number(end)) for end in ends)
@@ -300,4 +307,4 @@ def _example_sentences(
     name = words.plain("records.axis.part", **axis)
     if each.value is None:
         name = words.plain("records.axis.unit" if one.metadata.unit else "records.axis", **axis)
-    return sentences, [interval(context.gallery, name, each.estimate, ends, number)]
+    return sentences, [interval_picture(context.gallery, name, each.estimate, ends, number)]

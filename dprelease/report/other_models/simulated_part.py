@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from dprelease.documents.rehearsal_errors import ColumnErrors
 from dprelease.report.accuracy.quality_part import Context
-from dprelease.report.localization import three
+from dprelease.report.localization import to_three_digits
 from dprelease.report.pictures import PageTable
 
 Errors = Sequence[ColumnErrors]
@@ -61,4 +61,5 @@ def _error_table(context: Context, errors: Errors) -> PageTable:
 
 
 def _number_text(context: Context, value: float | None) -> str:
-    return context.words.number(None if value is None else three(value))
+    """Return a number with three significant digits; a dash if there is none."""
+    return context.words.number(None if value is None else to_three_digits(value))

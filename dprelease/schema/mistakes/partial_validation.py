@@ -36,7 +36,7 @@ from dprelease.schema.yaml_text.reader import (
     KeyPath,
     Plain,
     dotted_path,
-    parse,
+    parse_yaml,
     read_document,
 )
 
@@ -51,7 +51,7 @@ FOR_READERS = ("label", "description", "footnotes", "decimals")
 
 @dataclass(frozen=True)
 class ValidParts:
-    """The valid parts of a release file and its tables, and the errors found only then."""
+    """The valid parts of a release file and its tables, and the errors found in these parts."""
 
     declaration: Declaration | None = None
     """The valid parts; None if too few parts are valid."""
@@ -151,7 +151,10 @@ def _values(document: Document) -> dict[str, Plain]:
 
 
 def _with_same_line(document: Document, keys: KeyPath) -> Iterator[KeyPath]:
-    """Yield a key path and the others on its line: a stray comma may have split a value."""
+    """Yield a key path and all other key paths on its line.
+
+    A stray comma may have split one value into several keys.
+    """
     line = document.lines.get(keys)
     for path, other in document.lines.items():
         if path == keys or (other == line and path[:-1] == keys[:-1] and len(path) == len(keys)):
@@ -170,7 +173,7 @@ def _valid_table(
     files = Files(relative_reader(table_folder), relative_finder(table_folder))
     try:
         text = relative_reader(folder)(name)
-        document = fill_variables(parse(text, folder / name), known, TABLES)
+        document = fill_variables(parse_yaml(text, folder / name), known, TABLES)
     except (OSError, ValueError, DeclarationError):
         return None
     table, dropped, hidden = validate_in_passes(Table, document, _values(document), files, {})
@@ -186,7 +189,7 @@ def _valid_table(
 
 
 def _with_text_columns(table: Table, names: set[str]) -> Table:
-    """Return a table with some columns as texts, so that messages that list columns have them."""
+    """Return a table with some columns as text columns, so that messages still list them."""
     columns = {
         name: TextColumn(type="text") if name in names else column
         for name, column in table.columns.items()
@@ -197,7 +200,7 @@ def _with_text_columns(table: Table, names: set[str]) -> Table:
 def _dependent_columns(document: Document, lost: set[str]) -> set[str]:
     """Return the names of lost columns, and of all columns computed from a lost column."""
     columns = document.values.get("columns")
-    # the computed columns by each word of their formulas
+    # Computed columns, by each word of the formulas from which they are computed.
     read: dict[str, list[tuple[str, str]]] = {}
     for name, column in columns.items() if isinstance(columns, dict) else ():
         text = (column.get("expression") or column.get("cut")) if isinstance(column, dict) else None
@@ -275,6 +278,7 @@ def _name_pattern(names: Iterable[str]) -> re.Pattern[str]:
 
 
 def _names_any(value: Plain, pattern: re.Pattern[str]) -> bool:
+    """Return whether a value has a text or a key in which the pattern finds a name."""
     if isinstance(value, dict):
         return any(_names_any(part, pattern) for part in (*value, *value.values()))
     if isinstance(value, list):

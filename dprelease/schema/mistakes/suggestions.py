@@ -54,4 +54,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _normalized(name: str) -> str:
+    """Return a name in lower case, with underscores in place of spaces and hyphens."""
     return name.strip().casefold().replace("-", "_").replace(" ", "_")

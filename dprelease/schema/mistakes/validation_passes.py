@@ -112,6 +112,7 @@ def _has_no_columns(values: Mapping[str, Plain], dropped: Iterable[KeyPath]) -> 
 
 
 def _remove_value(values: dict[str, Plain], path: KeyPath, dropped: list[KeyPath]) -> None:
+    """Remove the value at a path, and add the path to the removed ones."""
     columns = values.get("columns")
     if path not in dropped and path[:1] == ("columns",) and len(path) == 2:
         # replace a table's column by a text column, so that messages still list the column

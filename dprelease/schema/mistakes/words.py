@@ -28,7 +28,7 @@ WORDS = {
 """The texts by pydantic's error type; the fields come from the error's context."""
 
 
-def words_of(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
+def validation_text(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
     """Return the text of an error; for unlisted types, pydantic's message `otherwise`."""
     template = WORDS.get(kind)
     if template is None:

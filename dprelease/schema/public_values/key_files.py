@@ -16,9 +16,9 @@ from pydantic import ValidatorFunctionWrapHandler, WrapValidator
 
 from dprelease.schema.field_types import LONGEST_TEXT, UNUSABLE, LocalPath, Text, refuse
 from dprelease.schema.localized_text import Prose
-from dprelease.schema.model import Files, Model, not_read, same_name, shorten
+from dprelease.schema.model import Files, Model, normalized_name, shorten, unreadable_text
 from dprelease.schema.public_values.large_files import LARGEST
-from dprelease.schema.yaml_text.reader import not_utf8
+from dprelease.schema.yaml_text.reader import not_utf8_text
 from dprelease.system.files import size_text
 
 if TYPE_CHECKING:
@@ -51,22 +51,23 @@ class KeyValues(tuple[str, ...]):
         return self._hash
 
 
-def _as_listed(value: object, handler: ValidatorFunctionWrapHandler) -> object:
+def _validate_values(value: object, handler: ValidatorFunctionWrapHandler) -> object:
+    """Return values from a file as they are, a list of texts as a tuple, or validate."""
     if isinstance(value, KeyValues):
         return value
-    if isinstance(value, list) and {*map(type, value)} == {str} and are_usable(value):
+    if isinstance(value, list) and {*map(type, value)} == {str} and are_valid_texts(value):
         return tuple(value)
     return handler(value)
 
 
-AS_LISTED = WrapValidator(_as_listed)
+AS_LISTED = WrapValidator(_validate_values)
 """A validator that accepts values from a file unchanged, and checks a long list at once.
 
 An error is still reported for the single value.
 """
 
 
-def are_usable(texts: Sequence[str]) -> bool:
+def are_valid_texts(texts: Sequence[str]) -> bool:
     """Return whether `to_text` accepts each text."""
     return max(map(len, texts), default=0) <= LONGEST_TEXT and not UNUSABLE.search("".join(texts))
 
@@ -87,12 +88,12 @@ class ValuesFrom(Model):
         return [] if self.labels is None else [*self.labels.by_language.values()]
 
 
-def short_file(value: object) -> object:
+def expand_file_name(value: object) -> object:
     """Expand a file name to the long form."""
     return {"file": value} if isinstance(value, str) else value
 
 
-def values_of(spec: ValuesFrom, files: Files, within: str | None) -> Columns:
+def values_of_file(spec: ValuesFrom, files: Files, within: str | None) -> Columns:
     """Return the values of a file, with their areas and labels.
 
     The areas are the values of the column `within`, if it is set; the labels come last.
@@ -108,20 +109,21 @@ def values_of(spec: ValuesFrom, files: Files, within: str | None) -> Columns:
             return _large_file_columns(large.content(), large.is_parquet, spec, within)
         text = files.text(spec.file)
     except UnicodeDecodeError as problem:
-        _refuse(f"'{shorten(spec.file)}' is {not_utf8(problem)}")
+        _refuse_file(f"'{shorten(spec.file)}' is {not_utf8_text(problem)}")
     except (OSError, KeyError) as problem:
-        _refuse(not_read(spec.file, problem))
+        _refuse_file(unreadable_text(spec.file, problem))
     try:
-        return _columns_of(csv.reader(io.StringIO(text), strict=True), spec, within)
+        return _columns_of_csv(csv.reader(io.StringIO(text), strict=True), spec, within)
     except csv.Error:
-        _refuse(_NO_CSV)
+        _refuse_file(_NO_CSV)
 
 
-def _refuse(reason: str) -> NoReturn:
+def _refuse_file(reason: str) -> NoReturn:
+    """Raise DP-SCHEMA-004 for a file, with the reason."""
     refuse("DP-SCHEMA-004", reason=reason)
 
 
-class Lines(Protocol):
+class CsvRows(Protocol):
     """Rows of a CSV file, with the number of lines read so far."""
 
     line_num: int
@@ -135,22 +137,23 @@ class Lines(Protocol):
         ...
 
 
-def _columns_of(rows: Lines, spec: ValuesFrom, within: str | None) -> Columns:
+def _columns_of_csv(rows: CsvRows, spec: ValuesFrom, within: str | None) -> Columns:
+    """Return the columns of a CSV file that hold values, areas and labels."""
     header = next(rows, [])
     columns_to_read = _columns_to_read(header, spec, within)
-    places = [header.index(name) for name in columns_to_read]
+    positions = [header.index(name) for name in columns_to_read]
     found: list[list[str]] = [[] for _ in columns_to_read]
     for row in rows:
         if len(row) not in (0, len(header)):
-            _refuse(_row_length_problem(rows, row, header))
+            _refuse_file(_row_length_problem(rows, row, header))
         if row:
-            for values, place in zip(found, places, strict=True):
-                values.append(row[place])
+            for values, position in zip(found, positions, strict=True):
+                values.append(row[position])
         _refuse_many(len(found[0]))
     return _check_values(found)
 
 
-def _row_length_problem(rows: Lines, row: Sequence[str], header: Sequence[str]) -> str:
+def _row_length_problem(rows: CsvRows, row: Sequence[str], header: Sequence[str]) -> str:
     """Return the problem of a line with more or fewer cells than the first, without its content."""
     has = f"has {len(row):,} cell{'' if len(row) == 1 else 's'}"
     return f"its line {rows.line_num:,} {has}, and its first line {len(header):,}"
@@ -171,24 +174,26 @@ def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: str | None
     """Return the columns to read: values, areas if any, and labels."""
     named, labels = spec.column, spec.columns_of_labels
     if not header:
-        _refuse("its first line has no column names")
+        _refuse_file("its first line has no column names")
     if len(header) == 1 and header[0] != named:
         sign = next((sign for sign in OTHER_SIGNS if sign in header[0]), None)
         if sign is not None:  # the whole line would silently become a single column
-            _refuse(f"its first line has {OTHER_SIGNS[sign]} where a comma must separate columns")
+            _refuse_file(
+                f"its first line has {OTHER_SIGNS[sign]} where a comma must separate columns"
+            )
     if within is not None and within not in header:
-        _refuse(_missing_column_text(header, within))
+        _refuse_file(_missing_column_text(header, within))
     for name in labels:  # the message quotes no other column
         if name not in header:
-            _refuse(f"it has no column '{shorten(name)}' of labels")
+            _refuse_file(f"it has no column '{shorten(name)}' of labels")
     others = [name for name in header if name != within and name not in labels]
     own = _only_column(others, within) if named is None else named
     columns_to_read = [own, *([] if within is None else [within]), *labels]
     for name in columns_to_read:
         if name not in header:
-            _refuse(_missing_column_text(header, name))
+            _refuse_file(_missing_column_text(header, name))
         if header.count(name) > 1:
-            _refuse(f"it has two columns '{shorten(name)}'")
+            _refuse_file(f"it has two columns '{shorten(name)}'")
     return columns_to_read
 
 
@@ -197,7 +202,9 @@ def _missing_column_text(header: Sequence[str], name: str) -> str:
 
     A file without a header has confidential values in its first line, instead of names.
     """
-    like = next((other for other in header if same_name(other) == same_name(name)), None)
+    like = next(
+        (other for other in header if normalized_name(other) == normalized_name(name)), None
+    )
     reason = f"it has no column '{shorten(name)}'"
     return reason if like is None else f"{reason}, but '{like}'"
 
@@ -208,24 +215,26 @@ def _only_column(others: Sequence[str], within: str | None) -> str:
         reason = "it has more than one column, and the schema does not name one"
         if not others:
             reason = "it has no column of values"
-        _refuse(reason if within is None else f"{reason} besides '{within}'")
+        _refuse_file(reason if within is None else f"{reason} besides '{within}'")
     if others[0].strip().isdecimal():  # don't quote it: it may be a value
-        _refuse("its first line has a number, not column names: add a line of names above it")
+        _refuse_file("its first line has a number, not column names: add a line of names above it")
     return others[0]
 
 
 def _refuse_many(number: int) -> None:
+    """Raise DP-SCHEMA-004 for a file with too many values."""
     if number > MOST_VALUES:
-        _refuse(f"it has more than {MOST_VALUES:,} values")
+        _refuse_file(f"it has more than {MOST_VALUES:,} values")
 
 
 def _check_values(found: Columns) -> Columns:
+    """Return the columns; refuse a file without values, or with a line of empty cells."""
     if not found[0]:
-        _refuse("it lists no value")
+        _refuse_file("it lists no value")
     empty = [i for i, value in enumerate(found[0]) if not value.strip()] if len(found) > 1 else []
     if any(not any(column[i].strip() for column in found[1:]) for i in empty):
         # An empty line would silently declare the empty text as a value.
-        _refuse("it has a line of empty cells, which spreadsheets often leave: remove it")
+        _refuse_file("it has a line of empty cells, which spreadsheets often leave: remove it")
     return found
 
 
@@ -242,11 +251,11 @@ def _large_file_columns(
     known: dict[str, str] = {}
     size = 0
     try:
-        read = _parquet if is_parquet else _csv
+        read = _parquet_columns if is_parquet else _csv_columns
         for columns in read(content, spec, within):
             size += sum(column.nbytes for column in columns)
             if size > LARGEST:
-                _refuse(f"its values are together longer than {size_text(LARGEST)}")
+                _refuse_file(f"its values are together longer than {size_text(LARGEST)}")
             found = found or [[] for _ in columns]
             for i, column in enumerate(columns):
                 texts = _texts(column)
@@ -255,7 +264,7 @@ def _large_file_columns(
             _refuse_many(len(found[0]))
     except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException):
         ragged = None if is_parquet else _first_length_problem(content)
-        _refuse(ragged or ("it is not a Parquet file" if is_parquet else _NO_CSV))
+        _refuse_file(ragged or ("it is not a Parquet file" if is_parquet else _NO_CSV))
     values, *other_columns = _check_values(found or [[]])
     return [KeyValues(values), *other_columns]
 
@@ -268,18 +277,19 @@ def _texts(column: pa.Array) -> list[str]:
     if pa.types.is_integer(kind) or pa.types.is_large_string(kind):
         column = column.cast(pa.string())
     elif not pa.types.is_string(kind):
-        _refuse("one of its columns contains neither texts nor whole numbers")
+        _refuse_file("one of its columns contains neither texts nor whole numbers")
     if column.null_count:
-        _refuse("one of its values is missing")
+        _refuse_file("one of its values is missing")
     texts: list[str] = column.to_pylist()
-    if not are_usable(texts):
-        _refuse(
+    if not are_valid_texts(texts):
+        _refuse_file(
             f"one of its values has more than {LONGEST_TEXT} characters, or an invalid character"
         )
     return texts
 
 
-def _csv(content: bytes, spec: ValuesFrom, within: str | None) -> Iterator[list[pa.Array]]:
+def _csv_columns(content: bytes, spec: ValuesFrom, within: str | None) -> Iterator[list[pa.Array]]:
+    """Yield the columns of a large CSV file, batch by batch."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -296,7 +306,10 @@ def _csv(content: bytes, spec: ValuesFrom, within: str | None) -> Iterator[list[
     yield from (batch.columns for batch in reader)
 
 
-def _parquet(content: bytes, spec: ValuesFrom, within: str | None) -> Iterator[list[pa.Array]]:
+def _parquet_columns(
+    content: bytes, spec: ValuesFrom, within: str | None
+) -> Iterator[list[pa.Array]]:
+    """Yield the columns of a Parquet file, batch by batch."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -75,6 +75,7 @@ def relative_finder(folder: Path) -> Find:
     """Return a function that finds a folder's Parquet files, and files too large to be texts."""
 
     def find(name: str) -> tuple[Path, bool] | None:
+        """Return the path of a large file or of a Parquet file; None for a text."""
         path = folder / name
         if PurePosixPath(name).suffix.lower() in PARQUET:
             problem = lake_problem([path])
@@ -93,11 +94,12 @@ def find_copies(folder: Path, copies: Mapping[str, KeptFile]) -> Find:
     """Return a function that finds the copies in a release's folder."""
 
     def find(name: str) -> tuple[Path, bool] | None:
+        """Return the path of a file's copy; None for a text."""
         file = copies.get(name)
         return None if file is None else (folder / file.copy, file.form == "parquet")
 
     return find
 
 
-def none_found(_name: str) -> None:
+def find_no_file(_name: str) -> None:
     """Return None for every file, so that all files are read as texts."""

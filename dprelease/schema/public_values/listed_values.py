@@ -8,8 +8,13 @@ from pydantic import ValidationError
 
 from dprelease.schema.localized_text import LocalizedText
 from dprelease.schema.model import Files
-from dprelease.schema.public_values.key_files import Columns, ValuesFrom, short_file, values_of
-from dprelease.schema.public_values.nesting import once, parts_of_areas
+from dprelease.schema.public_values.key_files import (
+    Columns,
+    ValuesFrom,
+    expand_file_name,
+    values_of_file,
+)
+from dprelease.schema.public_values.nesting import parts_of_areas, refuse_repeated_values
 from dprelease.schema.public_values.value_labels import labels_of_rows, labels_of_values_file
 
 
@@ -24,17 +29,17 @@ def listed_values(
     Raises
     ------
     PydanticCustomError
-        The errors of `values_of`, `labels_of_rows`, `labels_of_values_file`, `parts_of_areas` and
-        `once`.
+        The errors of `values_of_file`, `labels_of_rows`, `labels_of_values_file`, `parts_of_areas`
+        and `refuse_repeated_values`.
     """
     labels = labels_of_values_file(raw.get("values"), within)
     listed: Columns = [(), ()]
     if "values_from" in raw and isinstance(files, Files):
         try:
-            spec = ValuesFrom.model_validate(short_file(raw["values_from"]))
+            spec = ValuesFrom.model_validate(expand_file_name(raw["values_from"]))
         except ValidationError:
             return None
-        listed = values_of(spec, files, within)
+        listed = values_of_file(spec, files, within)
         if spec.labels is not None:
             rows = zip(*listed, strict=True)
             labels = labels_of_rows(spec.labels, rows, 1 if within is None else 2)
@@ -43,5 +48,5 @@ def listed_values(
     elif labels:
         listed = [list(labels)]
     if within is not None:
-        once(*listed[:2])
+        refuse_repeated_values(*listed[:2])
     return listed, labels

@@ -30,9 +30,9 @@ def refuse_nesting(column: str, above: str, reason: str) -> NoReturn:
 
 
 def parts_of_areas(values: object, within: str) -> tuple[list[str], list[str]]:
-    """Return values and the area of each value, from lists of values by area.
+    """Return all values, and for each value its area in the column `within`.
 
-    A list may also be a mapping from values to labels.
+    `values` is a mapping from areas to lists of values, or to mappings from values to labels.
     """
     if not isinstance(values, Mapping):
         refuse_nesting("this column", within, "its values are not assigned to areas")
@@ -56,7 +56,7 @@ def _value_of_area(value: object, area: str, i: int) -> str:
         refuse(problem.type, **{**(problem.context or {}), "spot": ("values", area, i)})
 
 
-def once(values: Sequence[str], areas: Sequence[str]) -> None:
+def refuse_repeated_values(values: Sequence[str], areas: Sequence[str]) -> None:
     """Raise DP-SCHEMA-017 for a value that lies in two areas."""
     if all_differ(values):
         return
@@ -86,17 +86,17 @@ def nested_columns(columns: Mapping[str, ColumnT]) -> Iterator[tuple[str, Catego
     }
     done: dict[str, CategoryColumn] = {}
     for name in inner:
-        for level in reversed(_columns_upwards(name, columns, inner)):
+        for level in reversed(_column_and_higher_levels(name, columns, inner)):
             if level not in done:
                 above = inner[level].within or ""
                 higher = done.get(above, columns[above])
                 if not isinstance(higher, CategoryColumn):
                     refuse_nesting(level, above, "that is not a category")
-                done[level] = _in_order(level, inner[level], above, higher.values or ())
+                done[level] = _sorted_by_area(level, inner[level], above, higher.values or ())
     yield from done.items()
 
 
-def _columns_upwards(
+def _column_and_higher_levels(
     name: str, columns: Mapping[str, ColumnT], inner: Mapping[str, CategoryColumn]
 ) -> list[str]:
     """Return a column and the nested columns of its higher levels, the highest level last."""
@@ -110,7 +110,7 @@ def _columns_upwards(
     return path
 
 
-def _in_order(
+def _sorted_by_area(
     name: str, column: CategoryColumn, above: str, areas: Sequence[str]
 ) -> CategoryColumn:
     """Return a column with its values in the order of their areas."""
@@ -126,8 +126,9 @@ def _in_order(
     if empty:
         area = shorten(min(empty, key=position.__getitem__))
         refuse("DP-SCHEMA-019", column=name, area=area, above=above)
-    places = [position[area] for area in lies]
-    if all(one <= other for one, other in pairwise(places)):  # most files are sorted already
-        return column.lying(values, lies)
-    order = sorted(range(len(values)), key=places.__getitem__)
-    return column.lying([values[i] for i in order], [lies[i] for i in order])
+    area_positions = [position[area] for area in lies]
+    # Most files are sorted already.
+    if all(one <= other for one, other in pairwise(area_positions)):
+        return column.with_areas(values, lies)
+    order = sorted(range(len(values)), key=area_positions.__getitem__)
+    return column.with_areas([values[i] for i in order], [lies[i] for i in order])

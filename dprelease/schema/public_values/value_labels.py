@@ -10,8 +10,8 @@ from dprelease.schema.localized_text import (
     EVERY,
     Label,
     LocalizedText,
+    display_problem,
     labels_of_values,
-    problem_of,
 )
 from dprelease.schema.localized_text import LONGEST_LABEL as LONGEST
 from dprelease.schema.model import shorten
@@ -20,7 +20,7 @@ NAMED = 5
 """Maximum number of values that a message lists."""
 
 MANY = 1 << 16
-"""The number of values from which on a Python set of the values takes too much memory."""
+"""The number of values above which a Python set of all values would take too much memory."""
 
 Listed = dict[str, Label | None]
 """The values in order, each with its label if it has one."""
@@ -104,13 +104,14 @@ def labels_of_rows(
         if not any(texts.values()):
             continue
         for tag, text in texts.items():
-            _check(row[0], tag, text, tags)
+            _check_label(row[0], tag, text, tags)
         labels[row[0]] = LocalizedText(texts)
     return labels
 
 
-def _check(value: str, tag: str, text: str, tags: Sequence[str]) -> None:
-    problem = problem_of(text, LONGEST)
+def _check_label(value: str, tag: str, text: str, tags: Sequence[str]) -> None:
+    """Raise DP-LABEL-001 or 002 for a label that can't be displayed, or is missing."""
+    problem = display_problem(text, LONGEST)
     if problem is None:
         return
     of_value = f"of the label of '{shorten(value)}'"
@@ -120,7 +121,9 @@ def _check(value: str, tag: str, text: str, tags: Sequence[str]) -> None:
     refuse("DP-LABEL-002", key="values_from", problem=problem, known=", ".join(tags))
 
 
-def refuse_unknown(labels: Iterable[str], is_known: Callable[[str], bool], known: str) -> None:
+def refuse_unknown_labels(
+    labels: Iterable[str], is_known: Callable[[str], bool], known: str
+) -> None:
     """Raise DP-LABEL-003 for a label of an unknown value."""
     for value in labels:
         if not is_known(value):

@@ -28,7 +28,7 @@ def to_period(text: str) -> str:
     """
     parts = [re.fullmatch(_PART, part) for part in text.split("/")]
     try:
-        days = [_days(*part.groups()) for part in parts if part is not None]
+        days = [_first_and_last_day(*part.groups()) for part in parts if part is not None]
     except ValueError:
         days = []
     if len(days) != len(parts) or len(days) > 2 or days[0][0] > days[-1][1]:
@@ -38,7 +38,8 @@ def to_period(text: str) -> str:
     return f"{first}" if first == last else f"{first}/{last}"
 
 
-def _days(year: str, month: str | None, day: str | None) -> tuple[date, date]:
+def _first_and_last_day(year: str, month: str | None, day: str | None) -> tuple[date, date]:
+    """Return the first and the last day of a year, a month or a day."""
     if month is None:
         return date(int(year), 1, 1), date(int(year), 12, 31)
     if day is None:
@@ -55,7 +56,8 @@ def to_link(text: str) -> str:
     return text
 
 
-def _one_or_many(value: object) -> object:
+def _as_list(value: object) -> object:
+    """Return a list with a single text, or the list as it is."""
     return [value] if isinstance(value, str) else value
 
 
@@ -85,13 +87,14 @@ class AboutSpec(Model):
     notes: Texts = ()
     languages: Annotated[
         tuple[Language, ...],
-        BeforeValidator(_one_or_many),
+        BeforeValidator(_as_list),
         Field(min_length=1, max_length=MOST_LANGUAGES),
         ShortForm(TEXT_SCHEMA),
     ] = (UNDETERMINED,)
 
     @model_validator(mode="after")
-    def _once(self) -> Self:
+    def _refuse_repeated_languages(self) -> Self:
+        """Refuse a language that is listed twice."""
         for i, tag in enumerate(self.languages):
             if tag in self.languages[:i]:
                 problem = "is listed twice"

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from dprelease.schema.amounts import above_zero, at_most_one
+from dprelease.schema.amounts import refuse_several_keys, require_above_zero
 from dprelease.schema.field_types import (
     TEXT_SCHEMA,
     Exact,
@@ -34,10 +34,10 @@ class PublishSpec(Model):
 
 
 class InvariantSpec(Model):
-    """A table that is published exactly at a level, outside the guarantee; no level is the whole.
+    """A table that is published exactly at a level, outside the guarantee.
 
-    `table`: its keys without the level. `column`: the published column, needed if there are
-    several.
+    Without a level, it is the table of the whole area. `table`: its keys without the level.
+    `column`: the published column, which must be named if the query has several columns.
     """
 
     level: Text | None = None
@@ -54,18 +54,20 @@ class TargetSpec(Model):
     level: Text | None = None
     table: tuple[Text, ...] = ()
     column: Text | None = None
-    weight: Annotated[Exact | None, AfterValidator(above_zero)] = None
-    moe: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    weight: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
+    moe: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
 
     @model_validator(mode="after")
-    def _at_most_one(self) -> Self:
-        at_most_one(self, "weight", "moe")
+    def _require_one_key(self) -> Self:
+        """Refuse a target without exactly one of `weight` and `moe`."""
+        refuse_several_keys(self, "weight", "moe")
         if self.weight is None and self.moe is None:
             refuse("DP-DECL-003", problem="a `weight` or a `moe` is needed")
         return self
 
 
-def _zero(value: object) -> dict[str, tuple[str, ...]]:
+def _impossible_combination(value: object) -> dict[str, tuple[str, ...]]:
+    """Return the values of each key in a combination that never occurs."""
     if not isinstance(value, Mapping) or not value:
         refuse("DP-DECL-003", problem="it must be a mapping, such as {sex: m, pregnant: y}")
     found = {}
@@ -79,7 +81,7 @@ def _zero(value: object) -> dict[str, tuple[str, ...]]:
 
 Zero = Annotated[
     dict[str, tuple[str, ...]],
-    BeforeValidator(_zero),
+    BeforeValidator(_impossible_combination),
     WithJsonSchema(
         {
             "type": "object",
@@ -111,7 +113,8 @@ class ConsistentSpec(Model):
     composition: Literal["parent"] | None = None
 
 
-def _short(value: object) -> object:
+def _expand_boolean(value: object) -> object:
+    """Expand true to a mapping of no keys, and false to None."""
     if isinstance(value, bool) or value in ("true", "false"):
         return {} if to_bool(value) else None
     if isinstance(value, str):
@@ -120,5 +123,5 @@ def _short(value: object) -> object:
 
 
 Consistent = Annotated[
-    ConsistentSpec | None, BeforeValidator(_short), ShortForm({"type": "boolean"}), Field()
+    ConsistentSpec | None, BeforeValidator(_expand_boolean), ShortForm({"type": "boolean"}), Field()
 ]

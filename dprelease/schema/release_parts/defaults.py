@@ -11,8 +11,14 @@ from dataclasses import replace
 
 from dprelease.errors import DeclarationError, Place
 from dprelease.schema.mistakes.suggestions import nearest
-from dprelease.schema.model import not_read
-from dprelease.schema.yaml_text.reader import Document, KeyPath, not_utf8, parse, too_large
+from dprelease.schema.model import unreadable_text
+from dprelease.schema.yaml_text.reader import (
+    Document,
+    KeyPath,
+    not_utf8_text,
+    parse_yaml,
+    too_large_error,
+)
 from dprelease.system.files import TooLarge
 
 KEY = "defaults"
@@ -40,7 +46,7 @@ def with_defaults(
     place = document.place(KEY)
     if "/" in name or "\\" in name or name in ("", ".", "..", document.path.name):
         raise DeclarationError("DP-VAR-009", place=place, name=name[:100])
-    other = parse(_text(name, read, place), document.path.parent / name)
+    other = parse_yaml(_read_shared_keys(name, read, place), document.path.parent / name)
     texts[name] = other.text
     findings = dict(document.findings)
     for key in other.values:
@@ -50,9 +56,11 @@ def with_defaults(
                 "DP-VAR-010", place=other.place(key), name=key[:100], nearest=close, known=known
             )
     taken = {key for key in SHARED if key in other.values and key not in document.values}
-    findings |= {keys: finding for keys, finding in other.findings.items() if _top(keys) in taken}
+    findings |= {
+        keys: finding for keys, finding in other.findings.items() if _first_key(keys) in taken
+    }
     values = {key: value for key, value in other.values.items() if key in taken}
-    lines = {keys: line for keys, line in other.lines.items() if _top(keys) in taken}
+    lines = {keys: line for keys, line in other.lines.items() if _first_key(keys) in taken}
     return replace(
         document,
         values=document.values | values,
@@ -62,18 +70,20 @@ def with_defaults(
     )
 
 
-def _text(name: str, read: Callable[[str], str], place: Place) -> str:
+def _read_shared_keys(name: str, read: Callable[[str], str], place: Place) -> str:
+    """Return the text of the file of shared keys; raise its errors at the release file."""
     reason = ""
     try:
         return read(name)
     except UnicodeDecodeError as problem:
-        reason = f"'{name[:100]}' is {not_utf8(problem)}"
+        reason = f"'{name[:100]}' is {not_utf8_text(problem)}"
     except TooLarge:
-        raise too_large(Place(name)) from None
+        raise too_large_error(Place(name)) from None
     except (OSError, KeyError) as problem:
-        reason = not_read(name, problem)
+        reason = unreadable_text(name, problem)
     raise DeclarationError("DP-YAML-001", place=place, reason=reason)
 
 
-def _top(keys: KeyPath) -> str:
+def _first_key(keys: KeyPath) -> str:
+    """Return the first key of a key path; empty for the empty path."""
     return str(keys[0]) if keys else ""

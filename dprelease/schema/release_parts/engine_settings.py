@@ -13,14 +13,16 @@ from dprelease.schema.model import Model
 _LIMIT = r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([MGT]i?B)"
 
 
-def _with_unit(value: str | None) -> str | None:
+def _require_unit(value: str | None) -> str | None:
+    """Return a memory limit; refuse a limit without a unit."""
     limit = None if value is None else re.fullmatch(_LIMIT, value)
     if value is not None and (limit is None or float(limit[1]) < 1):
         refuse("DP-ENGINE-001")
     return value
 
 
-def _plain_path(value: str | None) -> str | None:
+def _require_plain_path(value: str | None) -> str | None:
+    """Return the path of a folder; refuse parents, `~`, and drive letters."""
     if value is not None:
         parts = value.replace("\\", "/").split("/")
         if ".." in parts or parts[0] == "~" or ":" in value or "\0" in value or not value.strip():
@@ -33,11 +35,11 @@ class DuckDBSpec(Model):
 
     memory_limit: Annotated[
         Text | None,
-        AfterValidator(_with_unit),
+        AfterValidator(_require_unit),
         WithJsonSchema({"type": "string", "pattern": f"^{_LIMIT}$"}),
     ] = None
     threads: Annotated[Whole, Field(ge=1, le=1024)] | None = None
-    temp_directory: Annotated[LocalPath | None, AfterValidator(_plain_path)] = None
+    temp_directory: Annotated[LocalPath | None, AfterValidator(_require_plain_path)] = None
 
 
 class SparkSpec(Model):

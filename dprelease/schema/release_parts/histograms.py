@@ -36,6 +36,7 @@ class HistogramSpec(Documented):
         return CutColumn.model_validate({"cut": self.column, **edges, **documentation})
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _refuse_invalid_edges(self) -> Self:
+        """Refuse edges that are not valid for a cut column."""
         _ = self.cut  # the validators of the cut check the edges
         return self

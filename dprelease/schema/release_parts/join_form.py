@@ -11,10 +11,11 @@ from dprelease.schema.model import Model
 
 
 class JoinSpec(Model):
-    """A second table of a query.
+    """A second table, which is joined to the table of a query.
 
-    `on`: own columns, and the equal columns of the public table. `on_unit`: all rows of the same
-    person; the contribution limits then apply to the joined rows.
+    `on`: for each compared column of the query's table, the equal column of the public table.
+    `on_unit`: whether all rows of the same person are joined; the contribution limits then apply to
+    the joined rows.
     """
 
     table: Text
@@ -24,7 +25,8 @@ class JoinSpec(Model):
     max_rows_per_group: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _refuse_contradictions(self) -> Self:
+        """Refuse a join without exactly one of `on` and `on_unit`, and unsuitable keys."""
         if bool(self.on) == self.on_unit:
             refuse("DP-JOIN-001", problem="give either `on` or `on_unit: true`")
         if self.on and (self.max_groups or self.max_rows_per_group):

@@ -11,18 +11,20 @@ from dprelease.schema.release_parts.engine_names import ENGINES, not_an_engine
 from dprelease.schema.release_parts.format_names import known_formats, suggest_format
 
 
-def _engine(value: object) -> object:
+def _known_engine(value: object) -> object:
+    """Return the name of an engine; refuse an unknown name."""
     if not (isinstance(value, str) and value in ENGINES):
         refuse("DP-DECL-003", problem=not_an_engine())
     return value
 
 
 EngineName = Annotated[
-    str, BeforeValidator(_engine), WithJsonSchema({"enum": [*ENGINES], "type": "string"})
+    str, BeforeValidator(_known_engine), WithJsonSchema({"enum": [*ENGINES], "type": "string"})
 ]
 
 
-def _format(value: object) -> object:
+def _known_format(value: object) -> object:
+    """Return the name of a format; refuse an unknown name."""
     if not (isinstance(value, str) and value in known_formats()):
         refuse(
             "DP-EXPORT-001",
@@ -34,5 +36,5 @@ def _format(value: object) -> object:
 
 
 FormatName = Annotated[
-    str, BeforeValidator(_format), WithJsonSchema({"enum": known_formats(), "type": "string"})
+    str, BeforeValidator(_known_format), WithJsonSchema({"enum": known_formats(), "type": "string"})
 ]

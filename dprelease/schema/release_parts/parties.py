@@ -21,7 +21,8 @@ class FederatedSpec(Model):
     honest: Annotated[Whole, Field(ge=1, le=10**6)] | None = None
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _refuse_too_many_honest(self) -> Self:
+        """Refuse more honest parties than there are parties."""
         if self.least > self.parties:
             refuse("DP-DECL-003", problem="there are more honest parties than parties")
         return self

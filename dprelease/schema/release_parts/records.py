@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from dprelease.schema.amounts import above_zero, at_most_one
+from dprelease.schema.amounts import refuse_several_keys, require_above_zero
 from dprelease.schema.field_types import TEXT_SCHEMA, Exact, ShortForm, Text, refuse, to_text
 from dprelease.schema.localized_text import Decimals, Documented
 from dprelease.schema.mechanism import Mechanism
@@ -18,18 +18,20 @@ class RecordColumnSpec(Documented):
     """One column of records that are noised one by one."""
 
     mechanism: Mechanism | None = None
-    weight: Annotated[Exact, AfterValidator(above_zero)] = Fraction(1)
-    epsilon: Annotated[Exact | None, AfterValidator(above_zero)] = None
-    rho: Annotated[Exact | None, AfterValidator(above_zero)] = None
+    weight: Annotated[Exact, AfterValidator(require_above_zero)] = Fraction(1)
+    epsilon: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
+    rho: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
     decimals: Decimals | None = None
 
     @model_validator(mode="after")
-    def _at_most_one(self) -> Self:
-        at_most_one(self, "epsilon", "rho")
+    def _refuse_several_keys(self) -> Self:
+        """Refuse a column with both an epsilon and a rho."""
+        refuse_several_keys(self, "epsilon", "rho")
         return self
 
 
-def _columns_from_list(value: object) -> object:
+def _expand_column_list(value: object) -> object:
+    """Expand a list of column names to a mapping without options."""
     if isinstance(value, list):
         if len({str(name) for name in value}) < len(value):
             refuse("DP-DECL-003", problem="the same column is listed twice")
@@ -43,7 +45,7 @@ class RecordsSpec(Documented):
     source: Text = Field(alias="from")
     columns: Annotated[
         dict[Text, RecordColumnSpec],
-        BeforeValidator(_columns_from_list),
+        BeforeValidator(_expand_column_list),
         Field(min_length=1),
         ShortForm({"type": "array", "items": TEXT_SCHEMA}),
     ]

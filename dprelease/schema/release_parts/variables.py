@@ -122,6 +122,7 @@ def variables_of(document: Document, values: Mapping[str, str]) -> Variables:
 
 
 def _variable_error(code: str, document: Document, name: str, **more: str) -> DeclarationError:
+    """Return an error at the declaration of a variable."""
     place = document.place("variables", name)
     fields: dict[str, Any] = {"name": name, **more}
     return DeclarationError(code, place=place, **fields)
@@ -130,6 +131,7 @@ def _variable_error(code: str, document: Document, name: str, **more: str) -> De
 def _name_errors(
     document: Document, known: Mapping[str, str], values: Mapping[str, str]
 ) -> Iterator[DpReleaseError]:
+    """Yield an error for each value of a variable that is not declared."""
     names = ", ".join(known) or "none"
     for name in values.keys() - known.keys():
         shown = shorten(name)
@@ -141,17 +143,18 @@ def _name_errors(
 def _type_errors(
     document: Document, known: Mapping[str, str], values: Mapping[str, str]
 ) -> Iterator[DpReleaseError]:
+    """Yield an error for each variable without a value, or with one of another type."""
     for name, kind in known.items():
         if name not in values:
             yield _variable_error("DP-VAR-002", document, name)
             continue
-        problem = _problem_of(values[name], kind)
+        problem = _value_problem(values[name], kind)
         if problem is not None:
             found = shorten(values[name])
             yield _variable_error("DP-VAR-004", document, name, found=found, problem=problem)
 
 
-def _problem_of(value: str, kind: str) -> str | None:
+def _value_problem(value: str, kind: str) -> str | None:
     """Return the reason why a value is not of a type; None if it is, or the type is unknown."""
     if kind in FORMS:
         fits = re.fullmatch(FORMS[kind], value, re.ASCII) is not None
@@ -178,11 +181,12 @@ def fill_variables(
         return document
     findings = dict(document.findings)
 
-    def walk(value: Plain, keys: KeyPath) -> Plain:
+    def fill_value(value: Plain, keys: KeyPath) -> Plain:
+        """Return a value with its variables filled in, also in lists and mappings."""
         if isinstance(value, dict):
-            return {name: walk(inner, (*keys, name)) for name, inner in value.items()}
+            return {name: fill_value(inner, (*keys, name)) for name, inner in value.items()}
         if isinstance(value, list):
-            return [walk(inner, (*keys, i)) for i, inner in enumerate(value)]
+            return [fill_value(inner, (*keys, i)) for i, inner in enumerate(value)]
         if value is None or MARK.search(value) is None:
             return value
         earlier = findings.pop(keys, None)
@@ -195,7 +199,7 @@ def fill_variables(
             findings[keys] = earlier
         return text
 
-    values = {name: walk(value, (name,)) for name, value in document.values.items()}
+    values = {name: fill_value(value, (name,)) for name, value in document.values.items()}
     return replace(document, values=values, findings=findings)
 
 
@@ -207,7 +211,7 @@ def _fill_text(
     places: Mapping[KeyPath, str],
 ) -> tuple[str, DeclarationError | None]:
     """Return a text with its variables filled in, or the unchanged text and an error."""
-    place, kind = document.place(*keys), _kind(keys, places)
+    place, kind = document.place(*keys), _text_kind(keys, places)
     names = [match[2] for match in MARK.finditer(text) if not match[1]]
     for name in names:
         if name not in variables.kinds:
@@ -224,14 +228,14 @@ def _fill_text(
         if kind == PATH and not _is_part_of_a_name(value):
             found = shorten(value)
             return text, DeclarationError("DP-VAR-007", place=place, name=name, found=found)
-    filled, spots = _with_values(text, variables, as_literals=kind == SQL)
+    filled, spots = _text_with_values(text, variables, as_literals=kind == SQL)
     if names and kind == SQL and not _are_single_tokens(filled, spots):
         problem = "in a condition a variable is a literal; it can't be in quotes or part of a word"
         return text, DeclarationError("DP-VAR-006", place=place, name=names[0], problem=problem)
     return filled, None
 
 
-def _kind(keys: KeyPath, places: Mapping[KeyPath, str]) -> str | None:
+def _text_kind(keys: KeyPath, places: Mapping[KeyPath, str]) -> str | None:
     """Return the kind of text at a key path; None if no variable is allowed there."""
     for pattern, kind in places.items():
         if len(pattern) == len(keys) and all(
@@ -247,7 +251,7 @@ def _is_part_of_a_name(value: str) -> bool:
     return is_plain and value.strip(" .") == value
 
 
-def _with_values(
+def _text_with_values(
     text: str, variables: Variables, *, as_literals: bool
 ) -> tuple[str, list[tuple[int, int]]]:
     """Return a text with values filled in, and the start and the end of each value."""
@@ -261,14 +265,14 @@ def _with_values(
         value = "${" + name + "}"
         if not match[1]:
             value = variables.values[name]
-            value = _literal(value, variables.kinds[name]) if as_literals else value
+            value = _sql_literal(value, variables.kinds[name]) if as_literals else value
             spots.append((size + len(before), size + len(before) + len(value)))
         parts += [before, value]
         size += len(before) + len(value)
     return "".join([*parts, text[at:]]), spots
 
 
-def _literal(value: str, kind: str) -> str:
+def _sql_literal(value: str, kind: str) -> str:
     """Return a value as an SQL literal."""
     if kind in FORMS:
         # without the space, two minus signs would start a comment
@@ -305,7 +309,7 @@ def _precedes_value(token: Any) -> bool:
     )
 
 
-def assignments(texts: Mapping[str, object] | list[str] | None) -> dict[str, str]:
+def parse_assignments(texts: Mapping[str, object] | list[str] | None) -> dict[str, str]:
     """Return the values of variables from `--set name=value`, or from a Python mapping.
 
     Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from dprelease.schema.source_types.equality import ACCENTS, ANY, CASE, FORMS, OTHER, Rule
+from dprelease.schema.source_types.equality import ACCENTS, ANY, CASE, FORMS, OTHER, EqualityRule
 from dprelease.schema.source_types.source_type import SourceType
 
 
@@ -17,13 +17,13 @@ class DuckDB(SourceType):
     suffixes = (".duckdb", ".db")
     has_tables = True
     side_files = (".wal", ".wal.checkpoint", ".wal.recovery")
-    comparisons: ClassVar[Mapping[str, Rule]] = {
-        "COLLATE NOCASE": Rule(CASE, "lower({column})"),
-        "COLLATE NOACCENT": Rule(ACCENTS, "strip_accents({column})"),
-        "COLLATE NOCASE.NOACCENT": Rule(CASE, "lower(strip_accents({column}))"),
-        "COLLATE NOACCENT.NOCASE": Rule(CASE, "lower(strip_accents({column}))"),
-        "COLLATE NFC": Rule(FORMS, "nfc_normalize({column})"),
-        OTHER: Rule(ANY),
+    comparisons: ClassVar[Mapping[str, EqualityRule]] = {
+        "COLLATE NOCASE": EqualityRule(CASE, "lower({column})"),
+        "COLLATE NOACCENT": EqualityRule(ACCENTS, "strip_accents({column})"),
+        "COLLATE NOCASE.NOACCENT": EqualityRule(CASE, "lower(strip_accents({column}))"),
+        "COLLATE NOACCENT.NOCASE": EqualityRule(CASE, "lower(strip_accents({column}))"),
+        "COLLATE NFC": EqualityRule(FORMS, "nfc_normalize({column})"),
+        OTHER: EqualityRule(ANY),
     }
 
 

@@ -13,7 +13,7 @@ ALIKE = "min({column}) OVER (PARTITION BY {column})"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class EqualityRule:
     """Texts that a source treats as equal, and SQL of the source that gives them one spelling."""
 
     equal: str
@@ -26,5 +26,5 @@ ACCENTS = "'é' and 'e' are equal"
 FORMS = "the two Unicode forms of 'é' are equal"
 ANY = "texts that differ may be equal"
 
-BY_CHARACTERS: Mapping[str, Rule] = {}
+BY_CHARACTERS: Mapping[str, EqualityRule] = {}
 """The comparisons of a source without collations, which compares texts by their characters."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from dprelease.schema.source_types.equality import ANY, BLANKS, CASE, OTHER, Rule
+from dprelease.schema.source_types.equality import ANY, BLANKS, CASE, OTHER, EqualityRule
 from dprelease.schema.source_types.source_type import SourceType
 from dprelease.system.lake_tables import Problem, lake_problem
 
@@ -19,10 +19,10 @@ class Parquet(SourceType):
     suffixes = (".parquet", ".pq")
     has_uris = True
     is_read_by_spark = True
-    comparisons: ClassVar[Mapping[str, Rule]] = {
-        "COLLATE UTF8_LCASE": Rule(CASE, "lower({column})"),
-        "COLLATE UTF8_BINARY_RTRIM": Rule(BLANKS, "rtrim({column})"),
-        OTHER: Rule(ANY),
+    comparisons: ClassVar[Mapping[str, EqualityRule]] = {
+        "COLLATE UTF8_LCASE": EqualityRule(CASE, "lower({column})"),
+        "COLLATE UTF8_BINARY_RTRIM": EqualityRule(BLANKS, "rtrim({column})"),
+        OTHER: EqualityRule(ANY),
     }
 
     def find_problem(self, files: Sequence[Path]) -> Problem | None:

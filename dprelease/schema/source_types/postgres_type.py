@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from dprelease.schema.field_types import refuse
-from dprelease.schema.server_address import KEYS, SCHEMES, has_secret, has_unknown_key
-from dprelease.schema.source_types.equality import ANY, CASE, OTHER, Rule
+from dprelease.schema.server_address import KEYS, SCHEMES, has_password, has_unknown_key
+from dprelease.schema.source_types.equality import ANY, CASE, OTHER, EqualityRule
 from dprelease.schema.source_types.source_type import TIME_OPTIONS, SourceType
 
 
@@ -23,14 +23,14 @@ class Postgres(SourceType):
     schemes = SCHEMES
     options = TIME_OPTIONS
     has_tables = True
-    comparisons: ClassVar[Mapping[str, Rule]] = {
-        "citext": Rule(CASE, "lower({column}::text)"),
-        OTHER: Rule(ANY),
+    comparisons: ClassVar[Mapping[str, EqualityRule]] = {
+        "citext": EqualityRule(CASE, "lower({column}::text)"),
+        OTHER: EqualityRule(ANY),
     }
 
     def check_address(self, address: str) -> None:
         """Refuse an address with a password, or with a key that is not allowed."""
-        if has_secret(address):
+        if has_password(address):
             refuse("DP-SCHEMA-020")
         if has_unknown_key(address):
             refuse("DP-SCHEMA-021", known=", ".join(KEYS))

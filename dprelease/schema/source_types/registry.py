@@ -50,7 +50,8 @@ def type_of_address(path: str) -> SourceType | None:
     return next((one for one in declarable_types() if path.startswith(one.schemes)), None)
 
 
-def _format(value: object) -> object:
+def _known_format(value: object) -> object:
+    """Return the name of a source type; refuse an unknown name."""
     if not (isinstance(value, str) and value in SOURCE_TYPES):
         *names, last = map(repr, SOURCE_TYPES)
         refuse("DP-DECL-003", problem=f"it must be {', '.join(names)} or {last}")
@@ -58,6 +59,6 @@ def _format(value: object) -> object:
 
 
 Format = Annotated[
-    str, BeforeValidator(_format), WithJsonSchema({"enum": [*SOURCE_TYPES], "type": "string"})
+    str, BeforeValidator(_known_format), WithJsonSchema({"enum": [*SOURCE_TYPES], "type": "string"})
 ]
 """The name of a listed source type."""

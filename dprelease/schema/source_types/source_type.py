@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from dprelease.schema.source_types.equality import Rule
+from dprelease.schema.source_types.equality import EqualityRule
 from dprelease.system.lake_tables import Problem
 
 TEXT_OPTIONS = ("encoding", "compression", "decimal", "thousands")
@@ -45,7 +45,7 @@ class SourceType:
     """Whether booleans may be stored as texts; then `check` notes which texts are booleans."""
     side_files: ClassVar[tuple[str, ...]] = ()
     """The endings of files next to a database file that the database would open as well."""
-    comparisons: ClassVar[Mapping[str, Rule] | None] = None
+    comparisons: ClassVar[Mapping[str, EqualityRule] | None] = None
     """The rules by which the source compares texts other than by their characters, by name.
 
     `BY_CHARACTERS` says that there are none. None says that the rules are unknown: then no column
@@ -65,5 +65,5 @@ class SourceType:
         """Refuse, by `field_types.refuse`, an address that a schema may not contain."""
 
     def find_problem(self, files: Sequence[Path]) -> Problem | None:
-        """Return the problem that makes files no complete table, and its fix, from names alone."""
+        """Return why files, by their names, are not a complete table, and the fix; or None."""
         return None

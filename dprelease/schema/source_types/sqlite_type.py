@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from dprelease.schema.source_types.equality import ANY, BLANKS, CASE, OTHER, Rule
+from dprelease.schema.source_types.equality import ANY, BLANKS, CASE, OTHER, EqualityRule
 from dprelease.schema.source_types.source_type import TIME_OPTIONS, SourceType
 
 
@@ -19,10 +19,10 @@ class SQLite(SourceType):
     has_tables = True
     has_texts_for_booleans = True
     side_files = ("-wal", "-journal", "-shm")
-    comparisons: ClassVar[Mapping[str, Rule]] = {
-        "COLLATE NOCASE": Rule(CASE, "lower({column})"),
-        "COLLATE RTRIM": Rule(BLANKS, "rtrim({column})"),
-        OTHER: Rule(ANY),
+    comparisons: ClassVar[Mapping[str, EqualityRule]] = {
+        "COLLATE NOCASE": EqualityRule(CASE, "lower({column})"),
+        "COLLATE RTRIM": EqualityRule(BLANKS, "rtrim({column})"),
+        OTHER: EqualityRule(ANY),
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from dprelease.schema.source_types.duckdb_type import DuckDB
-from dprelease.schema.source_types.equality import BY_CHARACTERS, Rule
+from dprelease.schema.source_types.equality import BY_CHARACTERS, EqualityRule
 from dprelease.schema.source_types.source_type import SourceType
 
 
@@ -23,8 +23,8 @@ class Relation(SourceType):
 
     name = "relation"
     label = "a relation"
-    comparisons: ClassVar[Mapping[str, Rule]] = {
-        words: Rule(rule.equal, f"{rule.spelled} COLLATE C")
+    comparisons: ClassVar[Mapping[str, EqualityRule]] = {
+        words: EqualityRule(rule.equal, f"{rule.spelled} COLLATE C")
         for words, rule in DuckDB.comparisons.items()
     }
 

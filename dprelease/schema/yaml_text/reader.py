@@ -83,7 +83,7 @@ def read_document(path: Path) -> Document:
     try:
         raw = read_file(path, SIZE_LIMIT)
     except TooLarge:
-        raise too_large(place) from None
+        raise too_large_error(place) from None
     except OSError as problem:
         is_folder = isinstance(problem, IsADirectoryError)
         reason = "it is a folder" if is_folder else reason_of(problem, "not readable")
@@ -92,35 +92,35 @@ def read_document(path: Path) -> Document:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as problem:
-        reason = f"it is {not_utf8(problem)}"
+        reason = f"it is {not_utf8_text(problem)}"
     if reason:
         raise DeclarationError("DP-YAML-001", place=place, reason=reason)
-    return parse(text, path)
+    return parse_yaml(text, path)
 
 
-def too_large(place: Place) -> DeclarationError:
+def too_large_error(place: Place) -> DeclarationError:
     """Return the error for a document that is too large."""
     return DeclarationError("DP-YAML-002", place=place, limit=size_text(SIZE_LIMIT))
 
 
-def not_utf8(problem: UnicodeDecodeError) -> str:
+def not_utf8_text(problem: UnicodeDecodeError) -> str:
     """Return the text of the reason why bytes can't be decoded; it quotes two bytes at most."""
     utf16 = problem.object[:2] in (b"\xff\xfe", b"\xfe\xff")
     return "UTF-16: save it as UTF-8" if utf16 else "not UTF-8: save it as UTF-8"
 
 
-def parse(text: str, path: Path) -> Document:
+def parse_yaml(text: str, path: Path) -> Document:
     """Return the document of a text; `path` appears only in messages."""
     place = Place(path.name)
     if len(text) > SIZE_LIMIT:
-        raise too_large(place)
+        raise too_large_error(place)
     events = iter(_checked_events(text, place))
     # Skip the start of the stream and of its only document; the root may be any node.
     _, _, root = next(events), next(events), next(events)
     if not isinstance(root, yaml.MappingStartEvent):
         raise DeclarationError("DP-YAML-007", place=place)
     building = _DocumentBuilder(events, place)
-    values = building.plain(root, ())
+    values = building.build_value(root, ())
     if not isinstance(values, dict):
         raise DeclarationError("DP-YAML-007", place=place)
     return Document(path, text, values, building.lines, building.findings)
@@ -140,7 +140,7 @@ def _checked_events(text: str, where: Place) -> list[yaml.Event]:
             if depth > DEPTH_LIMIT or len(events) > NODE_LIMIT:
                 raise _nesting_error(where)
             if isinstance(event, yaml.NodeEvent) and _is_special(event):
-                place = Place(where.file, _line(event.start_mark))
+                place = Place(where.file, _line_number(event.start_mark))
                 raise DeclarationError("DP-YAML-004", place=place)
     except yaml.YAMLError as problem:
         if getattr(problem, "problem", None) == PARSERS_DEPTH:
@@ -156,16 +156,19 @@ def _checked_events(text: str, where: Place) -> list[yaml.Event]:
 
 
 def _nesting_error(place: Place) -> DeclarationError:
+    """Return the error for a document with too many levels or too many values."""
     return DeclarationError("DP-YAML-006", place=place, limit=DEPTH_LIMIT, nodes=NODE_LIMIT)
 
 
-def _line(mark: object) -> int | None:
+def _line_number(mark: object) -> int | None:
+    """Return the line of a position in the text, counted from 1; None if unknown."""
     line = getattr(mark, "line", None)
     return None if line is None else line + 1
 
 
-def _starts(event: yaml.Event) -> int:
-    line = _line(event.start_mark)
+def _start_line(event: yaml.Event) -> int:
+    """Return the line, counted from 1, in which an event of the parser starts."""
+    line = _line_number(event.start_mark)
     if line is None:
         raise TypeError("the reader marks every event")
     return line
@@ -185,36 +188,38 @@ class _DocumentBuilder:
     lines: dict[KeyPath, int] = field(default_factory=dict)
     findings: dict[KeyPath, DeclarationError] = field(default_factory=dict)
 
-    def plain(self, event: yaml.Event, keys: KeyPath, *, flow: bool = False) -> Plain:
-        """Return the value that starts with `event`; `flow` says that it is inside braces."""
-        self.lines.setdefault(keys, _starts(event))
+    def build_value(self, event: yaml.Event, keys: KeyPath, *, flow: bool = False) -> Plain:
+        """Return the value that starts with an event; `flow`: whether it is inside braces."""
+        self.lines.setdefault(keys, _start_line(event))
         if isinstance(event, yaml.ScalarEvent):
-            return self._scalar(event, keys, flow=flow)
+            return self._scalar_value(event, keys, flow=flow)
         if isinstance(event, yaml.SequenceStartEvent):
-            return self._list(keys)
+            return self._list_items(keys)
         values: dict[str, Plain] = {}
         braces = bool(getattr(event, "flow_style", False))
         while not isinstance(key := next(self.events), yaml.MappingEndEvent):
-            name = self._name(key, keys)
+            name = self._key_name(key, keys)
             inner = (*keys, name)
             if name in values:  # the first value is used
-                place = Place(self.here.file, _starts(key), dotted_path(inner))
+                place = Place(self.here.file, _start_line(key), dotted_path(inner))
                 again = DeclarationError("DP-YAML-005", place=place, name=name)
                 self._add_finding((*inner, len(self.findings)), again)
-                self._skip(next(self.events))
+                self._skip_value(next(self.events))
                 continue
-            self.lines[inner] = _starts(key)
-            values[name] = self.plain(next(self.events), inner, flow=braces)
+            self.lines[inner] = _start_line(key)
+            values[name] = self.build_value(next(self.events), inner, flow=braces)
         return values
 
-    def _list(self, keys: KeyPath) -> list[Plain]:
+    def _list_items(self, keys: KeyPath) -> list[Plain]:
+        """Return the items of a list, up to its end."""
         items: list[Plain] = []
         while not isinstance(item := next(self.events), yaml.SequenceEndEvent):
-            items.append(self.plain(item, (*keys, len(items))))
+            items.append(self.build_value(item, (*keys, len(items))))
         return items
 
-    def _name(self, key: yaml.Event, keys: KeyPath) -> str:
-        place = Place(self.here.file, _starts(key), dotted_path(keys))
+    def _key_name(self, key: yaml.Event, keys: KeyPath) -> str:
+        """Return the text of a key; refuse keys that are not plain texts, or too long."""
+        place = Place(self.here.file, _start_line(key), dotted_path(keys))
         if not isinstance(key, yaml.ScalarEvent):
             raise DeclarationError("DP-YAML-007", place=place)
         if len(key.value) > LONGEST_KEY:
@@ -223,7 +228,8 @@ class _DocumentBuilder:
             raise DeclarationError("DP-YAML-004", place=place)
         return str(key.value)
 
-    def _scalar(self, event: yaml.ScalarEvent, keys: KeyPath, *, flow: bool) -> Plain:
+    def _scalar_value(self, event: yaml.ScalarEvent, keys: KeyPath, *, flow: bool) -> Plain:
+        """Return a text; None, and a finding, for a key without a value."""
         value: str = event.value
         if "${" in value:
             self._find_placeholder(event, keys)
@@ -237,17 +243,19 @@ class _DocumentBuilder:
         return None
 
     def _find_placeholder(self, event: yaml.ScalarEvent, keys: KeyPath) -> None:
+        """Add a finding for a placeholder of a shell or a template."""
         placeholder = PLACEHOLDER.search(event.value)
         if placeholder is not None:
-            place = Place(self.here.file, _starts(event), dotted_path(keys))
+            place = Place(self.here.file, _start_line(event), dotted_path(keys))
             finding = DeclarationError("DP-YAML-008", place=place, found=placeholder.group())
             self._add_finding(keys, finding)
 
     def _add_finding(self, keys: KeyPath, finding: DeclarationError) -> None:
+        """Add a finding at a key path, up to the maximum number."""
         if len(self.findings) < MOST_FINDINGS:
             self.findings[keys] = finding
 
-    def _skip(self, event: yaml.Event) -> None:
+    def _skip_value(self, event: yaml.Event) -> None:
         """Skip one value."""
         depth = int(isinstance(event, yaml.CollectionStartEvent))
         while depth:

@@ -20,7 +20,7 @@ from dprelease.errors import DataError, Place
 from dprelease.errors.words.data_words import ALIKE_SELECTED, ALIKE_STORED, UNDECLARED_EQUALITY
 from dprelease.query import quoting
 from dprelease.schema.source_types.duckdb_type import DuckDB
-from dprelease.schema.source_types.equality import ANY, OTHER, Rule
+from dprelease.schema.source_types.equality import ANY, OTHER, EqualityRule
 from dprelease.schema.source_types.parquet_type import Parquet
 from dprelease.schema.source_types.registry import source_type
 from dprelease.statements.values.physical import FLOATS, base_type
@@ -62,9 +62,9 @@ def inexact(
     """
     declared = source_type(kind)
     if declared.comparisons is None:
-        rule, way = Rule(ANY), UNDECLARED_EQUALITY
+        rule, way = EqualityRule(ANY), UNDECLARED_EQUALITY
     else:
-        other = declared.comparisons.get(OTHER, Rule(ANY))
+        other = declared.comparisons.get(OTHER, EqualityRule(ANY))
         rule = declared.comparisons.get(comparison, other)
         way = ALIKE_SELECTED if kind == RELATION else ALIKE_STORED
     spelled = rule.spelled.format(column=quoting.identifier(column))

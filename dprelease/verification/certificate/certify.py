@@ -26,7 +26,7 @@ from dprelease.verification.certificate.epsilon_bounds import (
     pure_bounds,
     rho_bounds,
 )
-from dprelease.verification.certificate.kinds import VectorKind, kinds_of
+from dprelease.verification.certificate.kinds import VectorKind, vector_kinds_of
 from dprelease.verification.certificate.verdicts import (
     Certificate,
     CertifiedClaim,
@@ -79,6 +79,7 @@ def claims_of(guarantee: GuaranteeRecord) -> list[Claim]:
 
 
 def _claimed_cost(text: str) -> Fraction:
+    """Return the cost that a text claims; raise ValueError if it is not a cost."""
     number = float(text)
     if not 0 <= number < math.inf:
         raise ValueError("a price is a finite number, not below 0")
@@ -101,7 +102,7 @@ def certify(
         DP-MECH-001 to 005 for an unknown mechanism or invalid parameters.
     """
     with ctx.workprec(_bits_of_deltas(claims) + _bits_of_scales(events)):
-        proof = _Proof(kinds_of(events))
+        proof = _Proof(vector_kinds_of(events))
         return Certificate(
             tuple(proof.certify_claim(claim, opinion) for claim in claims),
             tuple(_certified_part(kind) for kind in proof.kinds),
@@ -115,6 +116,7 @@ def _bits_of_deltas(claims: Sequence[Claim]) -> int:
 
 
 def _bits_of_scales(events: Sequence[Event]) -> int:
+    """Return a precision in bits that is enough for the largest noise scale."""
     scales = (Fraction(dict(event.parameters)["scale"]) for event in events)
     return 2 * max((int(scale).bit_length() for scale in scales), default=0)
 
@@ -156,6 +158,7 @@ class _Proof:
         return (Verdict.OPEN if grounds else Verdict.REFUSED), tuple(grounds)
 
     def _bounds(self, claim: Claim) -> Iterable[Bound]:
+        """Return bounds of the claimed cost, to try one by one."""
         if claim.counted == "rho":
             return rho_bounds(self.kinds, claim.claimed)
         if not claim.delta:
@@ -183,6 +186,7 @@ def _lower_bound(claim: Claim, opinion: Opinion | None) -> float | None:
 
 
 def _certified_part(kind: VectorKind) -> CertifiedPart:
+    """Return one kind of vectors as the certificate describes it."""
     shown = ", ".join(
         f"{name} {text if len(text) < LONGEST_TEXT else '...'}"
         for name, text in kind.law.parameters

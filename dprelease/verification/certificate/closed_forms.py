@@ -30,6 +30,7 @@ def normal_epsilon(mu_squared: Fraction, delta: Fraction) -> Fraction | None:
         mu, bound, root = ball(mu_squared).sqrt(), ball(delta), arb(2).sqrt()
 
         def suffices(epsilon: Fraction) -> bool:
+            """Return whether an epsilon certainly satisfies the condition at `delta`."""
             e = ball(epsilon)
             near = ((e / mu - mu / 2) / root).erfc() / 2
             far = ((e / mu + mu / 2) / root).erfc() / 2
@@ -69,9 +70,10 @@ def concentrated_epsilon(rho: Fraction, delta: Fraction) -> Fraction | None:
         return None
     size, least = float(rho), math.log(float(delta)) if float(delta) else -745.0
 
-    def approximate_epsilon(place: float) -> float:
-        x = math.exp(place)
-        rest = -(1 + x) * math.log1p(1 / x) - place - least
+    def approximate_epsilon(log_offset: float) -> float:
+        """Return the epsilon of the order 1 + exp(log_offset), in floats."""
+        x = math.exp(log_offset)
+        rest = -(1 + x) * math.log1p(1 / x) - log_offset - least
         return (1 + x) * size + rest / x
 
     low, high = -40.0, 40.0
@@ -86,10 +88,10 @@ def concentrated_epsilon(rho: Fraction, delta: Fraction) -> Fraction | None:
     with ctx.workprec(PRECISION):
         x = ball(Fraction(math.exp((low + high) / 2)))
         rest = -(1 + x) * (1 / x).log1p() - x.log() - ball(delta).log()
-        return max(Fraction(0), above((1 + x) * ball(rho) + rest / x))
+        return max(Fraction(0), upper_end((1 + x) * ball(rho) + rest / x))
 
 
-def above(x: arb) -> Fraction:
+def upper_end(x: arb) -> Fraction:
     """Return the upper end of a ball."""
     mantissa, exponent = (int(part) for part in x.upper().man_exp())
     return Fraction(mantissa) * Fraction(2) ** exponent

@@ -21,11 +21,16 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from dprelease.numerics.balls import LEAST_FLOAT, ball
-from dprelease.verification.certificate.closed_forms import above
+from dprelease.verification.certificate.closed_forms import upper_end
 from dprelease.verification.certificate.kinds import VectorKind
-from dprelease.verification.certificate.loss_masses import Composer, LossMasses, units
-from dprelease.verification.certificate.neighbour_blocks import SLACK, Block, Cutting, on_grid
-from dprelease.verification.certificate.proven_losses import bit
+from dprelease.verification.certificate.loss_masses import Composer, LossMasses, probability_units
+from dprelease.verification.certificate.neighbour_blocks import (
+    SLACK,
+    Block,
+    BlockOptions,
+    losses_on_grid,
+)
+from dprelease.verification.certificate.proven_losses import binary_blocks
 
 
 def pointwise_largest(laws: Sequence[LossMasses]) -> LossMasses:
@@ -60,7 +65,8 @@ def _larger_curve(one: LossMasses, other: LossMasses) -> LossMasses:
         ]
         slopes.append(arb(0))
         masses = [
-            max(0, units(points[i] * (slopes[i + 1] - slopes[i]), 0)) for i in range(len(points))
+            max(0, probability_units(points[i] * (slopes[i + 1] - slopes[i]), 0))
+            for i in range(len(points))
         ]
     infinite = max(one.infinite, other.infinite)
     return LossMasses(one.width, first, masses, infinite, one.bits)
@@ -86,11 +92,11 @@ rounding up adds little."""
 
 LONGEST_CELL = 2**19
 MOST_LOSS = 400.0
-"""The largest loss that a search for a cost considers."""
+"""The loss as which larger losses count in the mean square of losses."""
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class LossResolution:
     """The resolution of losses; the result is an upper bound at any resolution.
 
     `parts` is the number of blocks in the root mean square of losses, and `most` the maximum number
@@ -109,9 +115,9 @@ class Effort:
 
 
 EFFORTS = (
-    Effort(120, 2**13, 2**14, 20, 2.0**-8),
-    Effort(500, 2**15, 2**16, 30, 2.0**-11),
-    Effort(2000, 2**17, 2**17, 50, 0.0),
+    LossResolution(120, 2**13, 2**14, 20, 2.0**-8),
+    LossResolution(500, 2**15, 2**16, 30, 2.0**-11),
+    LossResolution(2000, 2**17, 2**17, 50, 0.0),
 )
 OF_MANY = replace(EFFORTS[0], grid=2)
 FEW, MANY = 8, 96
@@ -119,7 +125,7 @@ FEW, MANY = 8, 96
 one resolution is tried."""
 
 
-def efforts(kinds: int) -> tuple[Effort, ...]:
+def loss_resolutions(kinds: int) -> tuple[LossResolution, ...]:
     """Return the resolutions for a number of kinds, to try one by one until a bound suffices."""
     return (OF_MANY,) if kinds > MANY else EFFORTS[: 3 if kinds <= FEW else 2]
 
@@ -139,16 +145,18 @@ class LossGrids:
         If the losses of one cell span too wide a range for a grid, or have no proven bound.
     """
 
-    def __init__(self, kinds: Sequence[VectorKind], delta: Fraction, effort: Effort) -> None:
+    def __init__(
+        self, kinds: Sequence[VectorKind], delta: Fraction, resolution: LossResolution
+    ) -> None:
         self.kinds = kinds
         self.delta = delta
         self.cells = sum(kind.cells_of_unit for kind in kinds)
         self.bits = _rounded_log2(1 / delta) + _rounded_log2(Fraction(self.cells)) + UNIT_BITS
-        self.effort = effort
-        least = float(delta) / self.cells / 2.0**effort.raised or LEAST_FLOAT
-        rough = Cutting(math.inf, least, effort.most)
+        self.resolution = resolution
+        least = float(delta) / self.cells / 2.0**resolution.raised or LEAST_FLOAT
+        rough = BlockOptions(math.inf, least, resolution.most)
         self.width, fine = self._width(rough)
-        self.cutting = Cutting(fine, least, effort.most)
+        self.options = BlockOptions(fine, least, resolution.most)
 
     @property
     def slack(self) -> Fraction:
@@ -160,7 +168,7 @@ class LossGrids:
         found = []
         for move in kind.sensitivity.moves:
             with ctx.workprec(self._precision(kind)):
-                ways = kind.losses.cells(move.shift, self.cutting)
+                ways = kind.losses.cells(move.shift, self.options)
                 found.append((move.cells, [self.on_grid(blocks) for blocks in ways]))
         return found
 
@@ -170,9 +178,9 @@ class LossGrids:
         reach = max((abs(float(end.mid())) for end in ends), default=0.0)
         if not reach / float(self.width) < LONGEST_CELL:
             raise TooLongError
-        return on_grid(blocks, self.width, self.bits)
+        return losses_on_grid(blocks, self.width, self.bits)
 
-    def _width(self, rough: Cutting) -> tuple[Fraction, float]:
+    def _width(self, rough: BlockOptions) -> tuple[Fraction, float]:
         """Return the width of the grid, and the difference of losses between blocks.
 
         If the losses of a block are split onto points at most r apart, this adds at most r^2 / 4 to
@@ -183,23 +191,23 @@ class LossGrids:
             (_mean_square(self._alternatives(k, rough)) * k.cells_of_unit, k) for k in self.kinds
         ]
         total = sum(square for square, _ in squares)
-        fine = math.sqrt(total / self.cells) / self.effort.parts or 1e-3
-        width = Fraction(fine / self.effort.grid)
+        fine = math.sqrt(total / self.cells) / self.resolution.parts or 1e-3
+        width = Fraction(fine / self.resolution.grid)
         _, main = max(squares, key=lambda pair: pair[0])
         for loss in _main_losses(main):
             if loss >= width:
                 return loss / math.ceil(loss / width), fine
         return width, fine
 
-    def _alternatives(self, kind: VectorKind, cutting: Cutting) -> list[list[Block]]:
+    def _alternatives(self, kind: VectorKind, options: BlockOptions) -> list[list[Block]]:
         """Return the blocks of one cell for each move; of all cells if parts meet in one cell."""
         if kind.parts_can_meet:
-            return [bit(_largest_of_one(kind))]
+            return [binary_blocks(_largest_of_one(kind))]
         with ctx.workprec(self._precision(kind)):
             return [
                 blocks
                 for move in kind.sensitivity.moves
-                for blocks in kind.losses.cells(move.shift, cutting)
+                for blocks in kind.losses.cells(move.shift, options)
             ]
 
     def _precision(self, kind: VectorKind) -> int:
@@ -217,14 +225,16 @@ class ComposedLosses:
     def epsilon_at(self, delta: Fraction) -> Fraction | None:
         """Return an epsilon that all vectors together satisfy at `delta`; None if none is found."""
         found = self.law.epsilon_at(delta)
-        return None if found is None else above(found) + self.slack
+        return None if found is None else upper_end(found) + self.slack
 
     def delta_at(self, epsilon: Fraction) -> Fraction:
         """Return a delta that all vectors together satisfy at an epsilon."""
-        return min(Fraction(1), above(self.law.delta_at(epsilon - self.slack)))
+        return min(Fraction(1), upper_end(self.law.delta_at(epsilon - self.slack)))
 
 
-def composed_losses(kinds: Sequence[VectorKind], delta: Fraction, effort: Effort) -> ComposedLosses:
+def composed_losses(
+    kinds: Sequence[VectorKind], delta: Fraction, resolution: LossResolution
+) -> ComposedLosses:
     """Return the losses of all vectors together, on a grid that is fine enough for a delta.
 
     Raises
@@ -232,9 +242,9 @@ def composed_losses(kinds: Sequence[VectorKind], delta: Fraction, effort: Effort
     TooLongError
         If the losses of one cell span too wide a range for a grid, or have no proven bound.
     """
-    grids = LossGrids(kinds, delta, effort)
-    allowance = int(delta * 2**grids.bits / (grids.cells * 2 ** (effort.raised + 2)))
-    composer = Composer(allowance, effort.longest)
+    grids = LossGrids(kinds, delta, resolution)
+    allowance = int(delta * 2**grids.bits / (grids.cells * 2 ** (resolution.raised + 2)))
+    composer = Composer(allowance, resolution.longest)
     laws = [_compose_kind(kind, grids, composer) for kind in kinds]
     return ComposedLosses(composer.compose_all(laws), grids.cells * grids.slack)
 
@@ -242,7 +252,7 @@ def composed_losses(kinds: Sequence[VectorKind], delta: Fraction, effort: Effort
 def _compose_kind(kind: VectorKind, grids: LossGrids, composer: Composer) -> LossMasses:
     """Return the composition of all parts of all vectors of one kind."""
     if kind.parts_can_meet:
-        whole = grids.on_grid(bit(_largest_of_one(kind)))
+        whole = grids.on_grid(binary_blocks(_largest_of_one(kind)))
         return composer.power(whole, kind.vectors)
     parts = kind.vectors * kind.sensitivity.slots
     moves = [(cells, pointwise_largest(ways)) for cells, ways in grids.losses_by_move(kind)]
@@ -255,7 +265,8 @@ def _compose_kind(kind: VectorKind, grids: LossGrids, composer: Composer) -> Los
 
 
 def _largest_of_one(kind: VectorKind) -> Fraction:
-    largest = kind.largest_of_one
+    """Return a bound of the largest loss of one vector; raise TooLongError without it."""
+    largest = kind.largest_loss_of_one
     if largest is None:
         raise TooLongError
     return largest
@@ -268,7 +279,7 @@ def _main_losses(kind: VectorKind) -> list[Fraction]:
     with much of its probability.
     """
     shift = max(move.shift for move in kind.sensitivity.moves)
-    usual = kind.largest_of_one if kind.parts_can_meet else kind.losses.usual(shift)
+    usual = kind.largest_loss_of_one if kind.parts_can_meet else kind.losses.usual(shift)
     return [usual / shift, usual] if usual else []
 
 

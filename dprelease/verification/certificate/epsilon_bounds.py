@@ -21,16 +21,16 @@ from flint import arb, arb_poly, ctx
 
 from dprelease.numerics.balls import ball
 from dprelease.verification.certificate.closed_forms import (
-    above,
     concentrated_epsilon,
     normal_epsilon,
+    upper_end,
 )
 from dprelease.verification.certificate.composed_losses import (
-    Effort,
     LossGrids,
+    LossResolution,
     TooLongError,
     composed_losses,
-    efforts,
+    loss_resolutions,
 )
 from dprelease.verification.certificate.kinds import VectorKind, sum_if_known
 from dprelease.verification.certificate.loss_masses import LossMasses
@@ -51,7 +51,9 @@ UNSEEN = Fraction(1, 2**100)
 that truncated tails do not change the moments."""
 
 
-def concentration(kinds: Sequence[VectorKind], aim: Fraction, effort: Effort) -> Fraction | None:
+def rho_of_vectors(
+    kinds: Sequence[VectorKind], aim: Fraction, resolution: LossResolution
+) -> Fraction | None:
     """Return a rho that all vectors together satisfy; None if none is found.
 
     The search ends at the first rho of at most `aim`. Source: Bun and Steinke 2016, arXiv
@@ -60,7 +62,7 @@ def concentration(kinds: Sequence[VectorKind], aim: Fraction, effort: Effort) ->
     """
     known, rest = Fraction(0), []
     for kind in kinds:
-        if kind.by_moments:
+        if kind.is_bounded_by_moments:
             rest.append(kind)
         elif (rho := kind.rho) is None:
             return None
@@ -70,7 +72,7 @@ def concentration(kinds: Sequence[VectorKind], aim: Fraction, effort: Effort) ->
         return known
     with ctx.workprec(PRECISION):
         try:
-            found = _largest_quotient(_SummedMoments(rest, effort), aim - known)
+            found = _largest_quotient(_SummedMoments(rest, resolution), aim - known)
         except TooLongError:
             found = None
     return None if found is None else known + found
@@ -79,12 +81,12 @@ def concentration(kinds: Sequence[VectorKind], aim: Fraction, effort: Effort) ->
 class _SummedMoments:
     """The function K(a) = (a - 1) D_a of all kinds of vectors together."""
 
-    def __init__(self, kinds: Sequence[VectorKind], effort: Effort) -> None:
+    def __init__(self, kinds: Sequence[VectorKind], resolution: LossResolution) -> None:
         self.kinds = kinds
         self.grids: dict[int, list[tuple[int, list[LossMasses]]]] = {}
         on_grids = [kind for kind in kinds if kind.losses.moments is None]
         if on_grids:
-            grids = LossGrids(on_grids, UNSEEN, effort)
+            grids = LossGrids(on_grids, UNSEEN, resolution)
             for kind in on_grids:
                 self.grids[id(kind)] = grids.losses_by_move(kind)
         self.known: dict[Fraction, arb] = {}
@@ -98,6 +100,7 @@ class _SummedMoments:
         return self.known[order]
 
     def _moment_of_kind(self, kind: VectorKind, order: Fraction) -> arb:
+        """Return K at an order for all vectors of one kind."""
         parts = kind.vectors * kind.sensitivity.slots
         exact = kind.losses.moments
         if exact is None:
@@ -116,7 +119,7 @@ class _SummedMoments:
             parts = kind.vectors * kind.sensitivity.slots
             exact = kind.losses.moments
             if exact is None:
-                largest = kind.largest
+                largest = kind.largest_loss
                 assert largest is not None  # kinds on grids have a largest loss
                 total += ball(largest / order)
             else:
@@ -154,7 +157,7 @@ def _largest_quotient(moments: _SummedMoments, aim: Fraction) -> Fraction | None
         for low, high in ((wide.low, middle), (middle, wide.high)):
             heapq.heappush(waiting, _Interval(low, high, moments))
     top = max(waiting[0].bound, *ends)
-    return above(top) if top.is_finite() else None
+    return upper_end(top) if top.is_finite() else None
 
 
 class _Interval:
@@ -162,7 +165,7 @@ class _Interval:
 
     def __init__(self, low: Fraction, high: Fraction, moments: _SummedMoments) -> None:
         self.low, self.high = low, high
-        self.bound = _chord(low, high, moments.at(low), moments.at(high))
+        self.bound = _max_chord_quotient(low, high, moments.at(low), moments.at(high))
         ends = (moments.at(order) / ball(order * (order - 1)) for order in (low, high))
         self.least = max(end.lower() for end in ends)
 
@@ -171,7 +174,7 @@ class _Interval:
         return bool(self.bound > other.bound)
 
 
-def _chord(low: Fraction, high: Fraction, at_low: arb, at_high: arb) -> arb:
+def _max_chord_quotient(low: Fraction, high: Fraction, at_low: arb, at_high: arb) -> arb:
     """Return the maximum of (c + s a) / (a (a - 1)) between two orders; c + s a is the chord.
 
     The maximum is at an end, or where the derivative is zero: s a^2 + 2 c a - c = 0.
@@ -218,19 +221,21 @@ class Bound:
 
 def pure_bounds(kinds: Sequence[VectorKind]) -> Iterator[Bound]:
     """Yield the sum of the largest losses of all kinds, as a bound of pure epsilon."""
-    largest = sum_if_known([kind.largest for kind in kinds])
+    largest = sum_if_known([kind.largest_loss for kind in kinds])
     yield Bound(UNBOUNDED if largest is None else largest, ADDED)
 
 
 def rho_bounds(kinds: Sequence[VectorKind], aim: Fraction) -> Iterator[Bound]:
     """Yield bounds of rho from increasingly fine grids."""
-    for effort in efforts(len(kinds)):
-        rho = concentration(kinds, aim, effort)
+    for resolution in loss_resolutions(len(kinds)):
+        rho = rho_of_vectors(kinds, aim, resolution)
         if rho is None:
             yield Bound(UNBOUNDED, DIVERGENCES)
             return
         yield Bound(rho, DIVERGENCES)
-        if not any(kind.by_moments for kind in kinds) or _is_out_of_reach(rho, aim, effort):
+        if not any(kind.is_bounded_by_moments for kind in kinds) or _is_out_of_reach(
+            rho, aim, resolution
+        ):
             return
 
 
@@ -244,7 +249,7 @@ def epsilon_bounds(
         yield from _normal_bounds(together, delta)
     if rho is not None:
         yield from _bounds_from_rho(rho, delta)
-    curves = [kind for kind in kinds if kind.parts_can_meet and kind.largest is None]
+    curves = [kind for kind in kinds if kind.parts_can_meet and kind.largest_loss is None]
     if curves:
         yield from _divergence_bounds(kinds, curves, delta, aim)
     close = normal_vectors(kinds, CLOSE)
@@ -265,7 +270,7 @@ def _normal_bounds(normals: NormalVectors, delta: Fraction) -> Iterator[Bound]:
 def _with_normal_vectors(normals: NormalVectors, delta: Fraction, aim: Fraction) -> Iterator[Bound]:
     """Yield bounds with all normal vectors composed as one, and the cost of smoothing added."""
     smooth = normals.smoothing
-    for bound in _composition_bounds(normals.every, delta / smooth.raised, aim - smooth.slack):
+    for bound in _composition_bounds(normals.all_kinds, delta / smooth.raised, aim - smooth.slack):
         near = None if bound.delta is None else bound.delta * smooth.raised
         yield Bound(bound.at_most + smooth.slack, f"{COMPOSED}; {JOINED}", near)
 
@@ -283,7 +288,7 @@ def _divergence_bounds(
     if alone is None:
         return
     others = [kind for kind in kinds if kind not in curves]
-    together = concentration(kinds, alone, efforts(len(kinds))[0]) if others else alone
+    together = rho_of_vectors(kinds, alone, loss_resolutions(len(kinds))[0]) if others else alone
     if together is not None:
         yield from _bounds_from_rho(together, delta)
     for part in PARTS if others else ():
@@ -294,27 +299,29 @@ def _divergence_bounds(
 
 
 def _bounds_from_rho(rho: Fraction, delta: Fraction) -> Iterator[Bound]:
+    """Yield the bound of epsilon that follows from rho, if there is one."""
     found = concentrated_epsilon(rho, delta)
     if found is not None:
         yield Bound(found, DIVERGENCES)
 
 
-def _is_out_of_reach(found: Fraction, aim: Fraction, effort: Effort) -> bool:
+def _is_out_of_reach(found: Fraction, aim: Fraction, resolution: LossResolution) -> bool:
     """Return whether a bound is so far above a claim that finer grids can't prove it."""
-    return found * Fraction(1 - effort.gains) > aim
+    return found * Fraction(1 - resolution.gains) > aim
 
 
 def _composition_bounds(
     kinds: Sequence[VectorKind], delta: Fraction, aim: Fraction
 ) -> Iterator[Bound]:
-    for effort in efforts(len(kinds)):
+    """Yield bounds from composed losses, with increasingly fine grids."""
+    for resolution in loss_resolutions(len(kinds)):
         try:
             with ctx.workprec(64):  # every step inside sets the precision that it needs
-                composed = composed_losses(kinds, delta, effort)
+                composed = composed_losses(kinds, delta, resolution)
                 found = composed.epsilon_at(delta)
                 near = None if found is None else composed.delta_at(aim)
         except TooLongError:
             return
         yield Bound(UNBOUNDED if found is None else found, COMPOSED, near)
-        if found is None or _is_out_of_reach(found, aim, effort):
+        if found is None or _is_out_of_reach(found, aim, resolution):
             return

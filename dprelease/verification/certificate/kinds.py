@@ -50,14 +50,14 @@ class VectorKind:
         return self.vectors * self.sensitivity.slots * most
 
     @property
-    def largest(self) -> Fraction | None:
+    def largest_loss(self) -> Fraction | None:
         """Return a bound of the largest loss of all vectors together; None if unknown."""
         return self._sum_over_worst_moves(self.losses.largest, 1)
 
     @property
-    def largest_of_one(self) -> Fraction | None:
+    def largest_loss_of_one(self) -> Fraction | None:
         """Return a bound of the largest loss of one vector; None if unknown."""
-        largest = self.largest
+        largest = self.largest_loss
         return None if largest is None else largest / self.vectors
 
     @property
@@ -65,7 +65,7 @@ class VectorKind:
         """Return mu^2 of all vectors together, if normal losses dominate theirs; otherwise None."""
         return self._sum_over_worst_moves(self.losses.mu_squared, self.sensitivity.meeting)
 
-    def by_squares(self, variance: Fraction) -> Fraction | None:
+    def mu_squared_for_variance(self, variance: Fraction) -> Fraction | None:
         """Return mu^2 of all vectors together if their noise were normal with this variance."""
         return self._sum_over_worst_moves(
             lambda shift: Fraction(shift**2) / variance, self.sensitivity.meeting
@@ -87,13 +87,13 @@ class VectorKind:
             )
         if self.losses.by_squares:
             return self._sum_over_worst_moves(self.losses.rho, self.sensitivity.meeting)
-        largest = self.largest_of_one
+        largest = self.largest_loss_of_one
         return None if largest is None else self.vectors * largest**2 / 2
 
     @property
-    def by_moments(self) -> bool:
+    def is_bounded_by_moments(self) -> bool:
         """Return whether D_a / a is bounded by moments of losses instead of a closed form."""
-        known = self.losses.moments is not None or self.largest is not None
+        known = self.losses.moments is not None or self.largest_loss is not None
         return (
             known
             and not self.parts_can_meet
@@ -101,6 +101,7 @@ class VectorKind:
         )
 
     def _half_squared_loss(self, shift: int) -> Fraction | None:
+        """Return half of the squared largest loss at a shift; None if unknown."""
         largest = self.losses.largest(shift)
         return None if largest is None else largest**2 / 2
 
@@ -117,7 +118,7 @@ class VectorKind:
         return self.vectors * self.sensitivity.slots * times * worst
 
 
-def kinds_of(events: Sequence[Event]) -> list[VectorKind]:
+def vector_kinds_of(events: Sequence[Event]) -> list[VectorKind]:
     """Return the kinds of recorded vectors, at the current precision of the flint context.
 
     Raises

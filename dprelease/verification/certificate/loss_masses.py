@@ -49,8 +49,8 @@ class LossMasses:
             self.bits,
         )
 
-    def coarser(self) -> LossMasses:
-        """Return a distribution on every second point of the grid that dominates this one.
+    def on_coarser_grid(self) -> LossMasses:
+        """Return a distribution on a grid of twice the width, which dominates this distribution.
 
         The probability of each point in between is split onto its two neighbours so that the Q
         probability is preserved. The shares are 1 - t and t with 1 = (1 - t) e^w + t e^-w, so t = 1
@@ -58,7 +58,7 @@ class LossMasses:
         """
         with ctx.workprec(self.bits + SPARE_BITS):
             share = 1 / (1 + (-ball(self.width)).exp())
-            up, down = (units(part, self.bits) for part in (share, 1 - share))
+            up, down = (probability_units(part, self.bits) for part in (share, 1 - share))
         masses = [0, *self.masses] if self.first % 2 else list(self.masses)
         first = self.first - self.first % 2
         kept = [int(mass) for mass in masses[::2]] + [0] * (1 - len(masses) % 2)
@@ -128,7 +128,7 @@ class LossMasses:
             return arb(0)
 
 
-def units(mass: arb, bits: int) -> int:
+def probability_units(mass: arb, bits: int) -> int:
     """Return a probability as a whole number of units of 2**-bits, rounded up."""
     mantissa, exponent = (int(part) for part in mass.upper().man_exp())
     shift = exponent + bits
@@ -173,14 +173,14 @@ class Composer:
     def compose_pair(self, one: LossMasses, other: LossMasses) -> LossMasses:
         """Return the composition of two distributions, on the coarser of their two grids."""
         while one.width < other.width:
-            one = one.coarser()
+            one = one.on_coarser_grid()
         while other.width < one.width:
-            other = other.coarser()
+            other = other.on_coarser_grid()
         return self.shortened(one.compose(other))
 
     def shortened(self, law: LossMasses) -> LossMasses:
         """Return a distribution of at most `longest` points that dominates another one."""
         law = law.trim(self.allowance)
         while len(law.masses) > self.longest:
-            law = law.coarser()
+            law = law.on_coarser_grid()
         return law

@@ -23,7 +23,7 @@ from typing import Protocol
 from flint import arb, ctx
 
 from dprelease.numerics.balls import ball
-from dprelease.verification.certificate.loss_masses import SPARE_BITS, LossMasses, units
+from dprelease.verification.certificate.loss_masses import SPARE_BITS, LossMasses, probability_units
 
 START = 32
 """The number of blocks in the first pass."""
@@ -76,7 +76,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Cutting:
+class BlockOptions:
     """The options for dividing outputs into blocks.
 
     `fine` is the largest difference of losses between neighbouring blocks. A tail with a
@@ -104,23 +104,24 @@ class ShiftedLaw:
     largest: Fraction | None = None
     loss: Callable[[int], arb] | None = None
 
-    def blocks(self, cutting: Cutting) -> list[Block]:
+    def blocks(self, options: BlockOptions) -> list[Block]:
         """Return all outputs in blocks, at the current precision of the flint context."""
         cuts = _BlockEdges(self)
-        edges = self._first_edges(cutting.least)
+        edges = self._first_edges(options.least)
         if self.loss is not None:
-            return cuts.blocks(_evenly_spaced_edges(edges, self.loss, cutting))
+            return cuts.blocks(_evenly_spaced_edges(edges, self.loss, options))
         for _ in range(MOST_ROUNDS):
-            more = cuts.split(edges, cutting)
+            more = cuts.split(edges, options)
             if not more:
                 break
-            if len(edges) + len(more) > cutting.most:
-                cutting = replace(cutting, fine=2 * cutting.fine)
+            if len(edges) + len(more) > options.most:
+                options = replace(options, fine=2 * options.fine)
             else:
                 edges = sorted({*edges, *more})
         return cuts.blocks(edges)
 
     def _first_edges(self, least: float) -> list[int]:
+        """Return evenly spaced edges between both tails, and the edges at bends."""
         low = -_tail_distance(lambda j: self.law.tail(self.middle - j, False), least) + self.middle
         high = _tail_distance(lambda j: self.law.tail(self.middle + j, True), least) + self.middle
         span = high - low
@@ -130,14 +131,14 @@ class ShiftedLaw:
 
 
 def _evenly_spaced_edges(
-    edges: Sequence[int], loss: Callable[[int], arb], cutting: Cutting
+    edges: Sequence[int], loss: Callable[[int], arb], options: BlockOptions
 ) -> list[int]:
-    """Return additional edges, between which losses decrease by `ENDS` times `cutting.fine`.
+    """Return additional edges, between which losses decrease by `ENDS` times `options.fine`.
 
     Losses are assumed to decrease evenly between two given edges.
     """
     falls = [float((loss(low) - loss(high)).mid()) for low, high in pairwise(edges)]
-    fine = max(ENDS * cutting.fine, sum(falls) / cutting.most)
+    fine = max(ENDS * options.fine, sum(falls) / options.most)
     more = [edges[0]]
     for (low, high), fall in zip(pairwise(edges), falls, strict=True):
         parts = min(high - low, max(1, math.ceil(fall / fine)))
@@ -189,22 +190,22 @@ class _BlockEdges:
         shift = self.moved.shift
         return [(self._mass(a, b, 0), self._mass(a, b, shift)) for a, b in pairwise(ends)]
 
-    def split(self, edges: Sequence[int], cutting: Cutting) -> list[int]:
+    def split(self, edges: Sequence[int], options: BlockOptions) -> list[int]:
         """Return additional edges where the losses of neighbouring blocks differ by too much."""
         masses = self.masses(edges)
         losses = [_approximate_loss(p, q) for p, q in masses]
         more: list[int] = []
         for i, (low, high) in enumerate(pairwise(edges), start=1):
             p, q = masses[i]
-            if high - low == 1 or not p > cutting.least or q.is_zero():
+            if high - low == 1 or not p > options.least or q.is_zero():
                 continue
             # Losses have no bound before the first possible output.
             before = math.inf if masses[i - 1][0].is_zero() else losses[i - 1]
             spread = before - losses[i + 1]
-            if not spread <= 2 * cutting.fine:
+            if not spread <= 2 * options.fine:
                 parts = PARTS_OF_ENDLESS
                 if math.isfinite(spread):
-                    parts = min(MOST_PARTS, math.ceil(spread / (2 * cutting.fine)))
+                    parts = min(MOST_PARTS, math.ceil(spread / (2 * options.fine)))
                 parts = min(parts, high - low)
                 more += [low + (high - low) * j // parts for j in range(1, parts)]
         return more
@@ -230,12 +231,13 @@ class _BlockEdges:
             if widths[i] == 1:
                 found.append(Block(p, q, losses[i], losses[i]))
                 continue
-            high = losses[i - 1] if i else self._largest()
+            high = losses[i - 1] if i else self._largest_loss()
             low = losses[i + 1] if i + 1 < len(masses) else None
             found.append(Block(p, q, low, high))
         return found
 
-    def _largest(self) -> arb | None:
+    def _largest_loss(self) -> arb | None:
+        """Return a ball around the bound of the losses; None if there is no bound."""
         return None if self.moved.largest is None else ball(self.moved.largest)
 
 
@@ -252,7 +254,7 @@ def _loss_ball(p: arb, q: arb) -> arb | None:
     return (p / q).log() if p > 0 and q > 0 else None
 
 
-def on_grid(blocks: Sequence[Block], width: Fraction, bits: int) -> LossMasses:
+def losses_on_grid(blocks: Sequence[Block], width: Fraction, bits: int) -> LossMasses:
     """Return a distribution on multiples of `width` that dominates the blocks, up to `SLACK`.
 
     The delta(epsilon) of the result is at least the delta of the blocks at epsilon + SLACK * width.
@@ -271,10 +273,10 @@ def on_grid(blocks: Sequence[Block], width: Fraction, bits: int) -> LossMasses:
         step, slack = ball(width), ball(SLACK)
         for block in blocks:
             if block.high is None:
-                infinite += max(0, units(block.p, bits))
+                infinite += max(0, probability_units(block.p, bits))
                 continue
             for place, mass in _split_onto_grid(block, step, slack):
-                points[place] = points.get(place, 0) + max(0, units(mass, bits))
+                points[place] = points.get(place, 0) + max(0, probability_units(mass, bits))
     if not points:
         return LossMasses(width, 0, [0], infinite, bits)
     first, last = min(points), max(points)

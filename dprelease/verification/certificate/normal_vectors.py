@@ -34,13 +34,13 @@ from flint import arb, ctx
 
 from dprelease.numerics.balls import ball
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.verification.certificate.closed_forms import above
+from dprelease.verification.certificate.closed_forms import upper_end
 from dprelease.verification.certificate.kinds import VectorKind
-from dprelease.verification.certificate.neighbour_blocks import START, Block, Cutting
+from dprelease.verification.certificate.neighbour_blocks import START, Block, BlockOptions
 from dprelease.verification.certificate.proven_losses import ProvenLosses
 
 UNSEEN = 35
-"""All cells together lose at most 2 to minus this power by h."""
+"""The bounds by h in all cells together cost at most 2 to the power of minus this number."""
 
 PRECISION = 128
 
@@ -58,7 +58,7 @@ class Smoothing:
     slack: Fraction
 
 
-def smoothing(cells: int) -> Smoothing:
+def smoothing_for(cells: int) -> Smoothing:
     """Return a smoothing whose effect on this many cells together is negligible."""
     if not cells:
         return Smoothing(Fraction(0), Fraction(1), Fraction(0))
@@ -68,7 +68,9 @@ def smoothing(cells: int) -> Smoothing:
         x = (-2 * arb.pi() ** 2 * ball(variance)).exp()
         h = 2 * x / (1 - x)
         one = (2 * h.log1p() - (-h).log1p()).upper()
-        return Smoothing(variance, above((cells * h.log1p()).exp()), above(cells * arb(one)))
+        return Smoothing(
+            variance, upper_end((cells * h.log1p()).exp()), upper_end(cells * arb(one))
+        )
 
 
 ANY, CLOSE = 2, 2**14
@@ -79,7 +81,10 @@ error of the planner's grids."""
 
 @dataclass(frozen=True, slots=True)
 class NormalVectors:
-    """Normal vectors whose mu^2 add up to `mu_squared`, their `smoothing`, and other vectors."""
+    """Normal vectors, which together have the shift mu of `mu_squared`, and all other vectors.
+
+    `smoothing` is the cost of treating discrete Gaussian noise as normal noise.
+    """
 
     mu_squared: Fraction
     smoothing: Smoothing
@@ -87,7 +92,7 @@ class NormalVectors:
     others: tuple[VectorKind, ...]
 
     @property
-    def every(self) -> list[VectorKind]:
+    def all_kinds(self) -> list[VectorKind]:
         """Return the kinds of all vectors, with the normal vectors combined into one."""
         one = replace(
             self.kinds[0],
@@ -101,10 +106,11 @@ class NormalVectors:
 def normal_vectors(kinds: Sequence[VectorKind], least: int) -> NormalVectors | None:
     """Return the vectors with normal or wide discrete Gaussian noise; None if there are none.
 
-    `least`: how wide, in variances of what smooths. Where parts of a change meet, `ANY` is.
+    `least`: the smallest variance of wide noise, as a multiple of the variance of its smoothing. If
+    parts of a change can meet in a cell, `ANY` replaces it.
     """
     on_integers = [kind for kind in kinds if kind.losses.variance is not None]
-    smooth = smoothing(sum(kind.cells_of_unit for kind in on_integers))
+    smooth = smoothing_for(sum(kind.cells_of_unit for kind in on_integers))
     total, found, others = Fraction(0), [], []
     for kind in kinds:
         mu_squared = kind.mu_squared
@@ -112,7 +118,7 @@ def normal_vectors(kinds: Sequence[VectorKind], least: int) -> NormalVectors | N
         if variance is not None:
             wide = ANY if kind.parts_can_meet else least
             if variance >= wide * smooth.variance:
-                mu_squared = kind.by_squares(variance - smooth.variance)
+                mu_squared = kind.mu_squared_for_variance(variance - smooth.variance)
         if mu_squared is None:
             others.append(kind)
         else:
@@ -122,32 +128,39 @@ def normal_vectors(kinds: Sequence[VectorKind], least: int) -> NormalVectors | N
 
 
 def normal_losses(mu_squared: Fraction) -> ProvenLosses:
-    """Return those of N(0, 1) against N(mu, 1): mu^2 / 2 - mu x at x, which falls."""
+    """Return the proven losses of N(0, 1) against N(mu, 1).
 
-    def cells(_shift: int, cutting: Cutting) -> list[list[Block]]:
+    The loss at x is mu^2 / 2 - mu x, which decreases in x.
+    """
+
+    def cells(_shift: int, options: BlockOptions) -> list[list[Block]]:
+        """Return the blocks of a normal distribution; its shift is already in mu."""
         if not mu_squared:
             return [[Block(arb(1), arb(1), arb(0), arb(0))]]
         mu = ball(mu_squared).sqrt()
-        reach = _reach(cutting.least)
+        reach = _negligible_distance(options.least)
         span = 2 * reach
-        fine = max(cutting.fine / math.sqrt(float(mu_squared)), span / cutting.most)
+        fine = max(options.fine / math.sqrt(float(mu_squared)), span / options.most)
         parts = max(START, math.ceil(span / fine))
         edges = [ball(-reach + Fraction(span * i, parts)) for i in range(parts + 1)]
         losses = [mu * (mu / 2 - x) for x in edges]
-        p, q = _masses(edges), _masses([x - mu for x in edges])
+        p, q = _normal_probabilities(edges), _normal_probabilities([x - mu for x in edges])
         pairs = zip(p, q, [*losses, None], [None, *losses], strict=True)
         return [[Block(own, other, low, high) for own, other, low, high in pairs]]
 
     return ProvenLosses(cells, "normal losses", mu_squared=lambda _shift: mu_squared)
 
 
-def _reach(least: float) -> int:
-    """Return a whole x beyond which N(0, 1) has at most `least`: at most exp(-x^2 / 2)."""
+def _negligible_distance(least: float) -> int:
+    """Return an integer x above which N(0, 1) has a probability of at most `least`.
+
+    This probability is at most exp(-x^2 / 2).
+    """
     return math.ceil(math.sqrt(max(0.0, -2.0 * math.log(least)))) + 1
 
 
-def _masses(edges: Sequence[arb]) -> list[arb]:
-    """Return the masses of N(0, 1) up to the first edge, between edges, and beyond the last."""
+def _normal_probabilities(edges: Sequence[arb]) -> list[arb]:
+    """Return the probabilities of N(0, 1) below all edges, between edges, and above all edges."""
     root = arb(2).sqrt()
     upper = [bool(x > 0) for x in edges]
     signed = zip(edges, upper, strict=True)

@@ -37,6 +37,7 @@ class OffsetMoments:
         return ball(a * kink) + sums(shift, slopes, tilt).log()
 
     def _on_integers(self, shift: int, slopes: tuple[Fraction, ...], tilt: arb) -> arb:
+        """Return the moment of noise on integers, as a quotient of weights."""
         scale = float(self.scale)
         below, between, above = slopes
         total = 1 + theta.weight_from(scale, below, 1)
@@ -45,6 +46,7 @@ class OffsetMoments:
         return total / theta.total_weight(scale, float(self.offset))
 
     def _continuous(self, shift: int, slopes: tuple[Fraction, ...], tilt: arb) -> arb:
+        """Return the moment of continuous noise, as a quotient of integrals."""
         d = ball(shift / self.scale)
         below, between, above = (ball(slope) for slope in slopes)
 

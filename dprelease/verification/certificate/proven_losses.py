@@ -20,7 +20,7 @@ from dprelease.mechanisms.selection.selection import Selection
 from dprelease.numerics.balls import ball
 from dprelease.verification.certificate.neighbour_blocks import (
     Block,
-    Cutting,
+    BlockOptions,
     MirroredLaw,
     ShiftedLaw,
     Tails,
@@ -61,7 +61,7 @@ class Moments(Protocol):
         ...
 
 
-Cells = Callable[[int, Cutting], list[list[Block]]]
+Cells = Callable[[int, BlockOptions], list[list[Block]]]
 """Returns lists of blocks for a cell that moves by up to a number of steps; each list is the blocks
 of one possible distribution of outputs."""
 
@@ -70,18 +70,20 @@ Known = Callable[[int], Fraction | None]
 
 
 def _unknown_bound(_shift: int) -> None:
+    """Return None: no bound is known for any shift."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class ProvenLosses:
-    """Proven bounds of the losses of one cell.
+    """Proven bounds of the privacy losses of the noise in one cell.
 
-    `largest` is a bound of the losses. `usual` is approximately the loss with the largest
-    probability, which should be a point of a grid. `mu_squared` is mu^2 if the curve of N(0, 1)
-    against N(mu, 1) dominates that of the cell. `rho` is a bound of D_a / a for all orders a. With
-    `by_squares`, rho is proportional to the square of the shift, also if several parts of a change
-    add up in one cell. `variance` is the variance of discrete Gaussian noise, for
+    Most of them are functions of the number of steps by which the true value moves. `cells` returns
+    blocks of outputs. `largest` is a bound of the losses. `usual` is approximately the loss with
+    the largest probability, which should be a point of a grid. `mu_squared` is mu^2 if the curve of
+    N(0, 1) against N(mu, 1) dominates that of the cell. `rho` is a bound of D_a / a for all orders
+    a. With `by_squares`, rho is proportional to the square of the shift, also if several parts of a
+    change add up in one cell. `variance` is the variance of discrete Gaussian noise, for
     `normal_vectors`. `moments` are the moments of losses that have no largest loss. `tight` is
     whether finer blocks make the bound from `cells` as sharp as desired. `floating` has the
     assumptions that are not proved.
@@ -108,7 +110,7 @@ def proven_losses(law: Randomizer) -> ProvenLosses:
     return NOTHING if known is None else known(law)
 
 
-def _single_block(_shift: int, _cutting: Cutting) -> list[list[Block]]:
+def _single_block(_shift: int, _options: BlockOptions) -> list[list[Block]]:
     """Return one block with all outputs, without a bound of the loss."""
     return [[Block(arb(1), arb(0))]]
 
@@ -116,7 +118,7 @@ def _single_block(_shift: int, _cutting: Cutting) -> list[list[Block]]:
 NOTHING = ProvenLosses(_single_block, "nothing is proved about this mechanism", tight=False)
 
 
-def bit(top: Fraction, chance: Fraction = Fraction(0)) -> list[Block]:
+def binary_blocks(top: Fraction, chance: Fraction = Fraction(0)) -> list[Block]:
     """Return the blocks of a binary output with the losses `top` and -`top`.
 
     With the probability `chance`, the output reveals everything: its loss is infinite.
@@ -147,13 +149,14 @@ def _log_concave_losses(
     """
     middle = int(getattr(law, "mode", 0))
 
-    def cells(shift: int, cutting: Cutting) -> list[list[Block]]:
+    def cells(shift: int, options: BlockOptions) -> list[list[Block]]:
+        """Return the blocks of a move upwards and, if it differs, of one downwards."""
         of_one = None if losses is None else losses(shift)
         up = ShiftedLaw(tails or law, shift, middle, largest(shift), of_one)
         if law.is_symmetric:
-            return [up.blocks(cutting)]
+            return [up.blocks(options)]
         down = ShiftedLaw(MirroredLaw(law), shift, -middle, largest(shift))
-        return [up.blocks(cutting), down.blocks(cutting)]
+        return [up.blocks(options), down.blocks(options)]
 
     squares = mu_squared is not _unknown_bound or rho is not _unknown_bound
     return ProvenLosses(
@@ -175,6 +178,7 @@ def _shift_over_scale(scale: Fraction) -> Known:
 
 
 def _squared_shift_over(variance: Fraction) -> Known:
+    """Return the function shift^2 / variance."""
     return lambda shift: shift**2 / variance
 
 
@@ -200,6 +204,7 @@ def _truncated_laplace_losses(law: Any) -> ProvenLosses:
 
 
 def _generalized_gaussian_losses(law: Any) -> ProvenLosses:
+    """Return the losses of generalized normal noise of any order p."""
     scale = Fraction(law.scale)
     if law.p == 1:
         return _log_concave_losses(law, largest=_shift_over_scale(scale))
@@ -227,6 +232,7 @@ def _integer_gaussian_losses(law: Any) -> ProvenLosses:
 
 
 def _offset_gaussian_losses(law: Any) -> ProvenLosses:
+    """Return the losses of rounded offset-symmetric Gaussian noise."""
     scale, offset = Fraction(law.scale), Fraction(law.ratio)
     return _log_concave_losses(law, moments=OffsetMoments(scale, offset, integers=False))
 
@@ -244,9 +250,9 @@ def _staircase_losses(law: Any) -> ProvenLosses:
     def largest(shift: int) -> Fraction:
         return math.ceil(shift / width) * width / scale
 
-    def cells(shift: int, _cutting: Cutting) -> list[list[Block]]:
+    def cells(shift: int, _options: BlockOptions) -> list[list[Block]]:
         if shift > width:
-            return [bit(largest(shift))]
+            return [binary_blocks(largest(shift))]
         half = Fraction(shift) / (2 * width)
         fall, top = (-ball(width / scale)).exp(), ball(width / scale)
         inside = ball(min(half, gamma)) + fall * ball(max(half - gamma, Fraction(0)))
@@ -264,14 +270,14 @@ def _staircase_losses(law: Any) -> ProvenLosses:
 
 
 def _whole_weight_losses(law: Any) -> ProvenLosses:
-    """Return the losses of noise given by whole-number weights, with one block per output.
+    """Return the losses of noise that is defined by integer weights, with one block per output.
 
     The weights never increase with the distance from 0.
     """
     masses = law.masses
     total = 2 * sum(masses) - masses[0]
 
-    def cells(shift: int, _cutting: Cutting) -> list[list[Block]]:
+    def cells(shift: int, _options: BlockOptions) -> list[list[Block]]:
         blocks = []
         for k in range(1 - len(masses), len(masses)):
             moved = abs(k - shift)
@@ -296,8 +302,8 @@ def _stable_losses(law: Any) -> ProvenLosses:
             return _upper_end(2 * ball(shift / (2 * scale)).asinh())
         return Fraction(max(loss.pure_epsilon for loss in law.losses(shift)))
 
-    def cells(shift: int, _cutting: Cutting) -> list[list[Block]]:
-        return [bit(largest(shift))]
+    def cells(shift: int, _options: BlockOptions) -> list[list[Block]]:
+        return [binary_blocks(largest(shift))]
 
     floating = () if law.alpha == 1 else (SEARCHED,)
     theorem = CAUCHY if law.alpha == 1 else BIT
@@ -305,6 +311,7 @@ def _stable_losses(law: Any) -> ProvenLosses:
 
 
 def _upper_end(x: arb) -> Fraction:
+    """Return the upper end of a ball as an exact number."""
     mantissa, exponent = (int(part) for part in x.upper().man_exp())
     return Fraction(mantissa) * Fraction(2) ** exponent
 
@@ -317,7 +324,7 @@ def _response_losses(law: Any) -> ProvenLosses:
     """
     epsilon, values = 1 / Fraction(law.scale), int(law.values)
 
-    def cells(_shift: int, _cutting: Cutting) -> list[list[Block]]:
+    def cells(_shift: int, _options: BlockOptions) -> list[list[Block]]:
         loss, fall = ball(epsilon), (-ball(epsilon)).exp()
         keep = 1 / (1 + (values - 1) * fall)
         other, rest = keep * fall, (values - 2) * keep * fall
@@ -345,8 +352,8 @@ def _choice_losses(law: Any) -> ProvenLosses:
     largest = _shift_over_scale(Fraction(law.scale))
     part = 8 if law.has_bounded_range else 2
 
-    def cells(shift: int, _cutting: Cutting) -> list[list[Block]]:
-        return [bit(shift / Fraction(law.scale))]
+    def cells(shift: int, _options: BlockOptions) -> list[list[Block]]:
+        return [binary_blocks(shift / Fraction(law.scale))]
 
     return ProvenLosses(
         cells, BIT, largest, largest, rho=lambda shift: (shift / Fraction(law.scale)) ** 2 / part
@@ -360,8 +367,8 @@ def _key_selection_losses(law: Any) -> ProvenLosses:
     """
     epsilon, chance = 1 / Fraction(law.scale), Fraction(law.delta)
 
-    def cells(_shift: int, _cutting: Cutting) -> list[list[Block]]:
-        return [bit(epsilon, chance)]
+    def cells(_shift: int, _options: BlockOptions) -> list[list[Block]]:
+        return [binary_blocks(epsilon, chance)]
 
     return ProvenLosses(cells, BIT, usual=lambda _shift: epsilon)
 

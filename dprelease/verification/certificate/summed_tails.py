@@ -24,6 +24,7 @@ def falling_loss(scale: Fraction, offset: Fraction, shift: int) -> Callable[[int
     square, slope = 1 / ball(2 * scale**2), ball(offset / scale)
 
     def loss(k: int) -> arb:
+        """Return the loss of an output, in closed form."""
         return square * (shift * (shift - 2 * k)) + slope * (abs(k - shift) - abs(k))
 
     return loss

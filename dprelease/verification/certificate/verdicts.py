@@ -60,7 +60,7 @@ class CertifiedClaim:
     rests_on: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the claim and its bounds as JSON values."""
         return {
             "counted": self.claim.counted,
             "delta": None if self.claim.counted == "rho" else float(self.claim.delta),
@@ -76,7 +76,10 @@ class CertifiedClaim:
 
 @dataclass(frozen=True, slots=True)
 class CertifiedPart:
-    """The vectors of one kind: their theorem, and the number of cells that one unit touches."""
+    """All vectors of one kind: their noise, their columns, their theorem, and their changed cells.
+
+    The changed cells are the cells that one privacy unit can touch.
+    """
 
     noise: str
     columns: tuple[str, ...]
@@ -84,7 +87,7 @@ class CertifiedPart:
     theorem: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the vectors of this kind as JSON values."""
         return {
             "noise": self.noise,
             "columns": list(self.columns),
@@ -123,6 +126,7 @@ def rounded_price(price: Fraction | None) -> float | None:
 
 
 def _round_up_or_none(price: Fraction) -> float | None:
+    """Return a cost rounded up to a float; None if no float is large enough."""
     try:
         found = round_up(price)
     except OverflowError:

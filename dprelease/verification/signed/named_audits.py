@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from dprelease.documents.audits.audit_name import NAME
-from dprelease.documents.audits.audit_record import Audit, digest_of_declared, parsed_audit
+from dprelease.documents.audits.audit_record import (
+    Audit,
+    digest_of_recorded_declaration,
+    parse_audit,
+)
 from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors.printable import count_text
 from dprelease.system.files import read_file
@@ -25,7 +29,7 @@ def audit_bytes(record: ReleaseManifest, folder: Path) -> bytes | None:
 def named_audit(record: ReleaseManifest, folder: Path) -> Audit | None:
     """Return the audit that a verified release names; None if it names no audit."""
     raw = audit_bytes(record, folder)
-    return None if raw is None else parsed_audit(raw)
+    return None if raw is None else parse_audit(raw)
 
 
 def audit_problem(record: ReleaseManifest, folder: Path) -> str:
@@ -37,10 +41,10 @@ def audit_problem(record: ReleaseManifest, folder: Path) -> str:
     if raw is None:
         return ""  # the missing file is reported already
     try:
-        audit = parsed_audit(raw)
+        audit = parse_audit(raw)
     except ValueError as problem:
         return str(problem)
-    if audit.declaration != digest_of_declared(record.declaration):
+    if audit.declaration != digest_of_recorded_declaration(record.declaration):
         return "it is about another declaration"
     if not (audit.holds and audit.whole and audit.complete):
         return "it was incomplete, or found a claim that does not hold"
@@ -49,7 +53,7 @@ def audit_problem(record: ReleaseManifest, folder: Path) -> str:
 
 def audit_text(record: ReleaseManifest, folder: Path) -> str:
     """Return a text on the comparisons of the named audit."""
-    audit = parsed_audit(audit_bytes(record, folder) or b"")
+    audit = parse_audit(audit_bytes(record, folder) or b"")
     pairs = sum(one.pairs for one in audit.sensitivities)
     told = count_text(len(audit.sensitivities), "measurement", "measurements")
     return (

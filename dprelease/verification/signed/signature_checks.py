@@ -41,10 +41,10 @@ def check_signature(
 ) -> None:
     """Record in a report whether an allowed signer signed the manifest."""
     signed = SignedFile(SIGNATURE, MANIFESTS, "manifest", canonical(record.to_json()))
-    check_signed(report, signed, trusted)
+    check_signed_file(report, signed, trusted)
 
 
-def check_signed(report: Report, signed: SignedFile, trusted: TrustedSigners | None) -> None:
+def check_signed_file(report: Report, signed: SignedFile, trusted: TrustedSigners | None) -> None:
     """Record in a report whether an allowed signer signed a file.
 
     Without `trusted` signers, the report only gets a note that there is a signature.
@@ -59,7 +59,7 @@ def check_signed(report: Report, signed: SignedFile, trusted: TrustedSigners | N
         return
     signature = _read_signature(report, path)
     if signature is not None:
-        _judge(report, signature, signed, trusted)
+        _add_verdict(report, signature, signed, trusted)
 
 
 def signers_of_ledger(path: Path, record: ReleaseManifest) -> TrustedSigners | None:
@@ -84,6 +84,7 @@ def signers_of_ledger(path: Path, record: ReleaseManifest) -> TrustedSigners | N
 
 
 def _read_signature(report: Report, path: Path) -> Signature | None:
+    """Return a signature; None, and a finding, if it can't be read."""
     problem = ""
     try:
         return Signature.from_armor(read_file(path, MOST_BYTES))
@@ -95,9 +96,10 @@ def _read_signature(report: Report, path: Path) -> Signature | None:
     return None
 
 
-def _judge(
+def _add_verdict(
     report: Report, signature: Signature, signed: SignedFile, trusted: TrustedSigners
 ) -> None:
+    """Record in a report whether a signature is valid, and by an allowed signer."""
     key = fingerprint(signature.public)
     if signature.namespace != signed.namespace:
         other = signature.namespace[:60]

@@ -20,13 +20,13 @@ from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.verification.certificate.closed_forms import concentrated_epsilon, normal_epsilon
 from dprelease.verification.certificate.composed_losses import (
     EFFORTS,
-    Effort,
+    LossResolution,
     composed_losses,
     pointwise_largest,
 )
-from dprelease.verification.certificate.kinds import kinds_of
+from dprelease.verification.certificate.kinds import vector_kinds_of
 from dprelease.verification.certificate.loss_masses import LossMasses
-from dprelease.verification.certificate.neighbour_blocks import Cutting
+from dprelease.verification.certificate.neighbour_blocks import BlockOptions
 from dprelease.verification.certificate.proven_losses import proven_losses
 from dprelease.verification.certificate.summed_tails import SummedTails
 from tests.covering import examples
@@ -42,7 +42,7 @@ LOOSE = {"staircase": 1.5, "asymmetric_laplace": 1.2, "truncated_laplace": 1.2}
 def delta_of(events: Sequence[Event], epsilon: Fraction, delta: Fraction = DELTA) -> Fraction:
     """Return the delta at an epsilon that the composed losses prove."""
     with ctx.workprec(200):
-        return composed_losses(kinds_of(events), delta, EFFORTS[0]).delta_at(epsilon)
+        return composed_losses(vector_kinds_of(events), delta, EFFORTS[0]).delta_at(epsilon)
 
 
 def event(law: Optimal | RandomizedResponse, unit: Sensitivity) -> Event:
@@ -145,10 +145,10 @@ def test_coarse_looks_are_bounds(name: str, shape: int) -> None:
     scale, shift = 40.0, 30
     law = law_of(name, scale, shape, shift)
     found = Event("q", "c", name, law.parameters, Sensitivity(1, (Move(shift, 1),)))
-    coarse = Effort(1, 48, 2**12, 20, 0.0)
+    coarse = LossResolution(1, 48, 2**12, 20, 0.0)
     with ctx.workprec(160):
         masses = {k: independent_mass(law, k) for k in range(-300, 331)}
-        proved = composed_losses(kinds_of([found]), DELTA, coarse)
+        proved = composed_losses(vector_kinds_of([found]), DELTA, coarse)
         for epsilon in (Fraction(i, 5) for i in range(1, 16)):
             growth = ball(epsilon).exp()
             gains = (masses[k] - growth * masses[k - shift] for k in range(-270, 301))
@@ -163,7 +163,7 @@ def test_losses_in_closed_form_are_those_of_masses(name: str) -> None:
     with ctx.workprec(200):
         proven = proven_losses(law)
         for fine in (1e-9, 0.3):
-            (blocks,) = proven.cells(4, Cutting(fine, 2.0**-60, 2**10))
+            (blocks,) = proven.cells(4, BlockOptions(fine, 2.0**-60, 2**10))
             losses = [(block.p / block.q).log() for block in blocks]
             for block, loss in list(zip(blocks, losses, strict=True))[1:-1]:
                 assert block.low is not None
@@ -199,7 +199,7 @@ def test_parts_that_meet_add_up_by_squares() -> None:
     law = law_of("discrete_gaussian", 20.0)
     unit = Sensitivity(3, (Move(4, 1),), 2)
     with ctx.workprec(200):
-        (kind,) = kinds_of([Event("q", "c", law.name, law.parameters, unit)])
+        (kind,) = vector_kinds_of([Event("q", "c", law.name, law.parameters, unit)])
     assert kind.rho == Fraction(unit.l2_squared, 2 * 400)
 
 
@@ -290,7 +290,7 @@ def at_least(one: LossMasses, other: LossMasses) -> bool:
 @examples(60)
 def test_what_dominates(one: LossMasses, other: LossMasses) -> None:
     """Coarser grids, ends that are raised, the larger of two curves, and their compositions."""
-    assert at_least(one.coarser(), one)
+    assert at_least(one.on_coarser_grid(), one)
     assert at_least(one.trim(2**78), one)
     both = pointwise_largest([one, other])
     assert at_least(both, one)
@@ -303,7 +303,7 @@ def test_what_dominates(one: LossMasses, other: LossMasses) -> None:
         for epsilon in (Fraction(i, 8) for i in range(lowest, 20, 4)):  # the larger one
             most = max(one.delta_at(epsilon).upper(), other.delta_at(epsilon).upper())
             assert both.delta_at(epsilon) < most + few
-        composed, coarse = one.compose(other), one.coarser().compose(other.coarser())
+        composed, coarse = one.compose(other), one.on_coarser_grid().compose(other.coarser())
         for epsilon in EPSILONS:  # but for what rounding up has added to the finer one
             assert not coarse.delta_at(epsilon) + few < composed.delta_at(epsilon)
     total = Fraction(one.total * other.total, 2**BITS)

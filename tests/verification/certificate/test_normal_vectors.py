@@ -17,19 +17,19 @@ from dprelease.verification.certificate import normal_vectors as normal_vectors_
 from dprelease.verification.certificate.closed_forms import normal_epsilon
 from dprelease.verification.certificate.composed_losses import EFFORTS, composed_losses
 from dprelease.verification.certificate.epsilon_bounds import epsilon_bounds
-from dprelease.verification.certificate.kinds import VectorKind, kinds_of
+from dprelease.verification.certificate.kinds import VectorKind, vector_kinds_of
 from dprelease.verification.certificate.normal_vectors import (
     ANY,
     Smoothing,
     normal_losses,
     normal_vectors,
-    smoothing,
+    smoothing_for,
 )
 
 
 def kinds(scales: Sequence[float], moves: Sequence[Sensitivity]) -> list[VectorKind]:
     law = registry.get("discrete_gaussian")
-    return kinds_of(
+    return vector_kinds_of(
         [
             Event("q", f"c{i}", "discrete_gaussian", law.of(scale=scale).parameters, unit)
             for i, (scale, unit) in enumerate(zip(scales, moves, strict=True))
@@ -106,7 +106,7 @@ def test_ratios_of_masses(variance: Fraction, scale: float) -> None:
 
 @pytest.mark.parametrize("cells", [1, 7, 1000, 10**9])
 def test_what_smooths_adds_for_every_cell(cells: int) -> None:
-    smooth = smoothing(cells)
+    smooth = smoothing_for(cells)
     with ctx.workprec(300):
         waves = sum(
             ((-2 * arb.pi() ** 2 * ball(smooth.variance) * j * j).exp() for j in range(1, 9)),
@@ -116,7 +116,7 @@ def test_what_smooths_adds_for_every_cell(cells: int) -> None:
         assert ball(smooth.raised) > (1 + h) ** cells
         assert ball(smooth.slack) > cells * ((1 + h) ** 2 / (1 - h)).log()
         assert smooth.slack < Fraction(4, 2**normal_vectors_module.UNSEEN)
-    assert smoothing(0) == Smoothing(Fraction(0), Fraction(1), Fraction(0))
+    assert smoothing_for(0) == Smoothing(Fraction(0), Fraction(1), Fraction(0))
 
 
 def test_squares_add_up_and_all_that_smooths_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_squares_add_up_and_all_that_smooths_is_added(monkeypatch: pytest.Monkey
         found = normal_vectors(held, ANY)
         assert found is not None
         smooth = found.smoothing
-        assert smooth == smoothing(3 * 2 + 2)
+        assert smooth == smoothing_for(3 * 2 + 2)
         wanted = 2 * 3 * 2 * 16 / (900 - smooth.variance) + 2 * 9 / (2500 - smooth.variance)
         assert found.mu_squared == wanted
         _, bound, *_ = epsilon_bounds(held, delta, Fraction(0), None)
@@ -150,7 +150,7 @@ def test_normal_losses_on_a_grid(mu: Fraction) -> None:
         (kind,) = kinds((40.0,), [Sensitivity(1, (Move(4, 1),))])
         found = normal_vectors([kind], ANY)
         assert found is not None
-        (one,) = found.every
+        (one,) = found.all_kinds
         assert one.cells_of_unit == 1
         object.__setattr__(one, "losses", normal_losses(mu**2))
         proved = composed_losses([one], delta, EFFORTS[0]).epsilon_at(delta)
