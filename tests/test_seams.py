@@ -284,13 +284,13 @@ class Tallies:
     extra: str | None = None
 
     def problems(self, metadata):
-        if any(len(table.keys) > 1 for table in metadata.read):
+        if any(len(table.keys) > 1 for table in metadata.tables_for_readers):
             yield Problem("it has more than one key", metadata.tables[0].name)
 
     def write(self, release, folder):
         (folder / "tallies").mkdir()
         text = ""
-        for table in release.metadata.read:
+        for table in release.metadata.tables_for_readers:
             rows = sum(batch.num_rows for batch in release.batches(table))
             text += f"{release.record.title} {table.name} {rows} {[*release.written]}\\n"
         (folder / "tallies/all.txt").write_text(text)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dprelease.auditing.pairs import Pair, Tables
 from dprelease.auditing.stage import AuditedRelease, EngineFailure
-from dprelease.exact.engine_api import Answering
+from dprelease.exact.engine_api import QueryEngine
 from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.numerics.lattice import Integers
 from dprelease.query.resolve import Query

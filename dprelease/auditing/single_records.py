@@ -6,7 +6,7 @@ records in any order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -122,26 +122,29 @@ def compare_record_pairs(
     }
     for column in part.columns:
         largest = worst[part.name, column.name]
-        for storage, read in sides.items():
-            values = read[column.name]
-            _compare_readings(column, largest, values, values[::-1], situations, (storage, storage))
-        for storage, other in reversed_values.items():
-            other_values, values = other[column.name], sides[storage][column.name]
-            _compare_readings(
-                column,
-                largest,
-                other_values[::-1],
-                values,
-                situations,
-                (storage, storage),
-                same=True,
-            )
-            if AS_DECLARED in sides:
-                declared = sides[AS_DECLARED][column.name]
-                _compare_readings(
-                    column, largest, other_values, declared, situations, (storage, AS_DECLARED)
-                )
+        _compare_column(column, largest, sides, reversed_values, situations)
     return RecordsResult(group, part, worst, report, neighbouring)
+
+
+def _compare_column(
+    column: RecordColumn,
+    largest: LargestChange,
+    sides: Mapping[str, Mapping[str, Integers]],
+    reversed_values: Mapping[str, Mapping[str, Integers]],
+    situations: list[Situation],
+) -> None:
+    """Compare the values of one column in every storage, also with those of reversed records."""
+    for storage, read in sides.items():
+        values = read[column.name]
+        _compare_readings(column, largest, values, values[::-1], situations, (storage, storage))
+    for storage, other in reversed_values.items():
+        other_values, values = other[column.name], sides[storage][column.name]
+        same = (storage, storage)
+        _compare_readings(column, largest, other_values[::-1], values, situations, same, same=True)
+        if AS_DECLARED in sides:
+            declared = sides[AS_DECLARED][column.name]
+            both = (storage, AS_DECLARED)
+            _compare_readings(column, largest, other_values, declared, situations, both)
 
 
 def _neighbouring_situations(

@@ -99,7 +99,7 @@ class AuditedRelease:
         return keep_engine_alive(self.declaration.spec)
 
     @contextmanager
-    def engines(self, queries: Sequence[Query], tables: Tables) -> Iterator[dict[str, Answering]]:
+    def engines(self, queries: Sequence[Query], tables: Tables) -> Iterator[dict[str, QueryEngine]]:
         """Yield the engine of each query, which reads synthetic tables.
 
         Raises

@@ -225,9 +225,8 @@ def _run_steps(
         if time.monotonic() > start + time_limit:
             left_out.append("values that stand nowhere else")
         else:
-            outcome["canaries"], leaks, unsaid = run_canaries(
-                audited, groups, scratch_folder / "canaries"
-            )
+            folder = scratch_folder / "canaries"
+            outcome["canaries"], leaks, unsaid = run_canaries(audited, groups, folder)
             findings += leaks
             left_out += unsaid
     findings += more
@@ -239,9 +238,8 @@ def _run_steps(
     alone = {name: one.pairs_alone(name) for one in results for name in one.worst}
     progress("black box")
     if draws:
-        joint_pairs = [
-            pair for one in results if isinstance(one, GroupResult) for pair in one.joint_pairs
-        ]
+        tables = [one for one in results if isinstance(one, GroupResult)]
+        joint_pairs = [pair for one in tables for pair in one.joint_pairs]
         bounds, untried, failed = _drawn_bounds(
             audited, pairs, joint_pairs, alone, start + time_limit, progress
         )
@@ -250,9 +248,7 @@ def _run_steps(
         left_out += failed
     report = GroupReport(tried_words, left_out)
     audit = _audit_record(audited, declaration, worst, report, outcome, findings)
-    shown = [
-        (_breach_finding(largest, name), pairs[name]) for largest, name in broken if name in pairs
-    ]
+    shown = [(_breach_finding(one, name), pairs[name]) for one, name in broken if name in pairs]
     shown += [(one.finding, one.pair) for one in failures if one.pair is not None]
     return Outcome(audit, declaration, shown)
 

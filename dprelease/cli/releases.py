@@ -52,7 +52,8 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         queries = made.plan.queries
         refuse_own_source(declaration, made.plan)
         columns = sum(len(query.measurements) for query in queries)
-        opened, refused = engine_exposures(declaration), unreadable_table_errors(declaration, queries)
+        opened = engine_exposures(declaration)
+        refused = unreadable_table_errors(declaration, queries)
         bare = columns_without_labels(declaration.spec)
         noted = notes(queries)
         answer = {
@@ -119,8 +120,7 @@ def plan(
 
             draw_plan(declaration, planned, plot)
             draw_errors(declaration, planned, plot)
-        agreement = family_errors(declaration, planned)
-        most = made.max_table_bytes
+        agreement, most = family_errors(declaration, planned), made.max_table_bytes
         from dprelease.cli.shown.reading_shown import scan_records, scans_text
 
         if as_json:  # the JSON form and the text form compute different costs

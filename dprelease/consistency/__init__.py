@@ -9,8 +9,8 @@ exact: those of cells and of unions of values (`standard_errors`), and those of 
 leaves (`areas`). `variances.Variances.estimable` derives from the declaration, before data is read,
 which tables can be estimated.
 
-**Integer tables (layer 2)**, in `whole_tables`: non-negative integers, computed from the top of the
-tree down, with structural zeros. Every total is the sum of its parts. Intervals around the true
+**Integer tables (layer 2)**, in `integer_tables`: non-negative integers, computed from the top of
+the tree down, with structural zeros. Every total is the sum of its parts. Intervals around the true
 value are computed from the estimates (`intervals`). There are no margins around integer tables.
 
 The modules, in the order of processing:
@@ -22,8 +22,7 @@ The modules, in the order of processing:
     cells           cells in units of 2**-bits from contrasts, additive to the last unit
     estimates       all of these steps for trees larger than memory, piece by piece
     subtrees        units of parallel work
-    refinement      the order in which integer tables are computed
-    whole_tables    integer tables, from small problems that `allotment` and `transport` solve
+    integer_tables  a folder: integer tables, by least squares or along nested tables
     family          both layers, piece by piece: the entry point for releases
 
 Modules for planning what to measure, without data:
@@ -36,7 +35,8 @@ Guarantees:
 
 - **Reproducible**: both layers are functions of the measured whole numbers and the declaration.
   The order of processing, the pieces, the number of threads and the version of NumPy don't change
-  a bit (see `fixed_point`), because no BLAS is called and no floats are summed.
+  a bit (see `fixed_point`), because no BLAS is called, and floats are only summed one after another
+  in a fixed order (`integer_tables.nearest_tables`).
 - **Additive**: values of both layers add up exactly over tables and levels. Estimates are multiples
   of 2**-20 (of a coarser unit where `largest` is large), so that they add up exactly as floats too,
   in any engine.

@@ -133,12 +133,15 @@ def table_from_contrasts(sizes: tuple[int, ...], table: Table, of: Mapping[Table
     The result has the shape (nodes, n_i for i in table).
 
     Contract: table_from_contrasts(contrasts(x)) == cell_count(sizes, table) * x. The function is
-    linear. The sum of its result over an attribute i is n_i times its result for the table without
-    i. The result is exact if it fits 64 bits, even if intermediate sums overflow, because sums
-    modulo 2**64 don't depend on the order.
+    linear. Contrasts of spaces that are not in `of` are 0. The sum of its result over an attribute
+    i is n_i times its result for the table without i. The result is exact if it fits 64 bits, even
+    if intermediate sums overflow, because sums modulo 2**64 don't depend on the order.
     """
-    parts = {space: of[space] for space in spaces_of(sizes, table)}
-    nodes = len(parts[()])
+    nodes = len(of[()])
+    parts = {
+        space: of[space] if space in of else np.zeros((nodes, _contrast_count(sizes, space)), int)
+        for space in spaces_of(sizes, table)
+    }
     for i in (i for i in reversed(table) if sizes[i] > 1):  # the last attribute varies fastest
         n = sizes[i]
         joined: dict[Table, Whole] = {}
@@ -155,6 +158,10 @@ def table_from_contrasts(sizes: tuple[int, ...], table: Table, of: Mapping[Table
             joined[space] = out.reshape(nodes, before * n * after)
         parts = joined
     return parts[()].reshape(nodes, *(sizes[i] for i in table))
+
+
+def _contrast_count(sizes: tuple[int, ...], space: Table) -> int:
+    return math.prod(sizes[i] - 1 for i in space)
 
 
 def squared_lengths(sizes: tuple[int, ...], query: Whole) -> dict[Table, Fraction]:

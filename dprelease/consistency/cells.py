@@ -66,7 +66,7 @@ def additive_cells(
     structure
         The declaration.
     table
-        The table; `final` must have all of its residual spaces.
+        The table; residual spaces that `final` does not have are 0.
     final
         The final contrasts of the children.
     families
@@ -87,7 +87,7 @@ def additive_cells(
     carried = CellsOfAreas(np.empty(shape, np.int64), np.empty(shape, np.int64))
     for first, last in pairwise(_batch_edges(families, max(1, _BATCH_SIZE // cells_per_area))):
         start, stop = int(families[first]), int(families[last])
-        some = {space: final[space][start:stop] for space in spaces}
+        some = {space: final[space][start:stop] for space in spaces if space in final}
         batch_families = families[first : last + 1] - start
         batch = _additive_cells_of_batch(structure, table, some, batch_families, before[first:last])
         carried.values[start:stop], carried.before[start:stop] = batch.values, batch.before
@@ -152,13 +152,17 @@ def _table_without_overflow(structure: Structure, table: Table, final: Contrasts
     bound = sum(
         cell_count(structure.sizes, space) * max(int(part.max()), -int(part.min())) << len(space)
         for space in spaces_of(structure.sizes, table)
-        if (part := final[space]).size
+        if space in final and (part := final[space]).size
     )
     if bound >= 1 << PRODUCT_BITS:  # |N x| <= sum of 2**|T| N_T |D_T|: seldom so large
         high = table_from_contrasts(
             structure.sizes,
             table,
-            {space: final[space] >> _IGNORED_BITS for space in spaces_of(structure.sizes, table)},
+            {
+                space: part >> _IGNORED_BITS
+                for space, part in final.items()
+                if set(space) <= set(table)
+            },
         )
         if high.max() >= 1 << (PRODUCT_BITS - _IGNORED_BITS) or high.min() <= -(
             1 << (PRODUCT_BITS - _IGNORED_BITS)

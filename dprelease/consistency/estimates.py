@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -177,11 +177,15 @@ class Top:
     carried: dict[Table, CellsOfAreas]
 
     def subtrees_below(
-        self, variances: Variances, read: Read, first: FirstPass, whole: Whole | None = None
+        self,
+        variances: Variances,
+        read: Read,
+        first: FirstPass,
+        whole: Mapping[Table, Whole] | None = None,
     ) -> Iterator[PlacedSubtree]:
         """Yield the subtrees below the top that have areas, in order.
 
-        `whole`: the integer tables of the lowest areas of the top, if they are computed.
+        `whole`: by clique, the integer tables of the lowest areas of the top, if computed.
         """
         for start, stop in first.spans:
             below = variances.structure.tree.below(first.level, start, stop)
@@ -194,7 +198,7 @@ class Top:
                     table: CellsOfAreas(one.values[start:stop], one.before[start:stop])
                     for table, one in self.carried.items()
                 },
-                None if whole is None else whole[start:stop],
+                None if whole is None else {t: x[start:stop] for t, x in whole.items()},
             )
 
 

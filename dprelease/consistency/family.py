@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.estimates import (
@@ -20,100 +18,36 @@ from dprelease.consistency.estimates import (
     top_estimates,
 )
 from dprelease.consistency.fixed_point import Whole
+from dprelease.consistency.integer_tables.decisions import Refinement
+from dprelease.consistency.integer_tables.least_squares import (
+    Measured,
+    nearest_children,
+    nearest_roots,
+)
+from dprelease.consistency.integer_tables.nested_tables import Level, children, roots
 from dprelease.consistency.passes import Read
-from dprelease.consistency.refinement import exact_tables, refinement_steps
 from dprelease.consistency.structure import Structure
 from dprelease.consistency.subtrees import PlacedSubtree
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import Variances
-from dprelease.consistency.whole_tables import Level, children, roots
 from dprelease.system.prefetch import in_threads
 
-
-@dataclass(frozen=True)
-class Refinement:
-    """How integer tables (layer 2) are computed: decided without data, recorded in the manifest.
-
-    Parameters
-    ----------
-    finest
-        The table of which every published table is a sum.
-    chains
-        For each level, the nested tables that are computed one after another, the finest last.
-    exact
-        For each level, the tables of its chain that are known exactly.
-    zeros
-        (n_i of the finest table) which cells are 0 at every area.
-    """
-
-    finest: Table
-    chains: list[list[Table]]
-    exact: list[set[Table]]
-    zeros: NDArray[np.bool_]
-    composed: tuple[bool, ...] = ()
-    """For each level, whether totals are estimated from the parents' composition."""
-
-
-def refinement(
-    variances: Variances,
-    finest: Table,
-    zeros: NDArray[np.bool_] | None = None,
-    chains: Sequence[Sequence[Table]] | None = None,
-    *,
-    composition: bool = False,
-) -> Refinement:
-    """Return how integer tables (layer 2) are computed, from the declaration only.
-
-    Parameters
-    ----------
-    zeros
-        Cells of the finest table that are 0 at every area; none by default.
-    chains
-        For each level, its chain of tables; by default chains follow from the variances.
-    composition
-        Whether to add totals as the first table of each chain that doesn't begin with them, and to
-        estimate these totals from the parents' composition.
-
-    Raises
-    ------
-    ValueError
-        For the reasons of `refinement_steps`, or if the tables of a passed chain are not nested or
-        leave out an exact table.
-    """
-    decided = refinement_steps(variances, finest)
-    known = [set(exact_tables(variances, level)) for level in range(len(decided))]
-    exact = [
-        {t for t in chain if any(set(t) <= set(e) for e in tables)}
-        for chain, tables in zip(decided, known, strict=True)
-    ]
-    if chains is not None:
-        decided = [[tuple(t) for t in chain] for chain in chains]
-        for chain, tables in zip(decided, exact, strict=True):
-            nested = all(set(a) < set(b) for a, b in pairwise(chain))
-            if not nested or chain[-1] != finest or not tables <= set(chain):
-                raise ValueError("a chain has nested tables, all exact ones, and the finest last")
-    composed = tuple(
-        composition and level > 0 and chain[0] != () and not exact[level]
-        for level, chain in enumerate(decided)
-    )
-    decided = [[(), *chain] if own else chain for chain, own in zip(decided, composed, strict=True)]
-    shape = tuple(variances.structure.sizes[i] for i in finest)
-    none = np.zeros(shape, bool)
-    return Refinement(finest, decided, exact, none if zeros is None else zeros, composed)
+Cliques = Mapping[Table, Whole]
+"""The integer tables of all cliques at some areas: (areas, n_i ...) by their attributes."""
 
 
 @dataclass(frozen=True)
 class IntegerPiece:
-    """The estimates of a piece, and the finest integer tables of its levels (with the highest)."""
+    """The estimates of a piece, and the integer tables of its levels (with the highest)."""
 
     estimates: Piece
-    whole: list[Whole]
+    whole: list[Cliques]
 
 
 def integer_pieces(
     variances: Variances,
     read: Read,
-    how: Refinement,
+    cliques: Sequence[Refinement],
     published: Sequence[Sequence[Table]] | None = None,
     cells_at_most: int = CELLS_AT_MOST,
     *,
@@ -125,8 +59,10 @@ def integer_pieces(
 
     Parameters
     ----------
+    cliques
+        How the integer tables of each clique are computed, in the order of `cliques.cliques`.
     published
-        For each level, the tables with required estimates in addition to the finest table.
+        For each level, the tables with required estimates in addition to those of the cliques.
     first
         The result of `first_pass`, if the caller has computed it already.
 
@@ -136,31 +72,45 @@ def integer_pieces(
         For the reasons of `estimates.pieces`, or if exact tables contradict each other or the
         structural zeros.
     """
-    wanted = with_finest(how, published or [[]] * variances.structure.tree.levels)
+    wanted = with_cliques(cliques, published or [[]] * variances.structure.tree.levels)
     first = first or first_pass(variances, read, cells_at_most)
     top = top_estimates(variances, first, wanted)
-    above = integer_tables_of_top(variances.structure, how, top.piece)
+    above = integer_tables_of_top(variances, cliques, top.piece)
     yield above
     tasks = top.subtrees_below(variances, read, first, above.whole[-1])
     spread = map if len(first.spans) == 1 else in_threads
-    yield from spread(partial(integer_tables_of_subtree, how=how, published=wanted), tasks)
+    yield from spread(partial(integer_tables_of_subtree, cliques=cliques, published=wanted), tasks)
 
 
-def with_finest(how: Refinement, published: Sequence[Sequence[Table]]) -> list[list[Table]]:
-    """Return for each level the tables with required estimates, including the finest table."""
-    return [sorted({*tables, how.finest}, key=lambda t: (len(t), t)) for tables in published]
+def with_cliques(
+    cliques: Sequence[Refinement], published: Sequence[Sequence[Table]]
+) -> list[list[Table]]:
+    """Return for each level the tables with required estimates, including those of cliques."""
+    needed = {how.finest for how in cliques}
+    return [sorted({*tables, *needed}, key=lambda t: (len(t), t)) for tables in published]
 
 
-def integer_tables_of_top(structure: Structure, how: Refinement, top: Piece) -> IntegerPiece:
+def integer_tables_of_top(
+    variances: Variances, cliques: Sequence[Refinement], top: Piece
+) -> IntegerPiece:
     """Return estimates and integer tables of the top of the tree; errors as in `integer_pieces`."""
-    alone = np.arange(structure.tree.counts[0] + 1)
-    above = Level(structure, how.finest, top.tables[0][how.finest], alone, alone)
-    highest = roots(above, how.chains[0], how.exact[0], how.zeros)
-    return _refine_piece(structure, how, top, top.ranges, highest)
+    count = variances.structure.tree.counts[0]
+    alone = np.arange(count + 1)
+    highest: dict[Table, Whole] = {}
+    for how in cliques:
+        estimates = _with_separator(variances.structure, how, top.tables[0][how.finest], highest)
+        above = Level(variances.structure, how.finest, estimates, alone, alone)
+        if how.methods[0] == "least_squares":
+            measured = Measured.of(variances, how, 0, (0, count))
+            found = nearest_roots(above, measured, how.chains[0], how.exact[0], ~how.zeros)
+        else:
+            found = roots(above, how.chains[0], how.exact[0], how.zeros)
+        highest[how.finest] = found
+    return _refine_piece(variances, cliques, top, top.ranges, highest)
 
 
 def integer_tables_of_subtree(
-    placed: PlacedSubtree, how: Refinement, published: Sequence[Sequence[Table]]
+    placed: PlacedSubtree, cliques: Sequence[Refinement], published: Sequence[Sequence[Table]]
 ) -> IntegerPiece:
     """Return estimates and integer tables of a subtree, from its measurements and the tree above.
 
@@ -168,11 +118,11 @@ def integer_tables_of_subtree(
     ----------
     placed
         The subtree, with the integer tables of its highest areas.
-    how
-        How integer tables are computed.
+    cliques
+        How the integer tables of each clique are computed.
     published
-        For each level of the whole tree, the tables with required estimates; the finest table is
-        one of them.
+        For each level of the whole tree, the tables with required estimates; those of the cliques
+        are among them.
 
     Raises
     ------
@@ -181,26 +131,65 @@ def integer_tables_of_subtree(
     """
     part = placed.subtree
     if placed.whole is None:
-        raise ValueError("whole tables are made below whole tables")
+        raise ValueError("integer tables are computed below integer tables")
     piece = subtree_estimates(placed, published)
-    return _refine_piece(part.variances.structure, how, piece, part.own, placed.whole)
+    return _refine_piece(part.variances, cliques, piece, part.own, placed.whole)
 
 
 def _refine_piece(
-    structure: Structure, how: Refinement, piece: Piece, own: Ranges, highest: Whole
+    variances: Variances,
+    cliques: Sequence[Refinement],
+    piece: Piece,
+    own: Ranges,
+    highest: Cliques,
 ) -> IntegerPiece:
     """Return a piece with the integer tables of all of its levels.
 
-    `own`: for each level, the areas of the piece as numbered in the tree of `structure`, which may
+    `own`: for each level, the areas of the piece as numbered in the tree of `variances`, which may
     be a part of the whole tree.
     """
-    whole = [highest]
+    structure, whole = variances.structure, [highest]
     for at in range(1, len(own)):
         start, stop = own[at - 1]
         here = piece.level + at
         families = structure.tree.starts[at - 1][start : stop + 1]
-        estimates = piece.tables[at][how.finest]
-        level = Level(structure, how.finest, estimates, whole[-1], families - families[0])
-        composed = bool(how.composed and how.composed[here])
-        whole.append(children(level, how.chains[here], how.exact[here], composed=composed))
+        families = families - families[0]
+        found: dict[Table, Whole] = {}
+        for how in cliques:
+            estimates = _with_separator(structure, how, piece.tables[at][how.finest], found)
+            level = Level(structure, how.finest, estimates, whole[-1][how.finest], families)
+            chain, exact = how.chains[here], how.exact[here]
+            if how.methods[here] == "least_squares":
+                measured = Measured.of(variances, how, at, own[at], here)
+                integers = nearest_children(level, measured, chain, exact)
+            else:
+                integers = children(level, chain, exact, composed=how.composed[here])
+            found[how.finest] = integers
+        whole.append(found)
     return IntegerPiece(piece, whole)
+
+
+def table_of_cliques(cliques: Cliques, table: Table) -> Whole:
+    """Return an integer table as sums of the smallest table of a clique that has its attributes."""
+    finest = min((t for t in cliques if set(table) <= set(t)), key=lambda t: (cliques[t].size, t))
+    summed = tuple(1 + axis for axis, i in enumerate(finest) if i not in table)
+    found: Whole = cliques[finest].sum(axis=summed) if summed else cliques[finest]
+    return found
+
+
+def _with_separator(
+    structure: Structure, how: Refinement, estimates: Whole, earlier: Cliques
+) -> Whole:
+    """Return estimates of a clique whose sums are the integers of the separator, if there is one.
+
+    The difference is divided evenly among the parts of each cell, the remainder among the first.
+    """
+    if how.separator is None:
+        return estimates
+    alone = np.arange(len(estimates) + 1)
+    level = Level(structure, how.finest, estimates, estimates, alone)
+    known = table_of_cliques(earlier, how.separator).reshape(len(estimates), -1) << structure.bits
+    parts = level.margin(estimates, how.finest, how.separator)
+    each, rest = np.divmod(known - parts.sum(axis=2), parts.shape[2])
+    parts += each[:, :, None] + (np.arange(parts.shape[2]) < rest[:, :, None])
+    return level.restore(parts, how.finest, how.separator).reshape(estimates.shape)

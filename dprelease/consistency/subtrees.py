@@ -74,13 +74,13 @@ class PlacedSubtree:
         The cells of the highest areas and the running sums before them, by published table; see
         `cells.CellsOfAreas`.
     whole
-        (areas, n_i ...) the finest integer tables of the highest areas, if they are computed.
+        (areas, n_i ...) by clique, the integer tables of the highest areas, if they are computed.
     """
 
     subtree: Subtree
     final: Contrasts
     before: Mapping[Table, CellsOfAreas]
-    whole: Whole | None = None
+    whole: Mapping[Table, Whole] | None = None
 
 
 @dataclass(frozen=True)

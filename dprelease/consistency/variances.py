@@ -149,6 +149,10 @@ class SpaceVariances:
             return np.broadcast_to(self.upward[level], (stop - start,))
         return self.upward[level][start:stop]
 
+    def variances_from_below(self, level: int, start: int, stop: int) -> Floats:
+        """Return V of some nodes of a level, the variance of estimates from it and from below."""
+        return self._in_floats(self.upward_of(level, start, stop), level)
+
     def measurement_weights_of(self, level: int, start: int, stop: int) -> Floats:
         """Return the weight a of the measurements of some nodes of a level, not their children."""
         if level == self.tree.levels - 1:

@@ -37,7 +37,7 @@ class Answer:
         return self.columns[0].query
 
 
-def answer_query(engine: Answering, columns: Sequence[PlannedColumn], bits: BitSource) -> Answer:
+def answer_query(engine: QueryEngine, columns: Sequence[PlannedColumn], bits: BitSource) -> Answer:
     """Return the noised answer of one query, for which `columns` are all its planned columns.
 
     If the query has private keys, a separate mechanism selects keys first. The selected keys are
@@ -46,7 +46,7 @@ def answer_query(engine: Answering, columns: Sequence[PlannedColumn], bits: BitS
     Raises
     ------
     DataError
-        The errors of `Answering.run`.
+        The errors of `QueryEngine.run`.
     """
     query = columns[0].query
     if query.private is None:
@@ -90,7 +90,7 @@ def noisy_batches(
     Raises
     ------
     DataError
-        The errors of `Answering.run`.
+        The errors of `QueryEngine.run`.
     """
     if isinstance(bits, Entropy):
         drawn = engine.noisy_vectors(query, FreshNoise(tuple(columns)))

@@ -25,7 +25,7 @@ def select_quantiles(
     profile: Profile | DenseProfile, aggregate: Quantile, mechanism: Exponential, bits: BitSource
 ) -> Integers:
     """Return the selected value (cells,) of every cell, in steps of the column."""
-    target = Target.of(aggregate, rows_inside(aggregate, mechanism))
+    target = RankTarget.of(aggregate, rows_inside(aggregate, mechanism))
     if isinstance(profile, DenseProfile):
         choices = _select_dense(profile.upto, target, mechanism, bits)
     else:
@@ -64,7 +64,9 @@ def _select_dense(
     return choices
 
 
-def _candidate_scores(upto: NDArray[Any], first: int, last_gap: int, target: Target) -> Integers:
+def _candidate_scores(
+    upto: NDArray[Any], first: int, last_gap: int, target: RankTarget
+) -> Integers:
     """Return the scores of the candidates of one cell from `first` to `last_gap` - 1."""
     counts_here = upto[first:last_gap].astype(np.int64)
     before = counts_here.copy()
@@ -73,7 +75,7 @@ def _candidate_scores(upto: NDArray[Any], first: int, last_gap: int, target: Tar
     return target.scores(before, counts_here, int(upto[-1]))
 
 
-def quantile_runs(profile: Profile, aggregate: Quantile, target: Target) -> ScoreRuns:
+def quantile_runs(profile: Profile, aggregate: Quantile, target: RankTarget) -> ScoreRuns:
     """Return the candidates of every cell as runs of equal scores.
 
     Each value that occurs is one run, and each gap between two such values is one run. So the

@@ -56,7 +56,7 @@ class TriedLimit:
 
 
 def try_limits(
-    declaration: Declaration, queries: Sequence[Query], engines: Mapping[str, Answering]
+    declaration: Declaration, queries: Sequence[Query], engines: Mapping[str, QueryEngine]
 ) -> Iterator[TriedLimit]:
     """Yield the effects of tried contribution limits, query by query.
 

@@ -44,7 +44,7 @@ class Sums:
         return float(np.abs(unlimited.vectors[column] - self.vectors[column]).mean())
 
 
-def sums_under_limits(engine: Answering, query: Query, max_groups: int, max_rows: int) -> Sums:
+def sums_under_limits(engine: QueryEngine, query: Query, max_groups: int, max_rows: int) -> Sums:
     """Return the exact answers of a query under other contribution limits."""
     unit = query.unit
     if unit.id is not None:

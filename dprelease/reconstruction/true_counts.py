@@ -148,7 +148,9 @@ def _refuse_other_truth(rehearsal: OpenedRehearsal, query: str, rows: Integers) 
         names = [*dict(schema_of(truth_query))] if as_noised else [*outputs[name].columns]
         file = truth_file(name)
         column = truth_columns(sorted(keys), (one for one in names if one not in keys)).rows
-        published = formats.PUBLISHED_FORMAT.read(rehearsal.folder / file, [column]).column(0).to_numpy()
+        published = (
+            formats.PUBLISHED_FORMAT.read(rehearsal.folder / file, [column]).column(0).to_numpy()
+        )
         # If a step publishes only some of the cells, only the sum of these cells is checked.
         same = (
             np.array_equal(published, rows)

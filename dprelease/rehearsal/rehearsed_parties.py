@@ -317,11 +317,9 @@ def _write_messages(
                     columns = plan.of_shares(query.name)
                     exact = engines[query.name].run(query)
                     vectors = noised_messages(exact, columns, plan.parties, request.bits)
-                    description, name = described.messages(query), message_file(party, query.name)
-                    table = field_notes(
-                        messages_to_arrow(query, vectors), field_notes(description)
-                    )
-                    written[name] = write_marked_table(folder, name, table)
+                    description, name = metadata.messages(query), message_file(party, query.name)
+                    notes, table = field_notes(description), messages_to_arrow(query, vectors)
+                    written[name] = write_marked_table(folder, name, with_field_notes(table, notes))
     return written
 
 

@@ -112,7 +112,7 @@ class StandIns:
         return replace(self, invented=invented)
 
     @contextmanager
-    def engines(self, queries: Sequence[Query]) -> Iterator[dict[str, Answering]]:
+    def engines(self, queries: Sequence[Query]) -> Iterator[dict[str, QueryEngine]]:
         """Yield the engine of each query, which reads the stand-ins of the query's tables.
 
         Raises
@@ -127,7 +127,7 @@ class StandIns:
             yield engines
 
     @contextmanager
-    def recorders(self, parts: Sequence[Records]) -> Iterator[dict[str, Recording]]:
+    def recorders(self, parts: Sequence[Records]) -> Iterator[dict[str, RecordEngine]]:
         """Yield the engine of each table of records, which reads the table's stand-in.
 
         Raises

@@ -136,7 +136,7 @@ def _with_sensitivity(measurement: Measurement, query: Query, unit: PrivacyUnit)
     return replace(measurement, sensitivity=sensitivity)
 
 
-def _read_with_all_keys(engine: Answering, query: Query) -> _ExactAnswers:
+def _read_with_all_keys(engine: QueryEngine, query: Query) -> _ExactAnswers:
     """Return the exact answer to a query; with non-public keys, for all keys that occur."""
     if query.private is not None:
         names = engine.partitions(query).names
@@ -149,7 +149,7 @@ def _with_keys_of(query: Query, other: Query) -> Query:
     return query if query.private is None else replace(query, keys=other.keys)
 
 
-def _read_answers(engine: Answering, query: Query) -> _ExactAnswers:
+def _read_answers(engine: QueryEngine, query: Query) -> _ExactAnswers:
     """Return the exact answers to the measurements of a query."""
     exact = engine.run(query)
     vectors: dict[str, Integers] = {}
@@ -165,7 +165,7 @@ def _read_answers(engine: Answering, query: Query) -> _ExactAnswers:
     return _ExactAnswers(query, vectors, profiles)
 
 
-def _unit_counts(engine: Answering, query: Query) -> Integers:
+def _unit_counts(engine: QueryEngine, query: Query) -> Integers:
     """Return the numbers of privacy units that have each non-public key."""
     partitions = engine.partitions(query)
     units = dict(zip(partitions.names, partitions.units.tolist(), strict=True))

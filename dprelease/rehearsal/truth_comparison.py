@@ -255,7 +255,7 @@ def _rows_off(
     if at is None:
         raise TypeError("a choice on a lattice is a quantile")
     total = value_totals(profile)[cells]
-    target = Target.of(Quantile(column.name, 0, 1, first.step, at), 1)
+    target = RankTarget.of(Quantile(column.name, 0, 1, first.step, at), 1)
     ranks = _counts_below_and_up_to(
         profile.values, cell, below, upto, cells, np.where(known, positions, 0.0)
     )

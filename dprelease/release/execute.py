@@ -287,7 +287,7 @@ def answer_family(
     ------
     DataError
         Before the charge if a source is not as declared; after the charge the errors of
-        `Answering.run`.
+        `QueryEngine.run`.
     """
     queries = [table.query for table in family.tables]
     with opening as engine:

@@ -57,7 +57,9 @@ def peeked_sketch(
     if state is not None:
         state.rows = True
     shown = {
-        name: proposal_text(column) for name, column in peek_at_file(source, table).items() if name != unit
+        name: proposal_text(column)
+        for name, column in peek_at_file(source, table).items()
+        if name != unit
     }
     proposals = {name: body for name, body in shown.items() if body}
     return sketch(source, unit, folder, head=HEAD, proposals=proposals, table=table)

@@ -281,7 +281,7 @@ CHECK = (
 )
 
 
-def column_proposal(form: ServerForm, name: str) -> str:
+def column_proposal(form: ServerTable, name: str) -> str:
     """Return a list of values, or bounds, of a column; empty if the catalogue has neither."""
     limits, labels = _column_limits(form, name), form.labels.get(name)
     if limits.values is not None:
@@ -292,7 +292,7 @@ def column_proposal(form: ServerForm, name: str) -> str:
     return _bounds_text(form, name, limits)
 
 
-def notes_text(form: ServerForm, name: str) -> str:
+def notes_text(form: ServerTable, name: str) -> str:
     """Return notes on a column: one bound from its CHECK constraint, and that it is NOT NULL."""
     limits = Limits() if column_proposal(form, name) else _column_limits(form, name)
     ends = {"lower": limits.lower, "upper": limits.upper}

@@ -223,14 +223,14 @@ def _cut_records() -> AbstractContextManager[Any]:
 
 
 def _cut_messages() -> AbstractContextManager[Any]:
-    true = release_bounds.messages
+    true = release_bounds.noised_messages
 
     def cut(exact: Any, columns: Any, parties: int, bits: Any) -> Any:
         sent = true(exact, columns, parties, bits)
         zero = {name: exact.vector(name)[:] == 0 for name in sent}
         return {name: np.where(zero[name], np.abs(sent[name]), sent[name]) for name in sent}
 
-    return mock.patch.object(release_bounds, "messages", cut)
+    return mock.patch.object(release_bounds, "noised_messages", cut)
 
 
 def _first_in_empty_cells() -> AbstractContextManager[Any]:

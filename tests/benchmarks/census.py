@@ -25,7 +25,8 @@ from pathlib import Path
 import numpy as np
 
 from dprelease.consistency.algebra import Table, cell_count
-from dprelease.consistency.family import integer_pieces, refinement
+from dprelease.consistency.family import integer_pieces
+from dprelease.consistency.integer_tables.decisions import refinement
 from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
@@ -100,14 +101,16 @@ def layers(size: Size) -> Timed:
     del truth
     begun, used = time.perf_counter(), time.process_time()
     variances = Variances(structure)
-    how = refinement(variances, TABLES[-1])
+    how = [refinement(variances, TABLES[-1])]
 
     def read(level: int, table: Table, start: int, stop: int) -> np.ndarray:
         return noised[level, table][start:stop].astype(np.int64)
 
     total = 0
     for piece in integer_pieces(variances, read, how):
-        total += sum(len(level) for level in piece.whole[0 if piece.estimates.top else 1 :])
+        total += sum(
+            len(level[TABLES[-1]]) for level in piece.whole[0 if piece.estimates.top else 1 :]
+        )
     assert total == sum(tree.counts)
     return _timed("layers 1 and 2", tree.counts[-1], cell_count(SIZES, TABLES[-1]), begun, used)
 

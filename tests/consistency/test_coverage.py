@@ -14,7 +14,8 @@ from scipy.stats import binom, norm
 
 from dprelease.consistency import passes, standard_errors, variances
 from dprelease.consistency.algebra import cell_count as number_of_cells
-from dprelease.consistency.family import integer_pieces, refinement
+from dprelease.consistency.family import integer_pieces
+from dprelease.consistency.integer_tables.decisions import refinement
 from dprelease.consistency.intervals import intervals
 from dprelease.consistency.standard_errors import half_widths
 from dprelease.consistency.structure import NoiseMoments, Structure
@@ -66,10 +67,10 @@ def coverages(seed=0):
 
     estimated = [[] for _ in counts]
     whole = [[] for _ in counts]
-    for piece in integer_pieces(known, read, refinement(known, (0, 1)), cells_at_most=1 << 14):
+    for piece in integer_pieces(known, read, [refinement(known, (0, 1))], cells_at_most=1 << 14):
         for at in range(0 if piece.estimates.top else 1, len(piece.whole)):
             estimated[piece.estimates.level + at].append(piece.estimates.tables[at][0, 1])
-            whole[piece.estimates.level + at].append(piece.whole[at])
+            whole[piece.estimates.level + at].append(piece.whole[at][0, 1])
     found = []
     for level, count in enumerate(counts):
         x1, x2 = np.concatenate(estimated[level]), np.concatenate(whole[level])

@@ -104,7 +104,7 @@ def test_every_mechanism_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     text = mechanism_pages.pages()
     for name in (*registry.names(), *registry.selection_names()):
         assert f"(mechanism-{name})=" in text
-    monkeypatch.setattr(DiscreteLaplace, "use", "never")
+    monkeypatch.setattr(DiscreteLaplace, "use_case", "never")
     assert "| never |" in mechanism_pages.pages()
 
 

@@ -120,7 +120,9 @@ def test_the_likeliest_people_behind_noise(tmp_path: Path, epsilon: float) -> No
     for one in found.used:
         assert isinstance(one.law, Mechanism)
         published = counted[one.name] + shifts.integers(-1, 2, len(counted[one.name]))
-        held[one.name] = likelihoods_from_noise(published.astype(float), one.law, NOTHING)
+        held[one.name] = likelihoods_from_noise(
+            published.astype(float), one.law, NO_POST_PROCESSING
+        )
     wanted = record_program(combinations, np.arange(8), found.used, held, 8.0)
     solved = likeliest_records(wanted, LOGS, 100.0, gap=0.0)
     every = worlds.grid(2, 8)

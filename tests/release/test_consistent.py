@@ -44,6 +44,12 @@ CASES: dict[str, dict[str, str]] = {
         "consistent": "{non_negative: true, zeros: [{band: 0-17, old: 'true'}, "
         "{band: [18-64], old: [true]}]}",
     },
+    "fast": {"consistent": "{non_negative: true, method: fast}"},
+    "least squares": {"consistent": "{non_negative: true, method: least_squares}"},
+    "no table by all keys": {
+        "asked": "hierarchy: [state, town]\n    marginals: [[sex, band], [band, old]]",
+        "consistent": "{non_negative: true, publish: {records: true}}",
+    },
     "composed": {"consistent": "{non_negative: true, composition: parent}"},
     "down to states": {"consistent": "{non_negative: true, publish: {down_to: state}}"},
     "estimates down to states": {"consistent": "{publish: {down_to: state}}"},
@@ -97,7 +103,7 @@ def test_what_is_published_adds_up_and_is_verified(what: str, tmp_path: Path) ->
 
 
 @pytest.mark.share(0.2)
-@pytest.mark.parametrize("what", ["areas", "whole sums", "zeros", "records"])
+@pytest.mark.parametrize("what", ["areas", "whole sums", "fast", "zeros", "records"])
 def test_the_same_measurements_give_the_same_bytes(what: str, tmp_path: Path) -> None:
     one = published(tmp_path / "one", **CASES[what])
     other = published(tmp_path / "other", **CASES[what])
@@ -108,7 +114,7 @@ def test_the_same_measurements_give_the_same_bytes(what: str, tmp_path: Path) ->
 
 
 @pytest.mark.share(0.2)
-@pytest.mark.parametrize("what", ["areas", "whole sums", "zeros", "records"])
+@pytest.mark.parametrize("what", ["areas", "whole sums", "fast", "zeros", "records"])
 def test_pieces_do_not_matter(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither those of the tree nor those of files."""
     whole = published(tmp_path / "whole", **CASES[what])
@@ -145,6 +151,41 @@ def test_invented_persons_are_as_many_as_the_tables_say(tmp_path: Path) -> None:
     record = json.loads((folder / "manifest.json").read_text())["families"][0]["record"]
     assert record["records"]["name"] == "records/pop_invented"
     assert any("no row is a real person" in words for words in record["words"])
+
+
+def test_tables_of_cliques_add_up_and_give_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no table by all keys, and with too many combinations of them for one."""
+    monkeypatch.setattr("dprelease.postprocess.consistent.values.FEW_CELLS", 1)
+    asked = "hierarchy: [state, town]\n    marginals: [[sex, band], [band, old]]"
+    folder = published(
+        tmp_path, asked=asked, consistent="{non_negative: true, publish: {records: true}}"
+    )
+    report = dprelease.verify(folder)
+    assert report.ok, [str(finding) for finding in report.findings]
+    record = json.loads((folder / "manifest.json").read_text())["families"][0]["record"]
+    keys = {
+        (*one["keys"], one["shared"] and tuple(one["shared"]))
+        for one in record["columns"][0]["refinement"]
+    }
+    assert keys == {("band", "old", None), ("sex", "band", ("band",))}
+    held = frames(folder, "tables")
+    for one, other in (("sex_band", "band_old"),):
+        for area in ("", "state_", "town_"):
+            first, second = (
+                held[f"pop_{area}{name}"].to_pandas().groupby("band")["n"].sum()
+                for name in (one, other)
+            )
+            assert first.equals(second)
+    persons = pq.read_table(folder / "records/pop_invented.parquet").to_pandas()
+    for keys_of in (["town", "sex", "band"], ["town", "band", "old"]):
+        table = held["pop_" + "_".join(keys_of)].to_pandas().set_index(keys_of)["n"]
+        assert (
+            table[table > 0]
+            .sort_index()
+            .equals(persons.groupby(keys_of).size().rename("n").sort_index())
+        )
 
 
 def test_too_many_invented_persons_are_not_written(
@@ -201,7 +242,8 @@ def test_what_the_manifest_says(tmp_path: Path) -> None:
         errors = sorted(held[told["table"]]["pay_se"].to_pylist())
         assert (told["least"], told["largest"]) == (errors[0], errors[-1])
     chains = {one["level"]: one["steps"] for one in column["refinement"]}
-    assert all(chain[-1] == ["sex", "band"] for chain in chains.values())
+    assert all(chain == [] for chain in chains.values())
+    assert {one["method"] for one in column["refinement"]} == {"least_squares"}
     unseen = [one["sha256"] for one in json.loads((folder / "manifest.json").read_text())["files"]]
     assert len(unseen) == len(set(unseen)) == 27
 

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from dprelease.exact.postgres.server_form import Check, ServerForm
+from dprelease.exact.postgres.server_form import Check, ServerTable
 from dprelease.scaffold.server_sketch import NOTHING, Limits, column_proposal, limits_of, notes_text
 from dprelease.schema.load import CONFIRM
 

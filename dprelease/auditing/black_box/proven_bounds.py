@@ -39,7 +39,12 @@ from flint import arb, ctx
 from dprelease.auditing.black_box.answer_statistics import statistics
 from dprelease.auditing.black_box.drawn_answers import BitFactory, Source
 from dprelease.auditing.black_box.noise_questions import Question
-from dprelease.auditing.black_box.tried_events import Event, EventCandidate, View, event_candidates
+from dprelease.auditing.black_box.tried_events import (
+    BinnedStatistic,
+    Event,
+    EventCandidate,
+    event_candidates,
+)
 from dprelease.mechanisms.base import ball_upper_float
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Integers

@@ -204,7 +204,9 @@ def _refuse_lakes(spark: SparkSession, declared: Declared, files: Sequence[str])
     above = ["/".join(parts[:i]) for i in range(1, len(parts))]
     job = above[-1:] if set(last) & set("=.*?") else []  # of a file, a pattern or a partition
     places = {name: [*above, *inside] for name in LAKE_PROBLEMS} | {RUNNING_FOLDER: [*job, *inside]}
-    failure = DataError("DP-DATA-001", **source_fields(declared), format=source_type_label(declared))
+    failure = DataError(
+        "DP-DATA-001", **source_fields(declared), format=source_type_label(declared)
+    )
     for searched_names in (list(places), *([name] for name in places)):
         names = ",".join(f"{folder}/{name}" for name in searched_names for folder in places[name])
         pattern = f"{scheme}://{authority}/{{{names}}}"

@@ -132,7 +132,7 @@ def _is_admissible(
     return not (concentrated and kind.has_bounded_noise)
 
 
-def _is_promising(options: Options, kind: type[Randomizer], cells: int, *, pure: bool) -> bool:
+def _is_promising(options: AutoOptions, kind: type[Randomizer], cells: int, *, pure: bool) -> bool:
     if kind.has_bounded_noise and not (cells <= FEW_CELLS or "bounded" in options.constraints):
         return False
     return not kind.auto_rule.last_resort and not (pure and kind.auto_rule.only_with_delta)

@@ -24,6 +24,18 @@ def aim_of(shape: Shape, target: TargetSpec) -> Aim | None:
     return aim if aim in {(one.level, one.attributes) for one in shape.placed} else None
 
 
+def table_weights(
+    shape: Shape, targets: Sequence[TargetSpec], column: str
+) -> dict[tuple[int, Table], float]:
+    """Return the weights of the tables that have targets: 1 for a target without a weight."""
+    found = {}
+    for target in targets:
+        aim = aim_of(shape, target)
+        if aim is not None and target.column in (None, column):
+            found[aim] = 1.0 if target.weight is None else float(target.weight)
+    return found
+
+
 def wrong_targets(
     shape: Shape, targets: tuple[TargetSpec, ...], columns: Sequence[str]
 ) -> Iterator[tuple[int, str]]:

@@ -44,9 +44,20 @@ class ErrorsRecord(Part):
 
 
 class RefinementRecord(Part):
-    """Of one level, which nested tables were made whole one after the other, by their keys."""
+    """How the integer tables of one level are computed, by all keys or by some of them.
+
+    `keys`: the keys of a table of which others are sums. `shared`: the keys that it shares with
+    tables before it, in which it has the same numbers; null for the first. `steps`: by their keys,
+    the nested tables that are computed one after another, or along which the results of least
+    squares are rounded; none if all measured tables are rounded together. `first`: the tables that
+    least squares makes non-negative first.
+    """
 
     level: str
+    keys: list[str]
+    shared: list[str] | None
+    method: Literal["least_squares", "fast"]
+    first: list[list[str]]
     steps: list[list[str]]
     composed: bool
 
@@ -88,7 +99,7 @@ class ComputedRecord(Part):
 class ConsistencyRecord(Part):
     """How the tables of a family were made to agree, and what is known of their errors."""
 
-    algorithm: Literal["dprelease-consistency/1"]
+    algorithm: Literal["dprelease-consistency/2"]
     words: list[str]
     levels: list[LevelRecord]
     attributes: list[AttributeRecord]

@@ -14,7 +14,8 @@ from itertools import combinations
 import numpy as np
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.refinement import exact_tables
+from dprelease.consistency.integer_tables.cliques import Clique
+from dprelease.consistency.integer_tables.decisions import exact_tables
 from dprelease.numerics.lattice import Flags, Integers
 from dprelease.postprocess.consistent.additivity import spans, unequal_sums
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
@@ -56,7 +57,9 @@ def wrong_invariants(
                 yield ("zeros",), f"the table [{keys}] is an invariant, with cells that can't be"
 
 
-def crossing_invariants(columns: Sequence[FamilyColumn], spec: ConsistentSpec) -> Iterator[Reason]:
+def crossing_invariants(
+    columns: Sequence[FamilyColumn], spec: ConsistentSpec, cliques: Sequence[Clique]
+) -> Iterator[Reason]:
     """Yield invariants that integer tables can't all satisfy: those that cross at one level.
 
     Layer 2 preserves one exact table per level, and all sums of it. For two crossing exact margins,
@@ -64,13 +67,31 @@ def crossing_invariants(columns: Sequence[FamilyColumn], spec: ConsistentSpec) -
     """
     for agreed in columns if spec.non_negative else ():
         for level, name in enumerate(agreed.shape.levels):
-            if len(exact_tables(agreed.variances, level)) > 1:
+            exact = exact_tables(agreed.variances, level)
+            if len(exact) == 1 and _crosses_a_separator(exact[0], cliques):
+                reason = (
+                    f"whole tables can't keep an exact table of level '{name}' whose keys no table "
+                    "has together with those of the others: declare a table by all keys"
+                )
+                yield ("invariants", _invariant_index(agreed.name, spec)), reason
+                break
+            if len(exact) > 1:
                 reason = (
                     f"whole tables can't keep several exact tables of level '{name}', none of them "
                     "a sum of another: publish one by the keys of all, or estimates alone"
                 )
                 yield ("invariants", _invariant_index(agreed.name, spec)), reason
                 break
+
+
+def _crosses_a_separator(exact: Table, cliques: Sequence[Clique]) -> bool:
+    """Return whether an exact table and a separator of a clique are not nested in the clique."""
+    return any(
+        not (within <= set(clique.separator) or set(clique.separator) <= within)
+        for clique in cliques
+        if clique.separator is not None
+        for within in [set(exact) & set(clique.table)]
+    )
 
 
 def _invariant_index(column: str, spec: ConsistentSpec) -> int:

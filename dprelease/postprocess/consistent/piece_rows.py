@@ -15,8 +15,14 @@ import numpy as np
 
 from dprelease.consistency.algebra import Table, cell_count
 from dprelease.consistency.estimates import Piece, subtree_estimates
-from dprelease.consistency.family import IntegerPiece, Refinement, integer_tables_of_subtree
+from dprelease.consistency.family import (
+    Cliques,
+    IntegerPiece,
+    integer_tables_of_subtree,
+    table_of_cliques,
+)
 from dprelease.consistency.fixed_point import Whole
+from dprelease.consistency.integer_tables.decisions import Refinement
 from dprelease.consistency.intervals import intervals
 from dprelease.consistency.standard_errors import half_widths, standard_errors
 from dprelease.consistency.subtrees import PlacedSubtree
@@ -25,6 +31,7 @@ from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
 from dprelease.postprocess.consistent.derived import DerivedColumn
 from dprelease.postprocess.consistent.family_columns import Vector
 from dprelease.postprocess.consistent.family_shape import Order
+from dprelease.postprocess.consistent.synthetic_persons import persons_of_areas
 from dprelease.postprocess.families import Batch
 
 AT_ONCE = 1 << 20
@@ -57,12 +64,12 @@ class OutputTable:
 class Column:
     """One column of a family, with the properties that rows need.
 
-    `how`: how its integer tables are computed, if there are any. `is_cut`: whether measurements
+    `cliques`: how its integer tables are computed, if there are any. `is_cut`: whether measurements
     were cut, so that errors are unknown.
     """
 
     vector: Vector
-    how: Refinement | None
+    cliques: tuple[Refinement, ...]
     is_cut: bool
 
 
@@ -75,12 +82,17 @@ class _ColumnAreas:
     level: int
     start: int
     tables: dict[Table, Whole]
-    whole: Whole
+    whole: Cliques
+
+    @property
+    def separators(self) -> list[tuple[Table, Table | None]]:
+        """Return the table of each clique and its separator, in order."""
+        return [(how.finest, how.separator) for how in self.column.cliques]
 
     def of(self, start: int, stop: int) -> _ColumnAreas:
         """Return the part for some of the areas, because the top of a tree may have very many."""
         tables = {table: values[start:stop] for table, values in self.tables.items()}
-        whole = self.whole[start:stop]
+        whole = {table: values[start:stop] for table, values in self.whole.items()}
         first = self.start + start
         return _ColumnAreas(self.column, self.variances, self.level, first, tables, whole)
 
@@ -156,7 +168,8 @@ class RowMaker:
                 for output in self.tables[level]:
                     yield from self._rows(output, some, first, end)
             if self.records is not None and level == last and start < stop:
-                yield from _synthetic_persons(self.records, parts[0].whole, start)
+                for cells in persons_of_areas(parts[0].whole, parts[0].separators, self.sizes):
+                    yield self.records, Batch(start * math.prod(self.sizes) + cells, {})
 
     def _rows(
         self, output: OutputTable, parts: Sequence[_ColumnAreas], start: int, stop: int
@@ -178,7 +191,7 @@ class RowMaker:
             yield output.estimates, Batch(numbers, values)
         if output.whole is None:
             return
-        shown = [(part, self._whole(output, part)) for part in parts if part.column.how is not None]
+        shown = [(part, self._whole(output, part)) for part in parts if part.column.cliques]
         rows: slice | Integers = slice(None)
         if not output.is_dense:  # cells that are not listed need no values
             rows = np.flatnonzero(np.logical_or.reduce([whole != 0 for _, whole in shown]))
@@ -189,9 +202,8 @@ class RowMaker:
 
     def _whole(self, output: OutputTable, part: _ColumnAreas) -> Integers:
         """Return the cells of an integer table in the order of its file."""
-        left = tuple(1 + i for i in range(len(self.sizes)) if i not in output.attributes)
         whole: Integers = output.order.flatten_for_file(
-            part.whole.sum(axis=left) if left else part.whole
+            table_of_cliques(part.whole, output.attributes)
         )
         return whole
 
@@ -228,14 +240,14 @@ def _tables_of_subtree(
     column: Column, placed: PlacedSubtree, wanted: list[list[Table]]
 ) -> IntegerPiece:
     """Return the estimates of a subtree, and its integer tables if they are computed."""
-    if column.how is not None:
-        return integer_tables_of_subtree(placed, column.how, wanted)
+    if column.cliques:
+        return integer_tables_of_subtree(placed, column.cliques, wanted)
     return without_whole(subtree_estimates(placed, wanted))
 
 
 def without_whole(piece: Piece) -> IntegerPiece:
     """Return estimates without integer tables."""
-    return IntegerPiece(piece, [np.empty(0, np.int64)] * len(piece.ranges))
+    return IntegerPiece(piece, [{} for _ in piece.ranges])
 
 
 def in_unit(units: Integers, bits: int, step: Fraction) -> Floats:
@@ -260,13 +272,3 @@ def _estimate_columns(
             np.where(np.isnan(errors), math.nan, widths), cells_per_area
         )
     return values
-
-
-def _synthetic_persons(name: str, whole: Whole, start: int) -> Iterator[NamedBatch]:
-    """Yield the finest cells of some leaves as synthetic persons, a row each, sorted by cell."""
-    counts = whole.reshape(-1)
-    first = start * (len(counts) // len(whole))
-    ends = np.cumsum(counts)
-    for low in range(0, int(ends[-1]), AT_ONCE):
-        persons = np.arange(low, min(low + AT_ONCE, int(ends[-1])))
-        yield name, Batch(first + np.searchsorted(ends, persons, side="right"), {})

@@ -27,7 +27,7 @@ from dprelease.postprocess.consistent.family_columns import FamilyColumn
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 from dprelease.postprocess.consistent.outputs import records_name, tables_with_estimates
 from dprelease.postprocess.consistent.reading import FINEST
-from dprelease.postprocess.consistent.values import MOST_RECORDS, is_dense, refinement_of
+from dprelease.postprocess.consistent.values import MOST_RECORDS, is_dense, refinements_of
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 _BATCH_SIZE = 1 << 18
@@ -41,7 +41,7 @@ def family_record(
     wholes = [_integer_table_record(one) for one in shape.placed] if spec.non_negative else []
     records = InventedRecord(name=records_name(family), most=MOST_RECORDS)
     return ConsistencyRecord(
-        algorithm="dprelease-consistency/1",
+        algorithm="dprelease-consistency/2",
         words=_texts(family, columns, spec),
         levels=[LevelRecord(name=name, areas=count) for name, count in levels],
         attributes=[AttributeRecord(name=k.column, values=k.size) for k in shape.attributes],
@@ -123,14 +123,20 @@ def _column_record(agreed: FamilyColumn, spec: ConsistentSpec) -> AgreedColumnRe
 
 
 def _refinement_records(agreed: FamilyColumn, spec: ConsistentSpec) -> list[RefinementRecord]:
-    shape, how = agreed.shape, refinement_of(agreed, spec)
+    shape, tables = agreed.shape, refinements_of(agreed, spec)
     return [
         RefinementRecord(
             level=name,
+            keys=_key_names(shape, how.finest),
+            shared=None if how.separator is None else _key_names(shape, how.separator),
+            method=how.methods[level],
+            first=[_key_names(shape, table) for table in how.first[level]],
             steps=[_key_names(shape, table) for table in chain],
             composed=how.composed[level],
         )
-        for level, (name, chain) in enumerate(zip(shape.levels, how.chains, strict=True))
+        for level, name in enumerate(shape.levels)
+        for how in tables
+        for chain in [how.chains[level]]
     ]
 
 

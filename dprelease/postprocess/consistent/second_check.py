@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from dprelease.consistency.algebra import Table, subtables
-from dprelease.consistency.family import Refinement
+from dprelease.consistency.integer_tables.decisions import Refinement
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import SpaceVariances, Variances
 from dprelease.numerics.lattice import Flags, Floats, Integers
@@ -38,7 +38,7 @@ from dprelease.postprocess.consistent.reading import MeasuredColumn, on_lattice
 from dprelease.postprocess.consistent.values import (
     DENSE,
     MOST_RECORDS,
-    refinement_of,
+    refinements_of,
     wanted_tables,
 )
 from dprelease.postprocess.consistent.zeros import zeros_of
@@ -68,14 +68,14 @@ def gainful_exchanges(
 ) -> Iterator[str]:
     """Yield areas where moving a unit between two parts would bring both closer to their estimates.
 
-    Checks the first table computed at each level, which is an exact optimum: no unit of a part
-    costs more than the next one of another part would. Costs are squared distances to the
-    estimates.
+    Checks the first table computed by the fast method at each level, which is an exact optimum: no
+    unit of a part costs more than the next one of another part would. Costs are squared distances
+    to the estimates.
     """
     shape = published.shape
     for level in range(1, lowest_estimated_level(shape, spec) + 1):
-        if how.composed and how.composed[level]:
-            continue  # its totals are not those next to the estimates'
+        if how.methods[level] != "fast" or how.composed[level]:
+            continue  # no table of the level is the one nearest to the estimates by itself
         made = how.chains[level][0]
         known = [one for one in shape.at(level) if set(one.attributes) >= set(made)]
         if not known:
@@ -233,7 +233,7 @@ def _upper_level_variances(one: SpaceVariances, cut: int) -> list[Floats]:
     """Return F of the levels down to `cut`, with its areas as measurements of variance V."""
     tree = one.tree
     level = np.arange(tree.counts[cut])
-    from_below = _upward_variances(one, cut, 0, tree.counts[cut])
+    from_below = one.variances_from_below(cut, 0, tree.counts[cut])
     if not from_below.all():  # exact there, and so is all that lies above
         return [np.zeros(count) for count in tree.counts[: cut + 1]]
     information, known = np.diag(1.0 / from_below), np.zeros((len(level), len(level)))
@@ -268,7 +268,7 @@ def _leaf_variances(one: SpaceVariances, parent: int) -> Floats:
     """Return F of the leaves of one area, given what is known of that area from elsewhere."""
     tree, level = one.tree, one.tree.levels - 1
     start, stop = (int(place) for place in tree.starts[level - 1][parent : parent + 2])
-    own = _upward_variances(one, level, start, stop)
+    own = one.variances_from_below(level, start, stop)
     if not own.all():
         return np.zeros(stop - start)
     final = float(one.variances(level - 1, parent, parent + 1)[0])
@@ -277,11 +277,6 @@ def _leaf_variances(one: SpaceVariances, parent: int) -> Floats:
     elsewhere = 1.0 / final - 1.0 / float(own.sum())
     information = np.diag(1.0 / own) + max(0.0, elsewhere)
     return np.diag(np.linalg.inv(information)).copy()
-
-
-def _upward_variances(one: SpaceVariances, level: int, start: int, stop: int) -> Floats:
-    """Return V of some areas of a level that is measured itself or through its parts."""
-    return np.ldexp(one.upward_of(level, start, stop).astype(np.float64), -one.bits[level])
 
 
 def second_check(
@@ -310,7 +305,9 @@ def second_check(
             yield from unequal_sums(shape, shape.placed, published.whole)
             never = zeros_of(shape, spec.zeros)
             yield from impossible_cells(shape, shape.placed, published, never)
-            yield from gainful_exchanges(published, refinement_of(column, spec), spec)
+            for how in refinements_of(column, spec):
+                if how.separator is None:
+                    yield from gainful_exchanges(published, how, spec)
             if spec.publish.records:
                 yield from _wrong_records(family, published, files)
 
@@ -335,7 +332,7 @@ def _changed_invariants(
 
 
 def _wrong_records(family: str, published: PublishedColumn, files: Files) -> Iterator[str]:
-    """Yield that persons are not as many, in each finest cell, as the whole tables say."""
+    """Yield tables of the last level whose cells have other numbers of synthetic persons."""
     shape = published.shape
     keys = shape.leaves
     total = int(published.whole(shape.at(0)[0], 0, 1).sum())
@@ -349,9 +346,9 @@ def _wrong_records(family: str, published: PublishedColumn, files: Files) -> Ite
                 yield "invented persons are not in the order of their cells"
             last = int(cells[-1])
         counts += np.bincount(cells, minlength=keys.size)
-    finest = next(
-        one for one in shape.at(len(shape.levels) - 1) if one.attributes == shape.everything
-    )
-    published_values = published.whole(finest, 0, shape.tree.counts[-1])
-    if not np.array_equal(counts.reshape(published_values.shape), published_values):
-        yield "invented persons are not as many as the whole tables say"
+    areas = shape.tree.counts[-1]
+    counts = counts.reshape(areas, *shape.sizes)
+    for placed in shape.at(len(shape.levels) - 1):
+        left = tuple(1 + i for i in shape.everything if i not in placed.attributes)
+        if not np.array_equal(counts.sum(axis=left), published.whole(placed, 0, areas)):
+            yield f"invented persons are not as many as '{placed.name}' says"

@@ -27,7 +27,13 @@ from dprelease.postprocess.consistent.outputs import (
     integer_table_columns,
 )
 from dprelease.postprocess.consistent.second_check import second_check
-from dprelease.postprocess.consistent.values import family_values, is_dense, wanted_tables
+from dprelease.postprocess.consistent.values import (
+    MOST_CLIQUE_CELLS,
+    cliques_of,
+    family_values,
+    is_dense,
+    published_tables,
+)
 from dprelease.postprocess.consistent.zeros import wrong_zeros, zeros_of
 from dprelease.postprocess.families import (
     Batch,
@@ -140,27 +146,48 @@ def _request_reasons(
     wrong = list(wrong_zeros(shape, spec.zeros))
     for i, name, reason in wrong:
         yield ("zeros", i, name), reason
-    if spec.composition is not None and not spec.non_negative:
-        yield (
-            ("composition",),
-            "estimates stay unbiased; it applies only to integer tables (`non_negative`)",
-        )
+    yield from _method_reasons(spec)
     if spec.zeros and not spec.non_negative:
         yield ("zeros",), "estimates stay unbiased; only integer tables (`non_negative`) have zeros"
     elif spec.zeros and not wrong and zeros_of(shape, spec.zeros).all():
         yield ("zeros",), "nothing is left that could be"
     if spec.non_negative and not any(one.is_shown for one in columns):
         yield ("non_negative",), "integer tables need counts or sums, and there are none"
-    elif spec.non_negative and not any(one.attributes == shape.everything for one in shape.placed):
-        names = ", ".join(key.column for key in shape.attributes)
-        yield (
-            ("non_negative",),
-            f"integer tables need a marginal by all keys: [{names}]",
-        )
+    elif spec.non_negative and not wrong:
+        yield from _size_reasons(shape, spec)
     if not wrong:
         yield from wrong_invariants(shape, columns, spec, zeros_of(shape, spec.zeros))
     if spec.publish.records:
         yield from _record_reasons(shape, columns, spec)
+
+
+def _size_reasons(
+    shape: Shape, spec: ConsistentSpec
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield tables that are not declared, but too large for integer tables of all others."""
+    declared = {one.attributes for one in shape.placed}
+    for clique in cliques_of(shape, spec):
+        cells = math.prod(shape.sizes[i] for i in clique.table)
+        if clique.table not in declared and cells > MOST_CLIQUE_CELLS:
+            names = ", ".join(shape.attributes[i].column for i in clique.table)
+            yield (
+                ("non_negative",),
+                f"integer tables that add up need one table by [{names}], whose {cells:,} cells "
+                f"are more than {MOST_CLIQUE_CELLS:,}; declare fewer tables that link these keys",
+            )
+
+
+def _method_reasons(spec: ConsistentSpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    reason = "estimates stay unbiased; it applies only to integer tables (`non_negative`)"
+    if spec.composition is not None and not spec.non_negative:
+        yield ("composition",), reason
+    if spec.method is not None and not spec.non_negative:
+        yield ("method",), reason
+    if spec.method == "least_squares" and spec.composition is not None:
+        yield (
+            ("composition",),
+            "it needs `method: fast`, because least squares uses all measured tables",
+        )
 
 
 def _partition_reasons(
@@ -201,8 +228,6 @@ def _record_reasons(
         yield where, "`persons` needs exactly one column, the count of rows"
     if not shape.leaves.keys:
         yield where, "`persons` needs at least one key"
-    elif all(one.attributes != shape.everything for one in shape.at(len(shape.areas))):
-        yield where, "`persons` needs a table by all keys at the last level"
 
 
 def _name_collisions(
@@ -233,9 +258,9 @@ def _table_findings(
     shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     """Yield tables that the measurements don't determine at a level, and invariants that cross."""
-    for where, reason in crossing_invariants(columns, spec):
+    for where, reason in crossing_invariants(columns, spec, cliques_of(shape, spec)):
         yield _useless_key_error(where, reason, place)
-    wanted = wanted_tables(shape, spec)
+    wanted = published_tables(shape, spec)
     for agreed in columns:
         every = sorted({table for tables in wanted for table in tables})
         publishable = agreed.variances.publishable(every)

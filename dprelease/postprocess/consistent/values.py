@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.estimates import FirstPass, Top, first_pass, top_estimates
-from dprelease.consistency.family import IntegerPiece, Refinement, integer_tables_of_top, refinement
+from dprelease.consistency.family import IntegerPiece, integer_tables_of_top, table_of_cliques
+from dprelease.consistency.integer_tables.cliques import Clique, cliques
+from dprelease.consistency.integer_tables.decisions import Refinement, refinement
 from dprelease.consistency.subtrees import PlacedSubtree
 from dprelease.consistency.variances import Variances
+from dprelease.postprocess.consistent.aims import table_weights
 from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
@@ -37,6 +43,12 @@ from dprelease.system.prefetch import Spread
 DENSE = 10_000_000
 """Number of cells up to which an integer table lists all; larger tables omit cells with 0."""
 
+FEW_CELLS = 1 << 12
+"""Number of combinations of keys up to which integer tables are computed for all keys together."""
+
+MOST_CLIQUE_CELLS = 1 << 17
+"""Largest number of combinations of keys of a table that is not declared, but needed by others."""
+
 MOST_RECORDS = 1 << 31
 """Largest number of synthetic persons that are written."""
 
@@ -50,21 +62,54 @@ def is_dense(placed: PlacedTable) -> bool:
 
 
 def wanted_tables(shape: Shape, spec: ConsistentSpec) -> list[list[Table]]:
-    """Return for each level the tables with required estimates."""
+    """Return for each level the tables with required estimates.
+
+    Integer tables need those of all cliques, of which published tables are sums.
+    """
+    needed = cliques_of(shape, spec) if spec.non_negative else []
+    return published_tables(shape, spec, {clique.table for clique in needed})
+
+
+def published_tables(
+    shape: Shape, spec: ConsistentSpec, required: Collection[Table] = ()
+) -> list[list[Table]]:
+    """Return for each level the tables with published estimates or intervals, and `required`."""
     last = len(shape.levels) - 1 if spec.non_negative else lowest_estimated_level(shape, spec)
-    required: set[Table] = {shape.everything} if spec.non_negative else set()  # what these sum up
     found: list[list[Table]] = []
     for level in reversed(range(len(shape.levels))):
-        here = required | {one.attributes for one in shape.at(level)} if level <= last else set()
+        here = {*required} | {one.attributes for one in shape.at(level)} if level <= last else set()
         found.append(sorted(here | set(found[-1] if found else ()), key=lambda t: (len(t), t)))
     return found[::-1]
 
 
-def refinement_of(column: FamilyColumn, spec: ConsistentSpec) -> Refinement:
-    """Return how the integer tables of a column are computed."""
-    zeros = zeros_of(column.shape, spec.zeros)
-    composition = spec.composition is not None
-    return refinement(column.variances, column.shape.everything, zeros, composition=composition)
+def refinements_of(column: FamilyColumn, spec: ConsistentSpec) -> tuple[Refinement, ...]:
+    """Return how the integer tables of each clique of a column are computed."""
+    shape, never = column.shape, zeros_of(column.shape, spec.zeros)
+    return tuple(
+        refinement(
+            column.variances,
+            clique.table,
+            np.asarray(never.all(axis=tuple(i for i in shape.everything if i not in clique.table))),
+            composition=spec.composition is not None,
+            method=spec.method,
+            weights=table_weights(shape, spec.targets, column.name),
+            separator=clique.separator,
+        )
+        for clique in cliques_of(shape, spec)
+    )
+
+
+def cliques_of(shape: Shape, spec: ConsistentSpec) -> list[Clique]:
+    """Return the cliques whose integer tables are computed: all keys together, if these are few.
+
+    Combinations that never occur are impossible in every table, so their keys are in one clique.
+    """
+    declared = {one.attributes for one in shape.placed}
+    if shape.everything in declared or math.prod(shape.sizes) <= FEW_CELLS:
+        return [Clique(shape.everything, None)]
+    at = {key.column: i for i, key in enumerate(shape.attributes)}
+    zeros = [tuple(sorted(at[key] for key in entry)) for entry in spec.zeros]
+    return cliques(shape.sizes, [*declared, *zeros])
 
 
 def family_values(
@@ -96,7 +141,10 @@ def family_values(
         records_name(family) if spec.publish.records else None,
     )
     tops = [one.highest for one in started]
-    if maker.records is not None and int(tops[0].whole[0].sum()) > MOST_RECORDS:
+    if (
+        maker.records is not None
+        and int(table_of_cliques(tops[0].whole[0], ()).sum()) > MOST_RECORDS
+    ):
         maker = replace(maker, records=None)
     yield from maker.rows(tops, [one.variances for one in started])
     tasks = zip(*(one.subtrees() for one in started), strict=True)  # the same areas of every column
@@ -136,18 +184,18 @@ class _ColumnProgress:
         sound = not any(contradictions(measured, non_negative=spec.non_negative))
         variances, first = start_on_lattice(measured, wanted, sound=sound, spread=spread)
         first = first or first_pass(variances, measured.read, spread=spread)
-        how = refinement_of(agreed, spec) if spec.non_negative and agreed.is_shown else None
-        column = Column(agreed.vector, how, measured.is_cut)
+        cliques = refinements_of(agreed, spec) if spec.non_negative and agreed.is_shown else ()
+        column = Column(agreed.vector, cliques, measured.is_cut)
         return cls(column, measured, variances, first, top_estimates(variances, first, wanted))
 
     @cached_property
     def highest(self) -> IntegerPiece:
         """Return the estimates of the top of the tree, and its integer tables if computed."""
-        if self.column.how is None:
+        if not self.column.cliques:
             return without_whole(self.top.piece)
-        return integer_tables_of_top(self.variances.structure, self.column.how, self.top.piece)
+        return integer_tables_of_top(self.variances, self.column.cliques, self.top.piece)
 
     def subtrees(self) -> Iterator[PlacedSubtree]:
         """Yield the subtrees below the top, in order."""
-        whole = None if self.column.how is None else self.highest.whole[-1]
+        whole = self.highest.whole[-1] if self.column.cliques else None
         return self.top.subtrees_below(self.variances, self.measured.read, self.first, whole)

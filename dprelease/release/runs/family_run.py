@@ -140,7 +140,7 @@ def streaming(
     Raises
     ------
     DataError
-        The errors of `Answering.run`.
+        The errors of `QueryEngine.run`.
     """
     query = columns[0].query
     if query.private is not None:
@@ -171,7 +171,7 @@ def publish_families(
     Raises
     ------
     DataError
-        The errors of `Answering.run`.
+        The errors of `QueryEngine.run`.
     """
     notes = {table.name: field_notes(table) for table in metadata.tables}
     with table_writers(sum(len(family.tables) for family in plan.families)) as writers:

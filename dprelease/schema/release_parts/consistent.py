@@ -100,8 +100,10 @@ class ConsistentSpec(Model):
 
     `non_negative`: integers of at least 0 that add up as well. `zeros`: impossible cells.
     `invariants`: true values, outside the guarantee, which `acknowledge` must confirm word by word:
-    "invariants are published exactly". `targets`: what the budget is divided for. `composition`:
-    how integer tables are made where totals are imprecise.
+    "invariants are published exactly". `targets`: what the budget is divided for. `method`: how
+    integer tables are computed; by default least squares over all measured tables, and fast (along
+    one chain of nested tables) at levels with very many cells. `composition`: totals of integer
+    tables follow the composition of the area above, which needs the fast method.
     """
 
     non_negative: Flag = False
@@ -110,6 +112,7 @@ class ConsistentSpec(Model):
     invariants: tuple[InvariantSpec, ...] = ()
     acknowledge: Text | None = None
     targets: tuple[TargetSpec, ...] = ()
+    method: Literal["least_squares", "fast"] | None = None
     composition: Literal["parent"] | None = None
 
 

@@ -32,8 +32,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprelease.consistency.allotment import Mask
 from dprelease.consistency.fixed_point import Whole
+from dprelease.consistency.integer_tables.allotment import Mask
 
 _FRACTION_BITS = 10  # bits of a fraction used in rounding
 _MAX_ROUNDS = 200

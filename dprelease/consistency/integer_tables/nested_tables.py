@@ -1,7 +1,7 @@
 """Compute integer tables (layer 2): from the top down, non-negative, with totals that add up.
 
 The parent's table is already an integer table. The tables of its children are computed along a
-chain of nested tables (`refinement`). Each step of the chain is a set of small problems, which
+chain of nested tables (`decisions`). Each step of the chain is a set of small problems, which
 always have a solution:
 
 - The first table of a chain is computed cell by cell: the nearest whole numbers that sum to the
@@ -39,10 +39,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.consistency.algebra import Table, cell_count
-from dprelease.consistency.allotment import nearest_integers
 from dprelease.consistency.fixed_point import Whole, round_half_even, sibling_sums
+from dprelease.consistency.integer_tables.allotment import nearest_integers
+from dprelease.consistency.integer_tables.transport import fit_to_margins
 from dprelease.consistency.structure import Structure
-from dprelease.consistency.transport import fit_to_margins
 
 SHARE_BITS = 20
 
@@ -91,6 +91,9 @@ class Level:
         (parents, n_i ...) the integer tables of the parents.
     families
         (parents + 1,) where each parent's children start.
+    targets
+        (children, n_i ...) the values that integers approximate where no table is exact, in units
+        of values; by default the estimates.
     """
 
     def __init__(
@@ -100,9 +103,11 @@ class Level:
         estimates: Whole,
         parents: Whole,
         families: Whole,
+        targets: Whole | None = None,
     ) -> None:
         self.sizes, self.bits, self.finest = structure.sizes, structure.bits, finest
         self.estimates, self.parents, self.families = estimates, parents, families
+        self.targets = estimates if targets is None else targets
         self.fan = np.diff(families)
 
     def margin(self, x: Whole, table: Table, coarser: Table = ()) -> Whole:
@@ -177,7 +182,7 @@ def _exact_cells(level: Level, table: Table) -> Whole:
     return integers
 
 
-def _similar_problems(*sizes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def similar_problems(*sizes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Yield sets of problems of similar size."""
     key = np.zeros(len(sizes[0]), np.int64)
     for size in sizes:
@@ -189,13 +194,16 @@ def _similar_problems(*sizes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     yield from (part for part in np.split(order, cuts) if len(part))
 
 
-def _batches(problems: NDArray[np.int64], entries: int) -> Iterator[NDArray[np.int64]]:
-    per = max(1, _BATCH_ENTRIES // max(1, entries))
+def batches(
+    problems: NDArray[np.int64], entries: int, together: int = _BATCH_ENTRIES
+) -> Iterator[NDArray[np.int64]]:
+    """Yield problems of some entries each in sets of up to `together` entries."""
+    per = max(1, together // max(1, entries))
     for start in range(0, len(problems), per):
         yield problems[start : start + per]
 
 
-def _padded_children(level: Level, parent: Whole) -> tuple[Whole, NDArray[np.bool_]]:
+def padded_children(level: Level, parent: Whole) -> tuple[Whole, NDArray[np.bool_]]:
     """Return the padded indices of the children of some parents, and a mask of those that exist."""
     width = int(level.fan[parent].max())
     exists = np.arange(width) < level.fan[parent][:, None]
@@ -205,7 +213,7 @@ def _padded_children(level: Level, parent: Whole) -> tuple[Whole, NDArray[np.boo
 
 def _solve_each_cell(level: Level, table: Table, *, composed: bool) -> Whole:
     """Return the cells of a table; each is solved separately, and sums to the parent's cell."""
-    z = level.margin(level.estimates, table)[:, 0]
+    z = level.margin(level.targets, table)[:, 0]
     if composed:
         each = cell_count(level.sizes, level.finest)
         flat = level.estimates.reshape(len(level.estimates), each)
@@ -214,9 +222,9 @@ def _solve_each_cell(level: Level, table: Table, *, composed: bool) -> Whole:
     totals = level.margin(level.parents, table)[:, 0]
     integers = np.zeros(z.shape, np.int64)
     parent, cell = np.nonzero(totals * (level.fan > 0)[:, None])
-    for problems in _similar_problems(level.fan[parent]):
-        for batch in _batches(problems, int(level.fan[parent[problems]].max())):
-            rows, exists = _padded_children(level, parent[batch])
+    for problems in similar_problems(level.fan[parent]):
+        for batch in batches(problems, int(level.fan[parent[problems]].max())):
+            rows, exists = padded_children(level, parent[batch])
             index = (rows, cell[batch][:, None])
             x = nearest_integers(z[index], exists, totals[parent[batch], cell[batch]], level.bits)
             integers[rows[exists], np.broadcast_to(index[1], rows.shape)[exists]] = x[exists]
@@ -225,7 +233,7 @@ def _solve_each_cell(level: Level, table: Table, *, composed: bool) -> Whole:
 
 def _refine_cells(level: Level, table: Table, coarser_table: Table, integers: Whole) -> Whole:
     """Return a table's cells within a coarser table's: (children, coarser cells, parts)."""
-    z = level.margin(level.estimates, table, coarser_table)
+    z = level.margin(level.targets, table, coarser_table)
     aims = level.margin(level.parents, table, coarser_table)
     if z.shape[2] == 2:
         return _split_in_two(level, z, aims[:, :, 0], integers)
@@ -233,11 +241,11 @@ def _refine_cells(level: Level, table: Table, coarser_table: Table, integers: Wh
     parent, cell = np.nonzero(aims.any(axis=2) & (level.fan > 0)[:, None])
     is_open = aims[parent, cell] > 0
     filled = sibling_sums((integers > 0).astype(np.int64), level.families)[parent, cell]
-    for problems in _similar_problems(filled, is_open.sum(axis=1)):
+    for problems in similar_problems(filled, is_open.sum(axis=1)):
         parts = int(is_open[problems].sum(axis=1).max())
         width = int(filled[problems].max())
-        for batch in _batches(problems, width * parts):
-            rows, exists = _padded_children(level, parent[batch])
+        for batch in batches(problems, width * parts):
+            rows, exists = padded_children(level, parent[batch])
             exists &= integers[rows, cell[batch][:, None]] > 0  # cells with 0 need no refinement
             first = np.argsort(~exists, axis=1, kind="stable")[:, :width]
             rows = np.take_along_axis(rows, first, axis=1)
@@ -262,9 +270,9 @@ def _split_in_two(level: Level, z: Whole, first: Whole, integers: Whole) -> Whol
     middle = z[:, :, 0] - z[:, :, 1] + (integers << level.bits)  # in units of 2**-(bits + 1)
     halves = np.zeros(z.shape, np.int64)
     parent, cell = np.nonzero(first * (level.fan > 0)[:, None])
-    for problems in _similar_problems(level.fan[parent]):
-        for batch in _batches(problems, 2 * int(level.fan[parent[problems]].max())):
-            rows, exists = _padded_children(level, parent[batch])
+    for problems in similar_problems(level.fan[parent]):
+        for batch in batches(problems, 2 * int(level.fan[parent[problems]].max())):
+            rows, exists = padded_children(level, parent[batch])
             index = (rows, np.broadcast_to(cell[batch][:, None], rows.shape))
             caps = np.where(exists, integers[index], 0)
             sums = first[parent[batch], cell[batch]]
@@ -291,9 +299,11 @@ def roots(level: Level, chain: list[Table], exact: set[Table], zeros: NDArray[np
     integers: Whole | None = None
     coarser_table: Table = ()
     for table in chain:
-        z = level.margin(level.estimates, table, coarser_table)
+        exactly = table in exact
+        values = level.estimates if exactly else level.targets
+        z = level.margin(values, table, coarser_table)
         valid = level.margin(possible, table, coarser_table) > 0
-        if table in exact:
+        if exactly:
             x = z >> level.bits
             if (x << level.bits != z).any() or (x < 0).any() or x[~valid].any():
                 raise ValueError("exact tables contradict the structural zeros")

@@ -1,0 +1,203 @@
+"""Compute the integer tables of a level by least squares over all measured tables.
+
+For each parent, the tables of its children are one problem (`nearest_tables`), rounded to integers
+whose sums over the children are the parent's table (`controlled_rounding`). Where tables are known
+exactly, and where a table has very many cells, the results are rounded along a chain of nested
+tables instead (`nested_tables`), which keeps exact tables as they are.
+
+Problems are solved in batches of similar size, and each result depends only on its own problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dprelease.consistency.algebra import Table, cell_count, spaces_of
+from dprelease.consistency.fixed_point import Floats, Whole, round_half_even
+from dprelease.consistency.integer_tables.allotment import Mask
+from dprelease.consistency.integer_tables.controlled_rounding import round_tables
+from dprelease.consistency.integer_tables.decisions import Refinement, measured_tables
+from dprelease.consistency.integer_tables.nearest_tables import nearest_tables
+from dprelease.consistency.integer_tables.nested_tables import (
+    Level,
+    batches,
+    children,
+    padded_children,
+    roots,
+    similar_problems,
+)
+from dprelease.consistency.variances import Variances
+
+Number = TypeVar("Number", np.int64, np.float64)
+
+_BATCH_ENTRIES = 1 << 18
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How precisely the areas of a level are measured.
+
+    Parameters
+    ----------
+    precisions
+        (areas,) for each residual space of the finest table, what `nearest_tables` needs.
+    coarse
+        The measured tables with fewer attributes than the finest, without the total.
+    first
+        The tables that are made non-negative first.
+    """
+
+    precisions: Mapping[Table, Floats]
+    coarse: Sequence[Table]
+    first: Sequence[Table]
+
+    @classmethod
+    def of(
+        cls,
+        variances: Variances,
+        how: Refinement,
+        level: int,
+        areas: tuple[int, int],
+        whole_level: int | None = None,
+    ) -> Measured:
+        """Return how precisely some areas are measured, there and below.
+
+        `level`: in the tree of `variances`, which may be a part of the whole tree, in which the
+        level is `whole_level`.
+        """
+        sizes, finest = variances.structure.sizes, how.finest
+        precisions = {}
+        for space in spaces_of(sizes, finest):
+            found = np.zeros(areas[1] - areas[0])
+            if how.separator is not None and set(space) <= set(how.separator):
+                found[:] = np.inf
+            elif space in variances.of:
+                variance = variances.of[space].variances_from_below(level, *areas)
+                with np.errstate(divide="ignore"):  # an exact table has an infinite precision
+                    found = cell_count(sizes, set(finest) - set(space)) / variance
+            precisions[tuple(finest.index(i) for i in space)] = found
+        coarse = measured_tables(variances.structure, finest, level)
+        if how.separator is not None:
+            coarse = sorted({*coarse, how.separator} - {()})
+        first = how.first[level if whole_level is None else whole_level]
+        return cls(precisions, _axes(finest, coarse), _axes(finest, first))
+
+
+def _axes(finest: Table, tables: Sequence[Table]) -> list[Table]:
+    """Return tables as sets of axes of the finest table."""
+    return [tuple(finest.index(i) for i in table) for table in tables]
+
+
+def nearest_children(
+    level: Level, measured: Measured, chain: list[Table], exact: set[Table]
+) -> Whole:
+    """Return the finest integer tables of all children: (children, n_i ...).
+
+    Parameters
+    ----------
+    level
+        The children with their estimates and parents.
+    measured
+        How precisely the children are measured.
+    chain
+        Nested tables along which the results are rounded, the finest last; empty for controlled
+        rounding of all measured tables.
+    exact
+        The tables of the chain that are known exactly.
+
+    Raises
+    ------
+    ValueError
+        If exact numbers of children contradict those of their parents.
+    """
+    totals = level.parents.reshape(len(level.parents), -1).sum(axis=1)
+    integers = np.zeros(level.estimates.shape, np.int64)
+    nearest = np.zeros(level.estimates.shape)
+    only = np.flatnonzero((totals > 0) & (level.fan == 1))
+    integers[level.families[only]] = level.parents[only]
+    nearest[level.families[only]] = level.parents[only]
+    parents = np.flatnonzero((totals > 0) & (level.fan > 1))
+    entries = cell_count(level.sizes, level.finest)
+    for problems in similar_problems(level.fan[parents]):
+        width = int(level.fan[parents[problems]].max())
+        for batch in batches(parents[problems], entries * width, _BATCH_ENTRIES):
+            rows, exists = padded_children(level, batch)
+            sums = np.ascontiguousarray(np.moveaxis(level.parents[batch], 0, -1))
+            possible = (sums > 0)[..., None, :] & exists.T
+            x = nearest_tables(
+                _estimates_of(level, rows, exists),
+                {t: np.where(exists, p[rows], 0.0).T for t, p in measured.precisions.items()},
+                possible,
+                sums.astype(np.float64),
+                measured.coarse,
+                measured.first,
+            )
+            if chain:
+                nearest[rows[exists]] = _by_child(x)[exists]
+            else:
+                whole = round_tables(x, possible, sums, measured.coarse)
+                integers[rows[exists]] = _by_child(whole)[exists]
+    return children(_with_targets(level, nearest), chain, exact) if chain else integers
+
+
+def nearest_roots(
+    level: Level,
+    measured: Measured,
+    chain: list[Table],
+    exact: set[Table],
+    possible: Mask,
+) -> Whole:
+    """Return the finest integer tables of the roots, which have no parents: (roots, n_i ...).
+
+    Parameters
+    ----------
+    possible
+        (n_i ...) the cells of the finest table that can be more than 0.
+
+    Other parameters are those of `nearest_children`.
+
+    Raises
+    ------
+    ValueError
+        If exact numbers contradict the structural zeros.
+    """
+    rows = np.arange(len(level.estimates))[:, None]  # each root is one problem with one child
+    exists = np.ones(rows.shape, bool)
+    can_be = np.broadcast_to(possible[..., None, None], (*possible.shape, 1, len(rows)))
+    x = nearest_tables(
+        _estimates_of(level, rows, exists),
+        {t: p[rows].T for t, p in measured.precisions.items()},
+        can_be,
+        None,
+        measured.coarse,
+        measured.first,
+    )
+    if chain:
+        return roots(_with_targets(level, _by_child(x)[:, 0]), chain, exact, ~possible)
+    return _by_child(round_tables(x, can_be, None, measured.coarse))[:, 0]
+
+
+def _estimates_of(level: Level, rows: Whole, exists: Mask) -> Floats:
+    """Return the estimates of children as (n_i ..., children, problems); 0 where none exists."""
+    estimates = np.ldexp(level.estimates[rows].astype(np.float64), -level.bits)
+    estimates[~exists] = 0.0
+    last = estimates.ndim - 2
+    return np.ascontiguousarray(np.moveaxis(estimates, (1, 0), (last, last + 1)))
+
+
+def _by_child(x: NDArray[Number]) -> NDArray[Number]:
+    """Return entries (n_i ..., children, problems) as (problems, children, n_i ...)."""
+    return np.moveaxis(x, (-1, -2), (0, 1))
+
+
+def _with_targets(level: Level, targets: Floats) -> Level:
+    """Return the level with other values that its integers approximate."""
+    found = copy(level)
+    found.targets = round_half_even(np.ldexp(targets, level.bits))
+    return found

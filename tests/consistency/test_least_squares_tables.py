@@ -1,0 +1,221 @@
+"""Integer tables by least squares: the optimum of a dense solver, accurate in every table and size."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear
+
+from dprelease.consistency.algebra import cell_count
+from dprelease.consistency.estimates import pieces
+from dprelease.consistency.family import integer_pieces
+from dprelease.consistency.integer_tables.decisions import refinement
+from dprelease.consistency.integer_tables.least_squares import Measured
+from dprelease.consistency.integer_tables.nearest_tables import project
+from dprelease.consistency.structure import NoiseMoments, Structure
+from dprelease.consistency.tree import Tree
+from dprelease.consistency.variances import Variances
+from tests.consistency.families import Case, marginal, noised, random_truth, true_tables
+
+FINEST = (0, 1)
+HEAVY = 1e4  # weight of the rows that hold sums
+
+
+def small_case(seed):
+    """Return a family of three levels with random measured tables, the finest ones everywhere."""
+    rng = np.random.default_rng(seed)
+    sizes = (2, int(rng.integers(2, 4)))
+    tree = Tree(1, [np.array([0, 0]), np.array([0, 0, 1, 1, 1])])
+    moments = []
+    for _ in range(3):
+        here = {FINEST: NoiseMoments(Fraction(int(rng.integers(2, 30))))}
+        for table in ((), (0,), (1,)):
+            if rng.random() < 0.6:
+                here[table] = NoiseMoments(Fraction(int(rng.integers(1, 30))))
+        moments.append(here)
+    structure = Structure(sizes, tree, moments)
+    return Case(structure, noised(structure, rng, random_truth(structure, rng, 3.0)))
+
+
+def dense_children(case, level, parent, sums):
+    """Return the non-negative tables of children by SciPy, from all measurements there and below.
+
+    Unknowns are the tables of the children, and below each child the tables of all its own
+    children but the last, which may be negative.
+    """
+    structure = case.structure
+    tree, cells = structure.tree, cell_count(structure.sizes, FINEST)
+    kids = range(*tree.starts[level - 1][parent : parent + 2])
+    inner = {c: list(range(*tree.starts[level][c : c + 2])) if level < 2 else [] for c in kids}
+    free = [grandchild for c in kids for grandchild in inner[c][:-1]]
+    at = {("child", c): i for i, c in enumerate(kids)}
+    at |= {("below", g): len(kids) + i for i, g in enumerate(free)}
+    rows, values = [], []
+
+    def add(parts, table, measured, weight):
+        summing = np.eye(cells).reshape(cells, *structure.sizes)
+        summing = marginal(summing, table).reshape(cells, -1).T
+        for row, value in zip(summing, np.ravel(measured), strict=True):
+            whole = np.zeros((len(at), cells))
+            for place, sign in parts:
+                whole[place] += sign * row
+            rows.append(whole.ravel() * weight)
+            values.append(float(value) * weight)
+
+    for c in kids:
+        for table, law in structure.noise_moments[level].items():
+            weight = float(law.variance) ** -0.5
+            add([(at["child", c], 1)], table, case.measured[level, table][c], weight)
+        for g in inner[c]:
+            parts = [(at["below", g], 1)] if ("below", g) in at else [(at["child", c], 1)]
+            if ("below", g) not in at:
+                parts += [(at["below", other], -1) for other in inner[c][:-1]]
+            for table, law in structure.noise_moments[level + 1].items():
+                weight = float(law.variance) ** -0.5
+                add(parts, table, case.measured[level + 1, table][g], weight)
+    add([(at["child", c], 1) for c in kids], FINEST, sums, HEAVY)
+    low = np.full(len(at) * cells, -np.inf)
+    low[: len(kids) * cells] = 0
+    found = lsq_linear(np.array(rows), np.array(values), (low, np.inf), "bvls", tol=1e-14).x
+    return found.reshape(len(at), *structure.sizes)[: len(kids)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("level", [1, 2])
+def test_children_are_the_optimum_over_all_measurements_of_them_and_below(seed, level):
+    """Of the raw measurements, not of the estimates: the precisions of residual spaces say it all."""
+    case = small_case(seed)
+    known = Variances(case.structure)
+    tables = [[], [], []]
+    for piece in pieces(known, case.read, [[FINEST]] * 3):
+        for at in range(0 if piece.top else 1, len(piece.tables)):
+            tables[piece.level + at].append(piece.tables[at][FINEST])
+    units = np.concatenate(tables[level])
+    starts = case.structure.tree.starts[level - 1]
+    rng = np.random.default_rng(seed)
+    for parent in range(case.structure.tree.counts[level - 1]):
+        start, stop = (int(place) for place in starts[parent : parent + 2])
+        estimates = np.ldexp(units[start:stop].astype(float), -case.structure.bits)
+        sums = rng.integers(0, 8, case.structure.sizes)
+        x = project(
+            np.moveaxis(estimates, 0, -1)[..., None],
+            {
+                space: precision[:, None]
+                for space, precision in Measured.of(
+                    known, refinement(known, FINEST), level, (start, stop)
+                ).precisions.items()
+            },
+            np.broadcast_to(sums[..., None, None] > 0, (*sums.shape, stop - start, 1)),
+            sums.astype(float)[..., None],
+            [(0,), (1,)],
+            3000,
+        )
+        dense = dense_children(case, level, parent, sums)
+        assert np.abs(np.moveaxis(x[..., 0], -1, 0) - dense).max() < 1e-3
+
+
+def census(seed, sizes=(2, 6, 4), fan=(3, 6, 8), people=60_000):
+    """Return the tables of a skewed population by level."""
+    rng = np.random.default_rng(seed)
+    leaves = int(np.prod(fan))
+    share = rng.lognormal(0, 1.3, leaves)
+    cells = np.ones((leaves, 1))
+    for size in sizes:
+        by_value = rng.dirichlet(rng.dirichlet(np.full(size, 0.8)) * 12 + 1e-3, leaves)
+        cells = (cells[:, :, None] * by_value[:, None, :]).reshape(leaves, -1)
+    counts = rng.poisson(people * share[:, None] / share.sum() * cells).reshape(leaves, *sizes)
+    tree = Tree(1, [np.repeat(np.arange(np.prod(fan[:i])), n) for i, n in enumerate(fan)])
+    levels = [np.zeros((count, *sizes), np.int64) for count in tree.counts[:-1]]
+    return tree, [*levels, counts]
+
+
+ONE_WAY = [(), (0,), (1,), (2,), (0, 1, 2)]
+TWO_WAY = [(), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
+CLASSES = [(0, 1), (1, 10), (10, 100), (100, 1000), (1000, 1 << 40)]
+ALL_TABLES = [t for n in range(4) for t in itertools.combinations(range(3), n)]
+
+
+def errors_by_size(truth, found):
+    """Return absolute errors by level, table and size class: (sum, number)."""
+    sums = {}
+    for level, exact in enumerate(truth):
+        for table in ALL_TABLES:
+            true_cells = marginal(exact, table).ravel()
+            apart = np.abs(marginal(found[level], table).ravel() - true_cells)
+            for low, high in CLASSES:
+                inside = (true_cells >= low) & (true_cells < high)
+                sums[level, table, low] = np.array([apart[inside].sum(), inside.sum()])
+    return sums
+
+
+def solved(known, case, method):
+    """Return the estimates and integer tables of all levels."""
+    finest = (0, 1, 2)
+    levels = case.structure.tree.levels
+    estimates, integers = ([[] for _ in range(levels)] for _ in range(2))
+    for piece in integer_pieces(known, case.read, [refinement(known, finest, method=method)]):
+        for at in range(0 if piece.estimates.top else 1, len(piece.whole)):
+            cells = piece.estimates.tables[at][finest]
+            estimates[piece.estimates.level + at].append(cells / 2.0**case.structure.bits)
+            integers[piece.estimates.level + at].append(piece.whole[at][finest])
+    return [np.concatenate(one) for one in estimates], [np.concatenate(one) for one in integers]
+
+
+def census_errors(tables, variance, seeds):
+    """Return the mean absolute errors by level, table and class of three results, and the counts."""
+    total = {}
+    for seed in seeds:
+        tree, leaves = census(seed)
+        structure = Structure(
+            (2, 6, 4), tree, [{t: NoiseMoments(Fraction(variance)) for t in tables}] * tree.levels
+        )
+        truth = true_tables(structure, leaves)
+        case = Case(structure, noised(structure, np.random.default_rng(100 + seed), truth))
+        known = Variances(structure)
+        estimates, nearest = solved(known, case, "least_squares")
+        _, fast = solved(known, case, "fast")
+        for name, found in (("estimates", estimates), ("nearest", nearest), ("fast", fast)):
+            for key, one in errors_by_size(truth, found).items():
+                total[name, *key] = total.get((name, *key), 0) + one
+    return total
+
+
+@pytest.mark.parametrize("tables", [ONE_WAY, TWO_WAY], ids=["one-way", "two-way"])
+@pytest.mark.parametrize("variance", [30, 400])
+def test_errors_are_small_in_every_table_and_size_class(tables, variance):
+    """Next to the chain of nested tables in every class, and to the estimates where cells are large.
+
+    Classes with few cells are left out, because their means are mostly noise.
+    """
+    total = census_errors(tables, variance, range(4))
+    seen = 0
+    for name, level, table, low in total:
+        count = total[name, level, table, low][1]
+        if name == "nearest" and count >= 200:
+            nearest = total["nearest", level, table, low][0]
+            assert nearest <= 1.15 * total["fast", level, table, low][0], (level, table, low)
+            if low == 1000:
+                assert nearest <= 1.1 * total["estimates", level, table, low][0]
+            seen += 1
+    assert seen > 30
+
+
+def test_the_order_of_measured_tables_does_not_matter():
+    tree, leaves = census(1, fan=(2, 3))
+    results = []
+    for tables in (TWO_WAY, TWO_WAY[::-1]):
+        structure = Structure(
+            (2, 6, 4), tree, [{t: NoiseMoments(Fraction(9)) for t in tables}] * tree.levels
+        )
+        truth = true_tables(structure, leaves)
+        rng = np.random.default_rng(3)
+        noise = noised(
+            Structure((2, 6, 4), tree, [{t: NoiseMoments(Fraction(9)) for t in TWO_WAY}] * 3),
+            rng,
+            truth,
+        )
+        results.append(solved(Variances(structure), Case(structure, noise), "least_squares")[1])
+    assert all((a == b).all() for a, b in zip(*results, strict=True))
