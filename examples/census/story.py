@@ -3,7 +3,8 @@
 `python -m examples.census.story FOLDER` generates the small state of `nation/`, publishes its
 redistricting tables, and compares measurements, estimates and whole tables with the truth:
 `errors.svg` (mean absolute errors by level and table), `sizes.svg` (bias of whole tables and the
-share of intervals that hold the truth, by size of cells), and the numbers of both as CSV.
+share of intervals that hold the truth, by size of cells), and their numbers as CSV, with the errors
+of each table by size of cells (`classes.csv`).
 """
 
 from __future__ import annotations
@@ -139,6 +140,24 @@ def by_size(cells: Sequence[Cells]) -> list[tuple[str, int, float, float, float]
     return rows
 
 
+def by_table_and_size(cells: Sequence[Cells]) -> list[tuple[str, str, int, float, float]]:
+    """Return for each table and class of true sizes: cells, mean absolute errors of both layers."""
+    rows = []
+    for table in TABLES:
+        here = [one for one in cells if one.table == table]
+        truth = np.concatenate([one.truth for one in here])
+        for name, low, high in zip(SIZES, EDGES, EDGES[1:], strict=False):
+            there = (truth >= low) & (truth < high)
+            if there.any():
+                errors = (
+                    np.concatenate([one.published[stage] for one in here])[there] - truth[there]
+                    for stage in ("estimates", "tables")
+                )
+                means = (float(np.abs(error).mean()) for error in errors)
+                rows.append((table, name, int(there.sum()), *means))
+    return rows
+
+
 def draw_sizes(rows: Sequence[tuple[str, int, float, float, float]], path: Path) -> None:
     """Draw bias and coverage by size of cells."""
     figure = Figure(figsize=(8.0, 3.2), layout="constrained")
@@ -195,6 +214,12 @@ def _write(folder: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(["persons", "cells", "bias_estimates", "bias_whole", "held"])
         writer.writerows((n, k, f"{a:.4g}", f"{b:.4g}", f"{c:.4g}") for n, k, a, b, c in rows)
+    with (folder / "classes.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["table", "persons", "cells", "error_estimates", "error_whole"])
+        writer.writerows(
+            (t, n, k, f"{a:.4g}", f"{b:.4g}") for t, n, k, a, b in by_table_and_size(cells)
+        )
 
 
 if __name__ == "__main__":
