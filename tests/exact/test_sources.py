@@ -577,7 +577,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     if moment == "after its header was read":  # or where a header would be
         is_parquet, reader = kind == ".parquet", reader_of(query.declared.table.source.type)
         owner = parquet_reader if is_parquet else type(reader)
-        function = "parquet" if is_parquet else "text_reader"
+        function = "parquet_sql" if is_parquet else "text_reader"
         opened = getattr(owner, function)
         monkeypatch.setattr(owner, function, lambda *words: (opened(*words), changed(file, how))[0])
     code = r"DP-DATA-007" if moment == "while rows are read" else r"DP-DATA-00[167]"

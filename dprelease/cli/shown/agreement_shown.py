@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +20,25 @@ NUMBERS = ("areas", "cells", "measured", "one table", "estimate", "largest", "ma
 
 def family_errors(declaration: Declaration, plan: Plan) -> list[AgreedErrors]:
     """Return the expected errors of consistent tables; an empty list if the release has none."""
-    if not any(query.consistent for query in declaration.spec.queries.values()):
+    consistent = [query.consistent for query in declaration.spec.queries.values()]
+    if not any(consistent):
         return []
     from dprelease.planning.families.family_errors import agreed_errors
 
-    return list(agreed_errors(plan))
+    errors = list(agreed_errors(plan))
+    if not any(spec is not None and spec.non_negative for spec in consistent):
+        return errors
+    from dprelease.auditing.replayed_words import ReplayedBits
+    from dprelease.documents.audits.audit_record import digest_of_declaration
+    from dprelease.rehearsal.integer_errors import integer_table_errors
+
+    found = integer_table_errors(plan, ReplayedBits(digest_of_declaration(declaration)))
+    return [
+        replace(
+            one, integers={t: x for (t, column), x in found.items() if column == one.agreed.name}
+        )
+        for one in errors
+    ]
 
 
 def draw_errors(declaration: Declaration, plan: Plan, path: Path) -> None:
@@ -49,7 +64,8 @@ def standard_error_texts(errors: Sequence[AgreedErrors], plan: Plan, *, wide: bo
 def _standard_errors_text(one: AgreedErrors, *, wide: bool) -> str:
     """Return the standard errors of one column, by table and level, as a table."""
     confidence = f"{100 * float(one.agreed.confidence):g} %"
-    rows: list[tuple[str, ...]] = [("consistent tables", "level", *NUMBERS)]
+    more = ("integers",) if one.integers else ()
+    rows: list[tuple[str, ...]] = [("consistent tables", "level", *NUMBERS, *more)]
     rows += [
         (
             f"{row['table']}.{row['column']}",
@@ -58,14 +74,21 @@ def _standard_errors_text(one: AgreedErrors, *, wide: bool) -> str:
             f"{row['cells']:,}",
             *(_number_text(row[name]) for name in ("measured", "one_table", "estimate", "largest")),
             _number_text(row["margin"]),
+            *(_number_text(row[name]) for name in more),
         )
         for row in one.to_json()
     ]
-    text = table_text(rows, wide=wide, more=("level", "cells"), right=NUMBERS)
+    text = table_text(rows, wide=wide, more=("level", "cells"), right=(*NUMBERS, *more))
+    note = (
+        "\nIntegers: mean absolute error of integer tables, simulated on invented counts."
+        if more
+        else ""
+    )
     return (
         f"{text}\n"
         "Standard errors of a cell: of its own noise, from the best single table of its level,\n"
         f"of its estimate (median and largest of all areas); margin at {confidence} of the largest."
+        f"{note if more else ''}"
     )
 
 

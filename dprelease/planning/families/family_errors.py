@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,11 +157,15 @@ def _label_marks(axes: Axes, y: float, row: ExpectedError, step: float) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class AgreedErrors:
-    """The expected errors of one column of consistent tables, with a row for each table."""
+    """The expected errors of one column of consistent tables, with a row for each table.
+
+    `integers`: by table, the simulated mean absolute error of integer tables, in the column's unit.
+    """
 
     family: str
     agreed: FamilyColumn
     rows: tuple[ExpectedError, ...]
+    integers: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def names(self) -> Mapping[tuple[int, Table], str]:
@@ -184,6 +188,7 @@ class AgreedErrors:
                 "largest": finite(row.standard_error.greatest * step),
                 "margin": finite(row.margin.greatest * step),
                 "confidence": float(self.agreed.confidence),
+                "integers": self.integers.get(self.names[row.level, row.table]),
             }
             for row in self.rows
         ]
