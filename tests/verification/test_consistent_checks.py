@@ -24,7 +24,7 @@ from tests.rewriting import rewrite
 ASKED = {
     "asked": "hierarchy: [state, town]\n    marginals: [[], [old], [band, old]]",
     "columns": '{n: {count: "*"}, pay: {sum: pay}}',
-    "consistent": "{non_negative: true, zeros: [{band: [0-17, 18-64], old: 'true'}]}",
+    "consistent": "{non_negative: true, method: fast, zeros: [{band: [0-17, 18-64], old: 'true'}]}",
 }
 RECORDS = {**ASKED, "columns": '{n: {count: "*"}}'}
 RECORDS["consistent"] = RECORDS["consistent"].replace("{non", "{publish: {records: true}, non")
