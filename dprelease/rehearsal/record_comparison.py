@@ -10,6 +10,7 @@ import numpy as np
 from dprelease.documents.rehearsal_errors import ColumnErrors
 from dprelease.documents.truth_columns import TruthColumns, truth_columns
 from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.planning.local_plan import LocalColumn
 from dprelease.query.local_records import RecordColumn, Records
@@ -152,7 +153,10 @@ def _single_record_errors(
     margins: Floats | None = None
     if column.is_response:
         errors = _change_flags(noised, truth.column(true))
-        expected: float | None = 1.0 - float(getattr(planned.mechanism, "keep", 1.0))
+        response = planned.mechanism
+        expected: float | None = None
+        if isinstance(response, RandomizedResponse):
+            expected = 1.0 - response.true_value_probability
     else:
         errors = _to_floats(noised) - _to_floats(truth.column(true))
         margins = np.full(len(errors), float(planned.margin()))

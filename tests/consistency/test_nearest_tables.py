@@ -76,7 +76,9 @@ def test_it_is_the_optimum(sizes, children):
 def test_problems_that_are_solved_together_have_the_same_bits_as_alone(sizes):
     z, precisions, possible, sums = problem(5, sizes, 3, 4)
     coarse = [(axis,) for axis in range(len(sizes))][:2] if len(sizes) > 1 else []
-    together = nearest_tables(z, precisions, possible, sums.astype(float), coarse, [(), *coarse])
+    together = nearest_tables(
+        z, precisions, possible, sums.astype(float), coarse, [(), *coarse], 60
+    )
     padding = [(0, 0)] * len(sizes) + [(0, 2), (0, 0)]
     padded = nearest_tables(
         np.pad(z, padding),
@@ -85,6 +87,7 @@ def test_problems_that_are_solved_together_have_the_same_bits_as_alone(sizes):
         sums.astype(float),
         coarse,
         [(), *coarse],
+        60,
     )
     assert (padded[..., :3, :] == together).all()
     for at in range(4):
@@ -96,6 +99,7 @@ def test_problems_that_are_solved_together_have_the_same_bits_as_alone(sizes):
             sums[..., one].astype(float),
             coarse,
             [(), *coarse],
+            60,
         )
         assert (alone[..., 0] == together[..., at]).all()
 
@@ -120,7 +124,7 @@ def test_integers_add_up_and_lie_next_to_their_fractions(sizes, children):
 
 def test_roots_are_rounded_freely_but_their_total_is_near():
     z, precisions, possible, _ = problem(1, (3, 4), 1, 50)
-    x = project(z, precisions, possible, None, [(0,), (1,)])
+    x = project(z, precisions, possible, None, [(0,), (1,)], 60)
     whole = round_tables(x, possible, None, [(0,), (1,)])
     assert (np.abs(whole - x) < 1).all()
     assert np.abs(whole.sum(axis=(0, 1, 2)) - x.sum(axis=(0, 1, 2))).max() < 1

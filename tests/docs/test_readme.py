@@ -69,7 +69,8 @@ def test_a_year_of_monthly_releases(reader: Reader) -> None:
     """The guide's ledger pays for twelve of its monthly releases, and for no thirteenth."""
     init = re.search(r"ledger init .*\\\n.*--epsilon (\S+) --delta (\S+)", LEDGERS)
     monthly = re.search(
-        r"`budget: \{rho: (\S+), delta: (\S+)\}`, each\s+of which alone has epsilon (\S+) at",
+        r"`budget: \{rho: (\S+), delta: (\S+)\}`\. Each of these releases alone has an epsilon of "
+        r"at most (\d\.\d+)\.",
         LEDGERS,
     )
     assert init is not None
@@ -78,7 +79,7 @@ def test_a_year_of_monthly_releases(reader: Reader) -> None:
     assert delta == at
     whole = float(largest_rho(Fraction(epsilon), Fraction(delta)))
     assert whole // float(rho) == 12
-    assert f"is a rho of {whole - 5e-5:.4f}" in LEDGERS
+    assert f"to a [rho](../glossary.md#rho) of {whole - 5e-5:.4f}" in LEDGERS
     assert 0.99 * float(alone) < zcdp_epsilon(float(rho), float(delta)) <= float(alone)
     for block in blocks(LEDGERS)[:3]:
         reader.follow(block)
@@ -90,5 +91,6 @@ def test_a_year_of_monthly_releases(reader: Reader) -> None:
     taken = re.search(r"this release would take (0\.\d+)", said)
     assert taken is not None
     assert (
-        re.search(r"takes (0\.\d+), and `plan` says which", LEDGERS)[1] == f"{float(taken[1]):.3f}"
+        re.search(r"charged a rho of (0\.\d+) in this ledger", LEDGERS)[1]
+        == f"{float(taken[1]):.3f}"
     )  # type: ignore[index]

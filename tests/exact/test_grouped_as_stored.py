@@ -78,7 +78,7 @@ def test_cells_are_those_of_typed_rows(kind: str, monkeypatch: pytest.MonkeyPatc
             found = [vectors(engine, query) for query in asks]
             with monkeypatch.context() as changed:
                 for module in (compiler, stored_numbers, stored_texts):
-                    changed.setattr(module, "grouped_as_stored", lambda _query: frozenset())
+                    changed.setattr(module, "grouping_columns", lambda _query: frozenset())
                 assert found == [vectors(engine, query) for query in asks]
         seen += sum(map(sum, (each["n"] for each in found)))
     assert seen

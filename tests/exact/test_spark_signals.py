@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 ENDED = """
 import os, signal, sys, threading
-from dprelease.exact.spark.sessions.attempts import attempt, unreadable
+from dprelease.exact.spark.sessions.attempts import attempt, reading_failure_error
 from dprelease.exact.spark.spark_engine import SparkEngine
 
 whose, number, path = sys.argv[1:]
@@ -32,7 +32,7 @@ def endless(self, _query):
     process = os.getpid() if whose == "run" else SparkContext._gateway.proc.pid
     threading.Timer(1, os.kill, (process, int(number))).start()
     rows = self._spark.range(10**13).selectExpr("sum(hash(id))")
-    return attempt(rows.collect, unreadable("people", "parquet"))
+    return attempt(rows.collect, reading_failure_error("people", "parquet"))
 
 SparkEngine.run = endless
 from dprelease.__main__ import main

@@ -100,7 +100,7 @@ def attempt(case: Case, folder: Path, others: Sequence[Opening] = ()) -> None:
         (group,) = query_groups(stage, stage.queries, ReplayedBits("fuzzing"))
         done = compare_pairs(group, math.inf)
     for name, worst in done.worst.items():
-        pair = None if worst.near.holds else done.pair(name)
+        pair = None if worst.share.holds else done.pair(name)
         if pair is not None:
             written(folder, pair)
             moved_as_claimed(stage, tables(folder))

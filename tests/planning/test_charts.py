@@ -56,7 +56,7 @@ def figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Figure]:
         found.append(figure)
 
     for module in (charts, family_errors, plan_charts):
-        monkeypatch.setattr(module, "save", kept)
+        monkeypatch.setattr(module, "save_chart", kept)
     return found
 
 

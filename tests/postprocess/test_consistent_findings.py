@@ -93,9 +93,12 @@ REFUSED: dict[str, tuple[dict[str, str], str, str, str]] = {
     "zeros of estimates": (
         {"consistent": "{zeros: [{sex: f}]}"}, "DP-CONSIST-013", "consistent.zeros", "unbiased",
     ),
-    "no finest table": (
-        {"asked": "hierarchy: [state]\n    marginals: [[sex], [band]]", "consistent": WHOLE},
-        "DP-CONSIST-013", "consistent.non_negative", "[sex, band]",
+    "a method of estimates": (
+        {"consistent": "{method: fast}"}, "DP-CONSIST-013", "consistent.method", "unbiased",
+    ),
+    "composition by least squares": (
+        {"consistent": "{non_negative: true, composition: parent, method: least_squares}"},
+        "DP-CONSIST-013", "consistent.composition", "method: fast",
     ),
     "persons of estimates": (
         {"consistent": "{publish: {records: true}}"}, "DP-CONSIST-013",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import dprelease
@@ -105,13 +106,6 @@ REFUSED = {
                   "DP-DECL-003"),
     "an area as key": (FINEST.format(at="marginals_at: {town: [[state]]}"), {}, "DP-DECL-003"),
     "an unknown key": (FINEST.format(at="marginals_at: {town: [[colour]]}"), {}, "DP-QUERY-001"),
-    "not estimable": (
-        FINEST.format(at="marginals_at: {town: [[sex]]}"), {"consistent": WHOLE}, "DP-CONSIST-015",
-    ),
-    "records of sums": (
-        FINEST.format(at="marginals_at: {town: [[sex], [band]]}"),
-        {"consistent": "{non_negative: true, publish: {records: true}}"}, "DP-CONSIST-013",
-    ),
     "a target elsewhere": (
         AT_TOWNS, {"consistent": "{targets: [{level: town, table: [sex], weight: 2}]}"},
         "DP-CONSIST-013",
@@ -128,6 +122,21 @@ REFUSED = {
         "DP-CONSIST-030",
     ),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("tables", ["[[sex]]", "[[sex], [band]]"])
+def test_integer_tables_need_no_table_by_all_keys_at_a_level(tables: str, tmp_path: Path) -> None:
+    asked = FINEST.format(at=f"marginals_at: {{town: {tables}}}")
+    folder = published(
+        tmp_path, asked=asked, consistent="{non_negative: true, publish: {records: true}}"
+    )
+    report = dprelease.verify(folder)
+    assert report.ok, [str(finding) for finding in report.findings]
+    persons = pq.read_table(folder / "records/pop_invented.parquet").to_pandas()
+    towns = pq.read_table(folder / "tables/pop_town_sex.parquet").to_pandas()
+    counted = persons.groupby(["town", "sex"]).size()
+    for town, sex, number in zip(towns["town"], towns["sex"], towns["n"], strict=True):
+        assert counted.get((town, sex), 0) == number
 
 
 @pytest.mark.parametrize("what", REFUSED)

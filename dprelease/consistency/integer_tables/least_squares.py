@@ -36,6 +36,9 @@ from dprelease.consistency.variances import Variances
 
 Number = TypeVar("Number", np.int64, np.float64)
 
+CHILD_ITERATIONS, ROOT_ITERATIONS = 40, 400
+"""Iterations for children and for roots, which are few and whose errors reach all areas below."""
+
 _BATCH_ENTRIES = 1 << 18
 
 
@@ -137,6 +140,7 @@ def nearest_children(
                 sums.astype(np.float64),
                 measured.coarse,
                 measured.first,
+                CHILD_ITERATIONS,
             )
             if chain:
                 nearest[rows[exists]] = _by_child(x)[exists]
@@ -177,6 +181,7 @@ def nearest_roots(
         None,
         measured.coarse,
         measured.first,
+        ROOT_ITERATIONS,
     )
     if chain:
         return roots(_with_targets(level, _by_child(x)[:, 0]), chain, exact, ~possible)

@@ -45,7 +45,7 @@ from dprelease.consistency.algebra import Table, cell_count, subtables
 from dprelease.consistency.fixed_point import Floats
 from dprelease.consistency.integer_tables.allotment import Mask
 
-ITERATIONS = 40
+COARSE_ITERATIONS = 40
 TRUST = 16.0
 _RELAXATION = 1.7
 _SMALL = 1 << 14  # entries of an array whose running sums cost little
@@ -65,6 +65,7 @@ def nearest_tables(
     sums: Floats | None,
     coarse: Sequence[Table],
     first: Sequence[Table],
+    iterations: int,
 ) -> Floats:
     """Return non-negative tables near the estimates whose sums over children are nearly `sums`.
 
@@ -82,6 +83,8 @@ def nearest_tables(
         The measured tables other than the finest and the total, as sets of axes.
     first
         The tables that are made non-negative first: sums of coarse measured tables, or these.
+    iterations
+        The number of iterations for the finest table; coarser ones have `COARSE_ITERATIONS`.
     """
     tables = sorted(first, key=lambda table: (len(table), table))
     trusted: dict[Table, Floats] = dict(precisions)
@@ -94,7 +97,7 @@ def nearest_tables(
         for space, several in changes.items():
             estimates = estimates + _sum(np.stack(several), 0) / len(several)
             trusted[space] = TRUST * precisions[space]
-    return project(estimates, trusted, possible, sums, coarse)
+    return project(estimates, trusted, possible, sums, coarse, iterations)
 
 
 def _coarse_changes(
@@ -121,6 +124,7 @@ def _coarse_changes(
         np.asarray(possible.any(axis=summed)),
         None if sums is None else _margin(sums, summed),
         [tuple(table.index(a) for a in other if a in table) for other in tables],
+        COARSE_ITERATIONS,
     )
     spread = np.expand_dims((found - coarse) / merged, summed)
     spaces = [space for space in subtables(table) if space in precisions]
@@ -133,7 +137,7 @@ def project(
     possible: Mask,
     sums: Floats | None,
     coarse: Sequence[Table],
-    iterations: int = ITERATIONS,
+    iterations: int,
 ) -> Floats:
     """Return the non-negative tables nearest to the estimates; parameters as `nearest_tables`."""
     step = _step(precisions)

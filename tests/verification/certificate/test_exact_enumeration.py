@@ -303,7 +303,10 @@ def test_what_dominates(one: LossMasses, other: LossMasses) -> None:
         for epsilon in (Fraction(i, 8) for i in range(lowest, 20, 4)):  # the larger one
             most = max(one.delta_at(epsilon).upper(), other.delta_at(epsilon).upper())
             assert both.delta_at(epsilon) < most + few
-        composed, coarse = one.compose(other), one.on_coarser_grid().compose(other.coarser())
+        composed, coarse = (
+            one.compose(other),
+            one.on_coarser_grid().compose(other.on_coarser_grid()),
+        )
         for epsilon in EPSILONS:  # but for what rounding up has added to the finer one
             assert not coarse.delta_at(epsilon) + few < composed.delta_at(epsilon)
     total = Fraction(one.total * other.total, 2**BITS)
