@@ -26,7 +26,7 @@ from dprelease.errors import (
 )
 from dprelease.errors.local_paths import check_paths
 from dprelease.exact.engine_api import QueryEngine, RecordEngine
-from dprelease.exact.engines import open_engine
+from dprelease.exact.engines import open_duckdb
 from dprelease.exact.reading.frames import attempt, column_labels
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.ledger.ledger import Ledger
@@ -68,7 +68,7 @@ class ReusedEngine:
             If the rows can't be read as declared, or the engine can't be set up.
         """
         if not self._lock.acquire(blocking=False):
-            with open_engine(self._declared, self._frame) as engine:
+            with open_duckdb(self._declared, self._frame) as engine:
                 yield engine
             return
         try:
@@ -82,7 +82,7 @@ class ReusedEngine:
     def _opened_engine(self) -> RecordEngine:
         if self._opened is None:
             stack = ExitStack()
-            engine = stack.enter_context(open_engine(self._declared, self._frame))
+            engine = stack.enter_context(open_duckdb(self._declared, self._frame))
             self._opened = engine, weakref.finalize(self, stack.close)
         return self._opened[0]
 

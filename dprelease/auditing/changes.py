@@ -13,7 +13,7 @@ import numpy as np
 from dprelease.auditing.exact_pairs import MeasuredCells
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Integers
-from dprelease.planning.quantile_target import RankTarget, rows_inside
+from dprelease.planning.quantile_target import RankTarget, rank_from_end
 from dprelease.query.aggregates.aggregate import Aggregate, narrow_aggregate
 from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.aggregates.quantile import Quantile
@@ -84,7 +84,7 @@ def _quantile_changes(
     aggregate: Aggregate, mechanism: Randomizer, one: MeasuredCells, other: MeasuredCells
 ) -> Changes:
     quantile = narrow_aggregate(aggregate, Quantile)
-    target = RankTarget.of(quantile, rows_inside(quantile, mechanism))
+    target = RankTarget.of(quantile, rank_from_end(quantile, mechanism))
     changes: Changes = {}
     for pair, candidates, left, right in _differing_cells(one, other):
         # Scores change only at values that occur in the cell, and at the next candidate.

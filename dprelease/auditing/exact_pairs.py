@@ -88,7 +88,7 @@ def _with_found_keys(query: Query, keys: Mapping[str, Sequence[str]]) -> Query:
     """Return a query over the keys that were found for it, if its keys are non-public."""
     if query.private is None:
         return query
-    return replace(query, keys=query.private.among(keys[query.name]))
+    return replace(query, keys=query.private.key_space_of(keys[query.name]))
 
 
 def _units_in_key_order(query: Query, units: Mapping[str, int]) -> Integers:
@@ -151,7 +151,7 @@ def measure_stack(
             else:
                 units = _units_by_key(engine, query)
                 known = {*units, *keys.get(query.name, ())}
-                query = replace(query, keys=query.private.among(known))
+                query = replace(query, keys=query.private.key_space_of(known))
                 exact, lookup = engine.run(query), _lookup_with_private_keys(query, codes)
                 found[query.name, PRIVATE_KEYS] = _nonzero_cells(
                     _units_in_key_order(query, units), lookup

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dprelease.auditing.pairs import Tables
 from dprelease.errors import DpReleaseError, RunState
 from dprelease.exact.engine_api import QueryEngine
-from dprelease.exact.engines import keep_engine_alive, open_engine, open_engines
+from dprelease.exact.engines import keep_engine_alive, open_duckdb, open_engines
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
@@ -124,7 +124,7 @@ class AuditedRelease:
         if part.declared.table.source is not None:
             raise TypeError("an audit asks invented tables alone")
         frame = tables[part.declared.table.name]
-        with _wrap_failures(), open_engine(part.declared, frame) as engine:
+        with _wrap_failures(), open_duckdb(part.declared, frame) as engine:
             engine.compile_records(part)
             return engine.records(part)
 

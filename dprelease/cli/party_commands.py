@@ -37,7 +37,7 @@ def federated_plan_text(plan: Plan, *, wide: bool) -> str:
                 f"{share.law.scale / share.refined * float(share.measurement.step):,.6g}",
                 f"1/{share.refined}",
                 f"{float(share.margin(plan.parties)):,.6g}",
-                f"{float(share.reach(plan.parties) * share.measurement.step):.3g}",
+                f"{float(share.clamping_bound(plan.parties) * share.measurement.step):.3g}",
             )
         )
     words = (

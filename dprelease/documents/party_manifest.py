@@ -155,5 +155,5 @@ def share_record(share: ShareColumn, parties: int) -> ShareRecord:
         chosen_by=share.chosen_by,
         sum_scale=repr(share.sum_law(parties).scale),
         sum_margin_95=plain_text(share.margin(parties)),
-        largest=plain_text(share.reach(parties) * share.measurement.step),
+        largest=plain_text(share.clamping_bound(parties) * share.measurement.step),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dprelease.planning.bounded_words import counted_rows_text, read_keys
-from dprelease.query.expressions.computed_order import closure
+from dprelease.query.expressions.computed_order import with_input_columns
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, expression_of
@@ -118,7 +118,7 @@ def computed_and_joined(query: Query, columns: dict[str, str]) -> TreatmentRecor
     wanted += [m.aggregate.column for m in query.measurements if m.aggregate.column is not None]
     wanted += [] if join is None else [left for left, _ in join.on]
     described = dict(columns)
-    for name in closure(table.columns, query.formulas, wanted):
+    for name in with_input_columns(table.columns, query.formulas, wanted):
         words = [described[name]] if name in described else []
         if join is not None and name in join.columns:
             words.append(f"from '{join.declared.table.name}'")

@@ -76,6 +76,7 @@ class _Ranges:
         """Run the statement and fetch its first rows; then the engine has read all sources."""
 
         def start_batches(link: duckdb.DuckDBPyConnection) -> Generator[Any, None, None]:
+            """Return the batches of the rows: a cell, and one number for each vector."""
             return fetch_batches(link, self.sql, 1 + self.number, LARGE_BATCH_ROWS)
 
         self._coming = self.attempt(start_batches)
@@ -93,6 +94,7 @@ class _Ranges:
         return self._vectors
 
     def _vectors_of_range(self, first: int, last: int) -> list[Integers]:
+        """Return the vectors of the cells from `first` up to, but without, `last`."""
         vectors = [np.zeros(max(last - first, 0), np.int64) for _ in range(self.number)]
         while self._left is not None:
             cells, numbers = self._left

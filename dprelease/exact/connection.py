@@ -65,12 +65,14 @@ def open_connection(scratch: Path, settings: Settings) -> Iterator[duckdb.DuckDB
 
 
 def _connect(config: Config) -> duckdb.DuckDBPyConnection:
+    """Return a new connection to DuckDB, or raise DP-ENGINE-004."""
     with suppress(duckdb.Error):
         return duckdb.connect(config=config)
     raise DataError("DP-ENGINE-004")
 
 
 def _apply_settings(link: duckdb.DuckDBPyConnection) -> None:
+    """Apply the settings for reading to a connection, and disable its progress bar."""
     with suppress(duckdb.Error):
         with reraise_handler_errors():
             for name, value in READING_SETTINGS.items():

@@ -313,7 +313,7 @@ class Engine(RecordEngine):
         return self._attempt("DP-DATA-006", State.READ, work)
 
     def _add_key_tables(self, tables: Iterable[KeyTable]) -> None:
-        """Create those tables (code, value) of public values that do not exist yet."""
+        """Create the tables (code, value) of public values that do not exist yet."""
         self._read_rows(lambda link: self._keys.make(link, tables))
 
     def drop_shared_data(self) -> None:

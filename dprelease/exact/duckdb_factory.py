@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class DuckDBKind(EngineKind):
-    """Opens the engine duckdb, which also reads single records; see `EngineKind`."""
+    """Opens the engine duckdb, which also reads single records."""
 
     def open(
         self, sources: Sources, spec: ReleaseSpec | None, settings: Settings
     ) -> AbstractContextManager[Engine]:
-        """See `EngineKind.open`."""
+        """Return a context manager that opens an engine over these sources, and closes it."""
         from dprelease.exact.duckdb import Engine
 
         return Engine.open(

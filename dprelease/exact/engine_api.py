@@ -86,7 +86,7 @@ class QueryEngine(ABC):
         return None
 
     def spread(self, work: Callable[[Task], Made], tasks: Iterable[Task]) -> Iterator[Made]:
-        """Yield the result of each task, in the order of the tasks; see `Spread`.
+        """Yield the result of each task, in the order of the tasks.
 
         Raises
         ------

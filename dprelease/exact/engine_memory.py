@@ -44,6 +44,6 @@ def require_memory_for_text_files(link: duckdb.DuckDBPyConnection, inputs: Itera
         if given.opened is None or not isinstance(reader, TextFilesReader):
             continue
         limit = memory_limit(link)
-        needed = reader.memory(given.opened.sizes, thread_count(link))
+        needed = reader.least_memory_bytes(given.opened.sizes, thread_count(link))
         if limit is not None and needed > limit:
             raise DataError("DP-ENGINE-005", **source_fields(given.declared), format=given.kind)

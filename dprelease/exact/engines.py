@@ -90,7 +90,7 @@ def keep_engine_alive(spec: ReleaseSpec) -> AbstractContextManager[None]:
     return engine_kind(spec.engine).keep_alive(spec)
 
 
-def open_engine(
+def open_duckdb(
     declared: Declared,
     frame: object | None,
     settings: Settings = DEFAULT_SETTINGS,

@@ -27,7 +27,7 @@ from dprelease.statements.layers import JOINED, SOURCE, duplicate_keys_sql
 from dprelease.statements.values.source_equality import (
     RELATION,
     comparison_of,
-    inexact,
+    inexact_comparison_error,
     is_no_id,
 )
 from dprelease.system.signal_propagation import reraise_handler_errors
@@ -52,7 +52,7 @@ class Input:
     physical: dict[str, str] = field(default_factory=dict)
     """The engine's types of the stored columns; empty until they are known."""
     collations: Mapping[str, str] = field(default_factory=dict)
-    """Columns that the source does not compare character by character; see `OpenedSource`."""
+    """Columns that the source does not compare character by character, with its comparison."""
     millisecond_columns: dict[str, str] = field(default_factory=dict)
     """Columns of timestamps in Parquet files that the engine can't read unchanged, with types."""
     object_columns: dict[str, str] = field(default_factory=dict)
@@ -216,7 +216,7 @@ def refuse_unusable_columns(inputs: Sequence[Input], query: Query) -> None:
             if comparison and (name in keys or name == unit):
                 use = "id" if name == unit else "join key"
                 place = place_of(given.declared, name)
-                raise inexact(kind, comparison, name, use, place)
+                raise inexact_comparison_error(kind, comparison, name, use, place)
 
 
 def refuse_duplicate_keys(
@@ -288,5 +288,6 @@ def _open_source(declared: Declared, source: Source, opening: Opening) -> Opened
 
 
 def _frame_input(declared: Declared, relation: str, frame: object) -> Input:
+    """Return the input of a data frame, which is converted to an Arrow table."""
     table = to_arrow(frame, declared)
     return Input(declared, relation, arrow=table, object_columns=object_columns(table))

@@ -51,7 +51,7 @@ class FloatColumns:
         Raises
         ------
         AssertionError
-            If the query does so, because an engine must be opened for all of its queries.
+            If the query reads other float columns: an engine must be opened for all its queries.
         """
         for names, types, asked in zip(columns_to_read(query), physical, self.tables, strict=False):
             if not asked.issuperset(_float_columns(names, types)):
@@ -64,4 +64,5 @@ def columns_to_read(query: Query) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _float_columns(names: Iterable[str], types: Types) -> list[str]:
+    """Return the names of the columns whose stored type is a float."""
     return [name for name in names if base_type(types.get(name, "")) in FLOATS]

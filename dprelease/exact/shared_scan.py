@@ -23,7 +23,7 @@ from dprelease.exact.results.true_table import (
 from dprelease.exact.results.vectors import MOST_ROWS
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query
-from dprelease.query.scans.scan_planning import Part, Scan, query_parts, scans
+from dprelease.query.scans.scan_planning import Part, Scan, plan_scans, query_parts
 from dprelease.statements.scan import JointTable
 
 ScannedVectors = list[tuple[JointTable, dict[object, Integers]]]
@@ -47,7 +47,7 @@ class ScannedTables:
         """Plan scans for queries, each of which will be run once."""
         self._read, self._scan = read, scan
         self._expected = {query.name: query for query in queries}
-        self._scans = {part.name: scan for scan in scans(queries)[0] for part in scan.parts}
+        self._scans = {part.name: scan for scan in plan_scans(queries)[0] for part in scan.parts}
         self._found: dict[tuple[str, str], ExactTable] = {}
 
     def table(self, query: Query) -> ExactTable:
@@ -69,6 +69,7 @@ class ScannedTables:
         return ExactTable(query.name, query.keys.size, vectors, profiles)
 
     def _table_of_part(self, part: Part) -> ExactTable:
+        """Return the exact table of a part, from its shared scan or from a query of its own."""
         scan = self._scans.get(part.name)
         if scan is not None:
             filled = self._scan(scan)

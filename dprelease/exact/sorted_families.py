@@ -62,7 +62,7 @@ class SortedFamilies:
     forget: Callable[[], None]
     scratch: Path
     _made: tuple[KeySpace | None, PrivacyUnit | None, list[Aggregate]] | None = None
-    """The current family; see `FinestTables`."""
+    """The finest keys, the privacy unit and the aggregates of the current family."""
     _finest: SortedCells | None = None
     """The finest cells of the current family; None if the family has too many rows."""
     _level: tuple[KeySpace, SortedCells] | None = None
@@ -126,11 +126,12 @@ class SortedFamilies:
         """Return the cells of `keys`, each a sum of the cells of `finer` that it contains."""
         from dprelease.exact.results.sorted_cells import sorted_cells
 
-        containing = _map_to_containing_cells(finer, keys)
+        containing_cells = _map_to_containing_cells(finer, keys)
 
         def rows() -> Iterator[Rows]:
+            """Yield the coarser cell of each cell, with the sums, in pieces."""
             for some, sums in cells.pieces():
-                yield containing(some), sums
+                yield containing_cells(some), sums
 
         return self.attempt(
             lambda _link: sorted_cells(rows(), keys.size, cells.number, self.scratch)
@@ -144,6 +145,7 @@ def _sum_rows_by_cell(
     from dprelease.exact.results.sorted_cells import TooManyRows, sorted_cells
 
     def read() -> Iterator[Rows]:
+        """Yield the cells and what each row adds (None: one for each row), in batches."""
         for batch in fetch_batches(link, rows.sql, 1 + len(rows.ones), LARGE_BATCH_ROWS):
             cells, *added = batch.columns
             yield (
@@ -177,11 +179,12 @@ def _map_to_containing_cells(finer: KeySpace, keys: KeySpace) -> Callable[[Integ
         step, size = places[key.column if is_there else key.read_from]
         parts.append((step, size, stride, None if is_there else key.ancestors.numbers))
 
-    def containing(cells: Integers) -> Integers:
+    def containing_cells(cells: Integers) -> Integers:
+        """Return the coarser cell that contains each cell."""
         found = np.zeros(len(cells), np.int64)
         for step, size, stride, areas in parts:
             code = cells // step % size
             found += (code if areas is None else areas[code]) * stride
         return found
 
-    return containing
+    return containing_cells

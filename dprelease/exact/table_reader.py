@@ -92,6 +92,7 @@ class TableReader:
         return {name: by_statement[statement] for name, statement in compiled.profiles.items()}
 
     def _read_profile(self, profile_sql: ProfileSql, size: int) -> Profile | DenseProfile:
+        """Return the count of each candidate in each cell, for the selection mechanisms."""
         pair_count = size * profile_sql.candidates
         if pair_count > MOST_COUNTS:
             columns = self._fetch_vectors(profile_sql.grouped)
@@ -100,6 +101,7 @@ class TableReader:
         return DenseProfile.of(counts.reshape(size, profile_sql.candidates), own=True)
 
     def _fetch_vectors(self, sql: str) -> dict[str, Integers]:
+        """Return the columns of a statement's result as integers, by name."""
         # Rows are fetched inside the attempt: the engine is lazy, and may fail only now.
         columns = self.attempt(lambda link: link.execute(sql).fetchnumpy())
         return {name: np.asarray(column, dtype=np.int64) for name, column in columns.items()}

@@ -60,6 +60,7 @@ class TallyingEngine(Engine):
         self._add_key_tables(lost.key_tables)
 
         def count_rows(link: duckdb.DuckDBPyConnection) -> tuple[list[Any], list[Any]]:
+            """Return the counts of the stored rows, and the counts of the selected rows."""
             (stored,), (asked,) = (
                 link.execute(sql).fetchall() for sql in (lost.stored_sql, lost.selected_sql)
             )
@@ -102,6 +103,7 @@ def _count_record_lines(given: Input) -> int | None:
 
 
 def _count_lines(file: Any, packing: TextDecoding) -> int:
+    """Return the number of lines of a file; its last line may lack a line end."""
     lines, has_line_end = 0, True
     with open_raw(file) as raw:
         for chunk in packing.chunks(raw):

@@ -56,6 +56,7 @@ class AsymmetricLaplace(RealQuantileMechanism):
 
     @classmethod
     def _require_admissible(cls, values: Mapping[str, float], place: Place | None = None) -> None:
+        """Refuse inadmissible parameters; the center must be a whole number."""
         super()._require_admissible(values, place)
         if values["center"] != math.floor(values["center"]):
             cls._refuse("center", "a whole number", place)
@@ -133,7 +134,7 @@ class AsymmetricLaplace(RealQuantileMechanism):
         return position, self.typical_quantile_error
 
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(K >= k) if `upper`, else around P(K <= k)."""
+        """Return an interval (ball) around P(K >= k) if `upper`, else around P(K <= k)."""
         x = Fraction(2 * k - 1 if upper else 2 * k + 1, 2) + int(self.center)
         near, far = (
             (self.right_scale, self.left_scale) if upper else (self.left_scale, self.right_scale)

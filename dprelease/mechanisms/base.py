@@ -98,12 +98,16 @@ class Mechanism(Randomizer):
 
     @abstractmethod
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(K >= k) if `upper`, else around P(K <= k), for any integer k."""
+        """Return an interval (ball) around P(K >= k) if `upper`, else around P(K <= k).
+
+        The number k may be any integer.
+        """
 
     def half_width(self, confidence: float) -> int:
         """Return the least number of steps w with P(|K| <= w) >= confidence.
 
-        If balls can't decide whether a width suffices, the result is the next larger width.
+        If intervals (balls) can't decide whether a width suffices, the result is the next larger
+        width.
         """
         error_probability = Fraction(1) - exact(repr(float(confidence)))
         if not 0 < error_probability < 1:
@@ -114,6 +118,7 @@ class Mechanism(Randomizer):
             bound = ball(error_probability)
 
             def too_narrow(w: int) -> bool:
+                """Return whether noise beyond this width may be too likely."""
                 # Where balls can't decide, the width counts as too narrow.
                 return w < 0 or not self._two_sided_tail(w) <= bound
 
@@ -135,7 +140,7 @@ class Mechanism(Randomizer):
             return width - 0.5 + float(part.mid())
 
     def _two_sided_tail(self, w: int) -> arb:
-        """Return a ball around the probability P(|K| > w)."""
+        """Return an interval (ball) around the probability P(|K| > w)."""
         return self.tail(w + 1, True) + self.tail(-w - 1, False)
 
 
@@ -156,7 +161,7 @@ class SymmetricMechanism(Mechanism):
 
     @abstractmethod
     def upper_tail(self, k: int) -> arb:
-        """Return a ball around the probability P(K >= k) for an integer k >= 1."""
+        """Return an interval (ball) around the probability P(K >= k) for an integer k >= 1."""
 
     def integer_quantile(self, u: Floats, upper: bool) -> tuple[Floats, Flags]:
         """Return upper quantiles, or their negatives for the lower tail, with their flags."""
@@ -164,11 +169,12 @@ class SymmetricMechanism(Mechanism):
         return (k if upper else -k), sure
 
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(K >= k) if `upper`, else around P(K <= k)."""
+        """Return an interval (ball) around P(K >= k) if `upper`, else around P(K <= k)."""
         j = k if upper else -k
         return self.upper_tail(j) if j >= 1 else 1 - self.upper_tail(1 - j)
 
     def _two_sided_tail(self, w: int) -> arb:
+        """Return twice the probability of noise above w."""
         return 2 * self.upper_tail(w + 1)
 
 
@@ -252,8 +258,8 @@ def normal_relative_drop(scale: float, offset: float, first: Floats, size: float
     return slope
 
 
-def ball_upper_float(x: arb) -> float:
-    """Return the least float that is at least the upper end of a ball."""
+def interval_upper_float(x: arb) -> float:
+    """Return the least float that is at least the upper end of an interval (ball)."""
     mantissa, exponent = (int(part) for part in x.upper().man_exp())
     return round_up(Fraction(mantissa) * Fraction(2) ** exponent)
 

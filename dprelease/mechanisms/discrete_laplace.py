@@ -83,6 +83,7 @@ class DiscreteLaplace(SymmetricQuantileMechanism):
 
     @property
     def _q(self) -> float:
+        """The ratio of the probabilities of neighbouring integers, away from zero."""
         return math.exp(-1.0 / self.scale)
 
 
@@ -109,12 +110,13 @@ class DiscreteLaplaceLoss(MonotoneLoss):
             return min(1.0, float_upper_bound(lambda: -ball(edge).expm1()))
         k = math.ceil((self.shift - edge * scale) / 2) - 1  # 0 <= k < shift
 
-        def delta_ball() -> arb:
+        def delta_interval() -> arb:
+            """Return an interval (ball) that contains delta."""
             q = (-1 / ball(scale)).exp()
             gain = -ball(edge - (self.shift - k) / scale).expm1() - q * ball(-k / scale).expm1()
             return gain / (1 + q)
 
-        return min(1.0, float_upper_bound(delta_ball))
+        return min(1.0, float_upper_bound(delta_interval))
 
     def renyi(self, order: float) -> float:
         """Return the Rényi divergence of an order above 1, rounded up.
@@ -125,7 +127,8 @@ class DiscreteLaplaceLoss(MonotoneLoss):
         ratio = self.shift / Fraction(self.scale)
         fall = (2 * a + 1) / Fraction(self.scale)
 
-        def divergence_ball() -> arb:
+        def divergence_interval() -> arb:
+            """Return an interval (ball) that contains the Rényi divergence."""
             q = (-1 / ball(self.scale)).exp()
             # The terms of E exp(a loss) are divided by exp(a ratio).
             last = (-ball((2 * a + 1) * ratio)).exp()
@@ -133,7 +136,7 @@ class DiscreteLaplaceLoss(MonotoneLoss):
             total = (1 + inner / -ball(-fall).expm1() + last) / (1 + q)
             return ball(ratio) + total.log() / ball(a)
 
-        return float_upper_bound(divergence_ball, 256)
+        return float_upper_bound(divergence_interval, 256)
 
     def interval_probabilities(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the probabilities of loss intervals.

@@ -19,7 +19,7 @@ from flint import arb, ctx
 from dprelease.mechanisms.base import (
     QUANTILE_ERROR,
     SymmetricQuantileMechanism,
-    ball_upper_float,
+    interval_upper_float,
     normal_relative_drop,
 )
 from dprelease.mechanisms.common.variance_bounds import log_concave_variance_bound
@@ -92,7 +92,7 @@ class Gaussian(SymmetricQuantileMechanism):
         if parties < 1:
             raise ValueError("at least one party adds noise")
         with ctx.workprec(128):
-            return type(self)(ball_upper_float(ball(self.scale) / arb(parties).sqrt()))
+            return type(self)(interval_upper_float(ball(self.scale) / arb(parties).sqrt()))
 
     @property
     def mean_absolute_error(self) -> float:
@@ -131,6 +131,7 @@ class Gaussian(SymmetricQuantileMechanism):
         return Fraction(self.scale) ** 2 + Fraction(1, 12) + Fraction(1, 2**900), Fraction(0)
 
     def _tails_by_step(self) -> tuple[Floats, Floats]:
+        """Return the positive steps, and the two-sided tail probability from each step on."""
         k = np.arange(1.0, int(40 * self.scale) + 2)
         return k, erfc((k - 0.5) / (self.scale * math.sqrt(2)))
 

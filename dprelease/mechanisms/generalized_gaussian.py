@@ -142,6 +142,7 @@ class GeneralizedGaussian(SymmetricQuantileMechanism):
         return log_concave_variance_bound(self)
 
     def _tails_by_step(self) -> tuple[Floats, Floats]:
+        """Return the positive steps, and the tail probability from each step on."""
         k = np.arange(1.0, self.scale * power_tail.quantile_bound(self.p, NEGLIGIBLE_TAIL) + 2)
         return k, power_tail.tail(self.p, (k - 0.5) / self.scale)
 
@@ -168,6 +169,7 @@ class PowerLoss(PrivacyLoss):
 
     @property
     def _shift_in_scales(self) -> Fraction:
+        """The shift as a multiple of the scale."""
         return Fraction(self.shift) / Fraction(self.scale)
 
     @cached_property
@@ -178,6 +180,7 @@ class PowerLoss(PrivacyLoss):
         )
 
     def _losses_of_outputs(self, y: Floats) -> Floats:
+        """Return the privacy loss at each output, which is given as a multiple of the scale."""
         losses: Floats = np.abs(y - float(self._shift_in_scales)) ** self.p - np.abs(y) ** self.p
         return losses
 
@@ -192,18 +195,20 @@ class PowerLoss(PrivacyLoss):
         if edge >= 0 and start is None:
             return LEAST_FLOAT
 
-        def delta_ball() -> arb:
+        def delta_interval() -> arb:
+            """Return an interval (ball) that contains delta."""
             gain = (
                 arb(0).union(arb(LEAST_FLOAT))
                 if start is None
-                else self._hockey_stick_ball(start, size)
+                else self._hockey_stick_interval(start, size)
             )
             return gain if edge >= 0 else -ball(edge).expm1() + ball(edge).exp() * gain
 
         digits = 0.0 if start is None or start > 0 else 1.5 * (-start) ** self.p
-        return min(1.0, float_upper_bound(delta_ball, 128 + int(digits)))
+        return min(1.0, float_upper_bound(delta_interval, 128 + int(digits)))
 
-    def _hockey_stick_ball(self, start: float, epsilon: Fraction) -> arb:
+    def _hockey_stick_interval(self, start: float, epsilon: Fraction) -> arb:
+        """Return an interval (ball) of P(Y <= y) - exp(epsilon) P(Y <= y - t), for loss epsilon."""
         y = self._exact_output_of_loss(start, epsilon)
         lost = ball(epsilon).exp() * power_tail.tail_ball(self.p, ball(self._shift_in_scales) - y)
         return power_tail.tail_ball(self.p, -y) - lost
@@ -230,7 +235,7 @@ class PowerLoss(PrivacyLoss):
         return float((move - y) ** self.p - abs(y) ** self.p)
 
     def _exact_output_of_loss(self, start: float, epsilon: Fraction) -> arb:
-        """Return a ball around the output whose loss is `epsilon`.
+        """Return an interval (ball) around the output whose loss is `epsilon`.
 
         Newton steps improve `start`. Then the signs of the loss minus epsilon at both ends of an
         interval prove that the output lies in it.
@@ -239,6 +244,7 @@ class PowerLoss(PrivacyLoss):
         aim = ball(epsilon)
 
         def loss(y: arb) -> arb:
+            """Return the difference between the loss at an output and the loss looked for."""
             return (move - y) ** power - abs(y) ** power - aim
 
         y = arb(start)

@@ -37,7 +37,7 @@ from dprelease.privacy.losses.offset_gaussian import (
     density_at_zero,
     log_upper_tail,
     moments,
-    upper_tail_ball,
+    upper_tail_interval,
 )
 
 LEAST_RATIO, LARGEST_RATIO = 2.0**-10, 32.0
@@ -89,7 +89,7 @@ class OffsetSymmetricGaussian(SymmetricQuantileMechanism):
 
     def upper_tail(self, k: int) -> arb:
         """Return P(Y >= k - 1/2), the tail of the continuous noise."""
-        return upper_tail_ball(
+        return upper_tail_interval(
             ball(Fraction(2 * k - 1, 2) / Fraction(self.scale)), ball(self.ratio)
         )
 

@@ -46,7 +46,10 @@ LARGEST_EPSILON = 20
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**20), Fraction(1, 2)
 ADMISSIBLE_COUNT_TEXT = "more than one: noise that is always 0 publishes the truth"
 LOSS_BOUND = Fraction(3 * whole_masses.MOST_DIGITS)
-"""Bound of all finite losses, which is more than ln 16 for each hexadecimal digit of a mass."""
+"""Upper bound of all finite losses.
+
+A loss is the logarithm of the ratio of two masses, which is at most ln 16 < 3 for each hexadecimal
+digit of the larger mass."""
 
 TABLE_ERROR = 2.0**-40
 """Bound on the relative error of a tabulated tail probability, with the interval of a word."""
@@ -200,6 +203,7 @@ class Optimal(SymmetricMechanism):
 
     @classmethod
     def _delta_of_text(cls, value: str | float, place: Place | None) -> float:
+        """Return the declared delta, rounded down; refuse a delta outside of its range."""
         try:
             delta = exact(str(value))
         except ValueError:
@@ -252,6 +256,7 @@ class Optimal(SymmetricMechanism):
         return (OptimalLoss(self, shift),)
 
     def _moment(self, power: int) -> float:
+        """Return the mean of |K| to this power, for a power of 1 or more."""
         parts = sum(k**power * mass for k, mass in enumerate(self.masses))
         return float(Fraction(2 * parts, self._mass_sum))
 
@@ -356,7 +361,8 @@ class OptimalLoss(PrivacyLoss):
         edge = min(epsilon_lower_bound(epsilon), LOSS_BOUND)
         pairs, p, q = self._masses_by_loss
 
-        def delta_ball() -> arb:
+        def delta_interval() -> arb:
+            """Return an interval (ball) that contains delta."""
             factor = ball(abs(edge)).exp()
             low, high = 0, len(pairs)
             while low < high:
@@ -367,7 +373,7 @@ class OptimalLoss(PrivacyLoss):
             gain = (arb(p[low]) - factor * q[low]) / self.noise._mass_sum
             return gain if edge >= 0 else -ball(edge).expm1() + ball(edge).exp() * gain
 
-        return min(1.0, float_upper_bound(delta_ball))
+        return min(1.0, float_upper_bound(delta_interval))
 
     @cached_property
     def _pieces(self) -> Pieces:

@@ -84,7 +84,7 @@ class PartitionSelection(Randomizer):
         return 1 + math.floor(math.log(ratio) / epsilon)
 
     def probability(self, n: int) -> arb:
-        """Return a ball around p(n), at the precision of the flint context.
+        """Return an interval (ball) around p(n), at the precision of the flint context.
 
         p(n) is the smaller of two functions of n, which cross at `turning_point`. A float error may
         change `turning_point` by one, so the method also tries the numbers before and after it.
@@ -127,6 +127,7 @@ class PartitionSelection(Randomizer):
         return selected & (units > 0)
 
     def _decide_exactly(self, n: int, uniform: LazyUniform) -> bool:
+        """Return whether a partition with n units is kept."""
         return uniform.interval_index(lambda: [self.probability(n), arb(1)]) == 0
 
     def losses(self, shift: int) -> tuple[ApproximateLoss, ...]:

@@ -89,7 +89,10 @@ class RandomizedResponse(Mechanism):
         return k, sure | (position + error < 1.0)
 
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(K >= k) = (values - k) q if `upper`, else P(K <= k) = p + k q."""
+        """Return an interval (ball) around P(K >= k) if `upper`, else around P(K <= k).
+
+        The first is (values - k) q, the second p + k q.
+        """
         count = int(self.values)
         if k <= 0 if upper else k >= count - 1:
             return arb(1)
@@ -144,20 +147,22 @@ class RandomizedResponseLoss(MonotoneLoss):
         if edge < -self.epsilon:
             return min(1.0, float_upper_bound(lambda: -ball(edge).expm1()))
 
-        def delta_ball() -> arb:
+        def delta_interval() -> arb:
+            """Return an interval (ball) that contains delta."""
             exp_epsilon = ball(self.epsilon).exp()
             gain = -exp_epsilon * ball(edge - self.epsilon).expm1()
             if edge < 0:
                 gain -= (self.values - 2) * ball(edge).expm1()
             return gain / (exp_epsilon + (self.values - 1))
 
-        return min(1.0, float_upper_bound(delta_ball))
+        return min(1.0, float_upper_bound(delta_interval))
 
     def renyi(self, order: float) -> float:
         """Return the Rényi divergence of an order above 1, rounded up, from the three losses."""
         a = Fraction(order) - 1
 
-        def divergence_ball() -> arb:
+        def divergence_interval() -> arb:
+            """Return an interval (ball) that contains the Rényi divergence."""
             exp_epsilon = ball(self.epsilon).exp()
             # E exp(a loss) is divided by exp(a epsilon), so that no term overflows.
             last = (-ball((2 * a) * self.epsilon)).exp()
@@ -165,7 +170,7 @@ class RandomizedResponseLoss(MonotoneLoss):
             total = (exp_epsilon + middle + last) / (exp_epsilon + (self.values - 1))
             return ball(self.epsilon) + total.log() / ball(a)
 
-        return min(self.pure_epsilon, float_upper_bound(divergence_ball, 256))
+        return min(self.pure_epsilon, float_upper_bound(divergence_interval, 256))
 
     def interval_probabilities(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the probabilities of loss intervals, from the three losses."""

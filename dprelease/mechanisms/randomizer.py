@@ -71,7 +71,7 @@ class Randomizer(ABC):
     required_shapes: ClassVar[frozenset[str]] = frozenset()
     """Names of shape parameters that a release file must declare, because no value is the best."""
     searched_shapes: ClassVar[tuple[Mapping[str, float], ...]] = ({},)
-    """Shapes among which the best one is searched if none is declared, the most promising first."""
+    """Shapes of which the best is searched if no shape is declared, the most promising first."""
     example_shapes: ClassVar[tuple[Mapping[str, str | float], ...]] = ({},)
     """Representative shapes for the documentation and for the tests of all mechanisms."""
     parameter_ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
@@ -105,6 +105,7 @@ class Randomizer(ABC):
 
     @classmethod
     def _refuse(cls, name: str, admissible: str, place: Place | None = None) -> NoReturn:
+        """Raise the error of a parameter that is not admissible."""
         raise BudgetError(
             "DP-MECH-005", place=place, mechanism=cls.name, name=name, admissible=admissible
         )

@@ -110,6 +110,7 @@ def record_mechanism_of_event(event: Event) -> Mechanism:
 
 
 def _require_known(name: str, known: tuple[str, ...], place: Place | None) -> None:
+    """Refuse an unknown name of a mechanism, and suggest the nearest known name."""
     if name not in known:
         close = get_close_matches(name, known, n=1)
         nearest = f"; did you mean '{close[0]}'" if close else ""

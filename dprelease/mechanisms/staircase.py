@@ -121,10 +121,12 @@ class Staircase(SymmetricQuantileMechanism):
         return [type(self)(self.scale, self.width, gamma) for gamma in gammas]
 
     def _error(self, measure: str) -> float:
+        """Return the mean absolute error for the measure "mae", else the standard deviation."""
         return self.mean_absolute_error if measure == "mae" else self.standard_deviation
 
     @property
     def _stair_ratio(self) -> float:
+        """The ratio of the probabilities of neighbouring stairs."""
         return math.exp(-self.width / self.scale)
 
     @property
@@ -270,6 +272,7 @@ class StaircaseLoss(PrivacyLoss):
 
     @property
     def _largest_loss(self) -> Fraction:
+        """The largest privacy loss of this shift."""
         moves = math.ceil(self.shift / Fraction(self.noise.width))
         return moves * Fraction(self.noise.width) / Fraction(self.noise.scale)
 
@@ -294,7 +297,8 @@ class StaircaseLoss(PrivacyLoss):
             return 0.0
         edge = epsilon_lower_bound(epsilon)
 
-        def delta_ball() -> arb:
+        def delta_interval() -> arb:
+            """Return an interval (ball) that contains delta."""
             if edge <= -self._largest_loss:
                 return -ball(edge).expm1()
             inside = (
@@ -304,7 +308,7 @@ class StaircaseLoss(PrivacyLoss):
                 return inside
             return -ball(edge).expm1() + ball(edge).exp() * inside
 
-        return min(1.0, float_upper_bound(delta_ball))
+        return min(1.0, float_upper_bound(delta_interval))
 
     @cached_property
     def _loss_probabilities(self) -> tuple[float, float, float]:
@@ -324,7 +328,8 @@ class StaircaseLoss(PrivacyLoss):
     def renyi(self, order: float) -> float:
         """Return the Rényi divergence of an order above 1, rounded up by at most 2**-50 of it."""
 
-        def divergence_ball() -> arb:
+        def divergence_interval() -> arb:
+            """Return an interval (ball) that contains the Rényi divergence."""
             share, top, more = (
                 self._largest_loss_probability(),
                 ball(self._largest_loss),
@@ -334,7 +339,7 @@ class StaircaseLoss(PrivacyLoss):
             moment = share * ((more * top).expm1() + (-top).exp() * (-more * top).expm1())
             return moment.log1p() / more
 
-        return float_upper_bound(divergence_ball)
+        return float_upper_bound(divergence_interval)
 
 
 MECHANISM = Staircase

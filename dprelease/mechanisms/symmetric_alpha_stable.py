@@ -26,7 +26,7 @@ from typing import ClassVar, Self
 import numpy as np
 from flint import arb, ctx
 
-from dprelease.mechanisms.base import SymmetricQuantileMechanism, ball_upper_float
+from dprelease.mechanisms.base import SymmetricQuantileMechanism, interval_upper_float
 from dprelease.mechanisms.common.shape import ShapeParameter
 from dprelease.mechanisms.randomizer import AutoRule
 from dprelease.numerics import stable
@@ -117,7 +117,7 @@ class SymmetricAlphaStable(SymmetricQuantileMechanism):
             raise ValueError("at least one party adds noise")
         with ctx.workprec(128):
             share = ball(self.scale) * arb(parties) ** (-1 / ball(self.alpha))
-            scale = ball_upper_float(share)
+            scale = interval_upper_float(share)
         return type(self)(scale, self.alpha)
 
     @property
@@ -159,6 +159,7 @@ def _loss(alpha: float, shift: float) -> StableLoss:
 
 @lru_cache(maxsize=8192)
 def _tail(alpha: float, scale: float, k: int, precision: int) -> arb:  # noqa: ARG001
+    """Return an interval (ball) of the probability of noise of k or more steps."""
     # `precision` is only a cache key; a ball of any precision encloses the tail.
     return stable.sf_ball(alpha, ball(Fraction(2 * k - 1, 2) / Fraction(scale)))
 

@@ -96,6 +96,7 @@ class TruncatedLaplace(RealQuantileMechanism):
 
     @classmethod
     def _require_admissible(cls, values: Mapping[str, float], place: Place | None = None) -> None:
+        """Refuse inadmissible parameters, such as bounds on one side of zero."""
         super()._require_admissible(values, place)
         if values["center"] != math.floor(values["center"]):
             cls._refuse("center", "a whole number", place)
@@ -248,9 +249,9 @@ class TruncatedLaplace(RealQuantileMechanism):
         return position, self.typical_quantile_error
 
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(K >= k) if `upper`, else around P(K <= k).
+        """Return an interval (ball) around P(K >= k) if `upper`, else around P(K <= k).
 
-        Beyond the ends of the noise, the ball is exactly 0 or 1.
+        Beyond the ends of the noise, the interval is exactly 0 or 1.
         """
         x = Fraction(2 * k - 1 if upper else 2 * k + 1, 2) + int(self.center)
         low, high = Fraction(self.lower), Fraction(self.upper)
@@ -316,6 +317,7 @@ class TruncatedLaplace(RealQuantileMechanism):
 
 
 def _continuous_moments(scale: float, low: float, high: float, center: float) -> Moments:
+    """Return the moments of the truncated density before it is rounded to steps."""
     cuts = [
         np.linspace(-low, 0.0, 2 + int(low / scale)),
         np.linspace(0.0, high, 2 + int(high / scale)),

@@ -26,7 +26,7 @@ def noised_messages(
     for column in columns:
         name = column.measurement.name
         noise = sample(column.law, exact.size, bits, modular=True).view(np.uint64)
-        reach = column.reach(parties)
+        reach = column.clamping_bound(parties)
         true = np.clip(exact.vector(name), -reach, reach)
         fine = true.view(np.uint64) * np.uint64(column.refined)
         vectors[name] = (fine + noise).view(np.int64)

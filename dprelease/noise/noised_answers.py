@@ -54,7 +54,9 @@ def answer_query(engine: QueryEngine, columns: Sequence[PlannedColumn], bits: Bi
     (selecting,) = (column for column in columns if column.measurement.finds_keys)
     partitions = engine.partitions(query)
     selected, numbers = selected_keys(partitions, selecting, bits)
-    space = query.private.among(partitions.names[i] for i in np.flatnonzero(selected).tolist())
+    space = query.private.key_space_of(
+        partitions.names[i] for i in np.flatnonzero(selected).tolist()
+    )
     index_of_name = {name: i for i, name in enumerate(partitions.names)}
     order = [index_of_name[str(text)] for text in space.keys[0].values]
     public = replace(query, keys=space)
@@ -128,6 +130,7 @@ def key_threshold(mechanism: Mechanism) -> int:
     """
 
     def can_be_reached(k: int) -> bool:
+        """Return whether the noise can be k or more."""
         return not mechanism.tail(k, True).is_zero()
 
     if not mechanism.has_bounded_noise:

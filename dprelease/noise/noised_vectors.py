@@ -114,6 +114,7 @@ def _take_cells(
 def _noisy_chunks(
     exact: ExactTable, mechanisms: Mapping[str, Mechanism], bits: BitSource
 ) -> Iterator[dict[str, Integers]]:
+    """Yield the noisy values of all vectors, chunk by chunk of cells."""
     for first in range(0, exact.size, CHUNK):
         cells = slice(first, min(first + CHUNK, exact.size))
         yield {

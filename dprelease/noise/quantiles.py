@@ -14,7 +14,7 @@ from dprelease.mechanisms.selection.runs import ScoreRuns
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.lazy_uniform import LazyUniform
-from dprelease.planning.quantile_target import RankTarget, rows_inside
+from dprelease.planning.quantile_target import RankTarget, rank_from_end
 from dprelease.query.aggregates.quantile import Quantile
 
 MOST_PAIRS = 2**20
@@ -25,7 +25,7 @@ def select_quantiles(
     profile: Profile | DenseProfile, aggregate: Quantile, mechanism: Exponential, bits: BitSource
 ) -> Integers:
     """Return the selected value (cells,) of every cell, in steps of the column."""
-    target = RankTarget.of(aggregate, rows_inside(aggregate, mechanism))
+    target = RankTarget.of(aggregate, rank_from_end(aggregate, mechanism))
     if isinstance(profile, DenseProfile):
         choices = _select_dense(profile.upto, target, mechanism, bits)
     else:
@@ -49,7 +49,7 @@ def _select_dense(
     words = bits.words(len(sums))
     choices = np.empty(len(sums), dtype=np.int64)
     for cell, upto in enumerate(sums):
-        first, last_gap = target.near(upto, int(upto[-1]), largest_distance)
+        first, last_gap = target.indexes_near_best(upto, int(upto[-1]), largest_distance)
         scores = _candidate_scores(upto, first, last_gap, target)
         word, ones = int(words[cell]), np.ones(last_gap - first, dtype=np.int64)
         selected = mechanism.choose_by_word(scores, ones, word, len(upto) - len(ones))

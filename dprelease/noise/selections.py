@@ -125,12 +125,14 @@ def choose_candidates(
 def _choose_tree_quantiles(
     exact: ExactTable, column: PlannedColumn, _before: Choices, bits: BitSource
 ) -> dict[str, Integers]:
+    """Return the quantiles of each cell that are read from a noisy tree."""
     return tree_quantiles(exact, column, bits)
 
 
 def _choose_quantile(
     exact: ExactTable, column: PlannedColumn, _before: Choices, bits: BitSource
 ) -> dict[str, Integers]:
+    """Return the chosen quantile of each cell."""
     measurement, mechanism = column.measurement, column.mechanism
     if not isinstance(mechanism, Exponential):
         raise TypeError("quantiles are chosen by the exponential mechanism")
@@ -144,6 +146,7 @@ def _choose_quantile(
 def _choose_frequent(
     exact: ExactTable, column: PlannedColumn, before: Choices, bits: BitSource
 ) -> dict[str, Integers]:
+    """Return the chosen value of each cell, which was not chosen for a lower rank."""
     measurement, mechanism = column.measurement, column.mechanism
     if not isinstance(mechanism, Exponential | PermuteAndFlip):
         raise TypeError("frequent values are chosen by a selection mechanism")
@@ -163,7 +166,7 @@ def _choose_frequent(
 
 
 def _lower_ranks(column: PlannedColumn) -> list[Measurement]:
-    """Return the measurements that select the values of lower ranks among the same candidates."""
+    """Return the measurements of the more frequent values, which have a lower rank than this."""
     measurement = column.measurement
     aggregate = narrow_aggregate(measurement.aggregate, Frequent)
     lower = {replace(aggregate, rank=rank) for rank in range(1, aggregate.rank)}

@@ -47,6 +47,7 @@ def float_upper_bound(value: Callable[[], arb], start: int = 96) -> float:
 
 
 def _upper_float(enclosed: arb) -> float:
+    """Return the least float that is certain to be at least the enclosed number."""
     if enclosed.upper() <= LEAST_FLOAT:
         return LEAST_FLOAT
     if not enclosed.is_finite() or enclosed.upper() > LARGEST_FLOAT:

@@ -94,6 +94,7 @@ class Entropy:
             return np.frombuffer(self._keystream(size), dtype=np.uint64)
 
     def _keystream(self, size: int) -> bytes:
+        """Return so many random bytes, from a new key if the old one is used up."""
         stream = self._stream
         if (
             stream is None
@@ -108,6 +109,7 @@ class Entropy:
         return stream.update(memoryview(self._zeros)[:size])
 
     def _rekey(self) -> CipherContext:
+        """Return a new stream cipher, whose key depends on the old key and new random bytes."""
         # Imported here, because plans load this module without drawing random bits.
         from cryptography.hazmat.primitives.ciphers import Cipher
         from cryptography.hazmat.primitives.ciphers.algorithms import AES256
@@ -121,6 +123,7 @@ class Entropy:
         return self._stream
 
     def _unlock(self) -> None:
+        """Replace the lock: after a fork, it may be held by a thread that does not exist."""
         self._lock = threading.Lock()
 
     def __copy__(self) -> NoReturn:

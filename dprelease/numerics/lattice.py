@@ -118,6 +118,7 @@ def sample(
 def _draw_chunk(
     distribution: IntegerDistribution, words: Words, bits: BitSource, modular: bool
 ) -> Integers:
+    """Return an integer drawn from the distribution for each random word."""
     u, lower = tails_of_words(words)
     if distribution.is_symmetric:
         k, sure = distribution.integer_quantile(u, True)
@@ -229,6 +230,7 @@ def _locate_or_none(
 
 
 def _binary_fraction(value: int, length: int) -> arb:
+    """Return the binary fraction whose digits are an integer of this length in bits."""
     return arb(value) * arb(2) ** -length
 
 

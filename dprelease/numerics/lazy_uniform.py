@@ -63,10 +63,12 @@ class LazyUniform:
             self._draw_more_bits()
 
     def _draw_more_bits(self) -> None:
+        """Draw 64 more random bits of the number."""
         self._value = self._value << 64 | int(self._bits.words(1)[0])
         self._length += 64
 
     def _interval_index_or_none(self, sums: Sequence[arb]) -> int | None:
+        """Return the index of the interval; None if the bits so far don't decide."""
         unit = arb(2) ** self._length
         low, high = self._value * sums[-1], (self._value + 1) * sums[-1]
         first, last = 0, len(sums) - 1

@@ -37,6 +37,7 @@ def moments_of_tails(upper: Floats, lower: Floats, center: int) -> Moments:
 
 
 def _odd_numbers(tails: Floats) -> Floats:
+    """Return as many odd numbers as there are tails, from 1 on."""
     return 2.0 * np.arange(len(tails), dtype=np.float64) + 1.0
 
 

@@ -81,6 +81,7 @@ class _Nodes:
 
 @lru_cache(maxsize=32)
 def _nodes(power: float) -> _Nodes:
+    """Return the nodes of the quantile function, with its derivatives and their error."""
     y = np.linspace(0.0, quantile_bound(power, LEAST_TAIL), 2 * NODE_COUNT)
     depth = -np.log(2.0 * tail(power, y))
     y = np.interp(np.arange(NODE_COUNT + 2, dtype=np.float64) * _STEP, depth, y)
@@ -101,7 +102,7 @@ def _nodes(power: float) -> _Nodes:
 
 
 def quantile(power: float, u: Floats) -> tuple[Floats, Flags]:
-    """Return the quantiles y with P(Y >= y) = u, for u in (0, 1/2], and flags of precise ones.
+    """Return the quantiles y with P(Y >= y) = u, for u in (0, 1/2], and flags of precise quantiles.
 
     The error of a precise quantile is below 2**-41. A quantile is computed from a series at a
     tabulated quantile, or with Newton steps if the series is not precise. No quantile of a u below

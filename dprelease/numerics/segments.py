@@ -157,6 +157,7 @@ class SegmentSampler:
         return self._accepted_integer(locate_exactly(self, word, bits), proposed, bits)
 
     def _segment_numbers(self, u: Floats, lower: Flags) -> tuple[Floats, Flags]:
+        """Return the segment for each tail probability, and whether it is certain."""
         if not self.distribution.is_symmetric:
             return quantiles_of_both_tails(self, u, lower)
         position, error = self.distribution.real_quantile(u, True)
@@ -164,10 +165,12 @@ class SegmentSampler:
         return self._certain_segments(position, error)
 
     def _certain_segments(self, position: Floats, error: Floats | float) -> tuple[Floats, Flags]:
+        """Return the segment of each position, and whether it is certain."""
         position *= 2.0**-self.width
         return certain_floor(position, error * 2.0**-self.width)
 
     def _offset_in_segment(self, proposed: Words) -> Words:
+        """Return the offset in the segment that the first bits of a word propose."""
         return proposed >> np.uint64(64 - self.width)
 
     def _is_certainly_accepted(self, segments: Integers, proposed: Words) -> Flags:
@@ -213,7 +216,7 @@ class SegmentSampler:
             return self._probability(k), largest
 
     def _probability(self, k: int) -> arb:
-        """Return P(K = k), as a difference of those tails that cancel less."""
+        """Return P(K = k), as a difference of tails on the side where they cancel less."""
         if k >= self.mode:
             return self.distribution.tail(k, True) - self.distribution.tail(k + 1, True)
         return self.distribution.tail(k, False) - self.distribution.tail(k - 1, False)

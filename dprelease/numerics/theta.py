@@ -80,6 +80,7 @@ def _sum_over_all_integers(scale: float, m: arb) -> arb:
 
 @lru_cache(maxsize=4096)
 def _cached_weight_from(scale: float, ratio: float | Fraction, k: int, precision: int) -> arb:  # noqa: ARG001
+    """Return a ball around the sum over j >= k of exp(-(j h)^2 / 2 - r j h), h = 1 / scale."""
     # `precision` is only a cache key; a ball of any precision encloses the sum.
     h, r = 1 / arb(scale), ball(ratio)
     start = k / scale + float(ratio)
@@ -112,6 +113,7 @@ def _direct_sum(h: arb, r: arb, k: int) -> arb:
 
 
 def _interval_ball(low: arb, high: arb) -> arb:
+    """Return a ball that contains all numbers between two others."""
     return (low + high) / 2 + arb(0, (high - low).abs_upper())
 
 
@@ -154,6 +156,7 @@ def _hermite_bound(n: int, a: arb) -> arb:
 
 @lru_cache(maxsize=2048)
 def _bernoulli(n: int) -> Fraction:
+    """Return the Bernoulli number with this index."""
     number = fmpq.bernoulli(n)
     return Fraction(int(number.p), int(number.q))
 

@@ -96,6 +96,7 @@ def round_masses(noise: OptimalNoise, epsilon: Fraction, delta: float) -> tuple[
     shift = len(noise.first)
 
     def least_follower(mass: int) -> int:
+        """Return the least integer that is at least e^-epsilon times this mass."""
         return -(-mass * fall.numerator // fall.denominator)
 
     masses = [round(Fraction(float(p)) * 2**bits) for p in noise.first]

@@ -142,6 +142,7 @@ def shares_of_records(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
 
 
 def _share_of_parts(name: str, spec: ShareSpec, parts: tuple[Share, ...]) -> Share:
+    """Return the declared share of the budget, to be divided among these parts."""
     amount = spec.rho if spec.epsilon is None else spec.epsilon
     return Share(name, spec.weight, amount, spec.rho is not None, None, parts)
 
@@ -204,6 +205,7 @@ def _settle_share(
     known: Factors,
     rough: bool,
 ) -> None:
+    """Set the mechanism of each column of a share in `by_column`."""
     for part in _parts_with_own_amount(share, noises):
         place = noises[next(part.columns())].place
         if part.column is not None and noises[part.column].width is not None:

@@ -95,6 +95,7 @@ class UnscaledNoise:
 
         @cache
         def fits(factor: float) -> bool:
+            """Return whether noise at this factor is at most as wide as declared."""
             nonlocal built_any, problem
             try:
                 mechanism = self.at(factor)
@@ -186,6 +187,7 @@ def solve_scales(
 
     @cache
     def cost_of(factor: float) -> float:
+        """Return the cost of all vectors at this factor, in the measure of the budget."""
         try:
             vectors = _map_distinct(
                 noises, lambda noise: make_accounting_input(noise.at(factor), noise.sensitivity)
@@ -275,6 +277,7 @@ def _mechanism_of_pure_share(noise: UnscaledNoise, share: Fraction, known: Facto
     mechanisms: dict[float, Randomizer] = {}
 
     def cost_of(factor: float) -> float:
+        """Return the pure epsilon of noise at this factor; infinity if it has none."""
         try:
             mechanisms[factor] = noise.at(factor)
             epsilon = pure_epsilon([make_accounting_input(mechanisms[factor], noise.sensitivity)])

@@ -130,14 +130,14 @@ def _resolve_without_faults(
 def _with_errors_elsewhere(
     errors: Iterable[DpReleaseError], more: Iterable[DpReleaseError]
 ) -> list[DpReleaseError]:
-    """Return `errors`, and each error of `more` at a place where `errors` has none."""
+    """Return `errors`, and each error of `more` at a position where `errors` has none."""
     all_errors = [*errors]
     places = {error.place for error in all_errors}
     return all_errors + [error for error in more if error.place not in places]
 
 
 def relocate_findings(errors: Iterable[DpReleaseError], declaration: Declaration) -> None:
-    """Give each error about the noise of a column the place of the key that it refers to."""
+    """Give each error about the noise of a column the position of the key that it refers to."""
     document = declaration.document
     lines = {dotted_path(keys): line for keys, line in document.lines.items()}
     for error in errors:
@@ -161,7 +161,7 @@ def _unknown_mechanisms(declaration: Declaration) -> Iterator[DpReleaseError]:
                 place = declaration.place("queries", name, "columns", column, "mechanism")
                 mechanisms.append((spec.mechanism, place))
     for mechanism, place in mechanisms:
-        if _is_known(mechanism):
+        if _is_auto_or_selection(mechanism):
             continue
         try:
             registry.require_known_name(mechanism.name, place)
@@ -169,12 +169,13 @@ def _unknown_mechanisms(declaration: Declaration) -> Iterator[DpReleaseError]:
             yield error
 
 
-def _is_known(mechanism: MechanismSpec) -> bool:
+def _is_auto_or_selection(mechanism: MechanismSpec) -> bool:
+    """Return whether a mechanism is `auto` or a selection mechanism."""
     return mechanism.name == AUTO or mechanism.name in registry.selection_names()
 
 
 def _column_places(declaration: Declaration, query: str) -> Callable[[str], Place]:
-    """Return a function that returns the place of a column of a query."""
+    """Return a function that tells where a column of this query stands in the release file."""
     return lambda column: declaration.place("queries", query, "columns", column)
 
 
@@ -195,6 +196,7 @@ def _check_noise_requests(
                 keys = column if is_key or spec.mechanism.name == AUTO else ("mechanism",)
 
             def place_in_mechanism(key: str, keys: tuple[str, ...] = keys) -> Place:
+                """Return the position of a key of the declared mechanism."""
                 return declaration.place(*keys, key)
 
             request = NoiseRequest(measurement, declaration.place(*keys), place_in_mechanism)

@@ -85,7 +85,7 @@ class ShareColumn:
         sensitivity = self.measurement.sensitivity
         return sensitivity.slots * max(move.cells for move in sensitivity.moves)
 
-    def reach(self, parties: int) -> int:
+    def clamping_bound(self, parties: int) -> int:
         """Return the value at which each party clamps its true values, in steps of the column.
 
         With this value, the true sum over all parties is at most 2^62 of the finer steps. A sum
@@ -149,7 +149,9 @@ class FederatedPlan(Plan):
                         "parameters": dict(share.law.parameters),
                         "refined": share.refined,
                         "margin_95_of_the_sum": plain_text(share.margin(self.parties)),
-                        "largest": plain_text(share.reach(self.parties) * share.measurement.step),
+                        "largest": plain_text(
+                            share.clamping_bound(self.parties) * share.measurement.step
+                        ),
                     }
                     for share in self.shares
                 ],
@@ -186,6 +188,7 @@ def resolve_federated(declaration: Declaration) -> tuple[Query, ...]:
 
 
 def _column_errors(measurement: Measurement, query: Query, place: Place) -> Iterator[BudgetError]:
+    """Yield the reasons why a column can't be in a federated release, as errors."""
     name = measurement.mechanism.name
     if name not in (AUTO, SymmetricAlphaStable.name):
         reason = "nothing is proved about its rounded sums"
@@ -224,6 +227,7 @@ def prepare_federated(declaration: Declaration) -> FederatedPlan:
     queries = resolve_federated(declaration)
 
     def place(query: str, column: str) -> Place:
+        """Return the position of a column of a query, or of the budget if `query` is empty."""
         query_of = declaration.spec.query_of_table
         keys = ("queries", query_of[query], "columns", column) if query else ("budget",)
         return declaration.place(*keys)
@@ -255,7 +259,9 @@ def _saturation_errors(
     """
     for query in {share.query.name: share.query for share in shares}.values():
         reach = {
-            share.measurement.name: share.reach(parties) for share in shares if share.query is query
+            share.measurement.name: share.clamping_bound(parties)
+            for share in shares
+            if share.query is query
         }
         if query.table.size is not None:
             yield from too_large_total_errors(
@@ -274,7 +280,7 @@ def noise_budget(budget: BudgetSpec) -> BudgetSpec:
 def _share_columns(
     columns: Sequence[PlannedColumn], spec: FederatedSpec, budget: BudgetSpec
 ) -> tuple[ShareColumn, ...]:
-    """Return the share of each party, in steps so fine that rounding costs less than the rest."""
+    """Return the share of each party, in steps so fine that the budget also covers rounding."""
     shares = []
     for column in columns:
         mechanism = column.mechanism
@@ -291,6 +297,7 @@ def _share_columns(
 
 
 def _with_finer_steps(share: ShareColumn, largest_exponent: float, parties: int) -> ShareColumn:
+    """Return a share with steps so fine that rounding costs at most the largest exponent."""
     mechanism, refined = share.law, 1
     while rounding_exponent(mechanism.alpha, mechanism.scale * refined, parties) > largest_exponent:
         refined *= 2  # a power of two, so that the scale stays an exact float
@@ -317,6 +324,7 @@ def trusts_of(
 
 
 def _trust_in_honest(shares: Sequence[ShareColumn], honest: int, budget: BudgetSpec) -> Trust:
+    """Return what is guaranteed if only so many parties add their noise honestly."""
     vectors = [
         make_accounting_input(share.sum_law(honest), share.fine_sensitivity) for share in shares
     ]

@@ -86,7 +86,7 @@ def check_budget(budget: BudgetSpec, place: Place) -> None:
 def budget_findings(budget: BudgetSpec, at: Callable[[str], Place]) -> Iterator[BudgetError]:
     """Yield BudgetError DP-BUDGET-001, 002 or 009 for each number that is out of range.
 
-    `at` returns the place of a key of the budget.
+    `at` returns the position of a key of the budget.
     """
     for name, (_, least, largest, *_) in RANGES.items():
         number = getattr(budget, name)
@@ -128,6 +128,7 @@ def release_budget(place: Place, **numbers: object) -> BudgetSpec:
 
 
 def _number_text(value: object) -> str:
+    """Return the digits of a number; "not a number" for anything else."""
     try:
         return plain_text(exact_of(value))
     except ValueError:
@@ -135,6 +136,7 @@ def _number_text(value: object) -> str:
 
 
 def _out_of_range_error(name: str, found: str, place: Place) -> BudgetError:
+    """Return the error of a number of the budget that is outside of its range."""
     code, _, _, least, largest = RANGES[name]
     found = found if len(found) <= LONGEST_NUMBER else f"a number of {len(found)} characters"
     return BudgetError(code, place=place, found=found, least=least, largest=largest)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dprelease.mechanisms.common.invariant import Invariant
-from dprelease.query.expressions.computed_order import closure
+from dprelease.query.expressions.computed_order import with_input_columns
 from dprelease.query.measurement import DECLARED, Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn
@@ -71,7 +71,7 @@ def invariant_name(query: Query, measurement: Measurement) -> str:
 def _column_formula_texts(query: Query, names: Sequence[str]) -> Iterator[str]:
     """Yield a text on how each computed column, and each computed column in it, is defined."""
     columns = query.table.columns
-    for name in closure(columns, query.formulas, names):
+    for name in with_input_columns(columns, query.formulas, names):
         column = columns[name]
         if name in query.formulas:
             yield f"{name} is {query.formulas[name].sql}"
@@ -123,8 +123,9 @@ def _function_digest(query: Query) -> str:
 
 
 def _column_definitions(query: Query, names: Sequence[str]) -> dict[str, Any]:
+    """Return how the columns that an invariant reads are declared or computed, by name."""
     found: dict[str, Any] = {}
-    for name in closure(query.table.columns, query.formulas, names):
+    for name in with_input_columns(query.table.columns, query.formulas, names):
         if name in query.formulas:
             found[name] = query.formulas[name].sql
             continue

@@ -81,6 +81,7 @@ class ReleaseKind(Generic[Part]):
         query_of, tables = spec.query_of_table, spec.published_tables
 
         def place(query: str, column: str) -> Place:
+            """Return the position of a column of a query, or of the budget if `query` is empty."""
             if not query:
                 return declaration.place("budget")
             is_key = tables[query].private_keys and column == PRIVATE_KEYS
@@ -109,6 +110,7 @@ class _CentralKind(ReleaseKind[Query]):
     """Tables of aggregates with noise."""
 
     def resolve(self, declaration: Declaration) -> tuple[Query, ...]:
+        """Return the checked queries."""
         return resolve(declaration)
 
 
@@ -122,16 +124,19 @@ class _LocalKind(ReleaseKind["Records"]):
     has_charts = compares_noise = has_all_formats = False
 
     def resolve(self, declaration: Declaration) -> tuple[Records, ...]:
+        """Return the checked records."""
         from dprelease.query.local_records import resolve_records
 
         return resolve_records(declaration)
 
     def plan(self, declaration: Declaration, weights: Weights = EQUAL_WEIGHTS) -> Plan:
+        """Return the plan of a local release; it has no families, and needs no weights."""
         from dprelease.planning.local_plan import prepare_local
 
         return prepare_local(declaration)
 
     def statements(self, plan: Plan) -> dict[str, str]:
+        """Return the SQL that reads the records of each table, by name."""
         from dprelease.statements.record_statements import assumed_types_of, compile_records
 
         return {
@@ -147,11 +152,13 @@ class _FederatedKind(ReleaseKind[Query]):
     has_all_formats = has_ledger = False
 
     def resolve(self, declaration: Declaration) -> tuple[Query, ...]:
+        """Return the checked queries of one party."""
         from dprelease.planning.federated_plan import resolve_federated
 
         return resolve_federated(declaration)
 
     def plan(self, declaration: Declaration, weights: Weights = EQUAL_WEIGHTS) -> Plan:
+        """Return the plan of a federated release; it has no families, and needs no weights."""
         from dprelease.planning.federated_plan import prepare_federated
 
         return prepare_federated(declaration)

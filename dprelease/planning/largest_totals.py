@@ -26,8 +26,8 @@ def too_large_total_errors(
 ) -> Iterator[QueryError]:
     """Yield DP-QUERY-014 for each column whose total may exceed a limit, in steps.
 
-    A total is the sum of the contributions of all people to a cell. `place` returns the place of a
-    column.
+    A total is the sum of the contributions of all people to a cell. `place` returns the position of
+    a column.
     """
     units, units_text = _most_units(query)
     for column in query.columns:

@@ -54,7 +54,7 @@ def record_noise_json(planned: LocalColumn) -> dict[str, Any]:
     mechanism = planned.mechanism
     if isinstance(mechanism, RandomizedResponse):
         return {
-            "values": planned.column.values,
+            "values": planned.column.value_count,
             "keep": mechanism.true_value_probability,
             "other": mechanism.false_value_probability,
         }
@@ -153,10 +153,12 @@ def prepare_local(declaration: Declaration) -> LocalPlan:
 
 
 def _column_place(declaration: Declaration, table: Records, column: RecordColumn) -> Place:
+    """Return the position of a declared column of records."""
     return declaration.place("records", table.name, "columns", column.name)
 
 
 def _local_warnings(guarantee: Guarantee) -> tuple[str, ...]:
+    """Return a warning if epsilon is large for single records."""
     if guarantee.epsilon <= LARGE_EPSILON:
         return ()
     return (f"epsilon {guarantee.epsilon:.4g} promises little to a single record.",)
@@ -188,6 +190,7 @@ def _choose_noises(
 
 
 def _is_randomized_response(request: NoiseRequest) -> bool:
+    """Return whether a column requests randomized response."""
     return request.measurement.mechanism.name == RandomizedResponse.name
 
 

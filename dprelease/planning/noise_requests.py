@@ -38,7 +38,7 @@ class AutoOptions:
     constraints: frozenset[str] = frozenset()
     allowed: tuple[str, ...] = ()
 
-    def admit(self, kind: type[Randomizer]) -> bool:
+    def admits(self, kind: type[Randomizer]) -> bool:
         """Return whether a noise family meets all constraints except `unbiased`.
 
         Whether a mechanism is unbiased depends on its parameters, so `error` checks its mean.
@@ -53,7 +53,8 @@ class AutoOptions:
         return all(holds for name, holds in required.items() if name in self.constraints)
 
     def error(self, mechanism: Randomizer) -> float:
-        """Return the error of one cell in the declared measure; infinity for an excluded bias."""
+        """Return the error of one cell, in the declared measure; infinity for biased noise that
+        `unbiased` excludes."""
         if "unbiased" in self.constraints and mechanism.mean != 0.0:
             return float("inf")
         return ERROR_MEASURES[self.measure](mechanism)
@@ -66,8 +67,8 @@ class NoiseRequest:
     measurement: Measurement
     place: Place
     place_in_mechanism: Callable[[str], Place] | None = None
-    """Function that returns the place of a key of the mechanism; without this function, all errors
-    refer to `place`."""
+    """Function that returns the position of a key of the mechanism; without it, all errors refer to
+    `place`."""
 
     @property
     def is_auto(self) -> bool:
@@ -104,11 +105,13 @@ class NoiseRequest:
         return AutoOptions(measure, frozenset(constraints), allowed)
 
     def _raise_error(self, code: str, **fields: str) -> NoReturn:
+        """Raise an error about a key of the declared mechanism."""
         mechanism = self.measurement.mechanism.name
         named_fields: dict[str, Any] = {"mechanism": mechanism, **fields}
         raise BudgetError(code, place=self._place_of_key(fields["name"]), **named_fields)
 
     def _place_of_key(self, key: str) -> Place:
+        """Return the position of a key of the declared mechanism."""
         return self.place if self.place_in_mechanism is None else self.place_in_mechanism(key)
 
     def determines(self, noise: UnscaledNoise) -> bool:
@@ -205,6 +208,7 @@ class NoiseRequest:
 
 
 def _number_or_none(text: str) -> Fraction | None:
+    """Return the exact number that a text contains; None if it contains no number."""
     try:
         return exact(text)
     except ValueError:

@@ -35,7 +35,7 @@ from dprelease.planning.invariant_plans import (
 )
 from dprelease.planning.largest_totals import too_large_total_errors
 from dprelease.planning.noise_requests import NoiseRequest
-from dprelease.planning.quantile_target import rows_inside
+from dprelease.planning.quantile_target import rank_from_end
 from dprelease.planning.tree_error import path_width
 from dprelease.postprocess.derived_values import is_computed, typical_margin
 from dprelease.postprocess.families import Family
@@ -103,7 +103,7 @@ class PlannedColumn:
 
     @property
     def mean_absolute_error(self) -> float:
-        """Return the expected absolute error of one cell, in `error_unit`, perhaps infinite."""
+        """Return the expected absolute error of one cell, in `error_unit`; it may be infinite."""
         error = self.mechanism.mean_absolute_error * float(self.measurement.error_step)
         if self._tree_levels > 1:
             return min(self._tree_levels * error, self.standard_deviation)
@@ -136,7 +136,7 @@ class PlannedColumn:
     @property
     def _rows_inside(self) -> int:
         """Return how many ranks the target of a minimum or maximum lies inside; otherwise 0."""
-        return max(0, rows_inside(self.measurement.aggregate, self.mechanism) - 1)
+        return max(0, rank_from_end(self.measurement.aggregate, self.mechanism) - 1)
 
 
 def _table_range_text(names: Sequence[str]) -> str:
@@ -273,6 +273,7 @@ class Plan:
 
 
 def _column_json(column: PlannedColumn) -> dict[str, Any]:
+    """Return one column of the plan as JSON values."""
     return {
         **column.event.to_json(),
         "aggregate": column.measurement.aggregate.description,
@@ -298,9 +299,9 @@ def make_plan(
 ) -> Plan:
     """Return the plan that spends between 99.9 % and 100 % of the budget.
 
-    `place` returns the place of a column, for error messages. `share` divides the budget; without
-    it, columns share the budget by their weights. `charged` is the measure of a ledger; `auto` then
-    minimizes errors for the ledger's charge.
+    `place` returns the position of a column, for error messages. `share` divides the budget;
+    without it, columns share the budget by their weights. `charged` is the measure of a ledger;
+    `auto` then minimizes errors for the ledger's charge.
 
     Raises
     ------
@@ -368,7 +369,7 @@ def guarantee_of_columns(columns: Sequence[PlannedColumn], budget: BudgetSpec) -
 
 
 def _place_without_file(query: str, column: str) -> Place:
-    """Return the place of a column of a release without a file; without a query, the budget's."""
+    """Return the position of a column, or of the budget, of a release that has no file."""
     return Place(key=f"queries.{query}.columns.{column}" if query else "budget")
 
 

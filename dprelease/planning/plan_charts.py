@@ -128,15 +128,18 @@ def _log_distance(one: float, other: float) -> float:
 
 
 def _label_text(names: Sequence[str], values: Sequence[float]) -> str:
+    """Return the label of a line: its columns, and whether they have no mean error."""
     missing = "" if any(map(is_drawn, values)) else ": no mean error"
     return textwrap.fill(", ".join(names) + missing, LABEL_LENGTH, subsequent_indent="  ")
 
 
 def _label_line_count(chart: ErrorChart) -> int:
+    """Return the number of lines of all labels of a chart."""
     return sum(label.count("\n") + 1 for label in chart.labels())
 
 
 def _draw_errors(axes: Axes, chart: ErrorChart, measure: str, amounts: Sequence[float]) -> None:
+    """Draw the mean error of each column, by the amount of the budget."""
     for _, values in chart.lines:
         drawn = [value if is_drawn(value) else math.nan for value in values]
         axes.plot(amounts, drawn, marker="o", markersize=3.5, linewidth=1.2, color=LINE_COLOUR)
@@ -231,6 +234,7 @@ def spread_labels(places: Sequence[float], heights: Sequence[float]) -> list[flo
 
 
 def _draw_trade_off(axes: Axes, plan: Plan) -> None:
+    """Draw the errors of an attacker who guesses whether one unit is in the data."""
     missed, false_alarms = trade_off(plan)
     axes.plot([0, 1], [1, 0], linestyle="--", color="0.4", linewidth=1.0)
     axes.plot(false_alarms, missed, color=LINE_COLOUR)
@@ -247,7 +251,7 @@ def _draw_trade_off(axes: Axes, plan: Plan) -> None:
 def errors_by_budget(
     declaration: Declaration, plan: Plan
 ) -> tuple[str, list[float], dict[str, list[float]]]:
-    """Return the privacy measure, budgets around the declared one, and errors for these budgets.
+    """Return the privacy measure, budgets around the declared budget, and errors for all of them.
 
     The errors are lists by column. A budget that no noise fits is left out. If no amount is
     declared, the only budget is the epsilon of the plan.

@@ -15,12 +15,12 @@ from dprelease.query.aggregates.quantile import Quantile
 OUTSIDE_PROBABILITY = 0.05
 """Maximum probability that a published minimum or maximum lies outside the cell's values.
 
-It holds for cells with at least `rows_inside` rows, or three times as many rows if both the minimum
-and the maximum are published, in order.
+It holds for cells with at least `rank_from_end` rows, or three times as many rows if both the
+minimum and the maximum are published, in order.
 """
 
 
-def rows_inside(aggregate: Aggregate, mechanism: Randomizer) -> int:
+def rank_from_end(aggregate: Aggregate, mechanism: Randomizer) -> int:
     """Return k if a minimum or maximum is defined as the k-th value from the end; otherwise 0.
 
     Many candidates lie outside the values of a cell, and most of them far away. The noise must not
@@ -72,7 +72,7 @@ class RankTarget:
         scores: Integers = -np.maximum(np.maximum(points_above_rank, points_below_rank), 0)
         return scores
 
-    def near(self, upto: Integers, total: int, reach: int) -> tuple[int, int]:
+    def indexes_near_best(self, upto: Integers, total: int, reach: int) -> tuple[int, int]:
         """Return the first index, and the last index + 1, of the candidates near the best score.
 
         All other candidates have scores at least `reach` below the best score. `upto`, of shape

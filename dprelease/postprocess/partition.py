@@ -90,7 +90,7 @@ def parts_of(keys: KeySpace, level: str | None, levels: Sequence[Key]) -> Parts 
         return None
     edges = np.arange(above.size + 1)
     for key in levels[above.level : area.level]:
-        edges = key.parents.below(edges)
+        edges = key.parents.counts_below(edges)
     return Parts(above, edges * keys.strides[0])
 
 

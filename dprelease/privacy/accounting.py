@@ -55,7 +55,7 @@ class Composer:
             grid = self._compose_pair(grid, grid)
 
     def compose_all(self, grids: Sequence[Grid]) -> Grid:
-        """Return the composition of all distributions; the two shortest ones are always next."""
+        """Return the composition of all distributions; the two shortest are always next."""
         heap = [(len(grid.probabilities), number, grid) for number, grid in enumerate(grids)]
         heapq.heapify(heap)
         number = len(heap)
@@ -66,6 +66,7 @@ class Composer:
         return heap[0][2]
 
     def _compose_pair(self, one: Grid, other: Grid) -> Grid:
+        """Return the composed losses of two grids, after the finer one was coarsened."""
         while one.width < other.width:
             one = one.with_double_width()
         while other.width < one.width:
@@ -73,6 +74,7 @@ class Composer:
         return self._limit_length(one.compose(other))
 
     def _limit_length(self, grid: Grid) -> Grid:
+        """Return a grid without its tails, coarsened until it has few enough points."""
         grid = grid.without_tails(self.truncation)
         while len(grid.probabilities) > self.most_points:
             grid = grid.with_double_width()
@@ -157,6 +159,7 @@ def epsilon_at(
 
 
 def _has_only_renyi_losses(vector: PricedVector) -> bool:
+    """Return whether only the Rényi divergence of some loss of a vector is known."""
     return any(
         loss.has_only_renyi
         for move in vector.sensitivity.moves

@@ -101,7 +101,7 @@ def improved_factor(cost_of: Callable[[float], float], budget: float, factor: fl
 def approximate_factor(
     cost_of: Callable[[float], float], budget: float, start: float, slope: float = -1.0
 ) -> tuple[float, float] | None:
-    """Return a factor close to the one that `least_factor` finds, and the slope of the cost.
+    """Return a factor close to the result of `least_factor`, and the slope of the cost.
 
     The factor is for comparisons and not for guarantees: the search may extrapolate the factor from
     two costs nearby, without an evaluation of its own cost. The search uses secants in logarithms,
@@ -154,6 +154,7 @@ def parabola_minimum(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def _spends_budget(cost: float, budget: float) -> bool:
+    """Return whether a cost is within the budget and uses almost all of it."""
     return (1.0 - TOLERANCE) * budget <= cost <= budget
 
 

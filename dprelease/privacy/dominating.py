@@ -138,6 +138,7 @@ def _pointwise_larger(a: Grid, b: Grid) -> Grid:
 
 
 def _pad_grid(grid: Grid, first: int, last: int) -> Grid:
+    """Return the grid with zeros added, so that it reaches from `first` to `last`."""
     return replace(grid, first=first, probabilities=grid.padded_probabilities(first, last))
 
 

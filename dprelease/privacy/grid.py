@@ -25,7 +25,7 @@ import numpy as np
 from dprelease.privacy.loss import LARGEST_LOSS, Floats
 
 UNDERFLOW_BOUND = 1e-300
-"""Bound on the sum of all those products of probabilities that underflow."""
+"""Bound on the sum of all products of probabilities that underflow."""
 
 LEAST_FLOAT = 2.0**-1074
 

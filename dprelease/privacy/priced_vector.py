@@ -28,7 +28,7 @@ class PricedVector:
     sensitivity: Sensitivity
 
     def __post_init__(self) -> None:
-        """Raise ValueError if parts of a change may touch the same cell; see `priced_vector`."""
+        """Raise ValueError if parts of a change may touch the same cell."""
         if self.sensitivity.meeting > 1:
             raise ValueError("the parts of a change have to touch different cells")
 
@@ -87,6 +87,7 @@ def priced_vector(
 
 
 def _is_bounded(loss: PrivacyLoss) -> bool:
+    """Return whether a privacy loss has a finite largest value."""
     return math.isfinite(loss.pure_epsilon)
 
 

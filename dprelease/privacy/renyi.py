@@ -44,6 +44,7 @@ def renyi_of(vectors: Sequence[PricedVector], order: float) -> float:
 
 
 def _divergence(kinds: Sequence[VectorCount], order: float) -> float:
+    """Return an upper bound of the Rényi divergence of all vectors together."""
     total = 0.0
     for vector, slots in kinds:
         worst = max(
@@ -72,6 +73,7 @@ def rho_of(vectors: Sequence[PricedVector], *, rough: bool = False) -> float:
 
 @lru_cache(maxsize=256)
 def _cached_rho(kinds: tuple[VectorCount, ...], rough: bool) -> float:
+    """Return an upper bound of the zCDP parameter rho of all vectors together."""
     known = 0.0
     rest: list[VectorCount] = []
     for vector, slots in kinds:
@@ -138,6 +140,7 @@ def _approximate_maximum(curve: _DivergenceCurve, last: float) -> float:
     log_orders = [ends[0] + (ends[1] - ends[0]) * i / count for i in range(count + 1)]
 
     def ratio(log_order: float) -> float:
+        """Return D_a / a at the order a = 1 + exp(log_order)."""
         return curve.ratio(1.0 + math.exp(log_order))
 
     best = max(log_orders, key=ratio)
@@ -153,17 +156,21 @@ def _approximate_maximum(curve: _DivergenceCurve, last: float) -> float:
 
 @dataclass
 class _DivergenceCurve:
+    """The Rényi divergences of several vectors together, by order."""
+
     kinds: Sequence[VectorCount]
 
     def __post_init__(self) -> None:
         self.divergences: dict[float, float] = {}
 
     def divergence(self, order: float) -> float:
+        """Return the Rényi divergence of this order, which is computed once."""
         if order not in self.divergences:
             self.divergences[order] = _divergence(self.kinds, order)
         return self.divergences[order]
 
     def ratio(self, order: float) -> float:
+        """Return the Rényi divergence divided by its order."""
         return self.divergence(order) / order
 
     def bound(self, low: float, high: float) -> float:
@@ -175,6 +182,7 @@ class _DivergenceCurve:
         start = ends[0] - slope * low
 
         def chord_ratio(order: float) -> float:
+            """Return the upper bound at this order that the chord gives for the ratio."""
             return (start + slope * order) / (order * (order - 1.0))
 
         highest = max(chord_ratio(low), chord_ratio(high))
@@ -238,14 +246,17 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         low, high = (middle, high) if slope < 0 else (low, middle)
     order = math.exp(high)
 
-    def delta_ball() -> arb:
+    def delta_interval() -> arb:
+        """Return an interval (ball) of the delta that follows from the chosen order."""
         x, r, e = ball(order), ball(rho), ball(epsilon)
         exponent = x * ((1 + x) * r - e) - x.log1p() - x * (1 / x).log1p()
         return exponent.min(arb(0)).exp()
 
     # Far from 0, the logarithm is too large for the exponent of a ball.
     start = order * ((rho - epsilon) + order * rho)
-    return LEAST_FLOAT if start < -UNDERFLOW_EXPONENT else min(1.0, float_upper_bound(delta_ball))
+    return (
+        LEAST_FLOAT if start < -UNDERFLOW_EXPONENT else min(1.0, float_upper_bound(delta_interval))
+    )
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:

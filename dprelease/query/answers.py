@@ -79,7 +79,7 @@ class AnswerCollector:
     finest: tuple[int, int] | None = None
     """In a family: the number of finest cells, and the largest number of them in one cell."""
     exact: Mapping[str, str] = field(default_factory=dict)
-    """The columns whose true values are published, and why (see `Measurement.exact`)."""
+    """The columns with published true values, and why they are published (`Measurement.exact`)."""
     measurements: list[Measurement] = field(default_factory=list)
     columns: list[OutputColumn] = field(default_factory=list)
     _shared: dict[object, int] = field(default_factory=dict)
@@ -134,6 +134,7 @@ class AnswerCollector:
         )
 
     def _delta_of_cell(self, delta: Fraction) -> float:
+        """Return the share of `delta` for each cell that one unit can change, rounded down."""
         sensitivity = self._sensitivity_of(Partitions())
         cells = sensitivity.slots * max(move.cells for move in sensitivity.moves)
         return round_down(delta / cells)
@@ -141,7 +142,7 @@ class AnswerCollector:
     def _find_or_add_measurement(
         self, charged_column: str, spec: ColumnSpec, name: str, aggregate: Aggregate
     ) -> Measurement:
-        """Return the measurement of an aggregate: an equal existing one, or a new one.
+        """Return the measurement of an aggregate: an equal measurement, or else a new one.
 
         A column that declares its own share of the budget, or an accuracy, shares no measurement.
         """
@@ -178,6 +179,7 @@ class AnswerCollector:
         return self.measurements[-1]
 
     def _sensitivity_of(self, aggregate: Aggregate) -> Sensitivity:
+        """Return how far one unit can change the cells of an aggregate."""
         unit = self.declared.table.unit
         if self.finest is None:
             return aggregate.sensitivity(unit, self.neighbours, self.cells)
@@ -185,6 +187,7 @@ class AnswerCollector:
         return aggregate.sensitivity(unit, self.neighbours, finest).of_sums(self.cells, most)
 
     def _refuse_column(self, name: str, spec: ColumnSpec, aggregate: Aggregate) -> bool:
+        """Return whether a column was refused: it never changes, or its mechanism doesn't fit."""
         if self._sensitivity_of(aggregate).largest_shift == 0:
             self.declared.refuse("DP-QUERY-005", "columns", name, column=name)
             return True
@@ -201,6 +204,7 @@ class AnswerCollector:
         return False
 
     def _mechanism_of(self, spec: ColumnSpec, aggregate: Aggregate) -> MechanismSpec:
+        """Return the declared mechanism of a column, or that of its aggregate, or the default."""
         declared = spec.mechanism
         if aggregate.mechanisms:
             if declared is None or declared.name == AUTO:
@@ -214,6 +218,7 @@ class AnswerCollector:
     def _post_processing(
         self, name: str, spec: ColumnSpec, form: Form, measurement: Measurement
     ) -> PostProcessing:
+        """Return the declared post-processing of a column; refuse bases that are no whole steps."""
         for key in ("round_to", "bottom_code", "top_code") if form.on_lattice else ():
             value = getattr(spec, key)
             base = Fraction(1) if value is None else value / measurement.step
@@ -228,9 +233,11 @@ class AnswerCollector:
         )  # fmt: skip
 
     def _unit_of(self, aggregate: Aggregate) -> str:
+        """Return the unit in which an aggregate is published."""
         return aggregate.unit(self.declared.table.columns)
 
 
 def _with_measurement(column: OutputColumn, measurement: Measurement) -> OutputColumn:
+    """Return the column with the part of the same name replaced by this measurement."""
     parts = tuple(measurement if part.name == measurement.name else part for part in column.parts)
     return replace(column, parts=parts)

@@ -100,7 +100,7 @@ class DeclaredColumns:
             self.refuse_column("DP-QUERY-003", declared, name)
         return values.lattice
 
-    def values(self, declared: DeclaredColumn) -> int | None:
+    def value_count(self, declared: DeclaredColumn) -> int | None:
         """Return the number of declared values of a column; None if the column is refused."""
         column = declared.column
         key = key_of(column, self.table.columns[column])

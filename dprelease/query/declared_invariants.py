@@ -122,6 +122,7 @@ def _problems_of_invariants(family: QuerySpec) -> Iterator[tuple[tuple[str | int
 
 
 def _invariant_columns(family: QuerySpec, spec: InvariantSpec) -> Sequence[str]:
+    """Return the columns of a family that an invariant fixes: the named column, or all columns."""
     return [*family.columns] if spec.column is None else [spec.column]
 
 

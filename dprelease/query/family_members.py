@@ -39,13 +39,14 @@ class FamilyQueries:
         if len(members) == 1:
             return members[0]
 
-        def tables(level: str | None) -> tuple[tuple[str, ...], ...]:
+        def keys_of_tables(level: str | None) -> tuple[tuple[str, ...], ...]:
+            """Return the keys of all tables of the family at a level of records."""
             return tuple(keys for spec in members for keys in spec.attributes_at(level))
 
         marginal_levels = dict.fromkeys(level for spec in members for level in spec.marginals_at)
         none = {"group_by": (), "cube": (), "rollup": ()}
-        at_levels = {level: tables(level) for level in marginal_levels}
-        changed = {**none, "marginals": tables(None), "marginals_at": at_levels}
+        at_levels = {level: keys_of_tables(level) for level in marginal_levels}
+        changed = {**none, "marginals": keys_of_tables(None), "marginals_at": at_levels}
         return members[0].model_copy(update=changed)
 
     def error_locator(self, place: Placer) -> Placer:
@@ -54,7 +55,8 @@ class FamilyQueries:
         The error is located in the query that declares the key concerned, or in the first query.
         """
 
-        def of_keys(*keys: str | int) -> Place:
+        def place_of_keys(*keys: str | int) -> Place:
+            """Return the position of these keys in the declared query of the family."""
             query = self.queries[0]
             column = self._column_at(keys) if len(self.queries) > 1 else None
             if column is not None:
@@ -62,7 +64,7 @@ class FamilyQueries:
                 keys = self.spec.queries[query].key_path_of(column)
             return place("queries", query, *keys)
 
-        return of_keys
+        return place_of_keys
 
     def _column_at(self, keys: tuple[str | int, ...]) -> str | None:
         """Return the key column at a key path of the combined query; None at any other path."""
@@ -74,6 +76,7 @@ class FamilyQueries:
         return None
 
     def _declared_keys(self, query: str) -> set[str]:
+        """Return the columns that are keys of some table of a query."""
         return {key for keys in self.spec.queries[query].attribute_sets for key in keys}
 
     def family_errors(self, place: Placer) -> Iterator[DpReleaseError]:
@@ -97,11 +100,13 @@ class FamilyQueries:
         yield from self._duplicate_table_errors(place)
 
     def _family_error(self, query: str, place: Place, reason: str) -> DpReleaseError:
+        """Return the error of a query that can't belong to the family, with the reason."""
         return QueryError(
             "DP-CONSIST-030", place=place, query=query, family=self.family, reason=reason
         )
 
     def _single_query_problems(self, query: str) -> Iterator[tuple[str, str]]:
+        """Yield the key and the problem of a query that can't be in a family."""
         spec = self.spec.queries[query]
         if spec.family is None:
             if len(self.queries) > 1:
@@ -118,6 +123,7 @@ class FamilyQueries:
             yield "share", "its tables share one part of the budget, by their weights"
 
     def _difference_problems(self, query: str, first: str) -> Iterator[tuple[str, str]]:
+        """Yield the key and the problem of each field that differs from the first query."""
         one, other = self.spec.queries[query], self.spec.queries[first]
         for name, key in SHARED_FIELDS.items():
             if getattr(one, name) != getattr(other, name):

@@ -57,7 +57,7 @@ class RecordColumn:
         return self.measurement.name
 
     @property
-    def values(self) -> int:
+    def value_count(self) -> int:
         """The number of values that a record can have in this column."""
         return self.high - self.low + 1
 
@@ -106,12 +106,15 @@ def resolve_records(declaration: Declaration) -> tuple[Records, ...]:
 
 @dataclass(frozen=True)
 class _Resolver:
+    """The declared records of one name, which are checked column by column."""
+
     declaration: Declaration
     name: str
     declared: Declared
     errors: list[DpReleaseError]
 
     def records(self, records_spec: RecordsSpec) -> Records:
+        """Return the checked records; errors are collected in `errors`."""
         table = self.declared.table
         if table.unit.id is not None:
             self._refuse("DP-LOCAL-002", "from", table=table.name, id=table.unit.id)
@@ -136,12 +139,14 @@ class _Resolver:
         return Records(query, tuple(columns))
 
     def _refuse(self, code: str, *keys: str | int, **fields: Any) -> None:
+        """Add an error about a key of the declared records."""
         place = self.declaration.place("records", self.name, *keys)
         self.errors.append(QueryError(code, place=place, **fields))
 
     def _record_column(
         self, name: str, column: Column, spec: RecordColumnSpec
     ) -> RecordColumn | None:
+        """Return the checked column; None if it is refused."""
         keys = ("columns", name)
         open_keys = _dropping_options(column)
         noise = spec.mechanism or _default_mechanism(column, self.declaration.spec.mechanism)
@@ -165,8 +170,10 @@ class _Resolver:
                 "DP-LOCAL-005", *keys, column=name, kind=kind, mechanism=noise.name, known=known
             )
             return None
-        if resolved.values < 2 or (resolved.is_response and resolved.values > MOST_VALUES):
-            count = f"{resolved.values:,}"
+        if resolved.value_count < 2 or (
+            resolved.is_response and resolved.value_count > MOST_VALUES
+        ):
+            count = f"{resolved.value_count:,}"
             self._refuse("DP-LOCAL-006", *keys, column=name, found=count, limit=f"{MOST_VALUES:,}")
             return None
         return resolved
@@ -189,6 +196,7 @@ def _dropping_options(column: Column) -> list[str]:
 def _number_column(
     name: str, column: IntegerColumn | NumberColumn, noise: MechanismSpec, spec: RecordColumnSpec
 ) -> RecordColumn | str:
+    """Return the record column of numbers, or a text that says why it is refused."""
     lattice = column.lattice
     if lattice is None:
         return "it has no bounds"
@@ -202,6 +210,7 @@ def _number_column(
 def _value_column(
     name: str, column: Column, noise: MechanismSpec, spec: RecordColumnSpec
 ) -> RecordColumn | str:
+    """Return the record column of public values, or a text that says why it is refused."""
     if not isinstance(column, BooleanColumn | CategoryColumn | CutColumn | DateColumn):
         return f"a column of type {getattr(column, 'type', 'cut')} has no public values"
     key = key_of(name, column)
@@ -215,6 +224,7 @@ def _value_column(
 def _measurement(
     name: str, aggregate: Sum, shift: int, unit: str, noise: MechanismSpec, spec: RecordColumnSpec
 ) -> Measurement:
+    """Return the measurement of one value of a record, which moves by at most `shift`."""
     return Measurement(
         name=name,
         aggregate=aggregate,

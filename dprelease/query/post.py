@@ -59,6 +59,7 @@ def suppresses_cells(descriptions: Iterable[str]) -> bool:
 
 
 def _amount_text(number: Fraction, unit: str) -> str:
+    """Return a number with its unit, if there is one."""
     return f"{plain_text(number)} {unit}".strip()
 
 

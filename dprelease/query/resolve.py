@@ -157,6 +157,7 @@ def _table_error_locator(declaration: Declaration, query: str, spec: QuerySpec) 
     written = declaration.spec.queries[query]
 
     def place(*keys: str | int) -> Place:
+        """Return the position of these keys in the query as it was written."""
         bands = written.histogram
         if bands is not None and keys == ("derive", bands.key):
             keys = ("histogram", "column")
@@ -183,6 +184,7 @@ def resolve_one(
     errors: list[DpReleaseError] = []
 
     def place(*keys: str | int) -> Place:
+        """Return a position without a file, from keys that are joined by points."""
         return Place(key=".".join(map(str, keys)))
 
     known = tables or {declared.table.name: declared}
@@ -202,6 +204,8 @@ def resolve_one(
 
 @dataclass(frozen=True)
 class _Resolver:
+    """One declared query, which is checked against the schema of its table."""
+
     view: View
     place: Placer
     errors: list[DpReleaseError]
@@ -210,6 +214,7 @@ class _Resolver:
 
     @property
     def declared(self) -> Declared:
+        """Return the declared table that the query reads."""
         return self.view.declared
 
     def query(
@@ -220,13 +225,14 @@ class _Resolver:
         neighbours: Neighbours,
         limits: Limits,
     ) -> Query:
+        """Return the checked query; errors are collected in `errors`."""
         table = self.declared.table
         private = query_spec.private_keys
         keys = KeySpace(() if private else tuple(self._keys(query_spec)))
         if keys.size > limits.max_cells:
             self.refuse("DP-QUERY-007", "group_by", cells=keys.size, limit=limits.max_cells)
         declared = DeclaredColumns(table, self.refuse, query_spec.columns)
-        finest = None if self.family is None else self.family.within(keys)
+        finest = None if self.family is None else self.family.finest_cell_counts(keys)
         cells = UNKNOWN if private else keys.size
         answers = AnswerCollector(default, neighbours, cells, declared, finest, self.exact)
         if private is not None:
@@ -254,6 +260,7 @@ class _Resolver:
         self.errors.append(QueryError(code, place=self.place(*keys), **fields))
 
     def _keys(self, spec: QuerySpec) -> list[Key]:
+        """Return the public keys of the query's cells; refuse columns that can't be keys."""
         table, keys = self.declared.table, []
         for i, column in enumerate(spec.group_by):
             if column in spec.group_by[:i]:
@@ -273,6 +280,7 @@ class _Resolver:
         return keys
 
     def _private_keys(self, spec: QuerySpec) -> PrivateKeys:
+        """Return the private keys of the query; refuse columns that can't be private keys."""
         table, columns = self.declared.table, []
         if not spec.group_by:
             reason = "it names no key"
@@ -293,10 +301,12 @@ class _Resolver:
         return PrivateKeys(tuple(columns))
 
     def _add_unknown_column(self, column: str, *keys: str | int) -> None:
+        """Add the error of a column that the table does not declare."""
         table = self.declared.table
         self.refuse("DP-QUERY-001", *keys, **unknown_column(table, column))
 
     def _predicate(self, where: str | None) -> Predicate | None:
+        """Return the checked condition on rows; None without one, or if it is refused."""
         if where is None:
             return None
         from dprelease.query.expressions.predicate import (

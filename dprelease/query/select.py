@@ -26,9 +26,15 @@ from dprelease.query.expressions.nodes import (
     stop_text,
 )
 from dprelease.query.expressions.whole import KNOWN, dropped_word_text, unread_argument_text
-from dprelease.schema.aggregate_keywords import WORDS
+from dprelease.query.sql_functions import (
+    ADVICE,
+    AGGREGATES,
+    ALTERNATIVES,
+    FRACTION_ARGUMENT,
+    KEYWORD_OF_FUNCTION,
+    suggest_functions,
+)
 from dprelease.schema.field_types import NAME, RESERVED
-from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.model import normalized_name
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.table import Table
@@ -54,37 +60,6 @@ NULL_IF_INVALID_SQL = "list_filter([TRY({})], lambda number: isfinite(number))[1
 
 A CASE would repeat the operand, so that the text of nested operations would double at every level.
 """
-
-KEYWORD_OF_FUNCTION: dict[type, str] = {
-    exp.FUNCTION_BY_NAME[name]: kind
-    for kind, word in WORDS.items()
-    for name in word.sql
-    if name in exp.FUNCTION_BY_NAME and name != "COUNT"
-}
-"""The aggregate keyword of each SQL function that has one column as its argument."""
-
-FRACTION_ARGUMENT: dict[type[exp.Expression], str] = {
-    exp.PercentileCont: "expression",
-    exp.PercentileDisc: "expression",
-    exp.Quantile: "quantile",
-    exp.ApproxQuantile: "quantile",
-}
-"""The name of the argument that holds the fraction of a quantile, by quantile function."""
-
-AGGREGATES = frozenset({exp.Count, *KEYWORD_OF_FUNCTION, *FRACTION_ARGUMENT})
-ALTERNATIVES = {"variancepop": "use VARIANCE, of a sample", "stddevpop": "use STDDEV, of a sample"}
-SUGGESTED_FUNCTIONS = tuple(word.sql[0] for word in WORDS.values() if word.sql)
-ADVICE = f"use {', '.join(SUGGESTED_FUNCTIONS[:-1])} or {SUGGESTED_FUNCTIONS[-1]}"
-FUNCTIONS = (*SUGGESTED_FUNCTIONS, *(name.upper() for name in NOISED_FUNCTIONS.values()))
-"""The functions that a message may suggest for an unknown name."""
-
-FUNCTION_OF_KEYWORD = {"size": "COUNT"} | {
-    name: word.sql[0]
-    for kind, word in WORDS.items()
-    for name in (kind, word.pandas)
-    if word.sql and name
-}
-"""The SQL functions of aggregates, by the aggregates' names in pandas and in release files."""
 
 
 @dataclass
@@ -125,7 +100,7 @@ def split_select(text: str, tables: Mapping[str, Table]) -> SelectStatement:
     if what is not None:
         _refuse("DP-SQL-002", what=what)
     statement = trees[0].copy()
-    selected = _Splitter(trees[0], tables).run()
+    selected = _Splitter(trees[0], tables).split()
     what = dropped_word_text(statement, text)
     if what is not None:
         _refuse("DP-SQL-002", what=what)
@@ -133,10 +108,13 @@ def split_select(text: str, tables: Mapping[str, Table]) -> SelectStatement:
 
 
 def _refuse(code: str, **fields: Any) -> NoReturn:
+    """Raise a query error about the statement."""
     raise QueryError(code, place=SQL_PLACE, **fields)
 
 
 class _Splitter:
+    """Splits one SELECT into a declared query and a statement over the query's noised table."""
+
     def __init__(self, tree: exp.Select, tables: Mapping[str, Table]) -> None:
         self.tree, self.tables = tree, tables
         self.names: dict[str, str] = {}
@@ -144,7 +122,8 @@ class _Splitter:
         self.aliases: dict[str, exp.Expression] = {}
         self.found: SelectStatement
 
-    def run(self) -> SelectStatement:
+    def split(self) -> SelectStatement:
+        """Return the parts of the statement, or refuse it."""
         self._refuse_other_clauses()
         source = self._source_name()
         self._unqualify_columns()
@@ -171,10 +150,11 @@ class _Splitter:
                 _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
 
     def _refuse_other_clauses(self) -> None:
+        """Refuse subqueries, window functions, unknown functions, and * outside of COUNT."""
         for node in self.tree.walk(prune=lambda node: isinstance(node, exp.Where)):
             if isinstance(node, exp.Anonymous):
                 unknown = f"The unknown function {node.name[:60].upper()}"
-                _refuse("DP-SQL-006", name=unknown, nearest=_suggest_functions(node.name))
+                _refuse("DP-SQL-006", name=unknown, nearest=suggest_functions(node.name))
         for node in self.tree.walk():
             if node is not self.tree and isinstance(node, exp.Query | exp.Window | exp.Star):
                 if isinstance(node, exp.Star) and isinstance(node.parent, exp.Count):
@@ -188,6 +168,7 @@ class _Splitter:
                 _refuse("DP-SQL-002", what=what.get(named, "a subquery"))
 
     def _source_name(self) -> str:
+        """Return the name of the declared table after FROM."""
         clause = self.tree.args.get("from_") or self.tree.args.get("from")
         table = None if clause is None else clause.this
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
@@ -209,6 +190,7 @@ class _Splitter:
             column.set("table", None)
 
     def _group_keys(self) -> list[exp.Expression]:
+        """Return the keys of GROUP BY, with positions and aliases replaced by their expressions."""
         group = self.tree.args.get("group")
         if group is None:
             return []
@@ -232,6 +214,7 @@ class _Splitter:
         return isinstance(item, exp.Column) and item.name in self.aliases and item.name not in own
 
     def _key_name(self, item: exp.Expression) -> str:
+        """Return the name of a column; refuse any other expression."""
         if not isinstance(item, exp.Column):
             _refuse("DP-SQL-004", what=item.sql("duckdb")[:60])
         return str(item.name)
@@ -289,25 +272,27 @@ class _Splitter:
         self.nodes, self.depth = self.nodes + 1, self.depth + 1
         if self.nodes > MOST_NODES or self.depth > DEPTH_LIMIT:
             _refuse("DP-SQL-001", problem="it is nested too deeply, or an alias refers to itself")
-        rendered = self._one_over(node)
+        rendered = self._expression_sql(node)
         is_constant = isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
         if isinstance(node, MAY_BE_UNDEFINED) and not is_constant:
             rendered = NULL_IF_INVALID_SQL.format(rendered)
         self.depth -= 1
         return rendered
 
-    def _one_over(self, node: exp.Expression) -> str:
+    def _expression_sql(self, node: exp.Expression) -> str:
+        """Return the SQL of an aggregate's noised column, or of another allowed expression."""
         if type(node) in AGGREGATES:
             return _noised_column_sql(self._noised_column(node))
         if isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter):
             name = str(node.key)
             nearest = ALTERNATIVES.get(name, ADVICE)
             _refuse("DP-SQL-006", name=name.upper(), nearest=nearest)
-        return self._plain_expression(node)
+        return self._plain_expression_sql(node)
 
-    def _plain_expression(self, node: exp.Expression) -> str:
+    def _plain_expression_sql(self, node: exp.Expression) -> str:
+        """Return the SQL of an expression that is no aggregate, over the noised table."""
         if isinstance(node, exp.Column):
-            return self._column_or_alias(node)
+            return self._column_or_alias_sql(node)
         if isinstance(node, exp.Literal):
             return quoting.text(node.name) if node.is_string else self._number_sql(node.name)
         if isinstance(node, exp.Paren | exp.Neg | exp.Not):
@@ -324,13 +309,15 @@ class _Splitter:
         _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
 
     def _number_sql(self, text: str) -> str:
+        """Return the text of a number, or refuse it."""
         try:
             exact(text)
         except ValueError:
             _refuse("DP-SQL-004", what=text[:60])
         return text
 
-    def _column_or_alias(self, node: exp.Column) -> str:
+    def _column_or_alias_sql(self, node: exp.Column) -> str:
+        """Return the SQL of a key, or of the expression that an alias names."""
         name = str(node.name)
         if name in self.found.group_by:
             return _noised_column_sql(name)
@@ -340,6 +327,7 @@ class _Splitter:
         _refuse("DP-SQL-004", what=name[:60])
 
     def _view_sql(self, items: list[tuple[str, str]]) -> str:
+        """Return the statement over the noised table, from items with their names."""
         shown = ", ".join(f"{text} AS {quoting.identifier(name)}" for text, name in items)
         parts = [f"SELECT {shown} FROM {NOISED}"]
         having, order, limit = (self.tree.args.get(key) for key in ("having", "order", "limit"))
@@ -357,6 +345,7 @@ class _Splitter:
         return " ".join(parts)
 
     def _order_item_sql(self, item: exp.Expression) -> str:
+        """Return the SQL of one item of ORDER BY, which may be a position or an alias."""
         body, direction = item.this, ""
         if isinstance(item, exp.Ordered):
             direction = " DESC" if item.args.get("desc") else " ASC"
@@ -375,13 +364,6 @@ def _noised_column_sql(name: str) -> str:
     return f"{NOISED}.{quoting.identifier(name)}"
 
 
-def _suggest_functions(name: str) -> str:
-    """Return a text with the known functions, the most similar one first."""
-    similar = nearest(name, FUNCTIONS).removeprefix("; did you mean ").strip("'")
-    meant = FUNCTION_OF_KEYWORD.get(name.lower(), similar)
-    return f"did you mean {meant}: {ADVICE}" if meant else ADVICE
-
-
 def _is_valid_column_name(name: str, taken: Collection[str]) -> bool:
     """Return whether a declared column may have this name; columns of results may have any."""
     is_name = bool(re.fullmatch(NAME, name)) and name.casefold() not in RESERVED
@@ -389,6 +371,7 @@ def _is_valid_column_name(name: str, taken: Collection[str]) -> bool:
 
 
 def _is_unused(name: str, taken: Collection[str]) -> bool:
+    """Return whether neither a name nor the name of its margin of error is taken."""
     return all(f"{name}{part}".casefold() not in taken for part in WITH_MARGIN)
 
 

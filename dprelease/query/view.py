@@ -7,7 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dprelease.errors import DeclarationError, DpReleaseError, Place, QueryError
-from dprelease.query.expressions.computed_order import Placer, check_order, closure, formulas_of
+from dprelease.query.expressions.computed_order import (
+    Placer,
+    check_order,
+    formulas_of,
+    with_input_columns,
+)
 from dprelease.query.expressions.used_columns import Formulas, unknown_column
 from dprelease.query.join import Join, comparison_type, visible_columns
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
@@ -79,6 +84,7 @@ class Views:
         if table.name not in self._formulas:
 
             def place(*keys: str) -> Place:
+                """Return the position of these keys below the columns of the schema."""
                 return declared.document.place("columns", *keys)
 
             formulas = formulas_of(table, table.columns, place, self.errors)
@@ -108,6 +114,7 @@ class Views:
     def _check_cuts(
         self, columns: Mapping[str, Column], derived: Mapping[str, Column], place: Placer
     ) -> None:
+        """Add an error for each cut of a column that is not a column of numbers."""
         for name, column in derived.items():
             if not isinstance(column, CutColumn):
                 continue
@@ -122,6 +129,7 @@ class Views:
         """Return the view with the query's own expressions, after all columns are known."""
 
         def spot(*keys: str) -> Place:
+            """Return the position of these keys below `derive`."""
             return place("derive", *keys)
 
         table, before = view.declared.table, len(self.errors)
@@ -131,7 +139,7 @@ class Views:
             check_order(table.columns, formulas, spot, self.errors)
         if view.join is not None and len(self.errors) == before:
             for left, right in view.join.on:
-                read = closure(table.columns, formulas, [left])
+                read = with_input_columns(table.columns, formulas, [left])
                 late = [name for name in read if name in view.join.columns]
                 if late:
                     problem = f"{left} is computed from {late[0]}, which only the join would add"
@@ -189,6 +197,7 @@ class Views:
             )
 
     def _add_comparison_error(self, left: str, right: str, problem: str, place: Placer) -> None:
+        """Add the error of two columns of a join that can't be compared."""
         spot = place("join", "on", left)
         error = QueryError("DP-JOIN-004", place=spot, left=left, right=right, problem=problem)
         self.errors.append(error)

@@ -111,7 +111,9 @@ class ColumnGenerator:
     def _parent_positions(self, column: CategoryColumn, above: str) -> Integers:
         """Return the index of each value's parent area among the values of the column `above`."""
         position = {area: i for i, area in enumerate(self.declared_values[above])}
-        positions: Integers = np.array([position[area] for area in column.above], dtype=np.int64)
+        positions: Integers = np.array(
+            [position[area] for area in column.parent_areas], dtype=np.int64
+        )
         return positions
 
     def _booleans(self, name: str, n: int) -> pa.Array:

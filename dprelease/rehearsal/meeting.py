@@ -10,7 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from dprelease.numerics.rounding import exact
-from dprelease.query.expressions.computed_order import closure
+from dprelease.query.expressions.computed_order import with_input_columns
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.column_values import Literals
 from dprelease.schema.columns import (
@@ -89,7 +89,7 @@ def key_columns_of(queries: Sequence[Query], table: str) -> frozenset[str]:
         names = [key.read_from for key in query.keys.keys]
         names += [] if query.private is None else [name for name, _ in query.private.columns]
         names = [c.cut if isinstance(c := columns[n], CutColumn) else n for n in names]
-        found |= {*closure(columns, query.formulas, names)}
+        found |= {*with_input_columns(columns, query.formulas, names)}
     return frozenset(found)
 
 

@@ -19,7 +19,7 @@ from dprelease.documents.encoding import sha256_of
 from dprelease.documents.rehearsal_manifest import StandInRecord
 from dprelease.errors import DeclarationError
 from dprelease.exact.engine_api import QueryEngine, RecordEngine
-from dprelease.exact.engines import open_engine, open_engines
+from dprelease.exact.engines import open_duckdb, open_engines
 from dprelease.numerics.entropy import BitSource
 from dprelease.query.local_records import Records
 from dprelease.query.resolve import Query
@@ -139,7 +139,7 @@ class StandIns:
         self._refuse_sources([part.declared for part in parts])
         with ExitStack() as stack:
             opened = {
-                name: stack.enter_context(open_engine(one, self.invented.get(name)))
+                name: stack.enter_context(open_duckdb(one, self.invented.get(name)))
                 for name, one in declared.items()
             }
             for part in parts:

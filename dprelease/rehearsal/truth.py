@@ -140,7 +140,7 @@ def _read_with_all_keys(engine: QueryEngine, query: Query) -> _ExactAnswers:
     """Return the exact answer to a query; with non-public keys, for all keys that occur."""
     if query.private is not None:
         names = engine.partitions(query).names
-        query = replace(query, keys=query.private.among(names))
+        query = replace(query, keys=query.private.key_space_of(names))
     return _read_answers(engine, query)
 
 

@@ -232,7 +232,7 @@ class PlannedRecords(_PlannedWithoutFamilies):
 
     @contextmanager
     def open_engines(self, frames: Frames) -> Iterator[Engines]:
-        from dprelease.exact.engines import frame_of, open_engine
+        from dprelease.exact.engines import frame_of, open_duckdb
         from dprelease.exact.postgres.server_link import open_servers
         from dprelease.exact.settings import Settings
 
@@ -246,7 +246,7 @@ class PlannedRecords(_PlannedWithoutFamilies):
                 name = part.declared.table.name
                 if name not in opened:
                     settings = Settings.of(self.declaration)
-                    engine = open_engine(part.declared, frame[name], settings, servers)
+                    engine = open_duckdb(part.declared, frame[name], settings, servers)
                     opened[name] = stack.enter_context(engine)
                 opened[name].compile_records(part)
             yield opened

@@ -12,7 +12,7 @@ import yaml
 
 from dprelease.errors import DpReleaseError, Place, RunState
 from dprelease.errors.local_paths import check_paths
-from dprelease.exact.engines import frame_of, open_engine, refuse_unknown_frames
+from dprelease.exact.engines import frame_of, open_duckdb, refuse_unknown_frames
 from dprelease.exact.post_view import run_statement, to_pandas
 from dprelease.numerics.rounding import Number, exact_of, plain_text
 from dprelease.planning.declaration_findings import single_errors
@@ -244,5 +244,5 @@ def _answer_in_memory(
     frame = frame_of(query.declared.table, frames)
     charged = charge_answer(declaration, plan, state)
     return answer_single_query(
-        plan.of_query(query.name), open_engine(query.declared, frame), charged
+        plan.of_query(query.name), open_duckdb(query.declared, frame), charged
     )

@@ -122,6 +122,7 @@ def _as_yaml(text: str) -> str:
 
 
 def _described_table(values: Any) -> DescribedTable | None:
+    """Return the table that a metadata document describes; None if it describes none."""
     if not isinstance(values, Mapping):
         return None
     properties = {_without_namespace(name): value for name, value in values.items()}
@@ -144,6 +145,7 @@ def _without_namespace(name: str) -> str:
 
 
 def _csvw_table(table: Properties) -> DescribedTable:
+    """Return the table that a CSVW document describes."""
     schema = {_without_namespace(name): value for name, value in table["tableSchema"].items()}
     unit = _scalar_text(table.get("privacyUnit"))
     columns = []
@@ -213,6 +215,7 @@ def _smartnoise_database_table(databases: Properties) -> DescribedTable | None:
 def _smartnoise_table(
     name: str, table: Properties, columns: Mapping[str, Properties]
 ) -> DescribedTable:
+    """Return the table that a SmartNoise document describes."""
     described = [
         ColumnDescription(
             column,
@@ -278,15 +281,18 @@ def _listed_columns(table: Properties) -> DescribedTable | None:
 
 
 def _column_kind(written: object) -> str:
+    """Return the type to propose for a column from its declared type; text if it is unknown."""
     type_name = re.split(r"[.:#/]", str(written or "string"))[-1].strip().lower()
     return _KIND_BY_TYPE.get(type_name, "text")
 
 
 def _mappings_in(values: object) -> Iterator[Properties]:
+    """Return the mappings in a list; none if the value is no list."""
     return (one for one in (values if isinstance(values, list) else ()) if isinstance(one, Mapping))
 
 
 def _is_true(value: object) -> bool:
+    """Return whether a value is true or the word "true"."""
     return (_scalar_text(value) or "").lower() == "true"
 
 

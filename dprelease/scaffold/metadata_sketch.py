@@ -72,6 +72,7 @@ def translate_description(
 
 
 def _source_text(table: DescribedTable, source: Path | None, folder: Path | None) -> str:
+    """Return the line that names the source of the rows."""
     if source is not None:
         path = str(source) if folder is None else os.path.relpath(source, folder)
         return f"source: {yaml_text(path)}"
@@ -81,6 +82,7 @@ def _source_text(table: DescribedTable, source: Path | None, folder: Path | None
 
 
 def _unit_lines(table: DescribedTable, unit: str | None) -> list[str]:
+    """Return the lines that declare the privacy unit, or say how to declare it."""
     if unit is None:
         return [
             "# Every row is a privacy unit. If people have several rows, declare which column",
@@ -97,6 +99,7 @@ def _unit_lines(table: DescribedTable, unit: str | None) -> list[str]:
 
 
 def _positive_integer(text: str | None) -> str | None:
+    """Return the digits of a positive integer; None if the text contains no such number."""
     try:
         number = exact(text or "")
     except ValueError:
@@ -105,6 +108,7 @@ def _positive_integer(text: str | None) -> str | None:
 
 
 def _column_text(column: ColumnDescription, is_unit: bool) -> str:
+    """Return the YAML of a column's declaration."""
     label = _label_text(column)
     if is_unit:
         kind = column.kind if column.kind in ("integer", "text") else "text"
@@ -120,6 +124,7 @@ def _column_text(column: ColumnDescription, is_unit: bool) -> str:
 
 
 def _label_text(column: ColumnDescription) -> str:
+    """Return the YAML of a column's label; empty without a usable label."""
     text = column.label.strip()
     if text in ("", column.name) or display_problem(text, LONGEST_LABEL) is not None:
         return ""

@@ -107,6 +107,7 @@ def limits_of(checks: Iterable[Check], kind: str, *, is_enum: bool = False) -> L
 
 
 def _limits_of_check(check: Check, kind: str, is_enum: bool) -> Limits:
+    """Return the bounds and values that a CHECK constraint implies for its column."""
     if kind not in _TYPES_BY_KIND or len(check.condition) > LONGEST_CONSTRAINT:
         return Limits()
     try:
@@ -168,6 +169,7 @@ def _limits_of_comparison(tree: exp.Binary, column: _ConstrainedColumn) -> Limit
 def _integer_end(
     end: Bound | None, rounded: Callable[[Fraction], int], further: int
 ) -> Fraction | None:
+    """Return the bound of integers that a bound implies; None if there is no number."""
     if not isinstance(end, Fraction):
         return None
     return Fraction(rounded(end)) + (further if end.denominator == 1 else 0)
@@ -190,6 +192,7 @@ def _limits_of_list(tree: exp.EQ, column: _ConstrainedColumn) -> Limits:
 
 
 def _only_value(value: Bound | str | None) -> Limits:
+    """Return limits that allow only this value; no limits for a text or None."""
     return Limits() if value is None or isinstance(value, str) else Limits(value, value)
 
 
@@ -234,6 +237,7 @@ def _is_cast_to(cast: exp.Cast, types: Collection[exp.DType]) -> bool:
 
 
 def _without_parentheses(tree: exp.Expr) -> exp.Expr:
+    """Return the expression inside all outer parentheses."""
     while isinstance(tree, exp.Paren):
         tree = tree.this
     return tree
@@ -302,11 +306,13 @@ def notes_text(form: ServerTable, name: str) -> str:
 
 
 def _column_limits(form: ServerTable, name: str) -> Limits:
+    """Return the bounds and values that all constraints of a column imply."""
     is_enum = name in form.labels
     return limits_of(form.checks.get(name, ()), form.columns[name], is_enum=is_enum)
 
 
 def _category_text(values: Sequence[str], mark: str) -> str:
+    """Return the YAML of a category with these values; empty if there are none or too many."""
     if not 0 < len(values) <= MOST_LABELS:
         return ""
     return f"{{type: category, values: [{', '.join(map(quote_yaml, values))}]}}{mark}"
@@ -327,10 +333,12 @@ def _bounds_text(form: ServerTable, name: str, limits: Limits) -> str:
 
 
 def _magnitude(*ends: Bound) -> Fraction:
+    """Return the largest absolute value of the numerical bounds."""
     return max(abs(end) for end in ends if isinstance(end, Fraction))
 
 
 def _bound_text(end: Bound) -> str:
+    """Return the text of a bound, which is a number or a date."""
     return plain_text(end) if isinstance(end, Fraction) else end.isoformat()
 
 

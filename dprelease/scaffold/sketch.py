@@ -24,7 +24,7 @@ from dprelease.schema.model import shorten
 from dprelease.schema.public_values.key_files import are_valid_texts
 from dprelease.schema.source_files import find_files, problem_of
 from dprelease.schema.table import Source
-from dprelease.statements.values.source_equality import comparison_of, inexact
+from dprelease.statements.values.source_equality import comparison_of, inexact_comparison_error
 from dprelease.system.lake_tables import Problem
 
 
@@ -69,7 +69,7 @@ def first_file_comment(path: Path, first: Path) -> list[str]:
 
 
 def table_name_from_path(path: Path) -> str:
-    """Return a name for the table: that of the file, up to a pattern, or that of the folder."""
+    """Return a name for the table: the name of the file, up to a pattern, or of the folder."""
     name = path.name.split(".")[0]
     if not path.is_file() and glob.has_magic(name):
         name = name.partition("*")[0].rstrip("_-")
@@ -217,7 +217,7 @@ def refuse_collated(
     """Raise DP-DATA-026 for an id that its source does not compare by its characters."""
     comparison = "" if unit is None else comparison_of(kind, collations, unit)
     if unit is not None and comparison:
-        raise inexact(kind, comparison, unit, "id", place)
+        raise inexact_comparison_error(kind, comparison, unit, "id", place)
 
 
 def source_lines(
@@ -268,6 +268,7 @@ def _type_from_cells(kind: ApparentType, form: DetectedFormat) -> str:
 
 
 def _type_of_kind(kind: str, *, is_unit: bool) -> str:
+    """Return the YAML of a column with this apparent type."""
     if kind == TEXT_OR_NUMBER:
         if is_unit:
             return "{type: text}  # or {type: integer}, if all ids are whole numbers"
@@ -305,6 +306,7 @@ def quote_yaml(text: str) -> str:
 
 
 def _escape(character: str) -> str:
+    """Return a character as YAML can write it, escaped if it is not printable."""
     if one_line(character) == character:
         return character
     code = ord(character)

@@ -257,7 +257,7 @@ class CategoryColumn(Computable):
     within: Text | None = None
     nulls: Text = DROP
     others: Text = DROP
-    _above: tuple[str, ...] = PrivateAttr(())
+    _parent_areas: tuple[str, ...] = PrivateAttr(())
     _labels: Mapping[str, LocalizedText] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="wrap")
@@ -277,7 +277,7 @@ class CategoryColumn(Computable):
             return handler(raw)  # pydantic then reports the error at its position
         listed, labels = found
         column = handler({**raw, "values": listed[0]} if listed[0] else raw)
-        column._above = () if within is None else tuple(listed[1])
+        column._parent_areas = () if within is None else tuple(listed[1])
         column._labels = labels
         return column
 
@@ -287,15 +287,15 @@ class CategoryColumn(Computable):
         return self._labels
 
     @property
-    def above(self) -> tuple[str, ...]:
-        """The area of each value; empty if no other column contains the values."""
-        return self._above
+    def parent_areas(self) -> tuple[str, ...]:
+        """The area one level up that contains each value; empty for the top level."""
+        return self._parent_areas
 
-    def with_areas(self, values: Sequence[str], above: Sequence[str]) -> Self:
-        """Return the column with other values; `above` has the area of each value."""
+    def with_areas(self, values: Sequence[str], parent_areas: Sequence[str]) -> Self:
+        """Return the column with other values; `parent_areas` are the areas that contain them."""
         key_values = values if isinstance(values, KeyValues) else KeyValues(values)
         column = self.model_copy(update={"values": key_values})
-        column._above = tuple(above)
+        column._parent_areas = tuple(parent_areas)
         return column
 
     @model_validator(mode="after")

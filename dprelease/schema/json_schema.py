@@ -14,7 +14,7 @@ from dprelease.schema.release_parts.defaults import SHARED
 from dprelease.schema.table import Table
 
 
-def _only_shared_keys(schema: dict[str, Any]) -> None:
+def _keep_only_shared_keys(schema: dict[str, Any]) -> None:
     """Keep only the keys that several releases may share, and make all keys optional."""
     for key in ("required", "if", "then"):
         schema.pop(key, None)
@@ -24,7 +24,7 @@ def _only_shared_keys(schema: dict[str, Any]) -> None:
 class DefaultsSpec(ReleaseSpec):
     """Keys that several releases share: a file that they name under `defaults`."""
 
-    model_config = ConfigDict(json_schema_extra=_only_shared_keys)
+    model_config = ConfigDict(json_schema_extra=_keep_only_shared_keys)
 
 
 DOCUMENTS: dict[str, type[BaseModel]] = {

@@ -79,7 +79,7 @@ def localized_texts_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPa
         if value is not None and not isinstance(value, str):  # most values are plain texts
             yield from _localized_texts(value, (*keys, field.alias or name))
     if isinstance(model, CategoryColumn) and model.values_from is None:
-        areas = dict(zip(model.values or (), model.above, strict=False))
+        areas = dict(zip(model.values or (), model.parent_areas, strict=False))
         for value, text in model.value_labels.items():
             area = [areas[value]] if value in areas else []
             yield (*keys, "values", *area, value), text

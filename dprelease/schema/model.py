@@ -234,7 +234,7 @@ def _type_found(document: Document, keys: KeyPath) -> tuple[KeyPath, dict[str, o
 def _reported_key_path(
     document: Document, kind: str, keys: KeyPath, context: Mapping[str, object]
 ) -> KeyPath:
-    """Return the key path at which an error is reported, possibly inside the mapping."""
+    """Return the key path at which an error is reported, which may lie inside a mapping."""
     named = ("{key}",) if "key" in context else SPOTS.get(kind, ())
     inner = context.get("spot") or [part.format(**context) for part in named]
     path = keys
@@ -344,7 +344,7 @@ def _flattened_schemas(
 
 
 def _inner_schemas(arms: list[dict], part: str | int) -> list[dict]:  # type: ignore[type-arg]
-    """Return the JSON Schemas below a key or an index of any of several alternatives."""
+    """Return the JSON Schemas that the alternatives have for the value at a key or an index."""
     schemas = []
     for arm in arms:
         if part in arm.get("properties", {}):
@@ -358,7 +358,7 @@ def _inner_schemas(arms: list[dict], part: str | int) -> list[dict]:  # type: ig
 
 
 def _matches_location(arm: dict[str, object], loc: tuple[str | int, ...]) -> bool:
-    """Return whether an alternative is the one whose name ends a pydantic location."""
+    """Return whether a pydantic location ends with the name of this alternative."""
     properties = arm.get("properties", {})
     if not isinstance(properties, dict) or not loc:
         return False

@@ -241,7 +241,7 @@ class QuerySpec(Documented):
         changed = {"derive": derive, "group_by": (*keys, bands.key), "histogram": None}
         return self.model_copy(update=changed)
 
-    def _refuse_twice(self) -> None:
+    def _refuse_repeated_marginal(self) -> None:
         """Refuse a marginal that is declared twice, in any order of its keys: both would cost."""
         seen: set[frozenset[str]] = set()
         for keys in self.table_keys:
@@ -276,7 +276,7 @@ class QuerySpec(Documented):
             problem = f"'{key}' is already a level of the hierarchy"
             everywhere = any(key in keys for keys in self.attributes_at(None))
             refuse("DP-DECL-003", problem=problem, key=used[-1] if everywhere else "marginals_at")
-        self._refuse_twice()
+        self._refuse_repeated_marginal()
         keys = dict.fromkeys(key for keys in self.table_keys for key in keys)
         if self.histogram is not None:
             if self.histogram.key in (*keys, *self.derive):

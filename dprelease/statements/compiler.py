@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dprelease.numerics.lattice import LIMIT
 from dprelease.query import quoting
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
@@ -32,6 +31,7 @@ from dprelease.statements.meanings import typed_value_sql
 from dprelease.statements.partition_counts import partition_sql
 from dprelease.statements.present_rows import presence_condition_sql
 from dprelease.statements.raw_keys import raw_key_sql
+from dprelease.statements.totals import clamped_total_sql, total_sql
 from dprelease.statements.values.categories import (
     is_short_list,
     listed_position_sql,
@@ -52,25 +52,6 @@ from dprelease.statements.values.stored_numbers import (
     run_position_sql,
 )
 from dprelease.statements.values.stored_texts import found_as_texts
-
-
-def clamped_total_sql(total: str, position: int) -> str:
-    """Return the BIGINT column `m<position>` of a total, clamped to 2^62."""
-    # Replace NULL first: DuckDB's greatest(NULL, x) is x, which would make a missing value a bound.
-    known = f"coalesce({total}, 0)"
-    inside = f"least(greatest({known}, -{LIMIT}::HUGEINT), {LIMIT}::HUGEINT)"
-    return f"CAST({inside} AS BIGINT) AS m{position}"
-
-
-def total_sql(measurement: Measurement, j: int, *, counted: bool) -> str:
-    """Return SQL of a measurement's total over `kept`; `counted`: a row stands for `n` rows."""
-    aggregate = measurement.aggregate
-    if aggregate.is_distinct:
-        return f"count(DISTINCT {f'v{j}' if aggregate.reads_values else 'id'})"
-    if aggregate.reads_values:
-        return f"sum(v{j})"
-    return "sum(n)" if counted else "count(*)"
-
 
 KEPT_RELATION = "dp_kept"
 """The relation of rows whose contributions were limited outside of the engine."""
@@ -101,6 +82,7 @@ class Compiler:
         self.joins: list[str] = []
 
     def compile(self) -> CompiledQuery:
+        """Return all statements of the query."""
         distinct = any(m.aggregate.is_distinct for m in self.query.measurements)
         by_rows = self.query.unit.id is not None or distinct
         sql, profiles = "", {}
@@ -123,6 +105,7 @@ class Compiler:
     def _statement_sql(
         self, ctes: Ctes, as_stored: frozenset[str] = frozenset(), present: str = ""
     ) -> str:
+        """Return one statement of common table expressions, the last of which is its result."""
         if len(ctes) == 1:
             return ctes[0][1]  # the statement reads rows that were selected before
         *named, (_, last) = [("typed", self.typed_layer_sql(as_stored, present)), *ctes]
@@ -145,6 +128,7 @@ class Compiler:
         return by_name
 
     def _profile_statement(self, j: int, measurement: Measurement) -> ProfileSql:
+        """Return the SELECTs that count the candidates of one measurement in each cell."""
         aggregate, is_row = measurement.aggregate, self.query.unit.id is None
         size = aggregate.candidates
         row_steps = self._kept_row_ctes(j if is_row else None)
@@ -213,6 +197,7 @@ class Compiler:
         return self._named[key.column, values]
 
     def _cell_sql(self, raws: list[str], kind: str = "BIGINT", *, of_groups: bool = False) -> str:
+        """Return the SQL of a cell's number, from the stored values of its keys."""
         keys, strides = self.space.keys, self.space.strides
         terms = [
             f"CAST({self._code_sql(key, raw, of_groups=of_groups)} AS {kind}) * {stride}"
@@ -323,7 +308,7 @@ class Compiler:
         return [*self._kept_row_ctes(), *self._total_ctes(totals, self.source)]
 
     def _total_ctes(self, totals: list[str], rows: str, cell: str = "cell") -> Ctes:
-        """Return the last expressions, which sum each cell, possibly from the finest cells."""
+        """Return the last CTEs: the sum of each cell, from rows or from sums of finest cells."""
         if self.query.finest is None:
             bounded = [self._total_column_sql(total, j) for j, total in enumerate(totals)]
             return [("", f"SELECT {cell}, {', '.join(bounded)}\nFROM {rows} GROUP BY cell")]
@@ -396,5 +381,6 @@ class Compiler:
         return [("coded", coded), *bounded]
 
     def _has_text_ids(self) -> bool:
+        """Return whether the ids of privacy units are texts."""
         unit = self.query.unit.id
         return unit is not None and not isinstance(self.columns[unit], IntegerColumn)

@@ -87,9 +87,11 @@ class _FinestRowCompiler(Compiler):
     def _statement_sql(
         self, ctes: Ctes, as_stored: frozenset[str] = frozenset(), present: str = ""
     ) -> str:
+        """Return the statement; key columns joined as stored are not converted."""
         return super()._statement_sql(ctes, as_stored | self._as_stored, present)
 
     def _code_sql(self, key: Key, raw: str, *, of_groups: bool = False) -> str:
+        """Return the SQL of the code of a key, joined from a table of the stored values."""
         if key.column not in self._as_stored:
             return super()._code_sql(key, raw, of_groups=of_groups)
         name = f"dp_stored_{len(self._stored)}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from dprelease.query import quoting
-from dprelease.query.expressions.computed_order import closure, computation_levels
+from dprelease.query.expressions.computed_order import computation_levels, with_input_columns
 from dprelease.query.expressions.used_columns import Formulas
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.join import Join, comparison_type
@@ -58,7 +58,7 @@ def columns_by_stage(query: Query) -> NeededColumns:
     compared = [] if join is None else [left for left, _ in join.on]
     before = computation_levels(columns, query.formulas, compared)
     early = {name for level in before for name in level}
-    needed = closure(columns, query.formulas, [*names, *compared])
+    needed = with_input_columns(columns, query.formulas, [*names, *compared])
     levels = computation_levels(columns, query.formulas, needed)
     after = [[name for name in level if name not in early] for level in levels]
     from_join = set() if join is None else set(join.columns)
@@ -68,6 +68,7 @@ def columns_by_stage(query: Query) -> NeededColumns:
 
 
 def _key_names(query: Query) -> list[str]:
+    """Return the columns by which a query groups its rows."""
     if query.private is not None:
         return [name for name, _ in query.private.columns]
     return [key.column for key in (query.finest or query.keys).keys]
@@ -89,7 +90,9 @@ def needed_joined_columns(query: Query) -> tuple[str, ...]:
     if query.join is None:
         return ()
     table, formulas = query.join.declared.table, query.join.formulas
-    needed = closure(table.columns, formulas, _joined_columns(query.join, columns_by_stage(query)))
+    needed = with_input_columns(
+        table.columns, formulas, _joined_columns(query.join, columns_by_stage(query))
+    )
     return tuple(name for name in needed if is_stored(table.columns[name]))
 
 
@@ -113,6 +116,7 @@ def assumed_joined_types(query: Query) -> dict[str, str]:
 
 
 def _expected_types(table: Table, names: Iterable[str]) -> dict[str, str]:
+    """Return the type of each column if it is stored as declared."""
     return {name: DECLARED_AS[getattr(table.columns[name], "type", "")] for name in names}
 
 
@@ -145,7 +149,7 @@ def grouping_columns(query: Query) -> frozenset[str]:
         for name in m.aggregate.reads
     ]
     read += [] if join is None else [left for left, _ in join.on]
-    return frozenset(alone.difference(closure(columns, query.formulas, read)))
+    return frozenset(alone.difference(with_input_columns(columns, query.formulas, read)))
 
 
 def typed_rows_sql(
@@ -181,6 +185,7 @@ def _stored_columns_sql(
     physical: StoredTypes,
     as_stored: frozenset[str] = frozenset(),
 ) -> str:
+    """Return the SELECT that reads these columns of a relation with the declared types."""
     parts = []
     for name in names:
         quoted = quoting.identifier(name)
@@ -262,7 +267,7 @@ def _join_sql(
 
 
 def joined_rows_sql(query: Query, joined: StoredTypes) -> str:
-    """Return a SELECT of those typed rows of the joined table that a row of the query can match."""
+    """Return a SELECT of the typed rows of the joined table that a row of the query can match."""
     join = query.join
     if join is None:
         raise TypeError("the query has no join")
@@ -310,6 +315,7 @@ def _matching_key_conditions(query: Query, join: Join) -> list[str]:
 
 
 def _key_identifiers_sql(join: Join) -> list[str]:
+    """Return the quoted columns of the joined table that are compared."""
     return [quoting.identifier(right) for _, right in join.on]
 
 
@@ -317,7 +323,7 @@ def _joined_table_sql(
     table: Table, formulas: Formulas, names: Sequence[str], physical: StoredTypes
 ) -> str:
     """Return a SELECT of a joined table's columns, typed and computed by its own schema."""
-    needed = closure(table.columns, formulas, names)
+    needed = with_input_columns(table.columns, formulas, names)
     stored = [name for name in needed if is_stored(table.columns[name])]
     rows = _stored_columns_sql(JOINED, stored, table, physical)
     return _computed_columns_sql(

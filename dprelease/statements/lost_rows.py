@@ -122,4 +122,5 @@ def _clamp_conditions(column: Column, value: str) -> Iterator[tuple[str, str]]:
 
 
 def _count_sql(condition: str) -> str:
+    """Return the SQL of the number of rows that meet a condition."""
     return f"count(*) FILTER (WHERE {condition})"

@@ -35,7 +35,7 @@ from dprelease.schema.columns import (
 )
 from dprelease.statements.values.categories import (
     EXACT,
-    category,
+    category_sql,
     is_beyond_floats,
     same_meaning_pair,
 )
@@ -54,13 +54,13 @@ from dprelease.statements.values.spelling import (
     UTC,
     boolean_of_text_sql,
     double_sql,
-    instant,
+    instant_sql,
     integer_of_text_sql,
     loses_digits,
     number_of_float_sql,
     number_of_text_sql,
     reads_integers,
-    text_of,
+    text_sql,
     timestamp_of_text_sql,
     valid_date_sql,
 )
@@ -86,7 +86,7 @@ class PhysicalColumn:
     @property
     def text(self) -> str:
         """SQL of the text of a stored value."""
-        return text_of(self.source, self.stored)
+        return text_sql(self.source, self.stored)
 
 
 Conversion = Callable[[PhysicalColumn], str | None]
@@ -126,7 +126,7 @@ def typed_value_sql(
     if isinstance(column, CutColumn):
         raise TypeError("a cut has no stored column")
     if stored in ZONED and zone != UTC:
-        source, stored = instant(source, stored, zone), "TIMESTAMP"
+        source, stored = instant_sql(source, stored, zone), "TIMESTAMP"
     meaning = CONVERSIONS.get((column.type, FAMILY_OF.get(stored, "")))
     sql = None if meaning is None else meaning(PhysicalColumn(source, stored, column, zone, known))
     if sql is None or (is_stored(column) and _loses_spelling(column, stored)):
@@ -175,6 +175,7 @@ def _loses_spelling(column: Column, stored: str) -> bool:
 
 
 def _is_inexact(column: Column, stored: str) -> bool:
+    """Return whether some declared values are so large that the stored floats confuse them."""
     if isinstance(column, CategoryColumn):
         return is_beyond_floats(column.values or (), stored)
     if isinstance(column, DateColumn | TimestampColumn):
@@ -207,27 +208,33 @@ def may_exceed_exact_floats(column: Column, most: int = EXACT) -> bool:
 
 
 def _text_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a column as a text."""
     return physical.text
 
 
 def _category_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a category column as one of its values."""
     values = physical.column.values if isinstance(physical.column, CategoryColumn) else None
-    return category(physical.source, physical.stored, values or (), physical.known)
+    return category_sql(physical.source, physical.stored, values or (), physical.known)
 
 
 def _null_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a column whose stored values are all missing."""
     return f"CAST(NULL AS {DECLARED_AS[getattr(physical.column, 'type', '')]})"
 
 
 def _unchanged_sql(physical: PhysicalColumn) -> str | None:
+    """Return the column itself: its values are read without a cast."""
     return physical.source
 
 
 def _integer_of_boolean_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a boolean as 0 or 1."""
     return f"CAST({physical.source} AS INTEGER)"
 
 
 def _integer_of_integer_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a stored integer as at most 128 signed bits; larger values are clamped."""
     if physical.stored in SMALL_INTEGERS or physical.stored == "HUGEINT":
         return physical.source
     if physical.stored == "UBIGINT":
@@ -238,21 +245,25 @@ def _integer_of_integer_sql(physical: PhysicalColumn) -> str | None:
 
 
 def _integer_of_float_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a float as an integer; NULL if it is not whole."""
     value = double_sql(physical.source, physical.stored)
     is_whole = f"isfinite({value}) AND {value} = trunc({value})"
     return f"CASE WHEN {is_whole} THEN TRY_CAST({value} AS HUGEINT) END"
 
 
 def _integer_of_decimal_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a decimal as an integer; NULL if it is not whole."""
     value = physical.source
     return f"CASE WHEN {value} = trunc({value}) THEN TRY_CAST({value} AS HUGEINT) END"
 
 
 def _integer_of_text_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a text as an integer; NULL if it contains none."""
     return integer_of_text_sql(physical.text)
 
 
 def _number_of_integer_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a stored integer as a number."""
     if physical.stored in INTEGERS - SMALL_INTEGERS or physical.stored == "BIGINT":
         # conditions and cuts compare the value that a float column would hold
         return f"CAST({physical.source} AS DOUBLE)"
@@ -260,18 +271,22 @@ def _number_of_integer_sql(physical: PhysicalColumn) -> str | None:
 
 
 def _number_of_float_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a float as a number; NULL for NaN."""
     return f"nullif({number_of_float_sql(physical.source, physical.stored)}, 'nan'::DOUBLE)"
 
 
 def _number_of_decimal_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a decimal as a float."""
     return f"CAST({physical.source} AS DOUBLE)"
 
 
 def _number_of_text_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a text as a number; NULL if it contains none."""
     return number_of_text_sql(physical.text)
 
 
 def _boolean_of_number_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a number as a boolean; NULL if it is neither 0 nor 1."""
     is_whole = physical.stored in INTEGERS
     value = (
         physical.source if is_whole else f"CAST({physical.source} AS DOUBLE)"
@@ -280,20 +295,24 @@ def _boolean_of_number_sql(physical: PhysicalColumn) -> str | None:
 
 
 def _boolean_of_text_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a text as a boolean; NULL if it contains none."""
     return boolean_of_text_sql(physical.text)
 
 
 def _date_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a stored date; NULL outside of the declared bounds."""
     return _date_within_bounds_sql(physical.source, physical.column)
 
 
 def _date_of_timestamp_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of the date of a timestamp; NULL outside of the declared bounds."""
     return _date_within_bounds_sql(
-        f"CAST({instant(physical.source, physical.stored)} AS DATE)", physical.column
+        f"CAST({instant_sql(physical.source, physical.stored)} AS DATE)", physical.column
     )
 
 
 def _date_of_text_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a text as a date; None if the stored type has no dates."""
     instant = _timestamp_of_text_sql(physical)
     return (
         None
@@ -303,6 +322,7 @@ def _date_of_text_sql(physical: PhysicalColumn) -> str | None:
 
 
 def _date_within_bounds_sql(day: str, column: Column) -> str:
+    """Return the SQL of a date that becomes NULL outside of the declared bounds."""
     if not isinstance(column, DateColumn) or column.lower is None or column.upper is None:
         return valid_date_sql(day)
     bounds = f"{quoting.day(column.lower)} AND {quoting.day(column.upper)}"
@@ -310,10 +330,12 @@ def _date_within_bounds_sql(day: str, column: Column) -> str:
 
 
 def _timestamp_sql(physical: PhysicalColumn) -> str | None:
-    return instant(physical.source, physical.stored)
+    """Return the SQL of a stored timestamp, in UTC if it has a time zone."""
+    return instant_sql(physical.source, physical.stored)
 
 
 def _timestamp_of_text_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a text as a timestamp; None if the stored type has no dates."""
     if not isinstance(physical.column, DateColumn | TimestampColumn):
         raise TypeError("only days and instants have a format")
     if FAMILY_OF[physical.stored] != "texts" and not reads_integers(physical.column.format):

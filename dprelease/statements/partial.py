@@ -80,6 +80,8 @@ def compile_partial_partitions(
 
 
 class _PartialCompiler(Compiler):
+    """Compiles a query into sums of parts of the rows, and into their totals."""
+
     def parts(self) -> PartialQuery:
         """Return all statements of the query, combined into one."""
         distinct = {m.name: m for m in self.query.measurements if _counts_distinct_values(m)}
@@ -109,14 +111,17 @@ class _PartialCompiler(Compiler):
 
     @property
     def _width(self) -> int:
+        """Return the number of columns of sums, which is at least 1."""
         return max(len(self.vectors), 1)
 
     @staticmethod
     def _part_number(numbers: dict[str, int], sql: str) -> int:
+        """Return the number of a statement; a new statement gets the next number."""
         return numbers.setdefault(sql, len(numbers) + 1)
 
     @staticmethod
     def _part_sql(number: int, sql: str, value: str, added: list[str]) -> str:
+        """Return the SQL of the sums of one statement, with its number, cells and values."""
         sums = ", ".join(f"CAST({one} AS {SUM_TYPE}) AS m{j}" for j, one in enumerate(added))
         place = f"{number}::INTEGER AS part, CAST(cell AS BIGINT) AS cell, {value} AS v"
         return f"SELECT {place}, {sums} FROM ({sql})"
@@ -134,6 +139,7 @@ class _PartialCompiler(Compiler):
 
     @staticmethod
     def _total_column_sql(total: str, position: int) -> str:
+        """Return the SQL of the column of sums at this position."""
         # Not clamped: the sum of a part may exceed the bound although the total does not.
         return f"CAST(coalesce({total}, 0) AS {SUM_TYPE}) AS m{position}"
 

@@ -77,10 +77,12 @@ def compile_records(records: Records, physical: Mapping[str, str]) -> CompiledRe
 
 
 def _is_cut(column: Column) -> bool:
+    """Return whether a column is computed from the intervals of a number."""
     return isinstance(column, CutColumn)
 
 
 def _column_sql(column: RecordColumn, declared: Column, physical: Mapping[str, str]) -> str:
+    """Return the SQL of the steps, or of the index of the value, of a record's column."""
     if isinstance(declared, CutColumn):
         return f"CAST({cut_case_sql(declared, as_label=False, key=column.key)} AS BIGINT)"
     value = f"typed.{quoting.identifier(column.name)}"

@@ -53,6 +53,7 @@ def compile_rows(
     columns: dict[str, TableColumns] = {}
 
     def column_index(expression: str) -> int:
+        """Return the index of the column with this expression, which is added if it is new."""
         if expression not in expressions:
             expressions.append(expression)
         return expressions.index(expression)

@@ -64,11 +64,13 @@ class _ScanCompiler:
         self.out: list[str] = []
 
     def build_scan(self) -> CompiledScan:
+        """Return the statement of the scan, and how its columns fill the joint tables."""
         filled = tuple(self._add_joint_table(joint) for joint in self.scan.joints)
         sql = self.coded.statement(f"SELECT {', '.join(self.out)}\nFROM coded")
         return CompiledScan(sql, len(self.out), self.coded.key_tables, filled)
 
     def _add_joint_table(self, joint: Joint) -> JointTable:
+        """Add the columns of a joint table to the statement; return which it reads."""
         space = joint.space
         size = space.size * (joint.candidates or 1)
         cell = self.coded.cell(space, "INTEGER" if size < MOST_32_BIT_CELLS else "BIGINT")

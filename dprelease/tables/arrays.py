@@ -81,6 +81,7 @@ def wrap_array(kind: pa.DataType, values: NDArray[Any]) -> pa.Array:
 
 
 def _booleans(values: NDArray[Any]) -> pa.Array:
+    """Return the Arrow array of these booleans."""
     import pyarrow as pa
 
     bits = pa.py_buffer(np.packbits(values, bitorder="little"))
@@ -103,6 +104,7 @@ def text_array(values: Sequence[object]) -> pa.Array:
 
 
 def _texts(lengths: Integers | NDArray[np.int32], joined: bytes) -> pa.Array:
+    """Return the Arrow array of texts with these lengths in bytes, which are joined."""
     import pyarrow as pa
 
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
@@ -140,6 +142,7 @@ def scale_steps(steps: Integers, step: Fraction) -> pa.Array:
 
 
 def _decimals(values: list[int], kind: pa.DataType) -> pa.Array:
+    """Return the Arrow array of decimals with these unscaled integers."""
     import pyarrow as pa
 
     raw = b"".join(value.to_bytes(16, "little", signed=True) for value in values)

@@ -78,6 +78,7 @@ def published_table(table: FamilyTable, folder: Path) -> NoisedTable:
     path = folder / formats.table_file_name(table.measurements_name)
 
     def pieces(measurement: str) -> Iterator[Integers]:
+        """Yield the published values of a measurement, batch by batch."""
         for batch in formats.PUBLISHED_FORMAT.batches(path, [measurement]):
             yield batch.column(0).to_numpy()
 
@@ -101,6 +102,7 @@ def published_answers(family: Family, drawn: Sequence[Answer]) -> dict[str, pa.T
 
 
 def _vector_reader(noisy: NoisyTable) -> Callable[[str], Iterator[Integers]]:
+    """Return a function that yields the noisy values of a measurement, in one piece."""
     return lambda measurement: iter([noisy.columns[measurement]])
 
 
@@ -140,13 +142,13 @@ class _PieceBuffer:
     def add(self, batch: Batch) -> Iterator[Piece]:
         """Add the rows of a batch; yield all full pieces, and the last piece of each part."""
         if self._parts is None:
-            yield from self._more(batch)
+            yield from self._add_batch(batch)
             return
         for part, rows in self._parts.cut(batch.cells):
             while self._part < part:
                 yield from self._flush()
             values = {name: held[rows] for name, held in batch.values.items()}
-            yield from self._more(Batch(batch.cells[rows], values))
+            yield from self._add_batch(Batch(batch.cells[rows], values))
 
     def rest(self) -> Iterator[Piece]:
         """Yield the remaining rows after the last batch."""
@@ -154,7 +156,8 @@ class _PieceBuffer:
         while self._parts is not None and self._part < len(self._parts):
             yield from self._flush()
 
-    def _more(self, batch: Batch) -> Iterator[Piece]:
+    def _add_batch(self, batch: Batch) -> Iterator[Piece]:
+        """Add a batch of cells, and yield each piece that became full."""
         import pyarrow as pa
 
         self._buffered.append(_output_table(self._output, self._keys, batch))
@@ -177,12 +180,14 @@ class _PieceBuffer:
         self._part += 1
 
     def _piece(self, rows: pa.Table) -> Piece:
+        """Return these rows as a piece of the output."""
         self._begun = True
         part = None if self._parts is None else self._part
         return Piece(self._output.name, rows.combine_chunks(), part)
 
 
 def _output_table(output: Output, keys: PublicKeys, batch: Batch) -> pa.Table:
+    """Return the rows of a batch of cells: keys and published values."""
     import pyarrow as pa
 
     arrays = keys.at(batch.cells)
@@ -193,6 +198,7 @@ def _output_table(output: Output, keys: PublicKeys, batch: Batch) -> pa.Table:
 
 
 def _output_array(kind: object, values: Any) -> pa.Array:
+    """Return the values of an output column as an Arrow array."""
     if isinstance(kind, Lattice):
         return scale_steps(values.astype(np.int64, copy=False), kind.step)
     if isinstance(kind, Flag):

@@ -74,7 +74,7 @@ class Parquet:
 
     @contextmanager
     def writer(self, path: Path, schema: pa.Schema) -> Iterator[Writer]:
-        """See `Format.writer`."""
+        """Open a Parquet file with these columns, and yield a writer of its rows."""
         import pyarrow.parquet as pq
 
         has_field_notes = any(field.metadata for field in schema)
@@ -91,14 +91,14 @@ class Parquet:
             yield _RowGroups(writer)
 
     def shape(self, path: Path) -> tuple[pa.Schema, int]:
-        """See `Format.shape`."""
+        """Return the columns with their notes and the number of rows, without reading rows."""
         import pyarrow.parquet as pq
 
         file = pq.ParquetFile(path.absolute())
         return file.schema_arrow, file.metadata.num_rows
 
     def notes(self, path: Path) -> dict[bytes, bytes]:
-        """See `Format.notes`."""
+        """Return the metadata of the file by name, without the metadata of columns."""
         import pyarrow.parquet as pq
 
         file = pq.ParquetFile(path.absolute())
@@ -110,7 +110,7 @@ class Parquet:
         return notes
 
     def batches(self, path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        """See `Format.batches`."""
+        """Yield the rows of some columns, or of all, in the order in which they were written."""
         import pyarrow.parquet as pq
 
         for part in part_files(path):
@@ -119,7 +119,7 @@ class Parquet:
             yield from file.iter_batches(batch_size=BATCH_ROWS, columns=columns)
 
     def read(self, path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-        """See `Format.read`."""
+        """Return a table of some columns, or of all."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -164,10 +164,13 @@ def _has_unique_notes(schema: pa.Schema) -> bool:
 
 
 class _RowGroups:
+    """A Parquet file that is written in row groups of equal size."""
+
     def __init__(self, writer: Any) -> None:
         self._writer = writer
 
     def write(self, table: pa.Table) -> None:
+        """Write a table as row groups of equal size."""
         self._writer.write_table(table, row_group_size=ROW_GROUP)
 
 

@@ -65,6 +65,7 @@ class PublicKeys:
 
 
 def _key_array(key: Key, codes: Integers | NDArray[np.int32], values: pa.Array | None) -> pa.Array:
+    """Return the values of a key with these codes, as an Arrow array."""
     import pyarrow as pa
 
     if key.kind == "boolean":
@@ -77,6 +78,7 @@ def _key_array(key: Key, codes: Integers | NDArray[np.int32], values: pa.Array |
 def _dictionary_array(
     key: Key, stride: int, values: pa.Array | None, first: int, last: int
 ) -> pa.Array:
+    """Return the values of a key for a range of cells; texts as a dictionary array."""
     import pyarrow as pa
 
     begun, size = first // stride, len(key.values)
@@ -105,7 +107,7 @@ def _value_offsets(first: int, last: int, stride: int) -> Integers | NDArray[np.
 def _repeating_offsets(
     first: int, last: int, stride: int, size: int
 ) -> Integers | NDArray[np.int32]:
-    """Return `_value_offsets` modulo `size`, the number of values, after which they repeat."""
+    """Return the same offsets modulo `size`, the number of values, after which they repeat."""
     once = stride * size
     rounds = max(1, _LEAST_COPIED // once)  # short periods are copied several at a time
     end = min(last, first + rounds * once)

@@ -90,7 +90,7 @@ def companion_columns(
 
 
 def margins_on_lattice(column: OutputColumn, laws: Mechanisms, cells: int) -> pa.Array | None:
-    """Return the margins of error of multiples of a step, all equal; None if none is needed."""
+    """Return the margins of error of multiples of a step, all equal; None if not needed."""
     confidence = _needed_confidence(column)
     if confidence is None:
         return None
@@ -103,11 +103,14 @@ def margins_on_lattice(column: OutputColumn, laws: Mechanisms, cells: int) -> pa
 
 @dataclass(frozen=True)
 class _Values:
+    """The published values of a column, and their margins if any are needed."""
+
     array: pa.Array
     margin: pa.Array | None
 
 
 def _step_values(query: Query, column: OutputColumn, vectors: Vectors, laws: Mechanisms) -> _Values:
+    """Return the published values of a column on a lattice, with their margins."""
     steps, step = _published_steps(query, column, vectors), column.step or Fraction(1)
     steps, empty = post_process(steps, column.post, step)
     array = scale_steps(steps, step)
@@ -116,6 +119,7 @@ def _step_values(query: Query, column: OutputColumn, vectors: Vectors, laws: Mec
 
 
 def _published_steps(query: Query, column: OutputColumn, vectors: Vectors) -> Integers:
+    """Return the steps of a column before the declared post-processing."""
     first = column.parts[0]
     if column.form in WHOLE:
         return whole_of(column, vectors)
@@ -125,6 +129,7 @@ def _published_steps(query: Query, column: OutputColumn, vectors: Vectors) -> In
 
 
 def _fraction_values(column: OutputColumn, vectors: Vectors, laws: Mechanisms) -> _Values:
+    """Return the published fractions of a column, with their margins."""
     values = fractions_of(column, vectors)
     margin, confidence = None, _needed_confidence(column)
     if confidence is not None:
@@ -161,6 +166,7 @@ def _flag_array(column: OutputColumn, values: pa.Array, margin: pa.Array | None)
 
 
 def _as_floats(array: pa.Array | None) -> Floats:
+    """Return the margins as floats; there must be margins."""
     import pyarrow as pa
 
     if array is None:

@@ -62,6 +62,7 @@ def trial_table(query: Query) -> pa.Table:
 
 
 def _zero_array(size: int, kind: str) -> pa.Array:
+    """Return an array of zeros, or of NULL for a type that is not a number."""
     import pyarrow as pa
 
     if kind.startswith("decimal128"):

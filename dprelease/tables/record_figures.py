@@ -54,6 +54,7 @@ def record_estimates(
 def _mean_estimate(
     values: pa.ChunkedArray, column: RecordColumn, law: Mechanism, confidence: float
 ) -> Estimate:
+    """Return the estimated mean of a column of noisy numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -68,6 +69,7 @@ def _mean_estimate(
 def _frequency_estimates(
     values: pa.ChunkedArray, column: RecordColumn, law: RandomizedResponse, confidence: float
 ) -> tuple[Estimate, ...]:
+    """Return the estimated number of records with each public value."""
     import pyarrow.compute as pc
 
     known = public_values(column)

@@ -147,7 +147,7 @@ def _is_declared(law: Mechanism, column: RecordColumn) -> bool:
     """Return whether noise has the declared mechanism, and its shape or number of values."""
     if isinstance(law, RandomizedResponse) or column.is_response:
         is_response = isinstance(law, RandomizedResponse) and column.is_response
-        return is_response and getattr(law, "values", 0) == column.values
+        return is_response and getattr(law, "values", 0) == column.value_count
     return is_declared_noise(law, column.measurement)
 
 

@@ -45,7 +45,7 @@ def is_declared_noise(law: Randomizer, measurement: Measurement) -> bool:
     request = NoiseRequest(measurement, Place())
     try:
         if request.is_auto:
-            kept = law.name in registry.names() and request.options.admit(type(law))
+            kept = law.name in registry.names() and request.options.admits(type(law))
             kept = kept and math.isfinite(request.options.error(law))
         else:
             kept = law.name == measurement.mechanism.name and _has_shape(law, request)

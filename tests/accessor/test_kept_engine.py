@@ -20,7 +20,7 @@ from dprelease.accessor import session as session_module
 from dprelease.errors import BudgetError, DataError, DpReleaseError
 from dprelease.exact import scratch
 from dprelease.exact.engine_api import RecordEngine
-from dprelease.exact.engines import open_engine
+from dprelease.exact.engines import open_duckdb
 from dprelease.exact.reading import frames
 from dprelease.exact.settings import SCRATCH
 from dprelease.exact.table_reader import TableReader
@@ -39,14 +39,14 @@ class Opened:
 
     def __call__(self, *given: Any) -> AbstractContextManager[RecordEngine]:
         self.number += 1
-        return open_engine(*given)
+        return open_duckdb(*given)
 
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
     """Return a count of the engines that sessions open."""
     counted = Opened()
-    monkeypatch.setattr(session_module, "open_engine", counted)
+    monkeypatch.setattr(session_module, "open_duckdb", counted)
     return counted
 
 

@@ -217,5 +217,5 @@ def engine_count(query: Query, frame: pa.Table, public: list[dict[str, Any]]) ->
     joined = None if other is None else pa.Table.from_pylist(public)
     with Engine.open(query.declared, frame, other, joined, queries=[query]) as engine:
         if query.private is not None:
-            query = replace(query, keys=query.private.among(engine.partitions(query).names))
+            query = replace(query, keys=query.private.key_space_of(engine.partitions(query).names))
         return int(engine.run(query).vector("n").sum())

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.reading.arrow import to_readable_type
-from dprelease.statements.values.spelling import text_of
+from dprelease.statements.values.spelling import text_sql
 from tests.exact.build import ask, declare, exact
 
 CENTS = {"type": "number", "lower": 0, "upper": 100, "step": "0.01"}
@@ -115,7 +115,7 @@ def test_wide_decimals_are_read_as_what_they_are(values: list[Decimal]) -> None:
 def test_texts_of_decimals_tell_nothing_of_their_type(said: str, kind: str, text: str) -> None:
     """The engine leaves out the zero before the point where a type has no digits there."""
     with duckdb.connect() as link:
-        asked = f"SELECT {text_of('v', 'DECIMAL')} FROM (SELECT '{said}'::{kind} AS v)"
+        asked = f"SELECT {text_sql('v', 'DECIMAL')} FROM (SELECT '{said}'::{kind} AS v)"
         assert link.execute(asked).fetchall() == [(text,)]
 
 

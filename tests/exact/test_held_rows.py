@@ -172,10 +172,10 @@ def test_what_shares_its_rows() -> None:
               queries_of("integer", (2, 3), ASKS[:1])]  # fmt: skip
     rows = declare(COLUMNS)
     by_row = replace(ask(rows, {"n": {"count": "*"}}, ["shop"]), name="rows")
-    found = scan_planning.bounded_together([*some, *others, by_row])
+    found = scan_planning.groups_bounded_together([*some, *others, by_row])
     assert [[query.name for query in one.queries] for one in found] == [["q0", "q1", "q2"]]
     with mock.patch.object(scan_planning, "MOST_TABLES", 2):
-        found = scan_planning.bounded_together(some)
+        found = scan_planning.groups_bounded_together(some)
         assert [[query.name for query in one.queries] for one in found] == [["q0", "q1"]]
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from dprelease.errors import DataError, DpReleaseError
-from dprelease.exact.engines import open_engine
+from dprelease.exact.engines import open_duckdb
 from dprelease.planning.declaration_findings import load_declaration
 from dprelease.scaffold.sketch import sketch
 from dprelease.schema.load import Declared, table_from_mapping
@@ -57,7 +57,7 @@ def table(folder: Path, path: str, kind: str | None = None, **more: str) -> Decl
 def refused(folder: Path, path: str, kind: str | None = None, **more: str) -> str:
     with (
         pytest.raises(DataError, match="DP-DATA-024") as caught,
-        open_engine(table(folder, path, kind, **more), None),
+        open_duckdb(table(folder, path, kind, **more), None),
     ):
         pass
     assert "no row was read" in str(caught.value)
@@ -99,7 +99,7 @@ def test_a_folder_beside_a_table_is_none(tmp_path: Path) -> None:
     )
     rows(tmp_path, "data")
     for path in ("data/", "data/*.parquet", "data/p.parquet"):
-        with open_engine(table(tmp_path, path), None):
+        with open_duckdb(table(tmp_path, path), None):
             assert "table: " in sketch(tmp_path / path)
 
 
@@ -140,7 +140,7 @@ def test_jobs_that_have_not_ended(marker: str, place: str, tmp_path: Path) -> No
     rows(tmp_path / "people", place)
     touch("people/_SUCCESS")(tmp_path)
     for path in ("people/", f"people/{place}/", "people/**/*.parquet", f"people/{place}/p.parquet"):
-        with open_engine(table(tmp_path, path), None):
+        with open_duckdb(table(tmp_path, path), None):
             pass
     JOBS[marker](tmp_path / "people")
     for path in ("people/", f"people/{place}/", "people/**/*.parquet", f"people/{place}/p.parquet"):
@@ -150,7 +150,7 @@ def test_jobs_that_have_not_ended(marker: str, place: str, tmp_path: Path) -> No
 def test_databricks_notes_of_jobs_that_have_ended(tmp_path: Path) -> None:
     rows(tmp_path / "people")
     touch("_started_5", "_committed_5", "_SUCCESS")(tmp_path / "people")
-    with open_engine(table(tmp_path, "people/"), None):
+    with open_duckdb(table(tmp_path, "people/"), None):
         pass
 
 
@@ -160,12 +160,12 @@ def test_names_that_writers_mark(tmp_path: Path) -> None:
     rows(tmp_path / "people[1]", name="_p.parquet")
     rows(tmp_path / "people[1]", "_old")
     folder = tmp_path / "people[1]"
-    with open_engine(table(folder, "./"), None):
+    with open_duckdb(table(folder, "./"), None):
         pass
     for path in ("*.parquet", "**/*.parquet", "*/p.parquet"):
         assert "begin a part of the pattern with _" in refused(folder, path)
     for path in ("_*.parquet", "_old/*.parquet", "_p.parquet", "p*.parquet"):
-        with open_engine(table(folder, path), None):
+        with open_duckdb(table(folder, path), None):
             pass
 
 

@@ -247,7 +247,7 @@ def test_tables_are_compared_with_those_that_they_could_share_alone(
 
     monkeypatch.setattr(scan_planning.Joint, "with_part", counting)
     twins = [replace(query, name=f"{query.name} again") for query in queries]
-    found, _ = scan_planning.scans([*queries, *twins])
+    found, _ = scan_planning.plan_scans([*queries, *twins])
     assert [len(scan.joints) for scan in found] == [200]
     assert compared == 200  # each twin with the joint table of the first
 
@@ -294,7 +294,7 @@ def test_what_is_read_alone_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
         asked(declared, "a", ("state",), ("n",), None),
         asked(declared, "b", ("sex",), ("n",), None),
     ]
-    found, reasons = scan_planning.scans(queries)
+    found, reasons = scan_planning.plan_scans(queries)
     assert [{part.query.name for part in scan.parts} for scan in found] == [{"a", "b"}]
     assert reasons == {
         "ids": ["distinct values don't add up"],
@@ -309,11 +309,11 @@ def test_a_scan_holds_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> No
     queries = asks() + [replace(query, name=f"{query.name} again") for query in asks()]
     for most in (500, 1_000, 10_000):
         monkeypatch.setattr(scan_planning, "MOST_NUMBERS", most)
-        found, _ = scan_planning.scans(queries)
+        found, _ = scan_planning.plan_scans(queries)
         for scan in found:
             held = sum(table.space.size * max(table.candidates, len(table.vectors))
                        for table in scan.joints)  # fmt: skip
-            assert held + sum(part.numbers for part in scan.parts) <= most
+            assert held + sum(part.integer_count for part in scan.parts) <= most
         alone = answers(queries, frame_of(ODD), together=False)
         assert answers(queries, frame_of(ODD), together=True) == alone
 
@@ -388,7 +388,7 @@ def test_many_small_keys_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
         for size in (8, 0, 4, 8)
     ]
     queries[-1] = replace(queries[-1], name="twin")
-    found, reasons = scan_planning.scans(queries)
+    found, reasons = scan_planning.plan_scans(queries)
     assert [{part.query.name for part in scan.parts} for scan in found] == [
         {"q8", "twin"},
         {"q4", "q0"},

@@ -20,7 +20,7 @@ def squares(task: np.ndarray) -> np.ndarray:
 
 
 def all_of(waves: Waves) -> list[list[Any]]:
-    return list(iter(waves.following, []))
+    return list(iter(waves.next_results, []))
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def test_large_results_come_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[int] = []
     tasks = (begun.append(i) or np.arange(1000) * i for i in range(6))
     waves = Waves(PretendedSpark(), squares, tasks)
-    assert len(waves.following()) == 2
+    assert len(waves.next_results()) == 2
     assert begun == [0, 1]
     assert [len(wave) for wave in all_of(waves)] == [1, 1, 1, 1]
 
@@ -91,8 +91,8 @@ class Changed(PretendedSpark):
 def test_results_that_are_not_there_once(change: Any, failure: type[Exception]) -> None:
     tasks = [np.arange(3), np.arange(4)]
     with pytest.raises(failure):
-        Waves(Changed(change), squares, tasks).following()
-    straight = Waves(Changed(lambda rows: rows), squares, tasks).following()
+        Waves(Changed(change), squares, tasks).next_results()
+    straight = Waves(Changed(lambda rows: rows), squares, tasks).next_results()
     assert [one.tolist() for one in straight] == [[0, 1, 4], [0, 1, 4, 9]]
 
 
@@ -106,7 +106,7 @@ def test_nothing_that_is_moved_can_be_read() -> None:
             return super().createDataFrame(table)
 
     numbers = np.arange(4711, 4811)
-    (found,) = Waves(Kept(), squares, [numbers]).following()
+    (found,) = Waves(Kept(), squares, [numbers]).next_results()
     assert found.tolist() == (numbers * numbers).tolist()
     (content,) = moved
     for plain in (numbers.tobytes(), numbers.astype(np.int16).tobytes(), b"numpy"):

@@ -312,7 +312,7 @@ def test_tasks_read_what_the_engine_reads(
     with task_link(Access(rows.files)) as (link, folder):
         found = [
             row
-            for _ in rows.parts([batch], link, folder, "dp_source")
+            for _ in rows.register_parts([batch], link, folder, "dp_source")
             for row in link.sql("FROM dp_source").fetchall()
         ]
         assert not (folder / "text").exists()

@@ -142,7 +142,7 @@ def _with_keys(engine: Any, query: Query, found: dict[str, Any]) -> Query:
     units = engine.partitions(query)
     named = sorted(zip(units.names, units.units.tolist(), strict=True))
     found[f"{query.name}.keys"] = named
-    return replace(query, keys=query.private.among(name for name, _ in named))
+    return replace(query, keys=query.private.key_space_of(name for name, _ in named))
 
 
 def _vectors(query: Query) -> Query:

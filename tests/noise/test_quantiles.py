@@ -19,7 +19,7 @@ from dprelease.mechanisms.selection.exponential import Exponential
 from dprelease.noise.noised_vectors import perturb
 from dprelease.noise.quantiles import quantile_runs, select_quantiles
 from dprelease.planning.plan import PlannedColumn, make_plan
-from dprelease.planning.quantile_target import RankTarget, rows_inside
+from dprelease.planning.quantile_target import RankTarget, rank_from_end
 from dprelease.postprocess.monotone import ascending
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.aggregates.quantile import Quantile
@@ -133,7 +133,7 @@ def test_what_is_not_looked_at_is_far_below_the_best(at: str) -> None:
         aggregate, upto = quantile(at, len(counts) - 1), np.cumsum(counts)
         target, reach = RankTarget.of(aggregate, int(rng.integers(1, 60))), int(rng.integers(1, 40))
         found = target.scores(upto - counts, upto, int(upto[-1]))
-        first, last = target.near(upto, int(upto[-1]), reach)
+        first, last = target.indexes_near_best(upto, int(upto[-1]), reach)
         inside = np.zeros(len(counts), dtype=bool)
         inside[first:last] = True
         assert (found[~inside] <= found.max() - reach).all()
@@ -220,7 +220,7 @@ def test_margins_in_ranks_cover(name: str) -> None:
 
 def law_of(aggregate: Quantile, law: Exponential, held: list[int]) -> np.ndarray:
     """Return the probability of every candidate, to within float rounding."""
-    weights = np.exp(points(aggregate, held, rows_inside(aggregate, law)) / law.scale)
+    weights = np.exp(points(aggregate, held, rank_from_end(aggregate, law)) / law.scale)
     return weights / weights.sum()
 
 
@@ -244,7 +244,7 @@ def test_ends_are_hardly_ever_beyond(at: str, scale: float) -> None:
     """Once in twenty at most, wherever the last value is, alone or tied."""
     for upper in (4, 115, 4000):
         aggregate, law = quantile(at, upper), Exponential(scale=scale, candidates=upper + 1.0)
-        k = rows_inside(aggregate, law)
+        k = rank_from_end(aggregate, law)
         for ties, end in itertools.product((1, k, 5 * k), (0, upper // 2, upper)):
             other = [upper - end] * (2 * k)
             held = [end] * ties + other
@@ -269,7 +269,7 @@ def test_both_ends_are_hardly_ever_beyond_in_groups_as_large_as_is_promised(
     """In twice as many rows as the plan's error, put in order or not; in fewer that is not so."""
     law = Exponential(scale=scale, candidates=upper + 1.0)
     ends = [quantile("1", upper), quantile("0", upper)]
-    k = rows_inside(ends[0], law)
+    k = rank_from_end(ends[0], law)
     error = law.half_width(0.95) + k - 1
     for rows in (2 * error, 2 * error + 1, 3 * error, 20 * error):
         for top in {0, 1, upper // 2, upper - 1}:

@@ -26,9 +26,9 @@ def test_places_are_the_numbers_that_they_were_made_of(numbers: list[int], limit
     assert list(places[1:-1]) == numbers[1:-1]
     assert places == Places(np.array(numbers, np.int64)) != Places([*numbers, 7])
     assert hash(places) == hash(Places(iter(numbers)))
-    assert places.most_alike == max((numbers.count(n) for n in numbers), default=0)
+    assert places.most_occurrences == max((numbers.count(n) for n in numbers), default=0)
     if all(one <= other for one, other in pairwise(numbers)):
-        assert places.below([limit]).tolist() == [sum(n < limit for n in numbers)]
+        assert places.counts_below([limit]).tolist() == [sum(n < limit for n in numbers)]
     with pytest.raises(IndexError):
         places[size]
 
@@ -38,5 +38,5 @@ def test_places_that_rise_are_held_by_their_runs() -> None:
     places = Places(np.repeat(np.arange(1000), 1000))
     held = sum(part.nbytes for part in vars(places).values() if isinstance(part, np.ndarray))
     assert held == 16_000
-    assert places.most_alike == 1000
+    assert places.most_occurrences == 1000
     assert not places.numbers.flags.writeable

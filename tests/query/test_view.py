@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from dprelease.errors import DpReleaseError, Findings
-from dprelease.query.expressions.computed_order import DEEPEST, closure, computation_levels
+from dprelease.query.expressions.computed_order import (
+    DEEPEST,
+    computation_levels,
+    with_input_columns,
+)
 from dprelease.statements.layers import columns_by_stage, needed_columns, needed_joined_columns
 from tests.exact.build import ask, declare
 
@@ -158,7 +162,7 @@ def test_columns_are_computed_level_by_level() -> None:
     query = ask(declare(COLUMNS), ROWS, derive=chain(3))
     columns = query.table.columns
     assert computation_levels(columns, query.formulas, ["d2", "n"]) == [["d0"], ["d1"], ["d2"]]
-    assert closure(columns, query.formulas, ["d1"]) == ("n", "d0", "d1")
+    assert with_input_columns(columns, query.formulas, ["d1"]) == ("n", "d0", "d1")
 
 
 def test_an_id_is_stored() -> None:

@@ -18,7 +18,7 @@ from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.noise import noised_answers
 from dprelease.query.resolve import Query, resolve
-from dprelease.query.scans.scan_planning import bounded_together, scans
+from dprelease.query.scans.scan_planning import groups_bounded_together, plan_scans
 from dprelease.release.runs import family_run
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
@@ -139,13 +139,13 @@ def test_the_queries_are_read_in_all_ways(tmp_path: Path) -> None:
     """So that the cases below are what they say: by a scan of several, alone, and for each id."""
     queries = resolve(read_declaration(declared(tmp_path)[0]))
     rows = [query for query in queries if query.table.name == "people"]
-    (scan,), reasons = scans(rows)
+    (scan,), reasons = plan_scans(rows)
     assert {part.query.name for part in scan.parts} == {
         "one_of_a_scan", "two_of_a_scan", "a_median_of_it", "many_cells",
     }  # fmt: skip
     assert list(reasons) == ["a_scan_of_its_own"]
     ids = [query for query in queries if query.unit.id is not None]
-    assert [len(together.queries) for together in bounded_together(ids)] == [2]
+    assert [len(together.queries) for together in groups_bounded_together(ids)] == [2]
 
 
 @pytest.mark.share(0.2)

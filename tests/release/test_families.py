@@ -21,7 +21,7 @@ from dprelease.documents.encoding import canonical, sha256_of
 from dprelease.errors import DpReleaseError, OutputError, State
 from dprelease.exact import duckdb
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.engines import open_engine
+from dprelease.exact.engines import open_duckdb
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
@@ -154,7 +154,7 @@ def test_an_answer_in_memory_goes_through_the_step(tmp_path: Path) -> None:
     declaration = read_declaration(written(tmp_path))
     plan = prepare(declaration)[1]
     family, _ = plan.families
-    opening = open_engine(family.tables[0].query.declared, None)
+    opening = open_duckdb(family.tables[0].query.declared, None)
     found = execute.answer_family(family, plan.columns, opening, nullcontext())
     assert sorted(found) == [name.removesuffix(".parquet") for name in FILES if "/" in name]
     sums = {sum(found[f"tables/{name}"]["n"].to_pylist()) for name in MEASURED}

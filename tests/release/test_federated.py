@@ -275,7 +275,7 @@ def test_true_values_saturate_before_the_noise(tmp_path: Path) -> None:
         for share in shares:
             noise = sample(share.law, len(true), stream, modular=True).view(np.uint64)
             sent = found[share.measurement.name].view(np.uint64) - noise
-            reach = share.reach(parties) * share.refined
+            reach = share.clamping_bound(parties) * share.refined
             assert sent.view(np.int64).tolist() == [reach, -reach, 12 * share.refined, 0]
             assert reach * parties <= LIMIT
 

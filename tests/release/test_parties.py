@@ -344,7 +344,7 @@ def test_messages_wrap_where_noise_is_beyond_64_bits(plan: FederatedPlan) -> Non
 def test_true_values_saturate_where_sums_would_not_fit(plan: FederatedPlan) -> None:
     """Beyond its reach a value is the reach, cell by cell: no neighbour moves farther than before."""
     share = share_of(plan, "rows", SymmetricAlphaStable(0.01, 1.9), 2**20)
-    reach = share.reach(PARTIES)
+    reach = share.clamping_bound(PARTIES)
     assert PARTIES * reach * 2**20 <= LIMIT < PARTIES * (reach + 1) * 2**20
     true = np.array([reach, reach + 1, 2**62, -reach, -(2**62), 5])
     exact = ExactTable("by_city", 6, {"rows": true})

@@ -133,13 +133,13 @@ def test_executors_make_the_layers_of_one_machine(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waves: list[int] = []
-    following = spark_work.Waves.following
+    following = spark_work.Waves.next_results
 
     def counted(self: spark_work.Waves) -> list[Any]:
         waves.append(len(found := following(self)))
         return found
 
-    monkeypatch.setattr(spark_work.Waves, "following", counted)
+    monkeypatch.setattr(spark_work.Waves, "next_results", counted)
     one = published(tmp_path / "one", **asked(what))
     assert not waves
     other = published(tmp_path / "other", **asked(what, more="engine: spark\n"))

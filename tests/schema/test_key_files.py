@@ -71,7 +71,7 @@ def test_every_form_lists_the_same(
     column = declared(tmp_path, form)
     order = [i for state in ("ZH", "BE") for i, area in enumerate(AREAS) if area == state]
     assert column.values == tuple(NAMES[i] for i in order)
-    assert column.above == tuple(AREAS[i] for i in order)
+    assert column.parent_areas == tuple(AREAS[i] for i in order)
     assert hash(column.values) == hash(tuple(NAMES[i] for i in order))
 
 

@@ -45,7 +45,7 @@ def test_values_stand_by_area(tmp_path: Path, form: str) -> None:
         key = key_of("county", found)
         assert isinstance(key, Key)
         assert list(key.values) == ["Uster", "Thun", "Bern"]
-        assert getattr(found, "above", None) == ("ZH", "BE", "BE")
+        assert getattr(found, "parent_areas", None) == ("ZH", "BE", "BE")
 
 
 def test_levels_above_are_ordered_first(tmp_path: Path) -> None:

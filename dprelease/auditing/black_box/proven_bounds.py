@@ -45,7 +45,7 @@ from dprelease.auditing.black_box.tried_events import (
     EventCandidate,
     event_candidates,
 )
-from dprelease.mechanisms.base import ball_upper_float
+from dprelease.mechanisms.base import interval_upper_float
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Integers
 
@@ -117,7 +117,7 @@ def epsilon_lower_bound(one: Fraction, other: Fraction, delta: Fraction) -> floa
     if gain <= other:
         return 0.0
     with ctx.workprec(PRECISION):
-        return max(0.0, -ball_upper_float((ball(other) / ball(gain)).log()))
+        return max(0.0, -interval_upper_float((ball(other) / ball(gain)).log()))
 
 
 ERROR_PROBABILITY = Fraction(1, 10**9)

@@ -29,7 +29,7 @@ from dprelease.auditing.neighbours.stacks import stack_side, stacked_queries
 from dprelease.auditing.neighbours.stored_values import AS_DECLARED
 from dprelease.auditing.pairs import Tables
 from dprelease.auditing.stage import AuditedRelease, EngineFailure
-from dprelease.query.expressions.computed_order import closure
+from dprelease.query.expressions.computed_order import with_input_columns
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.column_values import Literals
@@ -255,7 +255,7 @@ class QueryGroup:
 
 def _set_parent_areas(rows: list[dict[str, object]], name: str, column: CategoryColumn) -> None:
     """Set the parent areas of most rows as declared; other rows keep contradictory areas."""
-    above = dict(zip(column.values or (), column.above, strict=False))
+    above = dict(zip(column.values or (), column.parent_areas, strict=False))
     for i, row in enumerate(rows):
         if i % 8:
             row[str(column.within)] = above.get(str(row[name]), row[str(column.within)])
@@ -363,7 +363,9 @@ def _columns_read_by(
     """Return the stored columns that a measurement reads, as names of tables and columns."""
     columns, reads = query.table.columns, measurement.aggregate.reads
     named = [c.cut if isinstance(c := columns[n], CutColumn) else n for n in reads]
-    stored = [n for n in closure(columns, query.formulas, named) if is_stored(columns[n])]
+    stored = [
+        n for n in with_input_columns(columns, query.formulas, named) if is_stored(columns[n])
+    ]
     return [
         (table, name)
         for table, declared in group.tables.items()

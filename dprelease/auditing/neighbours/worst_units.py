@@ -130,7 +130,7 @@ def _sibling_areas(group: QueryGroup, table: str, name: str) -> dict[object, obj
     column = group.tables[table].columns[name]
     found: dict[object, object] = {}
     if isinstance(column, CategoryColumn):
-        values_with_parents = list(zip(column.values or (), column.above, strict=False))
+        values_with_parents = list(zip(column.values or (), column.parent_areas, strict=False))
         for (one, above), (other, too) in zip(
             values_with_parents, [*values_with_parents[1:], *values_with_parents[:1]], strict=True
         ):

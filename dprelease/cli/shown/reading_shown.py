@@ -28,17 +28,17 @@ def scan_records(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, 
     )
     if problem:
         return [_single_table_record(query.name, [problem]) for query in queries]
-    from dprelease.query.scans.scan_planning import MOST_TABLES, bounded_together, scans
+    from dprelease.query.scans.scan_planning import MOST_TABLES, groups_bounded_together, plan_scans
 
     records = [
         _family_scan_record(space, of_it) for space, of_it in _queries_by_finest_cells(queries)
     ]
-    together, reasons = scans([query for query in queries if query.finest is None])
+    together, reasons = plan_scans([query for query in queries if query.finest is None])
     for scan in together:
         joints = [_joint_table_record(spec, joint) for joint in scan.joints]
         tables = list(dict.fromkeys(part.query.name for part in scan.parts))
         records.append({"tables": tables, "joint_tables": joints})
-    groups = bounded_together(queries)
+    groups = groups_bounded_together(queries)
     full = [group for group in groups if len(group.queries) == MOST_TABLES]
     for bounded in groups:
         names = [query.name for query in bounded.queries]

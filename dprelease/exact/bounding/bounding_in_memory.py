@@ -186,7 +186,7 @@ def _select_rows(
 def _select_while_reading(
     link: duckdb.DuckDBPyConnection, sql: str, kind: pa.DataType, bounds: SelectionLimits
 ) -> tuple[pa.Table, int]:
-    """Return the result of `_select_rows` for rows that do not all fit in memory at a time."""
+    """Return the kept rows and the number of ids, for rows that do not all fit in memory."""
     try:
         asked, total, low, hashes = _number_ids_first(link, sql, kind, bounds.most_rows)
         # Closed before the next statement: a connection has one open result at a time.
@@ -233,6 +233,7 @@ def _fetch_batches(
 
 
 def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch of this schema without rows."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, c.type) for c in schema], schema=schema)
 
 
@@ -261,6 +262,7 @@ def _excess_bytes(ids: pa.Array) -> int:
 
 
 def _id_rows(batch: pa.RecordBatch, ids: NDArray[np.integer[Any]], low: int) -> IdRows:
+    """Return the ids, cells and values of a batch (its columns from the third on are values)."""
     values = batch.select(range(2, batch.num_columns)) if batch.num_columns > 2 else None
     return IdRows(ids, low, to_numpy(batch.column(1)), values)
 

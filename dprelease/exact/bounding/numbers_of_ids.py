@@ -32,7 +32,7 @@ class NumberedIds:
     hashes: Integers
 
     @property
-    def rows(self) -> int:
+    def row_count(self) -> int:
         """Return the number of rows."""
         return sum(map(len, self.ids))
 

@@ -71,7 +71,7 @@ class SelectionLimits:
 
 
 class NoRoomError(Exception):
-    """The kept rows do not fit in memory, but those of one of `parts` parts of the ids may fit."""
+    """The kept rows do not fit in memory; those of one part of the ids, of `parts`, may fit."""
 
     def __init__(self, share: float) -> None:
         super().__init__(share)
@@ -97,22 +97,23 @@ def select_kept_rows(
     with ThreadPoolExecutor(bounds.threads) as pool:
         coming: deque[Future[_KeyedRows]] = deque()
 
-        def settle(left: int) -> None:
+        def hold_finished_rows(left: int) -> None:
+            """Hold the results of the threads until at most `left` results are pending."""
             while len(coming) > left:
                 held.add(coming.popleft().result())
 
         for block in blocks:
             seen += len(block.ids)
             coming.append(pool.submit(held.candidate_rows, block))
-            settle(bounds.threads)
+            hold_finished_rows(bounds.threads)
             if held.is_due:
-                settle(0)
+                hold_finished_rows(0)
                 full = held.size > bounds.most_rows
                 held.drop(pool.map)
                 if full and not held.pack(pool.map):
                     # Of the rows to come, at most the same share is kept as of those that came.
                     raise NoRoomError(seen / total)
-        settle(0)
+        hold_finished_rows(0)
         return held.table(pool.map)
 
 
@@ -128,7 +129,7 @@ class _KeyedRows:
     cells: Integers
     values: pa.RecordBatch | None
 
-    def take(self, places: Integers) -> _KeyedRows:
+    def rows_at(self, places: Integers) -> _KeyedRows:
         if len(places) == len(self.keys):
             return self
         values = None if self.values is None else self.values.take(to_arrow_array(places))
@@ -217,19 +218,19 @@ class _Candidates:
     def _rows_within_limits(self, block: _KeyedRows) -> _KeyedRows:
         """Return the rows of a batch whose cells can still be kept."""
         limits = self.known[block.keys >> HASH_BITS] >> HASH_BITS
-        return block.take(np.flatnonzero(block.keys & HASH_MASK <= limits))
+        return block.rows_at(np.flatnonzero(block.keys & HASH_MASK <= limits))
 
-    def _take_blocks(self) -> _KeyedRows:
+    def _remove_all_blocks(self) -> _KeyedRows:
         blocks, self.blocks = self.blocks, []
         return _concatenate_blocks(blocks)
 
     def _select_sorted(self, in_threads: ParallelMap) -> _KeyedRows:
         """Return the kept rows, sorted by id and cell; afterwards no rows are held."""
-        rows = self._take_blocks()
+        rows = self._remove_all_blocks()
 
         def select_range(span: Range) -> _KeyedRows:
-            own = rows.take(positions_in_range(rows.keys, span))
-            return own.take(self._kept_positions(own))
+            own = rows.rows_at(positions_in_range(rows.keys, span))
+            return own.rows_at(self._kept_positions(own))
 
         return _concatenate_blocks(
             list(in_threads(select_range, key_ranges([rows.keys], HASH_BITS, self.bounds.threads)))

@@ -15,7 +15,7 @@ from dprelease.exact.bounding.row_selection_numpy import IdRows, SelectionLimits
 from dprelease.exact.engine_memory import thread_count
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
-from dprelease.query.scans.scan_planning import bounded_together
+from dprelease.query.scans.scan_planning import groups_bounded_together
 from dprelease.query.scans.shared_sources import SharedSource
 from dprelease.statements.rows_of_ids import CompiledRows, TableColumns
 
@@ -60,12 +60,13 @@ class HeldRows:
         self, link: duckdb.DuckDBPyConnection, columns: TableColumns, unit: PrivacyUnit, cells: int
     ) -> pa.Table:
         """Return the kept rows of one table, as `row_selection_numpy.select_kept_rows` does."""
-        bounds = SelectionLimits(unit, cells, max(1, self.numbers.rows), thread_count(link))
+        bounds = SelectionLimits(unit, cells, max(1, self.numbers.row_count), thread_count(link))
         return select_kept_rows(
-            self._id_rows(columns), self.numbers.rows, self.numbers.hashes, bounds
+            self._id_rows(columns), self.numbers.row_count, self.numbers.hashes, bounds
         )
 
     def _id_rows(self, columns: TableColumns) -> Iterator[IdRows]:
+        """Yield the ids, cells and values of each batch, for the rows of one table."""
         for batch, ids in zip(self.batches, self.numbers.ids, strict=True):
             cells = batch.column(columns.cells)
             arrays = [batch.column(place) for _, place in columns.values]
@@ -109,7 +110,7 @@ class SharedRows:
         argument is the number of bytes that the rows of other groups take.
         """
         self._read = read
-        self._groups = [_Group(one, len(one.queries)) for one in bounded_together(queries)]
+        self._groups = [_Group(one, len(one.queries)) for one in groups_bounded_together(queries)]
         self._coming = {
             query.name: (query, group) for group in self._groups for query in group.sources.queries
         }

@@ -71,7 +71,7 @@ ORDER BY k.place, e.enumsortorder
 REQUIRED_SQL = (
     f"{KNOWN_COLUMNS_SQL} SELECT k.name::pg_catalog.text FROM known AS k WHERE k.is_required"
 )
-"""SQL: the columns that are never NULL, by their own constraints or by those of a domain."""
+"""SQL: the columns that are never NULL, by constraints of their own or of a domain."""
 
 CHECKS_SQL = f"""
 {KNOWN_COLUMNS_SQL}
@@ -176,23 +176,26 @@ def describe_server_table(address: str, table: str) -> ServerTable:
 
 
 def _read_catalogue(link: Link, declared: Declared) -> _CatalogueRows | None:
+    """Return what the catalogue of the server says about a table; None if there is no table."""
     found = describe_table(link, declared)
     if found is None:
         return None
 
-    def ask(sql: str) -> list[tuple[Any, ...]]:
+    def catalogue_rows(sql: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement about the table's object id."""
         return link.ask(sql.format(oid=found.oid))
 
     return _CatalogueRows(
         found.columns,
-        _group_by_name(ask(LABELS_SQL)),
-        dict(ask(WRITTEN_TYPES_SQL)),
-        _group_by_name((name, Check(*check)) for name, *check in ask(CHECKS_SQL)),
-        frozenset(name for (name,) in ask(REQUIRED_SQL)),
+        _group_by_name(catalogue_rows(LABELS_SQL)),
+        dict(catalogue_rows(WRITTEN_TYPES_SQL)),
+        _group_by_name((name, Check(*check)) for name, *check in catalogue_rows(CHECKS_SQL)),
+        frozenset(name for (name,) in catalogue_rows(REQUIRED_SQL)),
     )
 
 
 def _group_by_name(pairs: Iterable[tuple[str, ValueT]]) -> dict[str, list[ValueT]]:
+    """Return the values of each name, in the order of the pairs."""
     found: dict[str, list[ValueT]] = {}
     for name, value in pairs:
         found.setdefault(name, []).append(value)

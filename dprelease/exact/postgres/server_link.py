@@ -96,6 +96,7 @@ class Link:
             raise
 
     def _prepare(self, declared: Declared) -> None:
+        """Apply the settings of the session, and refuse a server that can't be read exactly."""
         failed, encoding, version = False, "", 0
         try:
             pairs = ", ".join(f"('{name.lower()}', '{value}')" for name, value in SETTINGS)
@@ -124,6 +125,7 @@ class Link:
             )
 
     def _lock_table(self, declared: Declared) -> None:
+        """Lock the table against changes of its form, or raise the error of the refused lock."""
         schema, table = address_of(declared)
         name = f"{quoting.identifier(schema)}.{quoting.identifier(table)}"
         state: str | None = None
@@ -257,6 +259,7 @@ def unreachable_error(declared: Declared) -> DataError:
 
 
 def _connect(declared: Declared) -> Any:
+    """Return a connection of the driver to the server of the table, or raise an error."""
     if importlib.util.find_spec(DRIVER_PACKAGE) is None:
         raise DataError(
             "DP-DATA-025", table=declared.table.name, package=DRIVER_PACKAGE, extra=EXTRA_NAME
@@ -276,12 +279,14 @@ def _connect(declared: Declared) -> Any:
 
 
 def _driver_errors() -> tuple[type[Exception], ...]:
+    """Return the classes of errors that the driver may raise."""
     from adbc_driver_manager import dbapi
 
     return (dbapi.Error, OSError, ValueError, MemoryError)
 
 
 def _error_code(error: Exception) -> str:
+    """Return the SQLSTATE code of an error of the driver; an empty text if there is none."""
     return str(getattr(error, "sqlstate", None) or "")
 
 

@@ -92,6 +92,7 @@ class ServerRows:
         return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the statement with the declared types, in batches."""
         import pyarrow as pa
 
         for batch in self.link.batches(self.sql):

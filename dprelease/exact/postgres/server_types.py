@@ -72,10 +72,12 @@ ColumnReading = tuple[Callable[[str], str], str]
 
 
 def _unchanged_sql(column: str) -> str:
+    """Return the column itself: its values are read without a cast."""
     return column
 
 
 def _bigint_sql(column: str) -> str:
+    """Return the SQL of a column that is read as 64-bit integers."""
     return f"{column}::pg_catalog.int8"
 
 
@@ -92,20 +94,24 @@ def _text_sql(column: str) -> str:
 
 
 def _date_sql(column: str) -> str:
+    """Return the SQL of a column that is read as dates; NULL for dates that can't be read."""
     return _within_sql(f"{column}::pg_catalog.date", "date", FIRST_DAY, LAST_DAY)
 
 
 def _timestamp_sql(column: str) -> str:
+    """Return the SQL of a column that is read as timestamps; NULL outside of their range."""
     first, last = f"{FIRST_DAY} 00:00:00", f"{LAST_DAY} 23:59:59.999999"
     return _within_sql(f"{column}::pg_catalog.timestamp", "timestamp", first, last)
 
 
 def _timestamptz_sql(column: str) -> str:
+    """Return the SQL of a column of timestamps with time zone; NULL outside of their range."""
     first, last = f"{FIRST_DAY} 00:00:00+00", f"{LAST_DAY} 23:59:59.999999+00"
     return _within_sql(f"{column}::pg_catalog.timestamptz", "timestamptz", first, last)
 
 
 def _within_sql(value: str, kind: str, first: str, last: str) -> str:
+    """Return the SQL of a value that becomes NULL if it isn't from `first` to `last`."""
     ends = f"pg_catalog.{kind} '{first}' AND pg_catalog.{kind} '{last}'"
     return f"CASE WHEN {value} BETWEEN {ends} THEN {value} END"
 
@@ -158,12 +164,14 @@ def has_readable_type(stored: StoredColumn) -> bool:
 
 
 def _reading_of_type(stored: StoredColumn) -> ColumnReading | None:
+    """Return how a column of this stored type is read; None if it can't be read."""
     if stored.kind == ENUM_CODE or (stored.type, stored.origin) == (CITEXT, CITEXT):
         return TEXT_READING
     return SQL_BY_TYPE.get(stored.type) if stored.origin == "pg_catalog" else None
 
 
 def _arrow_type(name: str) -> pa.DataType:
+    """Return the Arrow type with this short name."""
     import pyarrow as pa
 
     if name.startswith("timestamp"):
@@ -179,6 +187,6 @@ def _arrow_type(name: str) -> pa.DataType:
 
 
 def select_sql(columns: Sequence[ColumnQuery], schema: str, table: str) -> str:
-    """Return the statement that reads columns of a table; without columns it reads ones."""
+    """Return the statement that reads columns of a table; without columns, it reads 1s."""
     values = ", ".join(f"{one.sql} AS c{i}" for i, one in enumerate(columns)) or "1 AS c0"
     return f"SELECT {values} FROM {quoting.identifier(schema)}.{quoting.identifier(table)} AS t"

@@ -60,6 +60,7 @@ def _conversions() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], 
 
 
 def _is_text(kind: pa.DataType) -> bool:
+    """Return whether an Arrow type is one of the types of texts."""
     import pyarrow as pa
 
     types = pa.types
@@ -120,6 +121,7 @@ def is_unsupported_decimal(kind: pa.DataType) -> bool:
 
 
 def _is_coarse_timestamp(kind: pa.DataType) -> bool:
+    """Return whether a type has timestamps with time zone whose unit must be converted."""
     import pyarrow as pa
 
     return pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit in TICKS
@@ -139,6 +141,7 @@ def _to_microseconds(instants: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chun
 
 
 def _extension_storage(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
+    """Return the values stored under an extension type; None if the type is not known."""
     import pyarrow as pa
 
     if column.type.extension_name == "arrow.uuid":
@@ -190,6 +193,7 @@ def _copy_views(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray
 
 
 def _is_unicode(chunk: pa.Array) -> bool:
+    """Return whether all texts of a chunk are valid UTF-8."""
     import pyarrow as pa
 
     texts = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
@@ -215,6 +219,7 @@ def _is_ascii(texts: pa.Array) -> bool:
 
 
 def _decode_or_none(held: bytes | None) -> str | None:
+    """Return the text of these bytes; None if they are missing or not valid UTF-8."""
     try:
         return None if held is None else held.decode()
     except UnicodeDecodeError:

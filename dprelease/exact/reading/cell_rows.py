@@ -52,6 +52,7 @@ class CellRows:
         return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as record batches of at most `MOST_ROWS` rows."""
         rows: list[Row] = []
         for row in self.read():
             rows.append(row)
@@ -62,6 +63,7 @@ class CellRows:
             yield self._batch(rows)
 
     def _batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
+        """Return the record batch of these rows."""
         import pyarrow as pa
 
         cells = zip(*rows, strict=True)
@@ -72,6 +74,7 @@ class CellRows:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _array(self, field: pa.Field, cells: Iterable[object]) -> pa.Array:
+        """Return the values of one column as an Arrow array, with texts as declared."""
         import pyarrow as pa
 
         if not pa.types.is_large_string(field.type):

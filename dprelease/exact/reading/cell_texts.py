@@ -122,12 +122,14 @@ def _plain_scalar(value: np.generic) -> object:
 
 
 def _date_or_datetime_text(value: datetime.date, reading: TextReading) -> str | None:
+    """Return the text of a date, or of a date with a time; None for a missing value."""
     if isinstance(value, datetime.datetime):
         return _datetime_text(value, reading)
     return _date_text(value, reading)
 
 
 def _number_text(value: float | decimal.Decimal, reading: TextReading) -> str | None:
+    """Return the text of a number; None if it is missing or too inexact for this column."""
     if isinstance(value, decimal.Decimal):
         return _decimal_text(value)
     if isinstance(value, int):
@@ -140,12 +142,14 @@ def _number_text(value: float | decimal.Decimal, reading: TextReading) -> str | 
 
 
 def _integer_text(value: int) -> str:
+    """Return the digits of an integer; "inf" or "-inf" if it has too many bits."""
     if int.bit_length(value) <= MOST_INTEGER_BITS:
         return int.__repr__(value)
     return "-inf" if int.__lt__(value, 0) else "inf"
 
 
 def _float_text(value: float) -> str | None:
+    """Return the text of a float, without a point if it is whole; None for NaN."""
     if math.isnan(value):
         return None
     if abs(value) < 2**127 and float.is_integer(value):
@@ -154,6 +158,7 @@ def _float_text(value: float) -> str | None:
 
 
 def _decimal_text(value: decimal.Decimal) -> str | None:
+    """Return the text of a decimal number; None for NaN."""
     if decimal.Decimal.is_nan(value):
         return None
     digits = decimal.Decimal.as_tuple(value)
@@ -167,6 +172,7 @@ def _decimal_text(value: decimal.Decimal) -> str | None:
 
 
 def _datetime_text(value: datetime.datetime, reading: TextReading) -> str | None:
+    """Return the text of a date with a time, in local time if it has an offset."""
     if not datetime.MINYEAR <= value.year <= datetime.MAXYEAR:  # pandas' NaT, whose year is NaN
         return None
     offset = value.utcoffset()
@@ -199,11 +205,13 @@ def _timestamp_text(instant: datetime.datetime, reading: TextReading) -> str:
 
 
 def _date_text(day: datetime.date, reading: TextReading) -> str:
+    """Return the text of a day, in ISO format or in the declared format."""
     iso = reading.layout is None
     return datetime.date.isoformat(day) if iso else day.strftime(reading.layout or "")
 
 
 def _datetime64_text(value: np.datetime64, reading: TextReading) -> str | None:
+    """Return the text of a numpy date; None for a missing value."""
     if np.isnat(value):
         return None
     unit, count = np.datetime_data(value.dtype)
@@ -219,6 +227,7 @@ def _datetime64_text(value: np.datetime64, reading: TextReading) -> str | None:
 
 
 def _is_unicode(text: str) -> bool:
+    """Return whether a text can be encoded as UTF-8."""
     try:
         str.encode(text, "utf-8")
     except UnicodeEncodeError:

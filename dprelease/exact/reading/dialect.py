@@ -21,7 +21,7 @@ from dprelease.exact.reading.plain import BYTE_ORDER_MARK, TextDecoding, open_fi
 from dprelease.schema.source_texts import SPACES, UTF_8, Compression
 from dprelease.schema.table import Source
 from dprelease.statements.values.spelling import ISO_TEXT
-from dprelease.statements.values.written_forms import form
+from dprelease.statements.values.written_forms import number_pattern
 
 FIRST_BYTES = 1 << 20
 MOST_ROWS = 500
@@ -60,7 +60,7 @@ TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:
 DAY_AND_MONTH = (("%d/%m", "%m/%d"), ("%d-%m", "%m-%d"))
 
 KeyValue = str | list[str]
-"""The value of a key of `source`."""
+"""A value that `source` can have for one of its keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class DetectedFormat:
     source: dict[str, KeyValue] = field(default_factory=dict)
     columns: dict[str, ApparentType] = field(default_factory=dict)
     encoding_is_unknown: bool = False
-    """Whether all bytes that were read are ASCII, and the file has more bytes than those."""
+    """Whether all bytes that were read are ASCII, and the file has more bytes."""
     names: tuple[str, ...] = ()
     """The names in the header, in order; a name may occur twice."""
     shadowed: tuple[str, ...] = ()
@@ -185,12 +185,14 @@ def _is_null_text(cell: str) -> bool:
 
 
 def _detect_compression(file: Path) -> Compression:
+    """Return the compression that the first bytes of a file tell."""
     with file.open("rb") as raw:
         head = raw.read(4)
     return next((kind for magic, kind in MAGIC_BYTES.items() if head.startswith(magic)), "none")
 
 
 def _read_first_bytes(file: Path, compression: Compression) -> tuple[bytes, bool]:
+    """Return the first bytes of a file, decompressed, and whether these are the whole file."""
     data = b""
     with open_file(file) as raw:
         for chunk in TextDecoding(UTF_8, compression).chunks(raw):
@@ -201,6 +203,7 @@ def _read_first_bytes(file: Path, compression: Compression) -> tuple[bytes, bool
 
 
 def _detect_encoding(data: bytes, *, is_whole: bool) -> str:
+    """Return the apparent encoding of the first bytes of a file."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if b"\0" in data:
@@ -215,6 +218,7 @@ def _detect_encoding(data: bytes, *, is_whole: bool) -> str:
 
 
 def _decode(data: bytes, encoding: str) -> str:
+    """Return the text of these bytes without a byte order mark; invalid bytes are replaced."""
     return data.decode(encoding, "replace").removeprefix(BYTE_ORDER_MARK)
 
 
@@ -247,12 +251,14 @@ def _parse_rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
 
 
 def _nonmissing_values(cells: Iterable[str]) -> list[str]:
+    """Return the stripped values, without values that usually mean a missing value."""
     values = [cell.strip() for cell in cells]
     return [value for value in values if value.lower() not in NULL_TEXTS]
 
 
 def _is_number(values: list[str], decimal: str, thousands: str | None) -> bool:
-    shape = re.compile(form(decimal, thousands))
+    """Return whether there are values, and all are numbers written with these separators."""
+    shape = re.compile(number_pattern(decimal, thousands))
     return bool(values) and all(
         shape.fullmatch(value) and any(c.isdigit() for c in value) for value in values
     )
@@ -266,10 +272,11 @@ def _likely_separators(
     `forms`: the pairs of separators to try; of equally good pairs the first one is returned.
     """
 
-    def columns(marks: tuple[str, str | None]) -> int:
+    def numeric_column_count(marks: tuple[str, str | None]) -> int:
+        """Return the number of columns whose values are all numbers with these separators."""
         return sum(_is_number(values, *marks) for values in cells.values())
 
-    return max(forms, key=columns)
+    return max(forms, key=numeric_column_count)
 
 
 def _separators_to_declare(
@@ -290,6 +297,7 @@ def _separators_to_declare(
 
 
 def _apparent_type(values: list[str], decimal: str, thousands: str | None) -> ApparentType:
+    """Return the type that fits all of these texts."""
     if not values:
         return ApparentType("text")
     if _is_number(values, decimal, thousands):
@@ -305,6 +313,7 @@ def _apparent_type(values: list[str], decimal: str, thousands: str | None) -> Ap
 
 
 def _apparent_date_type(values: list[str]) -> ApparentType:
+    """Return the type of dates or timestamps, with the format, that fits all texts; else text."""
     if all(re.fullmatch(ISO_TEXT, value) for value in values):
         return ApparentType("date" if all(len(value) == 10 for value in values) else "timestamp")
     for time in TIME_FORMATS:
@@ -317,6 +326,7 @@ def _apparent_date_type(values: list[str]) -> ApparentType:
 
 
 def _all_match_format(values: list[str], layout: str) -> bool:
+    """Return whether all values are dates in this format."""
     try:
         for value in values:
             datetime.strptime(value, layout)

@@ -1,4 +1,4 @@
-"""Add the place in the schema to errors about sources: the line of a column, or of the source.
+"""Add the position in the schema to errors about sources: the line of a column, or of the source.
 
 Code that checks types knows only the name of a column, because it also checks views and frames.
 """
@@ -23,7 +23,7 @@ class EngineTable(Protocol):
 
 @contextmanager
 def locate_errors(tables: Sequence[EngineTable], *, is_read: bool = True) -> Iterator[None]:
-    """Add a place in the schema to an error about one of these tables that has no place yet.
+    """Add the position in the schema to an error about these tables that has no position yet.
 
     `is_read`: True if the sources of the tables are read; False if frames are read instead.
     """
@@ -37,11 +37,12 @@ def locate_errors(tables: Sequence[EngineTable], *, is_read: bool = True) -> Ite
 
 
 def place_of(declared: Declared, column: str) -> Place:
-    """Return the place of a column in the schema of its table."""
+    """Return the position of a column in the schema of its table."""
     return declared.document.place("columns", column)
 
 
 def _error_place(error: DataError, tables: Sequence[EngineTable], is_read: bool) -> Place | None:
+    """Return the position of the declaration that an error is about; None if it is not known."""
     name = error.column
     if name is None:
         alone = tables[0].declared if len(tables) == 1 and is_read else None

@@ -34,7 +34,7 @@ Made = TypeVar("Made")
 
 
 def to_arrow(frame: object, declared: Declared) -> pa.Table:
-    """Return an Arrow table, in memory, with those declared columns that a frame has.
+    """Return an Arrow table, in memory, with the declared columns that a frame has.
 
     Raises
     ------
@@ -67,6 +67,7 @@ def attempt(declared: Declared, work: Callable[[], Made]) -> Made:
 
 
 def _to_arrow(frame: object, declared: Declared) -> pa.Table:
+    """Return the declared columns of a data frame as an Arrow table."""
     import pyarrow as pa
 
     arrow, names = isinstance(frame, pa.Table), _column_names(frame, declared)
@@ -151,7 +152,7 @@ def _loses_objects(name: str, declared: Declared) -> bool:
 def object_columns(table: pa.Table) -> dict[str, str]:
     """Return the columns of a result of `to_arrow` that are refused, with the type of objects.
 
-    A column is refused if its Python objects may have lost values; see `_loses_objects`.
+    A column is refused if its Python objects may have lost values that its declared type needs.
     """
     import pyarrow as pa
 
@@ -171,7 +172,7 @@ def is_sparse(array: Any) -> bool:
 
 
 def may_mix_types(array: Any) -> bool:
-    """Return whether the type of an array does not determine that of its cells."""
+    """Return whether the type of an array does not determine the types of its cells."""
     import pandas as pd
 
     if isinstance(array, pd.Categorical):
@@ -292,5 +293,6 @@ def read_as_declared(
 
 
 def _type_mismatch_error(name: str, physical: str, declared: Declared) -> DataError:
+    """Return the error of a column whose stored type can't be read as the declared type."""
     kind = getattr(declared.table.columns[name], "type", "cut")
     return DataError("DP-DATA-004", column=name, physical=physical, declared=kind, way=CONVERT)

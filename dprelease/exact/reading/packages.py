@@ -22,7 +22,7 @@ SHEETS = "xl/worksheets/"
 XML_ENDINGS = (".xml", ".rels")
 
 PROTECTED_MAGIC = b"\xd0\xcf\x11\xe0"
-"""First bytes of files that Excel has encrypted, and of those before Excel 2007."""
+"""First bytes of files that Excel has encrypted, and of files before Excel 2007."""
 
 
 class UnreadableWorkbook(Exception):
@@ -77,10 +77,12 @@ def _refuse_entities(begin: bytes) -> None:
     begun: list[bool] = []
 
     def root(*_: object) -> NoReturn:
+        """Note that the root element has begun, and stop the parser."""
         begun.append(True)
         raise _PartRoot
 
     def declaration(*_: object) -> NoReturn:
+        """Stop the parser at a declaration of the document type."""
         raise _PartRoot
 
     parser.StartElementHandler = root

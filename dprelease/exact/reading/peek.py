@@ -97,6 +97,7 @@ def _read_server_rows(form: ServerTable) -> pa.Table:
 
 
 def _summarize_columns(held: pa.Table) -> dict[str, ColumnPeek]:
+    """Return what is proposed for each column, by its name."""
     by_name = {}
     for name, column in zip(held.column_names, held.columns, strict=True):
         shown = _summarize_column(column)
@@ -106,6 +107,7 @@ def _summarize_columns(held: pa.Table) -> dict[str, ColumnPeek]:
 
 
 def _summarize_column(column: pa.ChunkedArray) -> ColumnPeek | None:
+    """Return the apparent type of a column, with bounds or values; None if it can't be read."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -129,6 +131,7 @@ def _summarize_column(column: pa.ChunkedArray) -> ColumnPeek | None:
 
 
 def _summarize_numbers(kind: str, column: pa.ChunkedArray) -> ColumnPeek:
+    """Return the summary of a column of numbers: its bounds, rounded outwards."""
     low, high = _least_and_greatest(column)
     if low is None:
         return ColumnPeek(kind)
@@ -137,6 +140,7 @@ def _summarize_numbers(kind: str, column: pa.ChunkedArray) -> ColumnPeek:
 
 
 def _least_and_greatest(column: pa.ChunkedArray) -> tuple[Any, Any]:
+    """Return the least and the greatest value of a column; None for both without a value."""
     import pyarrow.compute as pc
 
     ends = pc.min_max(column).as_py()
@@ -155,6 +159,7 @@ def _round_outwards(x: Fraction, sign: int) -> Fraction:
 
 
 def _summarize_dates(column: pa.ChunkedArray) -> ColumnPeek:
+    """Return the summary of a column of dates: whole years that contain all dates."""
     low, high = _least_and_greatest(column)
     if low is None:
         return ColumnPeek("date")
@@ -162,6 +167,7 @@ def _summarize_dates(column: pa.ChunkedArray) -> ColumnPeek:
 
 
 def _summarize_texts(column: pa.ChunkedArray) -> ColumnPeek:
+    """Return the summary of a column of texts: its values, if they are few and short."""
     import pyarrow.compute as pc
 
     distinct = pc.unique(column.drop_null())

@@ -28,6 +28,7 @@ ERROR_HANDLER = "dprelease-unknown"
 
 
 def _replace_invalid_bytes(problem: UnicodeError) -> tuple[str, int]:
+    """Return the replacement of invalid bytes, and where decoding continues."""
     if not isinstance(problem, UnicodeDecodeError):
         raise problem
     return "\udcff", problem.end  # becomes the byte FF, which never occurs in UTF-8
@@ -120,6 +121,7 @@ def open_file(file: Path) -> pa.NativeFile:
 
 
 def _decompress(raw: Any, compression: Compression) -> Iterator[bytes]:
+    """Yield the decompressed bytes of a file, in chunks."""
     import pyarrow as pa
 
     if compression != "none":
@@ -129,6 +131,7 @@ def _decompress(raw: Any, compression: Compression) -> Iterator[bytes]:
 
 
 def _strip_byte_order_mark(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the bytes without a byte order mark of UTF-8."""
     yield _take_first_bytes(parts, len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
     yield from parts
 
@@ -153,6 +156,7 @@ def _normalize_line_ends(parts: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _recode_to_utf_8(parts: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """Yield the text of these bytes, decoded from its encoding, as UTF-8."""
     first = _take_first_bytes(parts, len(codecs.BOM_UTF16))
     if encoding == "utf-16":  # without a mark, most programs mean this
         encoding = "utf-16-be" if first[:2] == codecs.BOM_UTF16_BE else "utf-16-le"

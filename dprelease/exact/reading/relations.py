@@ -48,6 +48,7 @@ class RelationBatches:
         return pa.RecordBatchReader.from_batches(self.schema, self._read())
 
     def _read(self) -> Iterator[pa.RecordBatch]:
+        """Yield the declared columns of the relation, in record batches."""
         import pyarrow as pa
 
         for batch in self.frame.to_arrow_reader(LARGE_BATCH_ROWS):
@@ -99,6 +100,7 @@ def _collations(frame: duckdb.DuckDBPyRelation, stored: Collection[str]) -> dict
         return {}
 
     def binds(expression: str) -> bool:
+        """Return whether DuckDB accepts this expression on the relation."""
         try:
             frame.project(expression)
         except duckdb.Error:
@@ -111,6 +113,7 @@ def _collations(frame: duckdb.DuckDBPyRelation, stored: Collection[str]) -> dict
 
 
 def _read_batch(table: pa.Table, wanted: Sequence[str], declared: Declared) -> pa.Table:
+    """Return the wanted columns of a batch with the declared types."""
     import pyarrow as pa
 
     if not wanted:  # only rows are counted

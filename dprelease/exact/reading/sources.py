@@ -130,6 +130,7 @@ def source_fields(
 
 
 def _source_text(source: Source) -> str:
+    """Return the path or the table of a source as an error message names it."""
     if source.path and source.table:
         return f"the table '{source.table}' of '{source.path}'"
     name = source.path or source.table

@@ -89,10 +89,11 @@ def group_by_types(
     """
     names = stored_columns(declared)
 
-    def alike(file: Path) -> Types:
+    def widened_types(file: Path) -> Types:
+        """Return the widened types of a file's columns; files with equal types are one group."""
         return {name: _widened_type(files[file][name]) for name in names if name in files[file]}
 
-    runs = [(list(run), types) for types, run in groupby(files, alike)]
+    runs = [(list(run), types) for types, run in groupby(files, widened_types)]
     return runs if len(runs) > 1 else []
 
 

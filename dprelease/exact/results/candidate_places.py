@@ -12,7 +12,7 @@ from dprelease.statements.compiled_statements import ProfileSql
 from dprelease.statements.values.stored_candidates import ClampedIntegers, RoundedFloats
 
 RANGE_OF_32_BITS = 2**31
-"""The range of 32 bits."""
+"""Signed integers of 32 bits are smaller than this number."""
 
 
 def pair_indexes(batch: Any, asked: ProfileSql, outside: int) -> NDArray[Any]:
@@ -40,6 +40,7 @@ def pair_indexes(batch: Any, asked: ProfileSql, outside: int) -> NDArray[Any]:
 def _candidate_indexes(
     stored: NDArray[Any], by: ClampedIntegers | RoundedFloats
 ) -> NDArray[np.int32]:
+    """Return the index of the candidate to which each stored value is clamped or rounded."""
     return (
         _clamp_to_candidates(stored, by)
         if isinstance(by, ClampedIntegers)
@@ -48,6 +49,7 @@ def _candidate_indexes(
 
 
 def _clamp_to_candidates(stored: NDArray[Any], by: ClampedIntegers) -> NDArray[np.int32]:
+    """Return the index of the candidate for each stored integer, clamped to the bounds."""
     if max(map(abs, (by.least, by.most, by.first))) >= RANGE_OF_32_BITS:
         stored = stored.astype(np.int64, copy=False)
     candidates: NDArray[Any] = np.clip(stored, by.least, by.most) - by.first
@@ -55,6 +57,7 @@ def _clamp_to_candidates(stored: NDArray[Any], by: ClampedIntegers) -> NDArray[n
 
 
 def _round_to_candidates(stored: NDArray[np.float64], by: RoundedFloats) -> NDArray[np.int32]:
+    """Return the index of the nearest candidate for each stored float, after clamping."""
     with np.errstate(invalid="ignore"):  # missing values may be any float, also a signalling NaN
         scaled = np.clip(stored, by.least, by.most)
         if by.times != 1:

@@ -210,6 +210,7 @@ def _sum_by_cell(
 
 
 def _segment_sums(values: Integers, starts: Integers) -> Integers:
+    """Return the sum of the values from each start up to the next."""
     found: Integers = np.add.reduceat(values, starts) if len(starts) else values
     return found
 

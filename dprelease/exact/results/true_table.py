@@ -73,7 +73,7 @@ class DenseProfile:
         return cls(np.cumsum(counts, axis=1, dtype=counts.dtype, out=out))
 
     def pairs(self) -> Profile:
-        """Return the profile as pairs of a cell and a candidate, those that occur in a row."""
+        """Return the profile as the pairs of a cell and a candidate that occur in a row."""
         size, candidates = self.upto.shape
         counts = np.diff(self.upto, axis=1, prepend=0).ravel()
         held = np.flatnonzero(counts)

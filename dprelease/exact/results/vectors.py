@@ -162,6 +162,7 @@ class _VectorFiller:
         return list(stored)
 
     def _fill_range(self, number: int, first: int, last: int) -> list[Integers]:
+        """Return `number` vectors of the cells from `first` up to, but without, `last`."""
         vectors = [np.zeros(last - first + 1, dtype=np.int64) for _ in range(number)]
         for _, cells, numbers in self._rows_by_batch(number):
             inside = (
@@ -188,4 +189,5 @@ class _VectorFiller:
 
 
 def _positions_in_range(cells: Integers, first: int, last: int) -> Integers:
+    """Return the positions of the cells from `first` up to, but without, `last`."""
     return np.flatnonzero((cells >= first) & (cells < last))

@@ -27,7 +27,7 @@ class CellReader(SourceReader):
         raise NotImplementedError
 
     def open(self, declared: Declared, source: Source, opening: Opening) -> OpenedSource:
-        """Return the files of a source, whose rows arrive as Arrow."""
+        """Return the opened files of a source; they are read row by row into Arrow batches."""
         files = files_of_source(declared, source)
         stamps = tuple(map(file_stamp, files))
         rows = self.rows(declared, source, files)

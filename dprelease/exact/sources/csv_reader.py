@@ -64,8 +64,8 @@ class CsvReader(TextFilesReader):
         )
         return EngineCall(self.packing(source), "read_csv", options, plain_numbers, rows)
 
-    def memory(self, sizes: Sequence[int], threads: int) -> int:
-        """Return the bytes of all threads; each reads one file at a time, in two buffers."""
+    def least_memory_bytes(self, sizes: Sequence[int], threads: int) -> int:
+        """Return the bytes that all threads need: each reads one file at a time, in two buffers."""
         shares = sorted(min(size, 2 * CSV_BUFFER) + BYTES_BESIDE_BUFFERS for size in sizes)
         return sum(shares[-threads:])
 
@@ -147,7 +147,10 @@ def _rows_sql(
 
 
 def _options_sql(source: Source, header: Sequence[str], more: str) -> str:
-    """Return the options of the engine's CSV function; see `_rows_sql` for the column `more`."""
+    """Return the options of the engine's CSV function.
+
+    `more`: the name of an additional column for cells beyond the last column of the header.
+    """
     options = [
         f"columns = {struct_of_texts_sql([*header, more])}",
         "header = true",

@@ -172,6 +172,7 @@ def _read_only_connection(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _table_identifier(table: str) -> str:
+    """Return the quoted name of a table in the attached database."""
     return ".".join(quoting.identifier(part) for part in (ATTACHED_NAME, *table.split(".")))
 
 
@@ -193,6 +194,7 @@ def collations_in(file: Path, table: str, names: Sequence[str]) -> dict[str, str
     with _read_only_connection(file) as link:
 
         def binds(expression: str) -> bool:
+            """Return whether the engine accepts this expression on the table."""
             try:
                 link.execute(f"SELECT {expression} FROM {_table_identifier(table)} LIMIT 0")
             except duckdb.BinderException:

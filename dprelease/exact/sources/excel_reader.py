@@ -40,7 +40,7 @@ FALSE_LEAP_DAY = 60
 EMPTY_TEXT_ONLY = frozenset({""})
 
 Cells = dict[int, object]
-"""Those cells of a row that have a value, by the number of their column."""
+"""The cells of a row that have a value, by the number of their column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,7 @@ class ExcelReader(CellReader):
         nulls = frozenset(source.nulls)
 
         def read() -> Iterator[Row]:
+            """Yield the wanted cells of each row below the header, sheet by sheet."""
             try:
                 for sheet, columns in sheets:
                     places = [columns[name] for name in wanted]
@@ -225,6 +226,7 @@ def sheet_columns(file: Path, name: str | None, header: int) -> tuple[Sheet, dic
 def _open_sheet(
     declared: Declared, file: Path, name: str | None, header: int
 ) -> tuple[Sheet, dict[str, int]]:
+    """Return a sheet and the index of each of its columns, or raise a data error."""
     problem: UnreadableWorkbook | None = None
     try:
         return sheet_columns(file, name, header)
@@ -248,7 +250,7 @@ def _refuse_damaged() -> Iterator[None]:
 
 
 def _replace_null_text(cell: object, nulls: frozenset[str]) -> object:
-    """Return a cell, or None if its text is one of those for missing values, such as -99."""
+    """Return a cell; None if its text stands for a missing value, such as -99."""
     # Only texts can be empty, so other cells need no conversion if `nulls` has no other text.
     is_text = isinstance(cell, str) or nulls <= EMPTY_TEXT_ONLY
     text = cell if is_text else texts_of([cell])[0]

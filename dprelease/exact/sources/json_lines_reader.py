@@ -54,8 +54,8 @@ class JsonLinesReader(TextFilesReader):
         """Return whether a file begins with a byte order mark, at which the engine would fail."""
         return has_byte_order_mark(file)
 
-    def memory(self, sizes: Sequence[int], threads: int) -> int:
-        """Return the bytes of all threads, which share the parts of a file; a part fills a buffer.
+    def least_memory_bytes(self, sizes: Sequence[int], threads: int) -> int:
+        """Return the bytes that all threads need: they share a file, and each part fills a buffer.
 
         At most two threads work on each part, and one more thread waits for the next part.
         """

@@ -172,7 +172,7 @@ def _arrow_only_error(given: Input, name: str, files: Mapping[Path, Types]) -> D
 
 
 def _types_after_arrow(types: Types, declared: Declared) -> Types:
-    """Return the types that columns have after Arrow has read them; see `read_as_declared`."""
+    """Return the engine's types that columns have after Arrow has read and converted them."""
     wide = {name for name in stored_columns(declared) if types.get(name) == WIDE_DECIMAL}
     columns = declared.table.columns
     read_as = {n: "DECIMAL" if may_lose_values(columns[n], "DECIMAL") else "VARCHAR" for n in wide}
@@ -282,6 +282,7 @@ class FileBatches:
         return pa.RecordBatchReader.from_batches(schema, self._batches(schema))
 
     def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the declared columns of all files, cast to the schema, in record batches."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

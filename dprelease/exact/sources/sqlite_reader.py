@@ -80,7 +80,7 @@ class StoredTable:
     computed: frozenset[str]
     is_computed: bool
     collations: dict[str, str]
-    """The collations of those declared columns that are not compared character by character."""
+    """The collations of the declared columns that are not compared character by character."""
 
 
 class SQLiteReader(CellReader):
@@ -104,6 +104,7 @@ class SQLiteReader(CellReader):
         collations = {name: words for stored in held for name, words in stored.collations.items()}
 
         def read() -> Iterator[Row]:
+            """Yield the wanted cells of each row, file by file (None if a file lacks a column)."""
             for file, stored in zip(files, held, strict=True):
                 yield from _rows(file, table, [n if n in stored.types else None for n in wanted])
 
@@ -125,6 +126,7 @@ class SQLiteReader(CellReader):
 
 
 def _propose_type(declared: str) -> str:
+    """Return the type to propose for a column, from its declared type in SQLite."""
     upper = declared.upper()
     return next(
         (kind for parts, kind in PROPOSED_TYPES if any(p in upper for p in parts)), TEXT_OR_NUMBER
@@ -205,6 +207,7 @@ def _is_in_use(file: Path) -> bool:
 
 
 def _first_byte(file: Path) -> bytes:
+    """Return the first byte of a file; no bytes if the file is empty."""
     handle = os.open(file, OPEN_FLAGS)  # a regular file may have become a pipe in the meantime
     try:
         return os.read(handle, 1)
@@ -262,6 +265,7 @@ def _decode_or_none(held: bytes) -> str | None:
 
 
 def _describe_table(link: sqlite3.Connection, table: str, names: Set[str]) -> StoredTable | None:
+    """Return the columns of the table with this name; None unless exactly one has it."""
     known = link.execute(
         "SELECT name, rootpage FROM sqlite_master "
         "WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE",
@@ -287,7 +291,7 @@ def _describe_table(link: sqlite3.Connection, table: str, names: Set[str]) -> St
 
 
 def _collations(link: sqlite3.Connection, table: str, names: Iterable[str]) -> dict[str, str]:
-    """Return the comparisons of those columns that SQLite does not compare character by character.
+    """Return the comparisons of the columns that SQLite does not compare character by character.
 
     A column is compared by its own collation, by the collation of a unique index that includes it,
     and by the collation of the column to which it refers as a foreign key.

@@ -44,7 +44,7 @@ class TextFilesReader(SourceReader):
     header_lines: ClassVar[int] = 0
     """The number of lines at the beginning of each file that are not records."""
     keeps_carriage_returns: ClassVar[bool] = True
-    """Whether carriage returns are left in the text that the engine reads; see `TextDecoding`."""
+    """Whether carriage returns are left in the text that the engine reads."""
 
     def packing(self, source: Source) -> TextDecoding:
         """Return how the bytes of a source's files are decoded."""
@@ -64,7 +64,7 @@ class TextFilesReader(SourceReader):
         """Return whether the engine needs a plain copy of a file, although the file is UTF-8."""
         return False
 
-    def memory(self, sizes: Sequence[int], threads: int) -> int:
+    def least_memory_bytes(self, sizes: Sequence[int], threads: int) -> int:
         """Return the minimum bytes of memory that the engine needs for files of these sizes."""
         return 0
 
@@ -79,7 +79,7 @@ class TextFilesReader(SourceReader):
         raise NotImplementedError
 
     def open(self, declared: Declared, source: Source, opening: Opening) -> OpenedSource:
-        """Return the relation of the files; if any file needs a plain copy, all of them get one."""
+        """Return the relation of the files; if a file needs a plain copy, all files get copies."""
         files = files_of_source(declared, source)
         stamps = tuple(map(file_stamp, files))
         reader = self.text_reader(declared, source, files)

@@ -127,8 +127,8 @@ class UnitJob:
     """A job for several tables, in which all rows of a privacy unit are sent to the same task.
 
     `sent`: the rows of the query's table, and the rows of the table that is joined by the privacy
-    unit, if any. `held`: see `BoundRows`. `public`: public data that the statements over the
-    grouped rows read. `text`: whether ids are texts.
+    unit, if any. `held`: the SELECT of the rows that all tables share, if they share any. `public`:
+    public data that the statements over the grouped rows read. `text`: whether ids are texts.
     """
 
     sent: tuple[ShuffleRows, ...]
@@ -138,7 +138,11 @@ class UnitJob:
     text: bool
 
     def sums(self, spark: SparkSession, numbers: int, block: int | None = None) -> Sums:
-        """Return the sums of all tables; for the parameters see `sums_of_statement`."""
+        """Return the sums of all tables.
+
+        `numbers`: the maximum number of sums. `block`: the number of cells of a block, if all sums
+        must come in blocks; otherwise None.
+        """
         cores = cores_of(spark)
         buckets = bucket_count(sum(one.at.number for one in self.sent), cores)
         many = numbers * buckets > MOST_DRIVER_SUMS
@@ -152,7 +156,7 @@ class UnitJob:
         )
 
     def _partition_by_unit(self, buckets: int) -> DataFrame:
-        """Return rows of `BUCKET_ROW_COLUMNS`, those of a unit in one partition."""
+        """Return rows of `BUCKET_ROW_COLUMNS`; all rows of a unit are in one partition."""
         packed = []
         for place, one in enumerate(self.sent):
             reading = TaskReading(one.at.rows, one.at.access, one.public)

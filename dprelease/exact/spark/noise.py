@@ -59,6 +59,7 @@ class BlockNoise:
         yield from redact_failures(lambda: self._add_noise(batches))
 
     def _add_noise(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield each block of cells with noise, encrypted, from the sums of its parts."""
         found: dict[int, list[pa.Buffer]] = {}
         for batch in batches:
             numbers = batch.column("place").to_pylist()
@@ -73,6 +74,7 @@ class BlockNoise:
                 yield self._draw_block(number, merged)
 
     def _draw_block(self, number: int, merged: pa.Table | None) -> pa.RecordBatch:
+        """Return the encrypted noisy values of one block, from its exact sums (None: all zero)."""
         first = number * self.block
         size = min(self.block, self.size - first)
         true = exact_table("block", self.partial, merged, size, first)
@@ -125,12 +127,14 @@ def read_noisy_blocks(
 
 
 def _count_blocks(task: BlockNoise) -> int:
+    """Return the number of blocks of a table."""
     return -(-task.size // task.block)
 
 
 def _decrypt_blocks(
     rows: Iterable[tuple[int, bytes]], blocks: int, seal: Seal
 ) -> Iterator[dict[str, Integers]]:
+    """Yield the noisy vectors of each block; refuse a block that is missing or repeated."""
     expected = 0
     for block, content in rows:
         if block != expected:

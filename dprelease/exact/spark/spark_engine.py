@@ -53,7 +53,7 @@ from dprelease.exact.spark.spark_sources import SparkSources
 from dprelease.exact.spark.spark_tables import StoredTable, find_stored_table, refuse_change
 from dprelease.exact.spark.work import Waves
 from dprelease.query.resolve import Query
-from dprelease.query.scans.scan_planning import MOST_NUMBERS, Scan, bounded_together
+from dprelease.query.scans.scan_planning import MOST_NUMBERS, Scan, groups_bounded_together
 from dprelease.schema.load import Declared
 from dprelease.statements.partial import PartialQuery, compile_partial, compile_partial_partitions
 from dprelease.statements.scan import compile_scan
@@ -82,7 +82,7 @@ class SharedTables:
         self._coming: dict[str, tuple[Query, list[Query]]] = {}
         self._found: dict[str, ExactTable] = {}
         few = [query for query in queries if most_values([query]) <= MOST_NUMBERS // 4]
-        groups = [group.queries for group in bounded_together(few)] + _group_by_family(few)
+        groups = [group.queries for group in groups_bounded_together(few)] + _group_by_family(few)
         for part in (part for group in groups for part in _split_to_fit(group)):
             self._coming |= {query.name: (query, part) for query in part}
 
@@ -260,7 +260,7 @@ class SparkEngine(QueryEngine):
         """
         failure = reading_failure_error(self.declared.table.name, self._reader.inputs[0].kind)
         waves = Waves(self._spark, work, tasks)
-        following = iter(lambda: attempt_in_thread(waves.following, failure), [])
+        following = iter(lambda: attempt_in_thread(waves.next_results, failure), [])
         with prefetch_chunks(following, "dprelease-waves") as made:
             for results in made:
                 yield from results
@@ -312,7 +312,7 @@ class SparkEngine(QueryEngine):
         return exact_table(query.name, partial, found, query.keys.size)
 
     def _sums_of_query(self, query: Query, block: int | None = None) -> tuple[PartialQuery, Sums]:
-        """Return the statement of one query, and its sums; for `block` see `sums_of_statement`."""
+        """Return the statement of one query, and its sums, perhaps in blocks of `block` cells."""
         sources, numbers = self._sources, most_values([query])
         if query.unit.id is None:
             at = sources.locate_inputs(query)
@@ -335,7 +335,7 @@ class SparkEngine(QueryEngine):
 
     def _scan_joint_tables(self, scan: Scan) -> ScannedVectors | None:
         """Return the joint tables of a scan; None if they or their sums might not fit."""
-        if scan.numbers > MOST_TASK_VALUES:
+        if scan.integer_count > MOST_TASK_VALUES:
             return None
         at = self._sources.locate_inputs(scan.query)
         compiled = compile_scan(scan, *self._sources.types(at))
@@ -347,6 +347,7 @@ class SparkEngine(QueryEngine):
         """Return the sums over all rows, by the number of their table."""
 
         def gather() -> dict[int, pa.Table]:
+            """Return the total of the partial sums of each table, by its number."""
             found = sums.collect()
             with task_link(Access()) as (link, _):
                 return {n: add_up(link, tables, final=True) for n, tables in found.items()}

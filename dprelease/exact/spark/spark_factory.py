@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 
 
 class SparkKind(EngineKind):
-    """Opens the engine spark; see `EngineKind`."""
+    """Opens the engine spark."""
 
     def open(
         self, sources: Sources, spec: ReleaseSpec | None, settings: Settings
     ) -> AbstractContextManager[SparkEngine]:
-        """See `EngineKind.open`; settings of the engine duckdb don't apply to executors."""
+        """Return a context manager that opens an engine over these sources, and closes it.
+
+        The settings of the engine duckdb don't apply to executors.
+        """
         from dprelease.exact.spark.spark_engine import SparkEngine
 
         return SparkEngine.open(
@@ -32,19 +35,20 @@ class SparkKind(EngineKind):
         )
 
     def keep_alive(self, spec: ReleaseSpec) -> AbstractContextManager[None]:
-        """Keep one application alive, which takes many seconds to start; see `EngineKind`."""
+        """Keep one application of Spark alive, because it takes many seconds to start."""
         from dprelease.exact.spark.sessions.spark_session import keep_application
 
         return keep_application(_spark_settings(spec))
 
     def exposure_texts(self, spec: ReleaseSpec) -> list[str]:
-        """See `EngineKind.exposure_texts`."""
+        """Return texts on what Spark exposes to people other than the recipients."""
         from dprelease.exact.spark.sessions.exposure import exposure_texts
 
         return exposure_texts(spec.spark.master, spec.spark.config)
 
 
 def _spark_settings(spec: ReleaseSpec | None) -> SparkSettings:
+    """Return the settings of Spark that a declaration has, or the defaults."""
     from dprelease.exact.spark.sessions.spark_session import SparkSettings
 
     if spec is None:

@@ -140,6 +140,7 @@ def locate_rows(
 def _text_files_input(
     spark: SparkSession, given: Input, reader: EngineCall, physical: Types
 ) -> TaskInput:
+    """Return the input of text files, which the tasks read in pieces."""
     sizes = [file.stat().st_size if file.exists() else 0 for file in given.files]
     pieces = group_files(sizes, cores_of(spark))
     files = tuple(map(str, given.files))
@@ -154,6 +155,7 @@ def _task_files_input(
     """Return the input of tasks that read files; Spark sends each task the index of its piece."""
 
     def task_frame() -> DataFrame:
+        """Return a frame with one row for each piece."""
         return spark.range(0, pieces, 1, max(1, pieces))
 
     return TaskInput(task_frame, rows, number, pieces, access)
@@ -170,6 +172,7 @@ def _frame_input(spark: SparkSession, arrow: Any, physical: Types) -> TaskInput:
     starts = range(0, max(len(arrow), 1), size)
 
     def content_frame() -> DataFrame:
+        """Return a frame with one row for each slice of the table, packed as bytes."""
         read = {name: arrow[name] for name in physical} or {"one": pa.nulls(len(arrow))}
         table = pa.table(read)
         contents = [to_ipc_bytes(table.slice(start, size)) for start in starts]
@@ -179,6 +182,7 @@ def _frame_input(spark: SparkSession, arrow: Any, physical: Types) -> TaskInput:
 
 
 def _file_uri(file: Path, given: Input) -> str:
+    """Return the URI of a file, or raise an error if Spark would read its name as a pattern."""
     if any(mark in str(file) for mark in SPECIAL_CHARACTERS):
         table = given.declared.table.name
         raise DataError(
@@ -218,6 +222,7 @@ def _spark_type(name: str, physical: str) -> str:
 
 
 def _select_columns(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Return a frame with these columns, renamed to `c0`, `c1` and so on."""
     from pyspark.sql import functions
 
     columns = [functions.col(quote_identifier(name)).alias(f"c{i}") for i, name in enumerate(names)]

@@ -67,6 +67,7 @@ class DriverReader(Engine):
         return self._lengths[place]
 
     def _read_lengths(self, given: Input) -> tuple[list[int], bool]:
+        """Return the number of rows of each file, and whether the files can't be divided."""
         lengths, is_indivisible = [], False
         for file in given.files:
             file_literal = quoting.text(escape_pattern(file))

@@ -163,6 +163,7 @@ def table_stamp(spark: SparkSession, declared: Declared) -> list[Any]:
     from pyspark.sql import functions
 
     def files_frame() -> DataFrame:
+        """Return a frame of the files of the table."""
         if _is_read_by_path(declared):
             return _files_of_folder(spark, declared)
         frame = _open_table(spark, declared)
@@ -171,6 +172,7 @@ def table_stamp(spark: SparkSession, declared: Declared) -> list[Any]:
         )
 
     def read_stamp() -> list[Any]:
+        """Return the sorted rows that describe the files of the table."""
         return sorted(tuple(map(str, row.values())) for row in files_frame().toArrow().to_pylist())
 
     failure = DataError(
@@ -180,7 +182,7 @@ def table_stamp(spark: SparkSession, declared: Declared) -> list[Any]:
 
 
 def _is_read_by_path(declared: Declared) -> bool:
-    """Return whether the files of a table are those of a path."""
+    """Return whether the source of a table is a path."""
     return declared.table.source is not None and declared.table.source.path is not None
 
 
@@ -295,6 +297,7 @@ def _open_parquet(spark: SparkSession, uri: str) -> DataFrame:
 
 
 def _arrow_type(field: StructField) -> pa.DataType:
+    """Return the Arrow type of a column of Spark, or raise DP-SPARK-002."""
     kind = field.dataType.simpleString()
     filled = str((field.metadata or {}).get(PADDED_TEXT_KEY, "")).lower().startswith("char")
     if kind.startswith("decimal(") and not filled:

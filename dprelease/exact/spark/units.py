@@ -88,6 +88,7 @@ def job_over_stored_rows(
 
 
 def _value_columns(query: Query) -> tuple[str, ...]:
+    """Return the names of the columns with the values that the measurements read."""
     return tuple(f"v{j}" for j, m in enumerate(query.measurements) if m.aggregate.reads_values)
 
 
@@ -100,6 +101,7 @@ def has_text_ids(query: Query) -> bool:
 def _stored_inputs(
     sources: SparkSources, query: Query, at: Sequence[TaskInput]
 ) -> tuple[ShuffleRows, ...]:
+    """Return the rows that each input sends to the shuffle, with the SQL that selects them."""
     return tuple(
         ShuffleRows(one, "", sources.unit_sql(query, place, dict(one.rows.physical)))
         for place, one in enumerate(at)
@@ -107,6 +109,7 @@ def _stored_inputs(
 
 
 def _table_task(number: int, query: Query, held: CompiledRows, partial: PartialQuery) -> TableTask:
+    """Return the task that bounds the rows of one query and sums them."""
     columns = held.columns[query.name]
     values = "".join(f", r{place} AS {name}" for name, place in columns.values)
     rows = (

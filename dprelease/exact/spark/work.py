@@ -59,6 +59,7 @@ class EncryptedWork:
         yield from redact_failures(lambda: self._process_tasks(batches))
 
     def _process_tasks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the encrypted result of each encrypted task."""
         for batch in batches:
             numbers = batch.column("number").to_pylist()
             for number, content in zip(numbers, batch.column("content"), strict=True):
@@ -86,7 +87,7 @@ class Waves:
         self._doing = EncryptedWork(work, Seal.fresh(), Seal.fresh())
         self._most = min(FIRST_WAVE_TASKS, cores_of(spark))
 
-    def following(self) -> list[Any]:
+    def next_results(self) -> list[Any]:
         """Return the results of the next wave, in the order of its tasks; none after the last wave.
 
         Raises
@@ -137,5 +138,6 @@ def decrypt_object(seal: Seal, number: int, content: bytes) -> Any:
 
 
 def _task_row(number: int, content: bytes) -> pa.RecordBatch:
+    """Return a batch with one row: the number of a task and its encrypted content."""
     columns = [pa.array([number], pa.int32()), pa.array([content], pa.binary())]
     return pa.RecordBatch.from_arrays(columns, names=["number", "content"])

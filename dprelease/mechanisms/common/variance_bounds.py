@@ -40,7 +40,7 @@ class LogConcave(Protocol):
         ...
 
     def upper_tail(self, k: int) -> arb:
-        """Return a ball around the probability P(K >= k) for an integer k >= 1."""
+        """Return an interval (ball) around the probability P(K >= k) for an integer k >= 1."""
         ...
 
 
@@ -74,7 +74,7 @@ def _chord_sum(first: int, n: int, left: arb, right: arb) -> arb:
 
 
 def upper_fraction(enclosed: arb) -> Fraction:
-    """Return a fraction, equal to a float, that is certainly at least the number in a ball."""
+    """Return a fraction, equal to a float, that is at least all numbers in an interval (ball)."""
     return Fraction(float_upper_bound(lambda: enclosed))
 
 

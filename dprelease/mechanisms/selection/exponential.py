@@ -45,9 +45,11 @@ class Exponential(Selection):
         return True
 
     def _choose(self, scores: tuple[int, ...], bits: BitSource) -> int:
+        """Return the index of the chosen candidate."""
         return LazyUniform(bits).interval_index(lambda: list(accumulate(self.weights(scores))))
 
     def _probabilities(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
+        """Return an interval (ball) of the probability of each candidate."""
         weights = self.weights(scores)
         total = sum(weights, arb(0))
         return tuple(weight / total for weight in weights)
@@ -58,8 +60,8 @@ class Exponential(Selection):
         The method draws one word for each cell, with which floats with an error bound select the
         candidate. If the word is too close to a boundary, balls and further words decide.
         """
-        words = bits.words(runs.cells)
-        choices = np.empty(runs.cells, dtype=np.int64)
+        words = bits.words(runs.cell_count)
+        choices = np.empty(runs.cell_count, dtype=np.int64)
         for cell, (scores, lengths) in enumerate(runs):
             word = int(words[cell])
             candidate = self.choose_by_word(scores, lengths, word)
@@ -115,33 +117,38 @@ class Exponential(Selection):
         return int(lengths[: relevant[i]].sum()) + index_in_run
 
     def choose_exactly(self, scores: Integers, lengths: Integers, uniform: LazyUniform) -> int:
-        """Return the index of the selected candidate, decided by balls.
+        """Return the index of the selected candidate, decided by intervals (balls).
 
-        The balls decide first in which run the candidate lies, and then its index in the run.
+        They decide first in which run the candidate lies, and then its index in the run.
         """
         best = int(scores.max())
         points, counts = scores.tolist(), lengths.tolist()
         weight_of_score: dict[int, arb] = {}
 
-        def sums() -> list[arb]:
+        def cumulative_weights() -> list[arb]:
+            """Return the cumulative weights of the runs of equal scores."""
             weight_of_score.clear()
             weight_of_score.update((s, ball(self.rate * (s - best)).exp()) for s in set(points))
             return list(
                 accumulate(weight_of_score[s] * n for s, n in zip(points, counts, strict=True))
             )
 
-        i = uniform.interval_index(sums)
+        i = uniform.interval_index(cumulative_weights)
 
-        def before() -> arb:
-            summed = sums()
+        def probability_before() -> arb:
+            """Return an interval (ball) of the probability of all runs before the selected run."""
+            summed = cumulative_weights()
             return (summed[i - 1] if i else arb(0)) / summed[-1]
 
-        def width() -> arb:
-            summed = sums()
+        def candidate_probability() -> arb:
+            """Return an interval (ball) of the probability of one candidate of the selected run."""
+            summed = cumulative_weights()
             return weight_of_score[points[i]] / summed[-1]
 
         candidates_before: int = sum(counts[:i])
-        return candidates_before + uniform.part_index(before, width, counts[i])
+        return candidates_before + uniform.part_index(
+            probability_before, candidate_probability, counts[i]
+        )
 
 
 SELECTION = Exponential

@@ -40,6 +40,7 @@ class PermuteAndFlip(Selection):
         return False
 
     def _choose(self, scores: tuple[int, ...], bits: BitSource) -> int:
+        """Return the index of a candidate, drawn from the candidates whose coins show heads."""
         best = max(scores)
         heads = [i for i, score in enumerate(scores) if self._flip(score, best, bits)]
         return heads[_uniform_index(LazyUniform(bits), len(heads))]
@@ -47,10 +48,11 @@ class PermuteAndFlip(Selection):
     def _flip(self, score: int, best: int, bits: BitSource, word: int | None = None) -> bool:
         """Return True with probability exp(rate (score - best)), which is 1 for the best score."""
 
-        def sums() -> list[arb]:
+        def cumulative_probabilities() -> list[arb]:
+            """Return the probability of heads, and the whole probability of 1."""
             return [self.weights((score, best))[0], arb(1)]
 
-        return LazyUniform(bits, word).interval_index(sums) == 0
+        return LazyUniform(bits, word).interval_index(cumulative_probabilities) == 0
 
     def choose_allowed(self, scores: Integers, allowed: Flags, bits: BitSource) -> Integers:
         """Return (cells,) indices of selected candidates, with their exact probabilities.

@@ -25,7 +25,7 @@ class ScoreRuns:
     lengths: Integers
 
     @property
-    def cells(self) -> int:
+    def cell_count(self) -> int:
         """Return the number of cells."""
         return len(self.starts) - 1
 

@@ -99,13 +99,14 @@ class Selection(Randomizer):
         return self._choose(self._to_integers(scores), bits)
 
     def probabilities(self, scores: Sequence[int]) -> tuple[arb, ...]:
-        """Return balls around the probabilities of all candidates.
+        """Return intervals (balls) around the probabilities of all candidates.
 
-        The balls have the precision of the flint context.
+        The intervals have the precision of the flint context.
         """
         return self._probabilities(self._to_integers(scores))
 
     def _to_integers(self, scores: Sequence[int]) -> tuple[int, ...]:
+        """Return the scores as integers; refuse scores that are too many or not whole."""
         try:
             integers = tuple(index(score) for score in scores)
         except TypeError:
@@ -116,7 +117,7 @@ class Selection(Randomizer):
         return integers
 
     def weights(self, scores: Sequence[int]) -> list[arb]:
-        """Return exp(rate (score - best score)) of every candidate; it is 1 for the best ones."""
+        """Return exp(rate (score - best score)) of every candidate; it is 1 for the best score."""
         best = max(scores)
         return [ball(self.rate * (score - best)).exp() for score in scores]
 
@@ -126,4 +127,4 @@ class Selection(Randomizer):
 
     @abstractmethod
     def _probabilities(self, scores: tuple[int, ...]) -> tuple[arb, ...]:
-        """Return balls around the probabilities of all candidates, for checked scores."""
+        """Return intervals (balls) around the probabilities, for scores that have been checked."""

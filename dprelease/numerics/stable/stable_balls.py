@@ -33,7 +33,7 @@ def sf_ball(alpha: float, x: arb) -> arb:
     The ball has the precision of the flint context.
     """
     if alpha == 1.0:
-        return _arctangent(x)
+        return _arccotangent_over_pi(x)
     if alpha == 2.0:
         return (x / 2).erfc() / 2
     return _evaluate_precisely(alpha, x, 1, _tail)
@@ -65,7 +65,8 @@ def _evaluate_precisely(
         extra, terms = 2 * extra, None
 
 
-def _arctangent(x: arb) -> arb:
+def _arccotangent_over_pi(x: arb) -> arb:
+    """Return the arccotangent of x >= 0, divided by pi."""
     return (1 / x).atan() / arb.pi() if x > 1 else arb(1) / 2 - x.atan() / arb.pi()
 
 
@@ -98,6 +99,7 @@ class _Path:
         turn = (acb(0, self.theta) * self.alpha).exp()
 
         def integrand(v: acb, _analytic: bool) -> acb:
+            """Return the integrand on the path, at the logarithm v of the distance."""
             return factor(v) * (spin * v.exp() - turn * (v * self.alpha).exp()).exp()
 
         return acb.integral(integrand, self.low, self.high, abs_tol=arb(2) ** -ctx.prec)

@@ -198,6 +198,7 @@ def tail_series(alpha: float) -> tuple[float, ...]:
 
 
 def _in_chunks(function: Callable[[Floats], Floats], x: Floats) -> Floats:
+    """Return the values of a function, which is computed in chunks to save memory."""
     if len(x) <= CHUNK:
         return function(x)
     values = np.empty_like(x)
@@ -299,6 +300,7 @@ class _StableTables:
         return _quantile_panels(self)
 
     def log_pdf(self, x: Floats) -> Floats:
+        """Return the logarithm of the density at x (n,) >= 0."""
         far = x > self.start
         logarithm = self.log_density(np.log1p(np.minimum(x, self.start)))
         if far.any():
@@ -309,6 +311,7 @@ class _StableTables:
         return logarithm
 
     def log_sf(self, x: Floats) -> Floats:
+        """Return the logarithm of P(X > x) at x (n,) >= 0."""
         far = x > self.start
         logarithm = self.log_tail(np.log1p(np.minimum(x, self.start)))
         if far.any():
@@ -316,6 +319,7 @@ class _StableTables:
         return logarithm
 
     def _log_series(self, x: Floats, coefficients: Floats) -> Floats:
+        """Return the logarithm of a series in powers of x^-alpha, whose first power is 1."""
         log_power = -self.alpha * np.log(x)
         power = np.exp(log_power)
         value = np.full_like(x, coefficients[-1])
@@ -324,6 +328,7 @@ class _StableTables:
         return np.log(value) + log_power
 
     def quantile(self, u: Floats) -> Floats:
+        """Return the x >= 0 with P(X > x) = u for u (n,) in (0, 1/2]."""
         depth = -np.log(2.0 * u)
         deep = depth > LARGEST_TABULATED_DEPTH
         x = np.expm1(self.log_quantile(np.clip(depth, 0.0, LARGEST_TABULATED_DEPTH)))
@@ -352,6 +357,7 @@ class _StableTables:
 
 @lru_cache(maxsize=64)
 def _tables_of_alpha(alpha: float) -> _StableTables:
+    """Return the tables for an alpha, which are computed once."""
     if not 1.0 < alpha <= LARGEST_ALPHA:
         raise ValueError("alpha lies in [1, 2 - 2**-20], or is 2")
     ray = math.sin(math.pi / (2 * alpha))

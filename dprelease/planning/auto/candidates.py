@@ -5,7 +5,7 @@ A candidate is a family with a shape.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -57,6 +57,15 @@ class Candidate:
         return None
 
 
+Choice = tuple[Candidate, ...]
+"""A candidate for each group of columns."""
+
+
+def with_candidates(choice: Choice, replacements: Mapping[int, Candidate]) -> Choice:
+    """Return the choice with other candidates for some groups, by the index of the group."""
+    return tuple(replacements.get(i, candidate) for i, candidate in enumerate(choice))
+
+
 @dataclass
 class ColumnGroup:
     """Columns that differ so little that they get the same candidate."""
@@ -72,7 +81,10 @@ class ColumnGroup:
 
 
 def candidates_of_family(family: str, request: NoiseRequest, delta: Fraction) -> list[Candidate]:
-    """Return the candidates of a family for a request, good ones first; `delta` is for one cell."""
+    """Return the candidates of a family for a request, good candidates first.
+
+    `delta`: the delta of one cell.
+    """
     kind = registry.randomizer_class(family)
     declared = dict(request.shape)
     names = {shape.name for shape in kind.shape_parameters}
@@ -127,12 +139,13 @@ def _is_admissible(
     """Return whether a family meets the constraints and has a finite cost."""
     pure = budget.needs_pure_noise or charged is LedgerCost.EPSILON
     concentrated = budget.needs_concentration or charged is LedgerCost.RHO
-    if not options.admit(kind) or (pure and not kind.pure):
+    if not options.admits(kind) or (pure and not kind.pure):
         return False
     return not (concentrated and kind.has_bounded_noise)
 
 
 def _is_promising(options: AutoOptions, kind: type[Randomizer], cells: int, *, pure: bool) -> bool:
+    """Return whether a kind of noise can be best for so many cells, so that it is tried first."""
     if kind.has_bounded_noise and not (cells <= FEW_CELLS or "bounded" in options.constraints):
         return False
     return not kind.auto_rule.last_resort and not (pure and kind.auto_rule.only_with_delta)
@@ -185,6 +198,7 @@ def delta_of_cell(delta: Fraction, cells: int) -> Fraction:
 
 
 def _is_number(value: object) -> bool:
+    """Return whether a value can be read as a float."""
     try:
         float(str(value))
     except ValueError:

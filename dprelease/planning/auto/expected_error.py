@@ -77,6 +77,7 @@ class ErrorEstimator:
         return min(raised, key=lambda error: error.price, default=None)
 
     def _budget_error(self, candidates: Sequence[Candidate]) -> BudgetError | None:
+        """Return the error of candidates that can't share the budget; None if they can."""
         try:
             self._mechanisms(self.noises(candidates), rough=False)
         except BudgetError as error:
@@ -84,6 +85,7 @@ class ErrorEstimator:
         return None
 
     def _mechanisms(self, noises: Sequence[UnscaledNoise], *, rough: bool) -> list[Randomizer]:
+        """Return the mechanisms of these noises if together they spend the budget."""
         return spend_budget(
             self.share,
             noises,

@@ -10,6 +10,7 @@ from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.planning.auto.candidates import (
     Candidate,
+    Choice,
     ColumnGroup,
     candidates_of_family,
     cells_of,
@@ -17,6 +18,7 @@ from dprelease.planning.auto.candidates import (
     families_of,
     group_key,
     varying_parameter,
+    with_candidates,
 )
 from dprelease.planning.auto.expected_error import ErrorEstimator, percent_text
 from dprelease.planning.auto.ledger_cost import LedgerCost
@@ -89,12 +91,11 @@ def noises_of(
 
 DECLARED = "declared; its parameters: least expected error"
 
-Choice = tuple[Candidate, ...]
-"""A candidate for each group of columns."""
-
 
 @dataclass
 class _NoiseSearch:
+    """Searches the candidates of all groups of columns for the least error of the release."""
+
     estimator: ErrorEstimator
     groups: list[ColumnGroup] = field(default_factory=list)
     selected: Choice = ()
@@ -114,9 +115,10 @@ class _NoiseSearch:
                 self.fixed[i] = candidates[0]
             else:
                 kinds.setdefault(group_key(request), []).append(i)
-        self._group(list(kinds.values()))
+        self._set_groups(list(kinds.values()))
 
-    def _group(self, kinds: list[list[int]], *, unpromising: bool = False) -> None:
+    def _set_groups(self, kinds: list[list[int]], *, unpromising: bool = False) -> None:
+        """Set the groups of columns, each with its families and its first candidate."""
         open_requests = (self.requests[i] for columns in kinds for i in columns)
         cells = sum(cells_of(request.measurement.sensitivity) for request in open_requests)
         self.groups = []
@@ -154,7 +156,7 @@ class _NoiseSearch:
         first_error = self.estimator.least_cost_error(map(self.columns, choices))
         if any(group.is_auto for group in self.groups):
             self._errors.clear()
-            self._group([group.columns for group in self.groups], unpromising=True)
+            self._set_groups([group.columns for group in self.groups], unpromising=True)
             self._select_approximately()
             if self._select_exactly():
                 return
@@ -182,7 +184,7 @@ class _NoiseSearch:
     def _select_family(self, choice: Choice, autos: list[int]) -> Choice:
         """Return the choice with the best family for all groups; store the best few choices."""
         names = dict.fromkeys(name for i in autos for name in self.groups[i].families)
-        first = {n: _replace(choice, dict(self._first_candidates(autos, n))) for n in names}
+        first = {n: with_candidates(choice, dict(self._first_candidates(autos, n))) for n in names}
         errors = {name: self._error(start) for name, start in first.items()}
         within = {name: registry.get(name).auto_rule.largest_error_ratio for name in names}
         self._search_shapes(self._hill_climb, first, errors, within)
@@ -266,7 +268,7 @@ class _NoiseSearch:
                 at, last = first + step, least
                 before = self._error(choice)
                 while 0 <= at < len(ordered):
-                    trial = _replace(choice, dict.fromkeys(indexes, ordered[at]))
+                    trial = with_candidates(choice, dict.fromkeys(indexes, ordered[at]))
                     error = self._error(trial)
                     if error < least:
                         least, choice = error, trial
@@ -282,15 +284,16 @@ class _NoiseSearch:
         """Move all groups by one step along their sorted shapes, while the error falls."""
         for step in (1, -1):
             while True:
-                neighbours = {index: self._neighbour(choice, index, step) for index in indexes}
+                neighbours = {i: self._next_candidate(choice, i, step) for i in indexes}
                 moved = {i: candidate for i, candidate in neighbours.items() if candidate}
-                trial = _replace(choice, moved)
+                trial = with_candidates(choice, moved)
                 if None in neighbours.values() or not self._error(trial) < self._error(choice):
                     break
                 choice = trial
         return choice
 
-    def _neighbour(self, choice: Choice, index: int, step: int) -> Candidate | None:
+    def _next_candidate(self, choice: Choice, index: int, step: int) -> Candidate | None:
+        """Return the candidate `step` steps from a group's chosen candidate; None at an end."""
         ordered, present = self._sorted_candidates(choice, index), choice[index]
         at = ordered.index(present) + step if present in ordered else -1
         return ordered[at] if 0 <= at < len(ordered) else None
@@ -309,7 +312,7 @@ class _NoiseSearch:
 
         def at(value: float) -> tuple[float, float]:
             trial = dict.fromkeys(indexes, start.with_parameter(name, value))
-            return value, self._error(_replace(choice, trial))
+            return value, self._error(with_candidates(choice, trial))
 
         nearby = ordered[max(0, ordered.index(start) - 1) : ordered.index(start) + 2]
         points = [at(float(dict(candidate.shape)[name])) for candidate in nearby]
@@ -324,13 +327,13 @@ class _NoiseSearch:
             if points[-1][1] > least * (1 - PARABOLA_GAIN):
                 break
         value, error = min(points, key=lambda point: point[1])
-        finer = _replace(choice, dict.fromkeys(indexes, start.with_parameter(name, value)))
+        finer = with_candidates(choice, dict.fromkeys(indexes, start.with_parameter(name, value)))
         return finer if error < self._error(choice) else choice
 
     def _try_other_families(self, choice: Choice, index: int) -> Choice:
         """Return the choice with another family for one group, if it reduces the error."""
         before = self._error(choice)
-        trials = [_replace(choice, {index: other[index]}) for other in self._family_choices]
+        trials = [with_candidates(choice, {index: other[index]}) for other in self._family_choices]
         best = min(trials, key=self._error)
         if not self._error(best) < before * FAMILY_GAIN:
             return choice
@@ -342,6 +345,7 @@ class _NoiseSearch:
         return best
 
     def _error(self, choice: Choice) -> float:
+        """Return the approximate error of a choice, which is computed once."""
         if choice not in self._errors:
             self._errors[choice] = self.estimator.approximate_error(self.columns(choice))
         return self._errors[choice]
@@ -369,7 +373,7 @@ class _NoiseSearch:
         return bool(possible)
 
     def _first_possible(self, seen: set[Choice]) -> list[tuple[float, Choice]]:
-        """Return the exact error and the best possible choice of all evaluated but `seen` ones."""
+        """Return the exact error and the best possible choice that was evaluated but not `seen`."""
         for choice in sorted(self._errors, key=self._error):
             if choice not in seen and math.isfinite(self._error(choice)):
                 exact_error = self.estimator.exact_error(self.columns(choice))
@@ -382,10 +386,10 @@ class _NoiseSearch:
         replacements: dict[int, Candidate] = {}
         for i, group in enumerate(self.groups):
             variant = self.selected[i].rounded_variant
-            admit = group.request.options.admit
-            if group.is_auto and variant and admit(registry.get(variant.family)):
+            admits = group.request.options.admits
+            if group.is_auto and variant and admits(registry.get(variant.family)):
                 replacements[i] = variant
-        choice = _replace(self.selected, replacements)
+        choice = with_candidates(self.selected, replacements)
         return [choice] if self._error(choice) < self._error(self.selected) * SHAPE_GAIN else []
 
     def origin_text(self, i: int, noise: UnscaledNoise) -> str:
@@ -394,7 +398,3 @@ class _NoiseSearch:
             return "declared"
         index = next((n for n, group in enumerate(self.groups) if i in group.columns), None)
         return self._origin_texts.get(-1 if index is None else index, DECLARED)
-
-
-def _replace(choice: Choice, replacements: Mapping[int, Candidate]) -> Choice:
-    return tuple(replacements.get(i, candidate) for i, candidate in enumerate(choice))

@@ -95,6 +95,7 @@ def best_mechanism(
     mechanisms: dict[tuple[tuple[str, str | float], ...], Mechanism] = {}
 
     def error(shape: Shape) -> float:
+        """Return the typical error of the mechanism with this shape; infinity if there is none."""
         try:
             mechanism = solve_mechanism(kind, shape, budget, sensitivity)
         except BudgetError:

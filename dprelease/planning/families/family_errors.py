@@ -103,6 +103,7 @@ def _single_table_error(row: ExpectedError) -> float:
 
 
 def _draw_row(axes: Axes, y: float, row: ExpectedError, step: float) -> None:
+    """Draw the range of the expected errors of one table, and its error if published alone."""
     error = ErrorRange(*(step * part for part in row.standard_error.all()))
     single_table = step * _single_table_error(row)
     if is_drawn(error.least) and is_drawn(error.greatest):
@@ -195,6 +196,7 @@ class AgreedErrors:
 
 
 def _standard_error(variance: float | None, step: float) -> float | None:
+    """Return the standard error in units of the column; None if the variance is not known."""
     return None if variance is None else float(variance**0.5 * step)
 
 

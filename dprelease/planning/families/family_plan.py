@@ -25,7 +25,7 @@ def tables_with_step(spec: ReleaseSpec) -> frozenset[str]:
 
 
 def refuse_families(declaration: Declaration, families: Sequence[Family]) -> None:
-    """Raise errors for families whose tables do not suit their step, without opening data.
+    """Raise errors for families with tables that do not suit their step, without opening data.
 
     Raises
     ------
@@ -40,6 +40,7 @@ def refuse_families(declaration: Declaration, families: Sequence[Family]) -> Non
         first_name = first_query(declaration.spec, family.name)
 
         def place(*keys: str | int, query: str = first_name) -> Place:
+            """Return the position of these keys below a query of the family."""
             return declaration.place("queries", query, *keys)
 
         for problem in _problem_texts(declaration.spec, family):

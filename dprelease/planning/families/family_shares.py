@@ -74,6 +74,7 @@ class SharedColumn:
 
 
 def _targets(agreed: FamilyColumn, spec: ConsistentSpec) -> dict[Placed, tuple[int, TargetSpec]]:
+    """Return the declared targets of a column, with their index, by level and table."""
     targets_with_tables = (
         (aim_of(agreed.shape, target), i, target)
         for i, target in enumerate(spec.targets)
@@ -87,7 +88,7 @@ def _targets(agreed: FamilyColumn, spec: ConsistentSpec) -> dict[Placed, tuple[i
 
 
 def _noisy_tables(agreed: FamilyColumn) -> list[PlacedTable]:
-    """Return the tables that divide the budget: all tables except exactly published ones."""
+    """Return the tables that divide the budget: all tables that are not published exactly."""
     return [table for table in agreed.shape.placed if not agreed.is_exact(table)]
 
 
@@ -185,6 +186,7 @@ def check_targets(declaration: Declaration, plan: Plan) -> list[DpReleaseError]:
 
 
 def _places_in_query(declaration: Declaration, family: str) -> Placer:
+    """Return a function that returns the position of keys below the first query of a family."""
     query = first_query(declaration.spec, family)
     return lambda *keys: declaration.place("queries", query, *keys)
 
@@ -288,6 +290,7 @@ def weights_of(shared: SharedColumn, allocation: Allocation) -> dict[tuple[str, 
 def _missed_target_errors(
     agreed: FamilyColumn, spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
+    """Yield an error for each target whose margin of error is larger than declared."""
     for i, margin, moe in margins_of(agreed, spec):
         if not margin <= moe:
             yield _missed_target_error(place, i, agreed.name, margin, (Fraction(margin) / moe) ** 2)
@@ -325,6 +328,7 @@ def _unreachable_target_error(
 def _missed_target_error(
     place: Placer, i: int, column: str, margin: float, factor: Fraction
 ) -> DpReleaseError:
+    """Return the error of the target with this index, whose margin is too large."""
     needed = float(min(factor, LARGEST_FACTOR))
     return QueryError(
         "DP-CONSIST-020",

@@ -78,6 +78,7 @@ def plan_of_least_budget(declaration: Declaration, plan: Plan, plan_at: PlanAt) 
     most = _amount_of(declaration.spec)
 
     def try_amount(amount: Fraction) -> _TriedAmount:
+        """Return the target that misses its margin most, if this amount is spent."""
         trial_plan = plan_at(_with_amount(declaration, amount), weights)
         return max(_tried_targets(amount, trial_plan), key=lambda trial: trial.squared_ratio)
 
@@ -156,6 +157,7 @@ def check_limits(declaration: Declaration, plan: Plan) -> None:
 
 
 def _reasons_without_limit(spec: ReleaseSpec, has_targets: bool) -> Iterator[str]:
+    """Yield the reasons why no least budget can be computed."""
     if not has_targets:
         yield "no target declares a margin"
     if spec.budget.epsilon is None and spec.budget.rho is None:
@@ -190,6 +192,7 @@ def _weights_for_least_budget(columns: Sequence[SharedColumn]) -> Weights:
 
 
 def _tried_targets(amount: Fraction, plan: Plan) -> Iterator[_TriedAmount]:
+    """Yield each target of a plan with the ratio of its margin to the declared margin."""
     for agreed, spec in _consistent_columns(plan):
         for _, margin, moe in margins_of(agreed, spec):
             squared_ratio = float((Fraction(margin) / moe) ** 2) if margin else 0.0
@@ -197,6 +200,7 @@ def _tried_targets(amount: Fraction, plan: Plan) -> Iterator[_TriedAmount]:
 
 
 def _consistent_columns(plan: Plan) -> Iterator[tuple[FamilyColumn, ConsistentSpec]]:
+    """Yield the consistent columns of all families, with what was declared for them."""
     for family in plan.families:
         if isinstance(family.step, Consistent):
             for agreed in consistent_columns(Shape.of(family.tables)):
@@ -204,6 +208,7 @@ def _consistent_columns(plan: Plan) -> Iterator[tuple[FamilyColumn, ConsistentSp
 
 
 def _amount_of(spec: ReleaseSpec) -> Fraction:
+    """Return the epsilon or the rho of the declared budget."""
     amount = spec.budget.epsilon if spec.budget.rho is None else spec.budget.rho
     if amount is None:
         raise TypeError("a budget has an amount")
@@ -211,6 +216,7 @@ def _amount_of(spec: ReleaseSpec) -> Fraction:
 
 
 def _with_amount(declaration: Declaration, amount: Fraction) -> Declaration:
+    """Return the declaration with this amount as epsilon or rho of its budget."""
     budget = declaration.spec.budget
     name = "epsilon" if budget.rho is None else "rho"
     changed = budget.model_copy(update={name: amount})
@@ -224,6 +230,7 @@ def _round_up_to_four_digits(amount: Fraction) -> Fraction:
 
 
 def _unreachable_targets_error(declaration: Declaration, first: _TriedAmount) -> QueryError:
+    """Return the error of targets that need more than the declared budget."""
     budget = declaration.spec.budget
     kind, power = ("rho", 1.0) if budget.rho is not None else ("epsilon", 0.5)
     needed = float(first.amount) * first.squared_ratio**power

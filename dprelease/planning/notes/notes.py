@@ -17,7 +17,7 @@ import sqlglot
 from sqlglot import exp
 
 from dprelease.errors.printable import count_text
-from dprelease.query.expressions.nodes import declared_codes
+from dprelease.query.expressions.nodes import declared_code_sql
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import (
     BooleanColumn,
@@ -33,10 +33,10 @@ from dprelease.statements.layers import needed_columns, needed_joined_columns
 
 HEADINGS_TEXT = "Values of files: {}. The first line of each is the column name, not a value."
 SPACES_TEXT = "Spaces around values: {}. A stored code without these spaces is a different code."
-"""Text of the note."""
+"""The texts of the notes on values in files, for a list of columns."""
 
 
-def listed_below_headings(queries: Sequence[Query]) -> list[str]:
+def columns_listed_below_headings(queries: Sequence[Query]) -> list[str]:
     """Return the columns with values from files without a named column, each with a count.
 
     In a file without a header line, the first value would be taken for the header, and all rows
@@ -52,7 +52,7 @@ def listed_below_headings(queries: Sequence[Query]) -> list[str]:
     return list(items)
 
 
-def with_spaces(queries: Sequence[Query]) -> list[str]:
+def columns_with_outer_spaces(queries: Sequence[Query]) -> list[str]:
     """Return the columns with values that begin or end with a space, each with a count."""
     items: dict[str, None] = {}
     for name, column in _categories(queries):
@@ -63,6 +63,7 @@ def with_spaces(queries: Sequence[Query]) -> list[str]:
 
 
 def _categories(queries: Sequence[Query]) -> Iterator[tuple[str, CategoryColumn]]:
+    """Yield the name and the declaration of each category column of the queries."""
     for query in queries:
         for name, column in query.table.columns.items():
             if isinstance(column, CategoryColumn):
@@ -74,10 +75,10 @@ TRUTHS_TEXT = (
     "text, such as Yes, counts as missing, and is replaced as `nulls` declares. For such texts, "
     "declare a category; `dprelease profile` counts them."
 )
-"""Text of the note."""
+"""The text of the note on booleans that are read from texts."""
 
 
-def truths_from_texts(queries: Sequence[Query]) -> list[str]:
+def booleans_stored_as_texts(queries: Sequence[Query]) -> list[str]:
     """Return the boolean columns that queries use and sources store as texts, without repetitions.
 
     The columns follow from the declaration alone. Only `profile` reads the data, and finds other
@@ -94,6 +95,7 @@ def truths_from_texts(queries: Sequence[Query]) -> list[str]:
 
 
 def _booleans_in_texts(declared: Declared, names: Sequence[str]) -> Iterator[str]:
+    """Yield the boolean columns that a source stores as texts."""
     source = declared.table.source
     if source is None or not source.type.has_texts_for_booleans:
         return
@@ -111,10 +113,10 @@ CODES_READ_TEXT = (
     "Codes read: {}. An expression sees only the declared codes of a category; all others are the "
     "same text, such as '?'. Declare the codes that it must distinguish, or the column as `text`."
 )
-"""Text of the note."""
+"""The text of the note on comparisons with substitutes, and of the note on processed codes."""
 
 
-def compared_cells(queries: Sequence[Query]) -> list[str]:
+def comparisons_with_substitutes(queries: Sequence[Query]) -> list[str]:
     """Return the comparisons in `where` with a value that `others` or `nulls` declares.
 
     A condition sees stored values, before undeclared codes and missing values are replaced with the
@@ -130,8 +132,8 @@ def compared_cells(queries: Sequence[Query]) -> list[str]:
     return list(items)
 
 
-def codes_read(queries: Sequence[Query]) -> list[str]:
-    """Return the places where an expression processes codes of a category, rather than compares."""
+def columns_processed_as_codes(queries: Sequence[Query]) -> list[str]:
+    """Return each category column that an expression does more with than compare it, and where."""
     items: dict[str, None] = {}
     for query in queries:
         places = {name: formula.sql for name, formula in query.formulas.items()}
@@ -144,6 +146,7 @@ def codes_read(queries: Sequence[Query]) -> list[str]:
 
 
 def _parse_sql(sql: str) -> exp.Expr:
+    """Return the syntax tree of an expression."""
     # In a SELECT, so that the expression as a whole can be replaced, too.
     return sqlglot.parse_one(f"SELECT {sql}", dialect="duckdb")
 
@@ -156,12 +159,13 @@ def _codes_read(tree: exp.Expr, columns: Mapping[str, Column]) -> list[tuple[exp
         column = None if read is None else columns.get(read.name)
         if read is None or not isinstance(column, CategoryColumn):
             continue
-        if case == sqlglot.parse_one(declared_codes(read.name, column), dialect="duckdb"):
+        if case == sqlglot.parse_one(declared_code_sql(read.name, column), dialect="duckdb"):
             items.append((case, read.name))
     return items
 
 
 def _codes_in_comparisons(tree: exp.Expr, columns: Mapping[str, Column]) -> Iterator[str]:
+    """Yield each category column that is compared with its cell for other or missing values."""
     for node in tree.find_all(*COMPARISONS):
         texts = {item.name for item in node.find_all(exp.Literal) if item.is_string}
         for name in dict.fromkeys(item.name for item in node.find_all(exp.Column)):
@@ -174,7 +178,7 @@ def _codes_in_comparisons(tree: exp.Expr, columns: Mapping[str, Column]) -> Iter
 BANDS_TEXT = (
     "Bands: {}. Use `labels` to name them, and `others` to include values outside the edges."
 )
-"""Text of the note."""
+"""The text of the note on bands."""
 
 
 def band_descriptions(queries: Sequence[Query]) -> list[str]:
@@ -194,6 +198,7 @@ def band_descriptions(queries: Sequence[Query]) -> list[str]:
 
 
 def _band_notes(name: str, column: CutColumn, columns: Mapping[str, Column]) -> Iterator[str]:
+    """Yield what may surprise in the bands of a cut column."""
     cut = columns.get(column.cut)
     whole = column.labels is None and all(edge.denominator == 1 for edge in column.edges)
     if isinstance(cut, NumberColumn) and whole:
@@ -229,10 +234,10 @@ class Note:
 def notes(queries: Sequence[Query]) -> list[Note]:
     """Return the notes on the queries of a release."""
     return [
-        Note("truths_from_texts", TRUTHS_TEXT, truths_from_texts(queries)),
-        Note("compared_cells", COMPARED_CELLS_TEXT, compared_cells(queries)),
-        Note("codes_read", CODES_READ_TEXT, codes_read(queries)),
+        Note("truths_from_texts", TRUTHS_TEXT, booleans_stored_as_texts(queries)),
+        Note("compared_cells", COMPARED_CELLS_TEXT, comparisons_with_substitutes(queries)),
+        Note("codes_read", CODES_READ_TEXT, columns_processed_as_codes(queries)),
         Note("bands", BANDS_TEXT, band_descriptions(queries)),
-        Note("listed_below_headings", HEADINGS_TEXT, listed_below_headings(queries)),
-        Note("with_spaces", SPACES_TEXT, with_spaces(queries)),
+        Note("listed_below_headings", HEADINGS_TEXT, columns_listed_below_headings(queries)),
+        Note("with_spaces", SPACES_TEXT, columns_with_outer_spaces(queries)),
     ]

@@ -31,7 +31,8 @@ def normal_delta(mu: float, epsilon: float | Fraction) -> float:
     if epsilon_below >= 0 and a_exact < -UNDERFLOW_DEVIATIONS:
         return 1.0
 
-    def delta_ball() -> arb:
+    def delta_interval() -> arb:
+        """Return an interval (ball) that contains delta."""
         a = ball(a_exact)
         root = arb(2).sqrt()
         upper_tail = (a / root).erfc() / 2
@@ -41,4 +42,4 @@ def normal_delta(mu: float, epsilon: float | Fraction) -> float:
             return upper_tail - density * mills_ratio(ball(a_exact + shift))
         return upper_tail - ball(epsilon_below).exp() * ((a + ball(shift)) / root).erfc() / 2
 
-    return min(1.0, float_upper_bound(delta_ball))
+    return min(1.0, float_upper_bound(delta_interval))

@@ -33,8 +33,8 @@ UNDERFLOW_EXPONENT = 760
 """Exponent of the density at which a tail probability falls below the least float."""
 
 
-def upper_tail_ball(z: arb, r: arb) -> arb:
-    """Return a ball around P(Z > z) = Q(z + r) / (2 Q(r)) for z >= 0 (eq. 2)."""
+def upper_tail_interval(z: arb, r: arb) -> arb:
+    """Return an interval (ball) around P(Z > z) = Q(z + r) / (2 Q(r)) for z >= 0 (eq. 2)."""
     root = arb(2).sqrt()
     return ((z + r) / root).erfc() / (2 * (r / root).erfc())
 
@@ -82,7 +82,7 @@ def density_at_zero(r: float) -> float:
 
 
 def _hazard(r: float) -> arb:
-    """Return a ball around phi(r) / Q(r)."""
+    """Return an interval (ball) around phi(r) / Q(r)."""
     exact = arb(r)
     return (-(exact**2) / 2).exp() * (2 / arb.pi()).sqrt() / (exact / arb(2).sqrt()).erfc()
 
@@ -124,16 +124,18 @@ class OffsetGaussianLoss(MonotoneLoss):
         if z < 0 and -z * (-z / 2 + self.r) > UNDERFLOW_EXPONENT:
             return LEAST_FLOAT
 
-        def delta_ball() -> arb:
+        def delta_interval() -> arb:
+            """Return an interval (ball) that contains delta."""
             return self._probability_below(z) - ball(edge).exp() * self._probability_below(
                 z - self.d
             )
 
-        return min(1.0, float_upper_bound(delta_ball))
+        return min(1.0, float_upper_bound(delta_interval))
 
     def _probability_below(self, z: Fraction) -> arb:
+        """Return an interval (ball) of the probability of outputs below z."""
         r = ball(self.r)
-        return upper_tail_ball(ball(-z), r) if z <= 0 else 1 - upper_tail_ball(ball(z), r)
+        return upper_tail_interval(ball(-z), r) if z <= 0 else 1 - upper_tail_interval(ball(z), r)
 
     def interval_probabilities(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the probabilities of loss intervals, from the outputs at the ends of intervals."""
@@ -164,7 +166,8 @@ class OffsetGaussianLoss(MonotoneLoss):
         """Return the Rényi divergence of an order above 1, rounded up (eq. 56)."""
         a = Fraction(order)
 
-        def divergence_ball() -> arb:
+        def divergence_interval() -> arb:
+            """Return an interval (ball) that contains the Rényi divergence."""
             d = ball(self.d)
             lower = _tail_integral(self.r - (a - 1) * self.d)
             slope = self.r + (a - 1) * (self.d + 2 * self.r)
@@ -176,7 +179,7 @@ class OffsetGaussianLoss(MonotoneLoss):
             total = (lower + middle + upper) / (2 * _tail_integral(self.r))
             return ball(self.loss_at_zero) + total.log() / ball(a - 1)
 
-        return float_upper_bound(divergence_ball, 256)
+        return float_upper_bound(divergence_interval, 256)
 
     def renyi_ratio_bound(self, order: float) -> float:
         """Return the bound d^2 / 2 + C / (a (a - 1)) for the order a.
@@ -192,5 +195,5 @@ class OffsetGaussianLoss(MonotoneLoss):
 
 
 def _tail_integral(x: Fraction) -> arb:
-    """Return a ball around the integral over u > 0 of exp(-u^2 / 2 - x u)."""
+    """Return an interval (ball) around the integral over u > 0 of exp(-u^2 / 2 - x u)."""
     return mills_ratio(ball(x))

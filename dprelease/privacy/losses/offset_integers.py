@@ -60,15 +60,18 @@ class OffsetIntegerLoss(MonotoneLoss):
         if far > 0 and exponent > UNDERFLOW_EXPONENT:
             return LEAST_FLOAT
 
-        def delta_ball() -> arb:
+        def delta_interval() -> arb:
+            """Return an interval (ball) that contains delta."""
             return self._probability_up_to(last) - ball(edge).exp() * self._probability_up_to(
                 last - self.shift
             )
 
-        return min(1.0, float_upper_bound(delta_ball, 96 + int(3 * exponent / 2 if far > 0 else 0)))
+        return min(
+            1.0, float_upper_bound(delta_interval, 96 + int(3 * exponent / 2 if far > 0 else 0))
+        )
 
     def _probability_up_to(self, k: int) -> arb:
-        """Return a ball around P(K <= k)."""
+        """Return an interval (ball) around P(K <= k)."""
         if k < 0:
             return theta.upper_tail(self.scale, self.ratio, -k)
         return 1 - theta.upper_tail(self.scale, self.ratio, k + 1)
@@ -86,9 +89,11 @@ class OffsetIntegerLoss(MonotoneLoss):
         slope = loss.r + a * (loss.d + 2 * loss.r)
 
         def weight(ratio: Fraction, k: int) -> arb:
+            """Return an interval (ball) of the weight of all integers from k on, for this ratio."""
             return theta.weight_from(self.scale, ratio, k)
 
-        def divergence_ball() -> arb:
+        def divergence_interval() -> arb:
+            """Return an interval (ball) that contains the Rényi divergence."""
             below_zero = 1 + weight(loss.r - a * loss.d, 1)
             between = weight(slope, 1) - weight(slope, self.shift)
             tilt = ball(a * (loss.d**2 - 2 * loss.loss_at_zero)).exp()
@@ -96,7 +101,7 @@ class OffsetIntegerLoss(MonotoneLoss):
             moment = (below_zero + between + beyond) / theta.total_weight(self.scale, self.ratio)
             return ball(loss.loss_at_zero) + moment.log() / ball(a)
 
-        return float_upper_bound(divergence_ball, 128)
+        return float_upper_bound(divergence_interval, 128)
 
     @property
     def rho(self) -> float | None:
@@ -133,6 +138,7 @@ class OffsetIntegerLoss(MonotoneLoss):
         return self._probabilities_between(ends), self._probabilities_between(ends - self.shift)
 
     def _sums_over_integers(self, edges: Floats) -> tuple[Floats, Floats]:
+        """Return both probabilities of the losses between neighbouring edges."""
         k, p, q = self._relevant_integers()
         loss = self.continuous.loss_at(k / self.scale)
         bin_of_integer, bins = np.searchsorted(edges, loss), len(edges) + 1
@@ -186,4 +192,5 @@ class OffsetIntegerLoss(MonotoneLoss):
 
 
 def _sum_by_bin(bin_of_integer: Integers, probabilities: Floats, bins: int) -> Floats:
+    """Return the sum of the probabilities in each bin."""
     return np.bincount(bin_of_integer, probabilities, bins).astype(np.float64)

@@ -57,10 +57,11 @@ class PureLoss(MonotoneLoss):
         if epsilon_below <= -self.epsilon:
             return min(1.0, float_upper_bound(lambda: -ball(epsilon_below).expm1()))
 
-        def delta_ball() -> arb:
+        def delta_interval() -> arb:
+            """Return an interval (ball) that contains delta."""
             return (1 - ball(epsilon_below - self.epsilon).exp()) / (1 + ball(-self.epsilon).exp())
 
-        return min(1.0, float_upper_bound(delta_ball))
+        return min(1.0, float_upper_bound(delta_interval))
 
     def interval_probabilities(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the probabilities of loss intervals, from the two losses epsilon and -epsilon."""

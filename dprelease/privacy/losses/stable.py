@@ -68,6 +68,7 @@ def largest_loss(alpha: float, shift: float) -> float:
 
 @lru_cache(maxsize=16)
 def _grid_log_density(alpha: float) -> Floats:
+    """Return the logarithm of the stable density at the points of the grid."""
     return stable.log_pdf(alpha, np.arange(0.0, TAIL_START, STEP))
 
 
@@ -77,6 +78,7 @@ def _chord_error(shift: float, step: float) -> float:
 
 
 def _loss(alpha: float, y: Floats, shift: float) -> Floats:
+    """Return the privacy loss at each output y."""
     return np.asarray(stable.log_pdf(alpha, y) - stable.log_pdf(alpha, y + shift))
 
 
@@ -94,6 +96,7 @@ class StableLoss(PrivacyLoss):
 
     @cached_property
     def _nonnegative_half(self) -> _NonnegativeHalf:
+        """The half of the loss distribution where losses are not negative."""
         return _NonnegativeHalf.of(self.alpha, self.shift)
 
     def _delta(self, epsilon: float | Fraction) -> float:
@@ -165,9 +168,11 @@ class _NonnegativeHalf:
         return self._interval_probabilities(self.left, self.right)
 
     def _interval_probabilities(self, left: Floats, right: Floats) -> tuple[Floats, Floats]:
+        """Return the probability of each interval, and that after the shift."""
         alpha, shift = self.alpha, self.shift
 
         def density(x: Floats) -> Floats:
+            """Return the stable density at each point."""
             return stable.pdf(alpha, x.ravel()).reshape(x.shape)
 
         is_unbounded = np.isinf(left)

@@ -127,6 +127,7 @@ class TruncatedLoss(MonotoneLoss):
 
     @property
     def _reveals_everything(self) -> bool:
+        """Whether the shift exceeds a bound of the noise, so that no loss is finite."""
         return self.shift > min(self.low, self.high)
 
     @property
@@ -151,14 +152,15 @@ class TruncatedLoss(MonotoneLoss):
         elif edge <= -ratio:
             cut = self.high
 
-        def delta_ball() -> arb:
+        def delta_interval() -> arb:
+            """Return an interval (ball) that contains delta."""
             moved = self._probability_below(cut - self.shift)
             return self._probability_below(cut) - (ball(edge).exp() * moved if moved != 0 else 0)
 
-        return min(1.0, float_upper_bound(delta_ball))
+        return min(1.0, float_upper_bound(delta_interval))
 
     def _probability_below(self, x: Fraction) -> arb:
-        """Return a ball around P(Y < x) for -low <= x <= high."""
+        """Return an interval (ball) around P(Y < x) for -low <= x <= high."""
         a, b = (ball(-side / self.scale).exp() for side in (self.low, self.high))
         if x <= 0:
             if x <= -self.low:

@@ -55,12 +55,13 @@ class ExponentialLoss(MonotoneLoss):
             return min(1.0, float_upper_bound(lambda: -ball(edge).expm1()))
         x = (shift / left - edge) * left * right / (left + right)
 
-        def delta_ball() -> arb:
+        def delta_interval() -> arb:
+            """Return an interval (ball) that contains delta."""
             above = ball(right / (left + right)) * ball(-x / right).exp()
             moved = ball(left / (left + right)) * ball((x - shift) / left + edge).exp()
             return 1 - above - moved
 
-        return min(1.0, float_upper_bound(delta_ball))
+        return min(1.0, float_upper_bound(delta_interval))
 
     def interval_probabilities(self, edges: Floats) -> tuple[Floats, Floats]:
         """Return the probabilities of loss intervals.

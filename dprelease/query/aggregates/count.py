@@ -32,11 +32,12 @@ class Count(Aggregate):
 
     @property
     def adds_up(self) -> bool:
-        """Return True: every row belongs to one party."""
+        """Return True: the counts of parties can be added, as every row belongs to one party."""
         return True
 
 
 def _count_parts(_columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts:
+    """Return the measurement of a count of rows, or of values of a column."""
     return ColumnParts(MEASURED, [("", Count(None if declared.column == "*" else declared.column))])
 
 

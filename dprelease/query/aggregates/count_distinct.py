@@ -48,7 +48,7 @@ class CountDistinct(Aggregate):
 
     @property
     def adds_up(self) -> bool:
-        """Whether ids are counted: each id belongs to one party, but parties may share a value."""
+        """Return whether ids are counted: parties have different ids, but may have equal values."""
         return self.values is None
 
     def unit(self, columns: Mapping[str, Column]) -> str:
@@ -61,9 +61,10 @@ class CountDistinct(Aggregate):
 
 
 def _count_distinct_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    """Return the measurement of a distinct count; None if the column has no public values."""
     if declared.column == columns.table.unit.id:
         return ColumnParts(MEASURED, [("", CountDistinct(declared.column, None))])
-    values = columns.values(declared)
+    values = columns.value_count(declared)
     if values is None:
         return None
     return ColumnParts(MEASURED, [("", CountDistinct(declared.column, values))])

@@ -15,7 +15,7 @@ from dprelease.schema.columns import Column
 
 @dataclass(frozen=True, slots=True)
 class Frequent(Aggregate):
-    """The most frequent declared value of a column, or the following ones.
+    """The most frequent declared value of a column, or the value of a later rank.
 
     A value of `rank` 1 is the most frequent value. Each rank selects among the values that the
     smaller ranks of the same column have not selected. The score of a value is its number of rows.
@@ -59,7 +59,8 @@ class Frequent(Aggregate):
 
 
 def _frequent_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
-    values, ranks = columns.values(declared), declared.spec.ranks
+    """Return a measurement for each rank of the frequent values; None if there is an error."""
+    values, ranks = columns.value_count(declared), declared.spec.ranks
     if values is None:
         return None
     if ranks > values:

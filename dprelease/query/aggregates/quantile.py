@@ -128,6 +128,7 @@ class Quantile(Aggregate):
 
 
 def _quantile_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    """Return the measurement of a quantile or its tree; None if the column has no bounds."""
     lattice = columns.lattice(declared)
     if lattice is None:
         return None

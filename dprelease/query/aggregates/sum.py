@@ -89,7 +89,7 @@ class Sum(Aggregate):
 
     @property
     def adds_up(self) -> bool:
-        """Return True: every row belongs to one party."""
+        """Return True: the sums of parties can be added, as every row belongs to one party."""
         return True
 
     def unit(self, columns: Mapping[str, Column]) -> str:

@@ -37,6 +37,7 @@ def formulas_of(
 
 
 def _formula(table: Table, name: str, text: str, place: Place) -> Formula:
+    """Return the checked expression of a computed column."""
     from dprelease.query.expressions.predicate import (
         parse_expression,  # the SQL parser is slow to import
     )
@@ -83,12 +84,16 @@ def computation_levels(
 
     Columns that depend on themselves are in no level.
     """
-    todo = [name for name in closure(columns, formulas, names) if inputs(columns, formulas, name)]
+    todo = [
+        name
+        for name in with_input_columns(columns, formulas, names)
+        if input_columns(columns, formulas, name)
+    ]
     place = {name: i for i, name in enumerate(todo)}
     waits: dict[str, int] = {}
     readers: dict[str, list[str]] = {}
     for name in todo:
-        computed = {part for part in inputs(columns, formulas, name) if part in place}
+        computed = {part for part in input_columns(columns, formulas, name) if part in place}
         waits[name] = len(computed)
         for part in computed:
             readers.setdefault(part, []).append(name)
@@ -103,7 +108,7 @@ def computation_levels(
     return levels
 
 
-def closure(
+def with_input_columns(
     columns: Mapping[str, Column], formulas: Formulas, names: Iterable[str]
 ) -> tuple[str, ...]:
     """Return `names` and all columns from which they are computed, in the table's order."""
@@ -113,11 +118,11 @@ def closure(
         name = todo.pop()
         if name not in reached:
             reached.add(name)
-            todo += inputs(columns, formulas, name)
+            todo += input_columns(columns, formulas, name)
     return tuple(name for name in columns if name in reached)
 
 
-def inputs(columns: Mapping[str, Column], formulas: Formulas, name: str) -> tuple[str, ...]:
+def input_columns(columns: Mapping[str, Column], formulas: Formulas, name: str) -> tuple[str, ...]:
     """Return the columns that a cut or an expression reads; empty for any other column."""
     column = columns[name]
     if isinstance(column, CutColumn):
@@ -133,7 +138,7 @@ def _cycle_through(
     todo = deque([start])
     while todo:
         last = todo.popleft()
-        for name in inputs(columns, formulas, last):
+        for name in input_columns(columns, formulas, last):
             if name == start:
                 path = [name, last]
                 while path[-1] != start:

@@ -50,7 +50,7 @@ MAY_BE_UNDEFINED = (
     *ARITHMETIC,
     *(exp.Neg, exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt),
 )
-"""The operations whose result may be undefined, such as a quotient by zero."""
+"""The operations with results that may be undefined, such as a quotient by zero."""
 
 LONGEST_QUOTE = 60
 """Maximum number of characters that a message quotes of an expression."""
@@ -118,10 +118,10 @@ def column_sql(node: exp.Column, column: Column) -> str:
     """
     if not isinstance(column, CategoryColumn) or _is_compared_with_constants(node):
         return quoting.identifier(node.name)
-    return f"({declared_codes(node.name, column)})"
+    return f"({declared_code_sql(node.name, column)})"
 
 
-def declared_codes(name: str, column: CategoryColumn) -> str:
+def declared_code_sql(name: str, column: CategoryColumn) -> str:
     """Return SQL of a category's code, with "?" or another text for all undeclared codes."""
     values, name = column.values or (), quoting.identifier(name)
     # a text that is longer than every declared value with the same beginning
@@ -147,7 +147,7 @@ def strip_date_cast(node: exp.Expression) -> exp.Expression:
     return node.this if isinstance(node, exp.TsOrDsToDate) else node
 
 
-def flat(node: exp.Expression) -> Iterator[exp.Expression]:
+def operands_of_chain(node: exp.Expression) -> Iterator[exp.Expression]:
     """Yield the operands of a chain of ANDs or of ORs, left to right, without recursion."""
     sides, todo = [], [node]
     while todo:

@@ -97,6 +97,7 @@ def unread_argument_text(tree: exp.Expression) -> str | None:
 
 
 def _unread_arguments(tree: exp.Expression) -> Iterator[str]:
+    """Yield the names of the clauses of a statement that no code reads."""
     for node in tree.walk():
         known = KNOWN.get(type(node))
         for name, value in node.args.items() if known is not None else ():
@@ -105,6 +106,7 @@ def _unread_arguments(tree: exp.Expression) -> Iterator[str]:
 
 
 def _clause_name(node: Any, name: str, value: object) -> str:
+    """Return the name of an argument of a node, as a refusal shows it."""
     named = _NAMED.get((type(node), name))
     if named is not None:
         return named
@@ -118,7 +120,7 @@ def _clause_name(node: Any, name: str, value: object) -> str:
 
 
 def dropped_word_text(tree: exp.Expression, text: str) -> str | None:
-    """Return a text that quotes a name or a constant that the parser dropped; None if none is."""
+    """Return a text that quotes a name or a constant that the parser dropped, if there is one."""
     tokens = list(DuckDB().tokenize(text))
     counts = Counter(_normalized_word(text) for text in _names_and_constants(tokens))
     counts.subtract(
@@ -144,10 +146,12 @@ def _names_and_constants(tokens: list[Token]) -> Iterator[str]:
 
 
 def _contains_word(node: object) -> bool:
+    """Return whether a node is a literal, an identifier or a keyword."""
     return isinstance(node, exp.Literal | exp.Identifier | exp.Var)
 
 
 def _normalized_word(text: str) -> str:
+    """Return a number in one spelling, or a word in lower case."""
     try:
         return str(exact(text))
     except ValueError:

@@ -79,6 +79,7 @@ VARIANCE, STDDEV = Variance(), StandardDeviation()
 
 
 def _center_text(column: OutputColumn) -> str:
+    """Return the center that is subtracted before values are summed, as a text."""
     total = narrow_aggregate(column.parts[0].aggregate, Sum)
     return plain_text(total.center * total.step)
 
@@ -107,6 +108,7 @@ def _sum_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnPart
 
 
 def _mean_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    """Return the measurements of a mean; None if the column has no bounds."""
     lattice = columns.lattice(declared)
     if lattice is None:
         return None
@@ -114,6 +116,7 @@ def _mean_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnPar
 
 
 def _variance_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    """Return the measurements of a variance or standard deviation; None without bounds."""
     lattice = columns.lattice(declared)
     if lattice is None:
         return None

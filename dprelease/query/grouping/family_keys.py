@@ -34,7 +34,7 @@ class FamilyKeys:
     levels: Mapping[str, Key]
     finest: KeySpace
 
-    def within(self, keys: KeySpace) -> tuple[int, int]:
+    def finest_cell_counts(self, keys: KeySpace) -> tuple[int, int]:
         """Return the number of finest cells, and the largest number of them in one table cell."""
         of_table = {key.read_from: key for key in keys.keys}
         most = 1
@@ -43,7 +43,7 @@ class FamilyKeys:
             if coarser is None:
                 most *= key.size
             elif coarser.column != key.column:
-                most *= coarser.ancestors.most_alike
+                most *= coarser.ancestors.most_occurrences
         return self.finest.size, most
 
 
@@ -90,6 +90,7 @@ def _area_keys(spec: QuerySpec, columns: Mapping[str, Column], refuse: Refuse) -
 def _keys_of_levels(
     names: Sequence[str], declared: Sequence[CategoryColumn], columns: Mapping[str, Column]
 ) -> dict[str, Key]:
+    """Return the key of each level, with the area one level up that contains each value."""
     leaf = names[-1]
     leaves = np.arange(len(declared[-1].values or ()))
     keys: dict[str, Key] = {}
@@ -128,7 +129,9 @@ def _positions(name: str, above: str, columns: Mapping[str, Column]) -> NDArray[
         if not isinstance(part, CategoryColumn) or not isinstance(parent_column, CategoryColumn):
             raise TypeError("areas are categories")
         at = {value: i for i, value in enumerate(parent_column.values or ())}
-        lies = np.fromiter((at[area] for area in part.above), np.int64, len(part.above))
+        lies = np.fromiter(
+            (at[area] for area in part.parent_areas), np.int64, len(part.parent_areas)
+        )
         positions = lies if positions is None else lies[positions]
     return np.empty(0, np.int64) if positions is None else positions
 

@@ -125,4 +125,5 @@ def key_of(name: str, column: Column) -> Key | str:
 
 
 def _position(values: Sequence[str], cell: str) -> int | None:
+    """Return the index of a value; None if its rows are dropped."""
     return None if cell == DROP else values.index(cell)

@@ -69,15 +69,17 @@ class Places(Sequence[int]):
 
     @cached_property
     def _hash(self) -> int:
+        """Return the hash of the stored bytes."""
         return hash(self._bytes)
 
     @property
     def _bytes(self) -> tuple[bytes, bytes]:
+        """Return the stored arrays as bytes."""
         ends = b"" if self._ends is None else self._ends.tobytes()
         return self._held.tobytes(), ends
 
     @cached_property
-    def most_alike(self) -> int:
+    def most_occurrences(self) -> int:
         """The number of occurrences of the most frequent position."""
         if self._ends is not None:
             return int(np.diff(self._ends, prepend=0).max())
@@ -92,7 +94,7 @@ class Places(Sequence[int]):
         found.flags.writeable = False
         return found
 
-    def below(self, limits: ArrayLike) -> NDArray[np.int64]:
+    def counts_below(self, limits: ArrayLike) -> NDArray[np.int64]:
         """Return how many of the ascending positions are below each limit."""
         found = np.searchsorted(self._held, limits)
         if self._ends is None:

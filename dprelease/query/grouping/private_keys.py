@@ -42,7 +42,7 @@ class PrivateKeys:
             rest = rest[int(size) :]
         return tuple(texts)
 
-    def among(self, partitions: Iterable[str]) -> KeySpace:
+    def key_space_of(self, partitions: Iterable[str]) -> KeySpace:
         """Return a key space with one cell for each partition, in the order of the key values."""
         ordered = sorted(
             partitions, key=lambda text: tuple(map(_sort_key, *self._kinds_and_texts(text)))
@@ -50,6 +50,7 @@ class PrivateKeys:
         return KeySpace((Key(COMPOSITE, "text", tuple(ordered)),))
 
     def _kinds_and_texts(self, partition: str) -> tuple[tuple[KeyKind, ...], tuple[str, ...]]:
+        """Return the type and the text of each key of a partition."""
         return tuple(kind for _, kind in self.columns), self.values(partition)
 
     def keys(self, space: KeySpace) -> list[Key]:
@@ -63,12 +64,14 @@ class PrivateKeys:
 
 
 def _sort_key(kind: KeyKind, text: str) -> tuple[int, str]:
+    """Return what a key is sorted by: integers by number, all else by text."""
     return (int(text), "") if kind == "integer" else (0, text)
 
 
 def _parse_keys(
     kind: KeyKind, texts: Sequence[str]
 ) -> Sequence[str] | Sequence[int] | Sequence[date]:
+    """Return the typed values of these texts."""
     match kind:
         case "integer":
             return [int(text) for text in texts]

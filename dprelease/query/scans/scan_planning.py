@@ -62,7 +62,7 @@ class Part:
         return self.query.measurements[0].aggregate.candidates or 1
 
     @property
-    def numbers(self) -> int:
+    def integer_count(self) -> int:
         """The number of integers in the tables of the part."""
         own = 1 if self.candidates else len(self.query.measurements)
         return self.query.keys.size * self.width * own
@@ -170,7 +170,7 @@ class Joint:
         return KeySpace(tuple(keys))
 
     @property
-    def numbers(self) -> int:
+    def integer_count(self) -> int:
         """The number of integers in the joint table."""
         return _cell_count(self.keys, self.common) * (self.candidates or len(self.vectors))
 
@@ -189,10 +189,12 @@ def _has_rest(key: Key, common: Set[str]) -> bool:
 
 
 def _cell_count(keys: Mapping[str, Key], common: Set[str]) -> int:
+    """Return the number of cells of a scan, with a rest for keys that need one."""
     return math.prod(len(key.values) + _has_rest(key, common) for key in keys.values())
 
 
 def _vectors_by_aggregate(part: Part) -> dict[object, Measurement]:
+    """Return the measurement that stands for each aggregate, or for the candidates, of a part."""
     if part.candidates:
         return {part.candidates: part.query.measurements[0]}
     return {m.aggregate: m for m in part.query.measurements}
@@ -204,7 +206,7 @@ class Scan:
 
     sources: SharedSource = field(default_factory=SharedSource)
     joints: list[Joint] = field(default_factory=list)
-    numbers: int = 0
+    integer_count: int = 0
     _joints_by_common: dict[object, list[int]] = field(default_factory=dict)
     """The indexes of joint tables, by the candidates and condition that their parts share."""
 
@@ -229,10 +231,10 @@ class Scan:
             old = self.joints[min(larger)[1]]
             joint = old.with_part(part)
         # The scan also holds the integers of the part itself, until a caller requests them.
-        more = joint.numbers - (old.numbers if larger else 0) + part.numbers
-        if self.numbers + more > MOST_NUMBERS:
+        more = joint.integer_count - (old.integer_count if larger else 0) + part.integer_count
+        if self.integer_count + more > MOST_NUMBERS:
             return False
-        self.numbers += more
+        self.integer_count += more
         if larger:
             self.joints[min(larger)[1]] = joint
         else:
@@ -246,8 +248,8 @@ MOST_TABLES = 32
 """Maximum number of tables with ids that are read at once: each adds bytes to every row."""
 
 
-def bounded_together(queries: Iterable[Query]) -> list[SharedSource]:
-    """Return groups of queries with ids whose rows are read, and whose ids are numbered, once."""
+def groups_bounded_together(queries: Iterable[Query]) -> list[SharedSource]:
+    """Return groups of queries with ids; the rows of a group are read, and ids numbered, once."""
     groups: list[SharedSource] = []
     for query in queries:
         if query.unit.id is None or query.private is not None or query.finest is not None:
@@ -262,7 +264,7 @@ def bounded_together(queries: Iterable[Query]) -> list[SharedSource]:
     return [together for together in groups if len(together.queries) > 1]
 
 
-def scans(queries: Iterable[Query]) -> tuple[list[Scan], dict[str, list[str]]]:
+def plan_scans(queries: Iterable[Query]) -> tuple[list[Scan], dict[str, list[str]]]:
     """Return the scans for several tables, and the reasons why other tables are read alone.
 
     `queries` are the queries of one engine, with different names. The reasons are by table name.
@@ -274,7 +276,7 @@ def scans(queries: Iterable[Query]) -> tuple[list[Scan], dict[str, list[str]]]:
         query = part.query
         if part.reason:
             reasons.setdefault(query.name, []).append(part.reason)
-        elif part.numbers > (MOST_PLACES if part.candidates else MOST_NUMBERS // 4):
+        elif part.integer_count > (MOST_PLACES if part.candidates else MOST_NUMBERS // 4):
             reasons.setdefault(query.name, []).append(
                 "it has too many cells to be computed together with others"
             )

@@ -118,7 +118,7 @@ def _valid_release(
     lost: set[str],
     files: Files,
 ) -> tuple[ReleaseSpec | None, list[KeyPath]]:
-    """Return the rest of a release without lost columns, and the paths of the removed parts."""
+    """Return a release without invalid parts and lost columns, and the paths of removed parts."""
     queries = values.get("queries")
     if isinstance(queries, dict):
         values["queries"] = dict(_valid_queries(queries, tables, lost))
@@ -135,14 +135,14 @@ def _valid_budget(values: Mapping[str, Plain]) -> BudgetSpec | None:
 
 
 def _is_query_dependency(key: str) -> bool:
-    """Return whether a key of a query, possibly misspelt, is one that other keys depend on."""
+    """Return whether other keys depend on this key of a query, which may be misspelt."""
     known = [field.alias or name for name, field in QuerySpec.model_fields.items()]
     meant = key if key in known else nearest(key, known)
     return not any(part in meant for part in known if part not in QUERY_DEPENDENCIES)
 
 
 def _values(document: Document) -> dict[str, Plain]:
-    """Return the values of a document, without those that the YAML reader refuses."""
+    """Return the values of a document, without values that the YAML reader refuses."""
     values = copy.deepcopy(document.values)
     for keys in document.findings:
         for path in _with_same_line(document, keys):

@@ -115,7 +115,7 @@ def _sorted_by_area(
 ) -> CategoryColumn:
     """Return a column with its values in the order of their areas."""
     position = {area: i for i, area in enumerate(areas)}
-    values, lies = column.values or (), column.above
+    values, lies = column.values or (), column.parent_areas
     for value, area in zip(values, lies, strict=True):
         if area not in position:
             explicit = (

@@ -15,7 +15,7 @@ from functools import lru_cache
 from dprelease.query import quoting
 from dprelease.query.grouping.group_keys import Key
 from dprelease.statements.values.physical import EXACT_FLOATS, FAMILY_OF
-from dprelease.statements.values.spelling import NUMBER_TEXT, WHOLE_TEXT, matches, text_of
+from dprelease.statements.values.spelling import NUMBER_TEXT, WHOLE_TEXT, matches_sql, text_sql
 
 EXACT = 2**53
 """The number below which a 64-bit float holds every integer."""
@@ -86,7 +86,7 @@ def substituted_position_sql(position: str, text: str, key: Key) -> str:
 
 
 @lru_cache(CACHED)
-def category(source: str, stored: str, values: tuple[str, ...], known: str = "") -> str | None:
+def category_sql(source: str, stored: str, values: tuple[str, ...], known: str = "") -> str | None:
     """Return SQL of the declared value that a stored value means, or of another text.
 
     Returns None if values of the stored type can't be read as a category. `known` is a SELECT of
@@ -94,7 +94,7 @@ def category(source: str, stored: str, values: tuple[str, ...], known: str = "")
     """
     shown = _representative_values(values)
     canonical = {value: _canonical_text(value) for value in shown}
-    text = text_of(source, stored)
+    text = text_sql(source, stored)
     is_text = FAMILY_OF[stored] == "texts"
     if not is_text and same_meaning_pair(values) is not None:
         return None
@@ -170,13 +170,13 @@ def _declared_value_sql(text: str, canonical: dict[str, str], known: str, *, few
     number = [value for value in canonical if IS_NUMBER.fullmatch(value)]
     if number:
         integer_text = f"CAST(TRY_CAST(trim({text}) AS HUGEINT) AS VARCHAR)"
-        real = text_of(f"TRY_CAST(trim({text}) AS DOUBLE)", "DOUBLE")
+        real = text_sql(f"TRY_CAST(trim({text}) AS DOUBLE)", "DOUBLE")
         arms.append(
-            f"WHEN {matches(text, WHOLE_TEXT)} "
+            f"WHEN {matches_sql(text, WHOLE_TEXT)} "
             f"THEN {_declared_spelling_sql(integer_text, canonical)}"
         )
         arms.append(
-            f"WHEN {matches(text, NUMBER_TEXT)} THEN {_declared_spelling_sql(real, canonical)}"
+            f"WHEN {matches_sql(text, NUMBER_TEXT)} THEN {_declared_spelling_sql(real, canonical)}"
         )
     if {"true", "false"} & set(canonical.values()):
         truth = f"lower(trim({text}))"
@@ -186,7 +186,7 @@ def _declared_value_sql(text: str, canonical: dict[str, str], known: str, *, few
     if any(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", day) for day in canonical.values()):
         day = f"left(trim({text}), 10)"
         arms.append(
-            f"WHEN {matches(text, MIDNIGHT_TEXT)} THEN {_declared_spelling_sql(day, canonical)}"
+            f"WHEN {matches_sql(text, MIDNIGHT_TEXT)} THEN {_declared_spelling_sql(day, canonical)}"
         )
     if not arms:
         return other
@@ -203,7 +203,7 @@ def _declared_spelling_sql(text: str, canonical: dict[str, str]) -> str:
         return text
     width = _width(canonical)
     if width is not None:
-        short = matches(text, rf"[0-9]{{1,{width - 1}}}")
+        short = matches_sql(text, rf"[0-9]{{1,{width - 1}}}")
         return f"CASE WHEN {short} THEN lpad({text}, {width}, '0') ELSE {text} END"
     arms = " ".join(
         f"WHEN {quoting.text(form)} THEN {quoting.text(value)}" for value, form in others.items()

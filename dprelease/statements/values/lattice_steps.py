@@ -32,14 +32,14 @@ def steps(value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, ph
     low, high, step = lattice.lower, lattice.upper, lattice.step
     null = column.null_value
     if is_whole(column, step, physical) and max(abs(low), abs(high)) * step < WIDEST_EXACT:
-        sql = _whole_steps(value, column, low, high, step.numerator)
+        sql = _whole_steps_sql(value, column, low, high, step.numerator)
         if null is None:
             return sql  # the whole expression is NULL for a missing value
     else:
-        sql = _rounded_steps(value, column, low, high, step)
+        sql = _rounded_steps_sql(value, column, low, high, step)
     if null is None:
         return f"CASE WHEN {value} IS NOT NULL THEN {sql} END"
-    inside = min(max(_nearest(null / step), low), high)
+    inside = min(max(_nearest_integer(null / step), low), high)
     return f"CASE WHEN {value} IS NOT NULL THEN {sql} ELSE {inside} END"
 
 
@@ -52,9 +52,10 @@ def is_whole(column: IntegerColumn | NumberColumn, step: Fraction, physical: str
     return same and base_type(physical) in INTEGERS | {"BOOLEAN"}
 
 
-def _whole_steps(
+def _whole_steps_sql(
     value: str, column: IntegerColumn | NumberColumn, low: int, high: int, step: int
 ) -> str:
+    """Return the SQL of an integer in steps, clamped to the bounds and rounded."""
     # least(greatest(...)) would turn a missing value into a bound, and is slower.
     ends = [quoting.integer(end) for end in clamp_integers(column, low, high, step)]
     clamped = (
@@ -78,9 +79,10 @@ def clamp_integers(
     return least, most
 
 
-def _rounded_steps(
+def _rounded_steps_sql(
     value: str, column: IntegerColumn | NumberColumn, low: int, high: int, step: Fraction
 ) -> str:
+    """Return the SQL of a number in steps, clamped to the bounds and rounded."""
     ends = clamp_floats(column)
     least, most = map(quoting.double, ends)
     scaled = f"least(greatest(CAST({value} AS DOUBLE), {least}), {most})"
@@ -113,11 +115,11 @@ def stays_within(ends: tuple[float, float], low: int, high: int, step: Fraction)
         scaled = [end / float(step) for end in ends]
     if not all(map(math.isfinite, scaled)):
         return False
-    least, most = (_nearest(Fraction(end)) for end in scaled)
+    least, most = (_nearest_integer(Fraction(end)) for end in scaled)
     return low <= least and most <= high
 
 
-def _nearest(x: Fraction) -> int:
+def _nearest_integer(x: Fraction) -> int:
     """Return the integer nearest to `x`, halves away from zero."""
     sign = -1 if x < 0 else 1
     return sign * ((2 * abs(x) + 1) // 2)

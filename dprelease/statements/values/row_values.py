@@ -46,13 +46,15 @@ class Row(Protocol):
 Writer = Callable[[Row, Any], str]
 
 
-def _count(row: Row, count: Count) -> str:
+def _count_sql(row: Row, count: Count) -> str:
+    """Return the SQL of what a row adds to a count: 1, or NULL if its value is missing."""
     if count.column is None:
         return "1::BIGINT"
     return f"CASE WHEN {row.null_if_missing_sql(count.column)} IS NOT NULL THEN 1::BIGINT END"
 
 
-def _sum(row: Row, total: Sum) -> str:
+def _sum_sql(row: Row, total: Sum) -> str:
+    """Return the SQL of what a row adds to a sum: its steps from the center, or NULL."""
     steps = row.steps(total)
     centered = f"({steps}) - {quoting.integer(total.center)}" if total.center else steps
     if total.beside is None:
@@ -60,7 +62,7 @@ def _sum(row: Row, total: Sum) -> str:
     return f"CASE WHEN {row.null_if_missing_sql(total.beside)} IS NOT NULL THEN {centered} END"
 
 
-def _square(row: Row, squares: SquareSum) -> str:
+def _square_sql(row: Row, squares: SquareSum) -> str:
     """Return SQL of round((x - center)^2 / coarse) - offset, rounded half up on integers."""
     reach = max(abs(squares.lower - squares.center), abs(squares.upper - squares.center))
     wide = "BIGINT" if reach < NARROW else "HUGEINT"
@@ -71,29 +73,31 @@ def _square(row: Row, squares: SquareSum) -> str:
     return f"CAST({square} - {squares.offset} AS BIGINT)"
 
 
-def _candidate_number(row: Row, aggregate: Quantile | Tree) -> str:
+def _candidate_number_sql(row: Row, aggregate: Quantile | Tree) -> str:
     """Return SQL of the number of the candidate to which a value is rounded down."""
     wide = "BIGINT" if aggregate.upper - aggregate.lower < WIDEST else "HUGEINT"
     moved = f"(CAST({row.steps(aggregate)} AS {wide}) - {quoting.integer(aggregate.lower)})"
     return f"CAST({moved} // {aggregate.stride} AS BIGINT)" if aggregate.stride > 1 else moved
 
 
-def _distinct(row: Row, count: CountDistinct) -> str:
+def _distinct_value_sql(row: Row, count: CountDistinct) -> str:
+    """Return the SQL of the value that a distinct count looks at; NULL if it counts units."""
     return "NULL::BIGINT" if count.values is None else row.value_position_sql(count.column)
 
 
-def _value_index(row: Row, aggregate: Frequent) -> str:
+def _value_index_sql(row: Row, aggregate: Frequent) -> str:
+    """Return the SQL of the index of a row's value among the public values."""
     return row.value_position_sql(aggregate.column)
 
 
 WRITERS: dict[type[Aggregate], Writer] = {
-    Count: _count,
-    Sum: _sum,
-    SquareSum: _square,
-    CountDistinct: _distinct,
-    Quantile: _candidate_number,
-    Tree: _candidate_number,
-    Frequent: _value_index,
+    Count: _count_sql,
+    Sum: _sum_sql,
+    SquareSum: _square_sql,
+    CountDistinct: _distinct_value_sql,
+    Quantile: _candidate_number_sql,
+    Tree: _candidate_number_sql,
+    Frequent: _value_index_sql,
 }
 """The function for each aggregate class. Same function and same column mean the same values."""
 
@@ -107,13 +111,15 @@ Totals = list[tuple[str, int]]
 """SQL aggregates, each with the factor by which it is multiplied before they are summed."""
 
 
-def _count_in(row: Row, count: Count) -> Totals:
+def _count_terms(row: Row, count: Count) -> Totals:
+    """Return the SQL of a count over many rows, with the factor 1."""
     return [(f"count({row.null_if_missing_sql(count.column)})" if count.column else "count(*)", 1)]
 
 
-def _sum_in(row: Row, total: Sum) -> Totals:
+def _sum_terms(row: Row, total: Sum) -> Totals:
+    """Return the SQL of totals over many rows, each with the factor by which it adds to a sum."""
     if not total.center or total.beside is not None or row.has_null_value(total.column):
-        return [(f"sum({_sum(row, total)})", 1)]
+        return [(f"sum({_sum_sql(row, total)})", 1)]
     # Sums around different centers share the sum of the values and the number of values.
     return [
         (f"sum({row.steps(total)})", 1),
@@ -121,7 +127,10 @@ def _sum_in(row: Row, total: Sum) -> Totals:
     ]
 
 
-GROUPED: dict[type[Aggregate], Callable[[Row, Any], Totals]] = {Count: _count_in, Sum: _sum_in}
+GROUPED: dict[type[Aggregate], Callable[[Row, Any], Totals]] = {
+    Count: _count_terms,
+    Sum: _sum_terms,
+}
 """The function for each aggregate class whose total is faster to compute for a whole group."""
 
 

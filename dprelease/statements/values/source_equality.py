@@ -53,7 +53,7 @@ def comparison_of(kind: str, collations: Mapping[str, str], column: str) -> str:
     return collations.get(column, "")
 
 
-def inexact(
+def inexact_comparison_error(
     kind: str, comparison: str, column: str, use: str, place: Place | None = None
 ) -> DataError:
     """Return DP-DATA-026 for a column that its source does not compare character by character.
@@ -90,10 +90,13 @@ def spark_collations(note: bytes) -> dict[str, str]:
         noted = {str(f["name"]): f["metadata"].get("__COLLATIONS") for f in fields}
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return {}
-    return {name: _sparks(name, collations) for name, collations in noted.items() if collations}
+    return {
+        name: _spark_collation(name, collations) for name, collations in noted.items() if collations
+    }
 
 
-def _sparks(name: str, collations: object) -> str:
+def _spark_collation(name: str, collations: object) -> str:
+    """Return the name in `comparisons` of the collation that Spark noted for a column."""
     noted = collations.get(name) if isinstance(collations, dict) else None
     words = f"COLLATE {str(noted).removeprefix('spark.')}"
     return words if words in Parquet.comparisons else OTHER
@@ -121,10 +124,11 @@ def engine_collations(names: Iterable[str], binds: Binds) -> dict[str, str]:
     if all(binds(_collation_check(names, collation)) for collation in EXACT[:2]):
         return {}
     collated = [n for n in names if not all(binds(_collation_check([n], c)) for c in EXACT[:2])]
-    return {name: _collation(name, binds) for name in collated}
+    return {name: _engine_collation(name, binds) for name in collated}
 
 
-def _collation(name: str, binds: Binds) -> str:
+def _engine_collation(name: str, binds: Binds) -> str:
+    """Return the name in `comparisons` of a column's collation; empty if it changes none."""
     if any(binds(_collation_check([name], collation)) for collation in EXACT):
         return ""
     for words in DuckDB.comparisons:
@@ -136,6 +140,6 @@ def _collation(name: str, binds: Binds) -> str:
 
 
 def _collation_check(names: Iterable[str], collation: str) -> str:
-    """Return an expression that the engine accepts if no column has a different collation."""
+    """Return an expression that the engine accepts unless a column has another collation."""
     texts = (f"CAST({quoting.identifier(name)} AS VARCHAR)" for name in names)
     return " AND ".join(f"{text} = ('' COLLATE {collation})" for text in texts) or "true"

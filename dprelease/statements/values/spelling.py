@@ -47,12 +47,12 @@ FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
 MIDNIGHT = " 00:00:00"
 
 
-def matches(text: str, regex: str) -> str:
+def matches_sql(text: str, regex: str) -> str:
     """Return the SQL condition that a pattern matches a whole text."""
     return f"regexp_full_match({text}, {quoting.text(regex)})"
 
 
-def text_of(source: str, stored: str) -> str:
+def text_sql(source: str, stored: str) -> str:
     """Return SQL of the text of a stored value, which is NULL where the value is missing.
 
     Integral floats and decimals are spelled as integers, timestamps at midnight as dates.
@@ -61,7 +61,7 @@ def text_of(source: str, stored: str) -> str:
         case "texts":
             return source if stored == "VARCHAR" else f"CAST({source} AS VARCHAR)"
         case "floats":
-            return _float_text(source, stored)
+            return _float_text_sql(source, stored)
         case "decimals":
             integer_text = f"CAST(TRY_CAST({source} AS HUGEINT) AS VARCHAR)"
             # The engine writes .5 where a type has no digits before the point, and 0.5 elsewhere.
@@ -71,13 +71,14 @@ def text_of(source: str, stored: str) -> str:
         case "days":
             return f"CAST({valid_date_sql(source)} AS VARCHAR)"
         case "instants":
-            text = f"CAST({instant(source, stored)} AS VARCHAR)"
+            text = f"CAST({instant_sql(source, stored)} AS VARCHAR)"
             at_midnight = f"ends_with({text}, {quoting.text(MIDNIGHT)})"
             return f"CASE WHEN {at_midnight} THEN left({text}, 10) ELSE {text} END"
     return f"CAST({source} AS VARCHAR)"
 
 
-def _float_text(source: str, stored: str) -> str:
+def _float_text_sql(source: str, stored: str) -> str:
+    """Return the SQL of the text of a float: digits without a point if it is whole."""
     value = double_sql(source, stored)
     kinds = (f"TRY_CAST({value} AS BIGINT)", f"TRY_CAST({value} AS HUGEINT)", value)
     texts = ", ".join(f"CAST({kind} AS VARCHAR)" for kind in kinds)
@@ -112,30 +113,31 @@ def number_of_float_sql(source: str, stored: str) -> str:
 
 def integer_of_text_sql(text: str) -> str:
     """Return SQL of the exact integer of a text, as a HUGEINT."""
-    return f"CASE {_whole_arms(text)} {_truth_arms(text)} END"
+    return f"CASE {_whole_number_branches_sql(text)} {_truth_branches_sql(text)} END"
 
 
-def _whole_arms(text: str) -> str:
+def _whole_number_branches_sql(text: str) -> str:
+    """Return the branches of a CASE that read a text as a whole number; NULL for fractions."""
     # The cast of the text is exact where its double is not, so that two ids remain different.
     exact, value = f"TRY_CAST(trim({text}) AS HUGEINT)", f"TRY_CAST(trim({text}) AS DOUBLE)"
     is_whole = f"abs({value}) < {BEYOND_HUGE!r} AND {value} = trunc({value})"
     integer_text = f"coalesce({exact}, TRY_CAST({value} AS HUGEINT))"  # 0e9999999999 is no HUGEINT
     return (
-        f"WHEN {matches(text, WHOLE_TEXT)} THEN {exact} "
-        f"WHEN {matches(text, FRACTION_TEXT)} THEN NULL "
-        f"WHEN {matches(text, NUMBER_TEXT)} THEN CASE WHEN {is_whole} THEN {integer_text} END"
+        f"WHEN {matches_sql(text, WHOLE_TEXT)} THEN {exact} "
+        f"WHEN {matches_sql(text, FRACTION_TEXT)} THEN NULL "
+        f"WHEN {matches_sql(text, NUMBER_TEXT)} THEN CASE WHEN {is_whole} THEN {integer_text} END"
     )
 
 
 def number_of_text_sql(text: str) -> str:
     """Return SQL of the number of a text, as a DOUBLE."""
     return (
-        f"CASE WHEN {matches(text, NUMBER_TEXT)} THEN TRY_CAST(trim({text}) AS DOUBLE) "
-        f"{_truth_arms(text)} END"
+        f"CASE WHEN {matches_sql(text, NUMBER_TEXT)} THEN TRY_CAST(trim({text}) AS DOUBLE) "
+        f"{_truth_branches_sql(text)} END"
     )
 
 
-def _truth_arms(text: str) -> str:
+def _truth_branches_sql(text: str) -> str:
     """Return the CASE branches that convert the texts of booleans to the numbers 1 and 0."""
     truth = f"lower(trim({text}))"
     return f"WHEN {truth} = 'true' THEN 1 WHEN {truth} = 'false' THEN 0"
@@ -147,7 +149,7 @@ def boolean_of_text_sql(text: str) -> str:
     return (
         f"CASE WHEN {truth} IN ('true', 't', '1') THEN TRUE "
         f"WHEN {truth} IN ('false', 'f', '0') THEN FALSE "
-        f"WHEN NOT {matches(text, NUMBER_TEXT)} THEN NULL "
+        f"WHEN NOT {matches_sql(text, NUMBER_TEXT)} THEN NULL "
         f"WHEN {value} = 1 THEN TRUE WHEN {value} = 0 THEN FALSE END"
     )
 
@@ -157,19 +159,20 @@ def timestamp_of_text_sql(text: str, layout: str, zone: str = UTC) -> str:
 
     The timestamp is in local time: a text with an offset from UTC is converted to the time zone.
     """
-    width = _digits(layout)
+    width = _digit_count(layout)
     if width is not None:
-        text = _pad_zeros(text, width)
+        text = _zero_padded_sql(text, width)
     declared = (
-        f"CASE WHEN NOT {matches(text, WORDS_FOR_DAYS)} "
+        f"CASE WHEN NOT {matches_sql(text, WORDS_FOR_DAYS)} "
         f"THEN try_strptime({text}, {quoting.text(layout)}) END"
     )
     if misreads_iso_dates(layout):
         return declared
     trimmed = f"trim({text})"
-    iso = f"WHEN {matches(text, ISO_TEXT)} THEN {instant(trimmed, 'TIMESTAMPTZ')}"
+    iso = f"WHEN {matches_sql(text, ISO_TEXT)} THEN {instant_sql(trimmed, 'TIMESTAMPTZ')}"
     if zone != UTC:
-        iso = f"WHEN {matches(text, FAR_TEXT)} THEN {instant(trimmed, 'TIMESTAMPTZ', zone)} {iso}"
+        local = instant_sql(trimmed, "TIMESTAMPTZ", zone)
+        iso = f"WHEN {matches_sql(text, FAR_TEXT)} THEN {local} {iso}"
     return f"coalesce({declared}, CASE {iso} END)"
 
 
@@ -180,7 +183,7 @@ def misreads_iso_dates(layout: str) -> bool:
 
 def reads_integers(layout: str, beyond: int = 0) -> bool:
     """Return whether a format's texts are integers, some above `beyond`: 20241231 in %Y%m%d."""
-    width = _digits(layout)
+    width = _digit_count(layout)
     return width is not None and 10**width > beyond
 
 
@@ -190,16 +193,16 @@ def loses_digits(layout: str) -> bool:
     return not reads_integers(layout) and re.fullmatch(NUMBER_TEXT, number, re.ASCII) is not None
 
 
-def _digits(layout: str) -> int | None:
+def _digit_count(layout: str) -> int | None:
     """Return the length of a format's texts if they consist of digits alone; None otherwise."""
     if not re.fullmatch(f"(%[{''.join(DIGITS)}])+", layout):
         return None
     return sum(DIGITS[part] for part in layout[1::2])
 
 
-def _pad_zeros(text: str, width: int) -> str:
+def _zero_padded_sql(text: str, width: int) -> str:
     """Return SQL of an integer's digits with the leading zeros that a stored number has lost."""
-    number = f"CASE {_whole_arms(text)} END"
+    number = f"CASE {_whole_number_branches_sql(text)} END"
     inside = f"{number} BETWEEN 0 AND {10**width - 1}"
     return f"CASE WHEN {inside} THEN lpad(CAST({number} AS VARCHAR), {width}, '0') ELSE {text} END"
 
@@ -209,7 +212,7 @@ def valid_date_sql(day: str) -> str:
     return f"CASE WHEN {day} BETWEEN DATE '{FIRST_DAY}' AND DATE '{LAST_DAY}' THEN {day} END"
 
 
-def instant(source: str, stored: str, zone: str = UTC) -> str:
+def instant_sql(source: str, stored: str, zone: str = UTC) -> str:
     """Return SQL of a TIMESTAMP in the years 1 to 9999, which is NULL outside of these years.
 
     Outside of these years casts can fail. A timestamp with an offset from UTC is converted to the
@@ -217,18 +220,18 @@ def instant(source: str, stored: str, zone: str = UTC) -> str:
     """
     first, last = f"{FIRST_DAY} 00:00:00", f"{LAST_DAY} 23:59:59.999999"
     if stored in ZONED or stored == "TIMESTAMPTZ":
-        wide = _whole_microseconds(source, stored, "TIMESTAMPTZ")
+        wide = _whole_microseconds_sql(source, stored, "TIMESTAMPTZ")
         inside = f"{wide} BETWEEN TIMESTAMPTZ '{first}+00' AND TIMESTAMPTZ '{last}+00'"
         local = f"{wide} AT TIME ZONE {quoting.text(zone)}"
         if zone != UTC:  # the local time may lie in another year
             inside += f" AND {local} BETWEEN TIMESTAMP '{first}' AND TIMESTAMP '{last}'"
         return f"CASE WHEN {inside} THEN {local} END"
-    wide = _whole_microseconds(source, stored, "TIMESTAMP")
+    wide = _whole_microseconds_sql(source, stored, "TIMESTAMP")
     inside = f"{wide} BETWEEN TIMESTAMP '{first}' AND TIMESTAMP '{last}'"
     return f"CASE WHEN {inside} THEN {wide} END"
 
 
-def _whole_microseconds(source: str, stored: str, kind: str) -> str:
+def _whole_microseconds_sql(source: str, stored: str, kind: str) -> str:
     """Return SQL of a timestamp, rounded down to microseconds, as texts and objects are."""
     if stored == ZONED_MS:  # the session's own time zone is UTC
         source = f"TRY_CAST({source} AS TIMESTAMP)"

@@ -92,6 +92,7 @@ def as_stored(
 def _clamped_candidate(
     value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, kind: str
 ) -> ClampedIntegers | None:
+    """Return the SQL and bounds of candidates that are clamped integers; None if it can't be."""
     # a BIGINT becomes a DOUBLE when a number column is typed
     is_float = isinstance(column, NumberColumn) and kind == "BIGINT"
     if kind not in SMALL_INTEGERS or is_float or lattice.step != 1:
@@ -104,6 +105,7 @@ def _clamped_candidate(
 
 
 def _rounded_candidate(value: str, lattice: Lattice, column: NumberColumn) -> RoundedFloats | None:
+    """Return the SQL and bounds of candidates that are rounded floats; None if it can't be."""
     low, high, step = lattice.lower, lattice.upper, lattice.step
     ends = clamp_floats(column)
     if max(abs(low), abs(high)) > EXACT or not stays_within(ends, low, high, step):

@@ -60,6 +60,7 @@ def number_table_sql(table: str) -> str:
 
 @lru_cache(CACHED)
 def _are_digits(values: tuple[str, ...]) -> bool:
+    """Return whether the values are few, and all numbers among them are written as digits."""
     return len(values) <= FEW and all(
         IS_DIGITS.fullmatch(value) for value in values if IS_NUMBER.fullmatch(value)
     )

@@ -8,7 +8,7 @@ from dprelease.query import quoting
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn
 from dprelease.statements.layers import grouping_columns
-from dprelease.statements.values.categories import category
+from dprelease.statements.values.categories import category_sql
 from dprelease.statements.values.physical import base_type
 
 
@@ -34,4 +34,4 @@ def _are_plain(name: str, query: Query) -> bool:
     column, source = query.table.columns[name], quoting.identifier(name)
     if not isinstance(column, CategoryColumn):
         return False
-    return category(source, "VARCHAR", column.values or ()) in (source, f"nullif({source}, '')")
+    return category_sql(source, "VARCHAR", column.values or ()) in (source, f"nullif({source}, '')")

@@ -11,7 +11,7 @@ import re
 
 from dprelease.query import quoting
 from dprelease.schema.source_texts import SPACES
-from dprelease.statements.values.spelling import matches
+from dprelease.statements.values.spelling import matches_sql
 
 NO_NUMBER = "'?'"
 
@@ -21,8 +21,8 @@ def plain_number_sql(text: str, decimal: str, thousands: str | None, own_points:
 
     `own_points` says that numbers in the plain form occur as well, as unquoted numbers in JSON do.
     """
-    between = _class(thousands)
-    shape = form(decimal, thousands)
+    between = _separator_pattern(thousands)
+    shape = number_pattern(decimal, thousands)
     digits = text
     if between:
         digits = f"regexp_replace({digits}, {quoting.text(between)}, '', 'g')"
@@ -32,18 +32,18 @@ def plain_number_sql(text: str, decimal: str, thousands: str | None, own_points:
     if decimal != "." and not own_points:
         # Not NULL: the data owner must learn that the text is unreadable, not that it is missing.
         rest = f"CASE WHEN contains({text}, '.') THEN {NO_NUMBER} ELSE {text} END"
-    return f"CASE WHEN {matches(text, shape)} THEN {digits} ELSE {rest} END"
+    return f"CASE WHEN {matches_sql(text, shape)} THEN {digits} ELSE {rest} END"
 
 
-def form(decimal: str, thousands: str | None) -> str:
+def number_pattern(decimal: str, thousands: str | None) -> str:
     """Return the pattern of a complete number with the declared separators."""
-    between = _class(thousands)
+    between = _separator_pattern(thousands)
     grouped = rf"[0-9]{{1,3}}({between}[0-9]{{2,3}})*{between}[0-9]{{3}}|" if between else ""
     digits = rf"({grouped}[0-9]*)({re.escape(decimal)}[0-9]*)?"
     return rf"(?i)\s*[+-]?{digits}(e[+-]?[0-9]+)?\s*"
 
 
-def _class(thousands: str | None) -> str:
+def _separator_pattern(thousands: str | None) -> str:
     """Return the pattern of the characters that may separate thousands."""
     if thousands is None:
         return ""

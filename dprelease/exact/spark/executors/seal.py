@@ -54,4 +54,5 @@ class Seal:
             raise ValueError("a block was not sealed in this run") from None
 
     def _associated_data(self, block: int) -> bytes:
+        """Return the bytes that bind an encrypted block to its name and number."""
         return f"{self.name}:{block}".encode()

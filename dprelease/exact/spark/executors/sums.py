@@ -71,11 +71,14 @@ class SumCollector:
             self._rows = self._least = len(self._held[0])
 
     def table(self) -> pa.Table:
-        """Return the sums of all parts; there must be at least one."""
+        """Return the sums of all parts; there must be at least one part."""
         return self._held[0] if len(self._held) == 1 else add_up(self._link, self._held)
 
     def result_rows(self, number: int, block: int | None) -> Iterator[pa.RecordBatch]:
-        """Yield the sums of a table, if there was a part; see `rows_of_sums`."""
+        """Yield the sums of a table as rows of `SUMS_COLUMNS`; none if there was no part.
+
+        `block`: the number of cells of a block, for one row for each block; None for a single row.
+        """
         if self._held:
             yield from rows_of_sums(number, self.table(), block)
 

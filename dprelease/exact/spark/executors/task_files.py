@@ -43,10 +43,10 @@ class ParquetRows:
     files: tuple[str, ...]
     pieces: tuple[tuple[Range, ...], ...]
 
-    def parts(
+    def register_parts(
         self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
     ) -> Iterator[None]:
-        """See `TaskRows`."""
+        """Define the relation as the ranges of rows of one piece after the other."""
         for place in _piece_indexes(batches):
             selects = [self._range_sql(link, piece) for piece in self.pieces[place]]
             rows = " UNION ALL ".join(selects)
@@ -88,10 +88,10 @@ class TextRows:
     files: tuple[str, ...]
     pieces: tuple[tuple[int, ...], ...]
 
-    def parts(
+    def register_parts(
         self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
     ) -> Iterator[None]:
-        """See `TaskRows`."""
+        """Define the relation as the rows of one text file after the other."""
         for place in _piece_indexes(batches):
             for file in self.pieces[place]:
                 yield from self._read_whole_file(Path(self.files[file]), link, folder, relation)
@@ -99,6 +99,7 @@ class TextRows:
     def _read_whole_file(
         self, file: Path, link: Link, folder: Path, relation: str
     ) -> Iterator[None]:
+        """Make a view of a text file, decompressed and recoded if needed, while it is used."""
         marked = self.reader.function == "read_json" and has_byte_order_mark(file)
         copied = marked or not self.reader.packing.is_plain
         if copied:
@@ -114,6 +115,7 @@ class TextRows:
 
 
 def _piece_indexes(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
+    """Yield the indexes of the pieces that a task must read."""
     for batch in batches:
         yield from batch.column(0).to_pylist()
 

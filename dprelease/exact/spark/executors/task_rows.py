@@ -42,7 +42,7 @@ class TaskRows(Protocol):
         """Return the engine's types of the columns that are read."""
         ...
 
-    def parts(
+    def register_parts(
         self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
     ) -> Iterator[None]:
         """Register the rows of the task as the relation, one part after the other.
@@ -65,16 +65,17 @@ class SparkRows:
 
     physical: Mapping[str, str]
 
-    def parts(
+    def register_parts(
         self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
     ) -> Iterator[None]:
-        """See `TaskRows`."""
+        """Register the rows that Spark sends as the relation, one table after the other."""
         for table in _tables_from_batches(batches):
             if self.physical:
                 table = self._restore_types(table.rename_columns(list(self.physical)))
             yield from register_table(table, self.physical, link, relation)
 
     def _restore_types(self, table: pa.Table) -> pa.Table:
+        """Return a table whose columns have the stored types again, which Spark had changed."""
         for place, (name, kind) in enumerate(self.physical.items()):
             if kind in ARROW_TYPES:
                 table = table.set_column(place, name, table[name].cast(ARROW_TYPES[kind]))
@@ -87,10 +88,10 @@ class PackedRows:
 
     physical: Mapping[str, str]
 
-    def parts(
+    def register_parts(
         self, batches: Iterable[pa.RecordBatch], link: Link, folder: Path, relation: str
     ) -> Iterator[None]:
-        """See `TaskRows`."""
+        """Register the rows of each packed Arrow table as the relation, one after the other."""
         for batch in batches:
             for content in batch.column("content"):
                 table = from_ipc_bytes(content.as_buffer())
@@ -101,7 +102,7 @@ class PackedRows:
 def register_table(
     table: pa.Table, physical: Mapping[str, str], link: Link, relation: str
 ) -> Iterator[None]:
-    """Register a table as a relation, inside the block; raises as `TaskRows.parts`."""
+    """Register a table as a relation, inside the block; raises as `TaskRows.register_parts`."""
     table.validate(full=True)  # otherwise texts in invalid UTF-8 would be read unchecked
     link.register(relation, table)
     require_types(physical, link, relation)

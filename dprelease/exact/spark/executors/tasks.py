@@ -99,30 +99,34 @@ class TaskReading:
     public: PublicData = field(default_factory=PublicData)
 
     @contextmanager
-    def parts(self, batches: Batches) -> Iterator[tuple[Link, Iterator[None]]]:
+    def register_parts(self, batches: Batches) -> Iterator[tuple[Link, Iterator[None]]]:
         """Yield a connection, and an iterator over parts of the task's rows.
 
         While a part is current, the relation `dp_source` has the rows of this part.
         """
         with task_link(self.access) as (link, folder):
             self.public.register_all(link)
-            yield link, self.rows.parts(batches, link, folder, SOURCE)
+            yield link, self.rows.register_parts(batches, link, folder, SOURCE)
 
 
 @dataclass(frozen=True)
 class CountTask:
-    """Adds up the results of a statement over the parts of a task; `block`: see `rows_of_sums`."""
+    """Adds up the results of a statement over the parts of a task.
+
+    `block`: the number of cells of a block, if the sums are sent in blocks; otherwise None.
+    """
 
     reading: TaskReading
     sql: str
     block: int | None = None
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Yield rows of `SUMS`, of the table 0."""
+        """Yield the sums of the statement, as rows of `SUMS_COLUMNS` of the table 0."""
         yield from redact_failures(lambda: self._count_parts(batches))
 
     def _count_parts(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        with self.reading.parts(batches) as (link, parts):
+        """Yield the sums of the counts of all parts."""
+        with self.reading.register_parts(batches) as (link, parts):
             sums = SumCollector(link)
             for _ in parts:
                 sums.add(link.sql(self.sql).to_arrow_table())
@@ -138,14 +142,16 @@ class JointTablesTask:
     block: int | None = None
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Yield rows of `SUMS`, and the number of rows read."""
+        """Yield the sums of all joint tables, and the number of rows that were read."""
         yield from redact_failures(lambda: self._fill_tables(batches))
 
     def _fill_tables(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        with self.reading.parts(batches) as (link, parts):
+        """Yield the sums of the joint tables of all parts."""
+        with self.reading.register_parts(batches) as (link, parts):
             seen = 0
 
             def stream() -> Iterator[pa.RecordBatch]:
+                """Yield the rows of all parts in batches, and count them."""
                 nonlocal seen
                 for _ in parts:
                     for batch in read(link, self.scan.sql, self.scan.wide):
@@ -172,10 +178,11 @@ class AddUpTask:
     """Adds up the sums of the same tables and blocks, all of which are in this task."""
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Yield rows of `SUMS`."""
+        """Yield one row of `SUMS_COLUMNS` for each table, with its total sums."""
         yield from redact_failures(lambda: self._add_sums(batches))
 
     def _add_sums(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Yield one row for each table with the sums of all its parts."""
         with task_link(Access()) as (link, _):
             for number, tables in group_by_table(batches).items():
                 yield sums_row(number, number, add_up(link, tables))

@@ -60,7 +60,8 @@ class BucketRows:
         yield from redact_failures(lambda: self._pack_by_bucket(batches))
 
     def _pack_by_bucket(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        with self.reading.parts(batches) as (link, parts):
+        """Yield the rows of each bucket of ids, packed as bytes."""
+        with self.reading.register_parts(batches) as (link, parts):
             # Equal texts are in the same bucket, whatever type the ids have, because all tasks use
             # the same version of DuckDB.
             bucket = f"CAST(hash(CAST({self.unit} AS VARCHAR)) % {self.buckets} AS USMALLINT)"
@@ -74,6 +75,7 @@ class BucketRows:
                     yield from self._packed_rows(batch)
 
     def _packed_rows(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a batch, packed as bytes by bucket."""
         buckets = to_numpy(batch.column(0))
         order = np.argsort(
             buckets, kind="stable"
@@ -106,8 +108,8 @@ def _sendable_rows_sql(link: Link, rows: str) -> str:
 class TableTask:
     """A table whose rows are bounded by its own cells.
 
-    `sql`: the statement of its sums, over `dp_kept`. `rows`: a SELECT of `id`, `cell` and `values`,
-    from whose rows the kept ones are selected; empty if the sums are over the kept rows of all
+    `sql`: the statement of its sums, over `dp_kept`. `rows`: a SELECT of `id`, `cell` and `values`
+    of the rows from which `dp_kept` is selected; empty if the sums are over the kept rows of all
     tables. `columns`: the indices of `cell` and `values` in the rows of all tables. `key_tables`:
     the tables of keys that `rows` and `sql` read.
     """
@@ -128,11 +130,12 @@ class TableTask:
 
 @dataclass(frozen=True)
 class BoundRows:
-    """Bounds the rows of the units of a task for several tables, and adds up the selected ones.
+    """Selects the rows within the limits of each unit, for several tables, and adds them up.
 
     `kinds`: for each kind of rows that are sent as stored, the engine's types of their columns.
     `held`: the SELECT of the rows that all tables share; None if the rows of each table are
-    selected separately. `text`: whether ids are texts. `block`: see `rows_of_sums`.
+    selected separately. `text`: whether ids are texts. `block`: the number of cells of a
+    block, if the sums are sent in blocks; otherwise None.
     """
 
     public: PublicData
@@ -143,10 +146,11 @@ class BoundRows:
     block: int | None = None
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Yield rows of `SUMS`."""
+        """Yield the sums of all tables of the task, as rows of `SUMS_COLUMNS`."""
         yield from redact_failures(lambda: self._bound_tables(batches))
 
     def _bound_tables(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Yield the sums of each table over the rows that are kept for each id."""
         with task_link(Access()) as (link, _):
             self.public.register_all(link)
             if not self._create_relations(batches, link):
@@ -215,6 +219,7 @@ class BoundRows:
 
 
 def _insert(link: Link, relation: str, table: pa.Table) -> None:
+    """Insert the rows of a table into a relation, column by column name."""
     link.register(INSERTED_RELATION, table)
     link.execute(f"INSERT INTO {relation} BY NAME SELECT * FROM {INSERTED_RELATION}")
     link.unregister(INSERTED_RELATION)

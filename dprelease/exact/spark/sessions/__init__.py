@@ -1,1 +1,1 @@
-"""Start Spark sessions, make them private, and refuse those that lack what tasks need."""
+"""Start Spark sessions, make them private, and refuse sessions that lack what tasks need."""

@@ -27,7 +27,7 @@ SPARK_DEFAULTS = {
     "spark.eventLog.enabled": "false",
     "spark.io.encryption.enabled": "false",
 }
-"""Spark's defaults."""
+"""The values that these settings have in Spark by default."""
 
 LISTENER_SETTINGS = (
     "spark.extraListeners",
@@ -66,6 +66,7 @@ def session_exposure_texts(spark: Any) -> list[str]:
 
 
 def _setting_exposures(known: Mapping[str, str]) -> list[str]:
+    """Return a text for each setting of Spark that shows records to others."""
     words = [
         f"{what} ({name} is {value})"
         for name, (value, what) in EXPOSING_SETTINGS.items()
@@ -76,6 +77,7 @@ def _setting_exposures(known: Mapping[str, str]) -> list[str]:
 
 
 def _network_exposures(known: Mapping[str, str]) -> list[str]:
+    """Return a text for each way in which records are readable in the network."""
     words = []
     if known.get("spark.authenticate", "false").lower() != "true":
         words.append(

@@ -85,7 +85,7 @@ def has_java() -> bool:
 
 
 def forget_folders() -> None:
-    """Make Java look up its folders again, so that it doesn't use those of an earlier session."""
+    """Make Java look up its folders again, so that it doesn't use an earlier session's folders."""
     from pyspark import SparkContext
 
     known: Any = SparkContext
@@ -122,6 +122,7 @@ def _parent_folders(config: Mapping[str, str], defaults: Defaults) -> list[Path]
 
 @contextmanager
 def _private_folder(parent: Path) -> Iterator[Path]:
+    """Make a private folder in `parent` while it is used, or raise DP-SPARK-003."""
     made: Path | None = None
     with ExitStack() as stack:
         try:

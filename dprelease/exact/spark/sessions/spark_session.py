@@ -218,6 +218,7 @@ def _end_started_java() -> Iterator[None]:
 
 
 def _warn_of_exposures(spark: SparkSession) -> None:
+    """Warn if the settings of a session show records to others."""
     open_doors = attempt(lambda: session_exposure_texts(spark), _start_error())
     if open_doors:
         exposures_text = one_line("; ".join(open_doors))
@@ -230,6 +231,7 @@ def is_classic(spark: SparkSession) -> bool:
 
 
 def _start_error() -> DataError:
+    """Return the error of a session that could not be started."""
     problem = "Spark refused to start, or is not available"
     remedy = (
         "check `spark: {master: ..., config: ...}` and the configuration of Spark, and Java; Spark "
@@ -241,6 +243,7 @@ def _start_error() -> DataError:
 def _start_session(
     settings: SparkSettings, config: Mapping[str, str], running: SparkSession | None
 ) -> SparkSession:
+    """Return a new session, of the running application if there is one, else of a new one."""
     if running is not None:
         again: Any = running
         spark = running.newSession() if is_classic(running) else again.cloneSession()
@@ -252,6 +255,7 @@ def _start_session(
 
 
 def _start_application(settings: SparkSettings, config: Mapping[str, str]) -> SparkSession:
+    """Return the first session of a new application of Spark."""
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder.appName("dprelease")

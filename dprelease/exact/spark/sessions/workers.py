@@ -62,6 +62,7 @@ def require_same_versions(spark: SparkSession) -> None:
     """Raise DP-SPARK-004 unless executors have the driver's versions; reads no data."""
 
     def ask_versions() -> tuple[str, str]:
+        """Return the versions of the workers and an empty text, or the reverse with the error."""
         ask = spark.range(1, numPartitions=1).mapInArrow(report_versions, "versions string")
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException

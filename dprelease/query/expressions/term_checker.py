@@ -1,0 +1,372 @@
+"""The rules by which each node of an expression is checked, and rendered as SQL again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from typing import Any
+
+from sqlglot import exp
+
+from dprelease.errors import Place, QueryError
+from dprelease.numerics.rounding import exact
+from dprelease.query import quoting
+from dprelease.query.expressions.nodes import (
+    LONGEST_QUOTE,
+    check_declared,
+    check_never_true,
+    column_sql,
+    operands_of_chain,
+    strip_date_cast,
+    unknown_function_error,
+)
+from dprelease.query.expressions.scalar import (
+    ALLOWED,
+    ARITHMETIC_OF_ROWS,
+    CHOICES,
+    COMPARISONS_OF_ROWS,
+    DIVISIONS,
+    FUNCTIONS,
+    KIND_OF_TYPE,
+    LONGEST_PART,
+    PHYSICAL,
+    TIME_KINDS,
+    Kind,
+    Term,
+    common_kind,
+    numbers_as_floats,
+)
+from dprelease.query.expressions.used_columns import unknown_column
+from dprelease.schema.table import Table
+
+LENGTH_LIMIT, DEPTH_LIMIT = 10_000, 60
+# integers from this number on are compared as floats, because a column may store floats
+EXACT = 2**53
+
+
+class TermChecker:
+    """Walks a tree once, and renders each node by a rule; nodes without a rule are refused."""
+
+    def __init__(self, table: Table, place: Place) -> None:
+        self.table, self.place = table, place
+        self.columns: set[str] = set()
+        self.rules: list[tuple[type[exp.Expression], Callable[..., Term]]] = [
+            (exp.Paren, self._paren),
+            (exp.Column, self._column),
+            (exp.Literal, self._literal),
+            (exp.Boolean, self._boolean),
+            (exp.Null, self._null),
+            (exp.Neg, self._negative),
+            (exp.And, self._logic),
+            (exp.Or, self._logic),
+            (exp.Not, self._not),
+            (exp.Is, self._is),
+            (exp.Between, self._between),
+            (exp.In, self._in),
+            (exp.Like, self._like),
+            (exp.ILike, self._like),
+            (exp.Case, self._case),
+            (exp.If, self._if),
+            (exp.Nullif, self._nullif),
+            (exp.Substring, self._part),
+            (exp.Left, self._part),
+            (exp.DateDiff, self._days_between),
+            (exp.StartsWith, self._starts_with),
+            (exp.Trim, self._trim),
+            (exp.Cast, self._time_literal),
+        ]
+
+    def term(self, node: exp.Expression, depth: int) -> Term:
+        """Return the SQL of a node and the kind of its value; refuse nodes that have no rule."""
+        if depth > DEPTH_LIMIT:
+            raise QueryError("DP-WHERE-009", place=self.place, limit=LENGTH_LIMIT)
+        if type(node) in COMPARISONS_OF_ROWS:
+            return self._comparison(node, depth)
+        if type(node) in ARITHMETIC_OF_ROWS:
+            return self._arithmetic(node, depth)
+        if type(node) in FUNCTIONS:
+            return self._function(node, depth)
+        if type(node) in CHOICES:
+            return self._choice(node, depth)
+        for kind, rule in self.rules:
+            if type(node) is kind:
+                return rule(node, depth)
+        raise self._refusal_error(node)
+
+    def _refusal_error(self, node: exp.Expression) -> QueryError:
+        """Return the error of a node without a rule: a subquery, an aggregate, or other syntax."""
+        if isinstance(node, exp.Query | exp.Exists | exp.Subquery):
+            return QueryError("DP-WHERE-002", place=self.place)
+        if isinstance(node, exp.AggFunc | exp.Window):
+            return QueryError("DP-WHERE-003", place=self.place)
+        name = node.sql("duckdb").split("(")[0][:LONGEST_QUOTE].lower()
+        if isinstance(node, exp.Func) and name.isidentifier():  # a function, not an operator
+            return unknown_function_error(name, ALLOWED, self.place)
+        return QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:LONGEST_QUOTE])
+
+    def _refuse_other_args(self, node: exp.Expression, *names: str) -> None:
+        """Refuse a node with arguments other than `names`, which the rule would not render."""
+        if any(value for name, value in node.args.items() if name not in names):
+            what = node.sql("duckdb")[:LONGEST_QUOTE]
+            raise QueryError("DP-WHERE-006", place=self.place, what=what)
+
+    def _same_kind(self, terms: list[Term]) -> list[Term]:
+        """Return terms of one kind; text literals become dates where dates are compared."""
+        kinds = {term.kind for term in terms} - {Kind.NULL}
+        for timely in (Kind.DATE, Kind.TIMESTAMP):
+            if kinds == {timely, Kind.TEXT}:
+                return [self._as_time(term, timely) for term in terms]
+        if len(kinds) > 1:
+            left, right = sorted(kinds)[:2]
+            raise QueryError("DP-WHERE-007", place=self.place, left=left.capitalize(), right=right)
+        return numbers_as_floats(terms) if kinds == {Kind.NUMBER} else terms
+
+    def _as_time(self, term: Term, kind: Kind) -> Term:
+        """Return a text literal as a date or timestamp literal; other terms stay unchanged."""
+        if term.kind is not Kind.TEXT:
+            return term
+        keyword = "DATE" if kind is Kind.DATE else "TIMESTAMP"
+        try:
+            if not term.sql.startswith("'"):
+                raise ValueError
+            text = term.sql[1:-1]
+            moment = date.fromisoformat(text) if keyword == "DATE" else datetime.fromisoformat(text)
+        except ValueError:
+            raise QueryError(
+                "DP-WHERE-007",
+                place=self.place,
+                left=kind.capitalize(),
+                right="a text that is not a date such as '2020-12-31'",
+            ) from None
+        if isinstance(moment, datetime) and moment.tzinfo is not None:
+            raise QueryError(
+                "DP-WHERE-007", place=self.place, left="An instant", right="one with a time zone"
+            )
+        return Term(f"{keyword} '{moment}'", kind)
+
+    def _sql_of_kind(self, node: exp.Expression, kind: Kind, depth: int) -> str:
+        """Return the SQL of a node whose value must be of this kind, or raise an error."""
+        term = self.term(node, depth + 1)
+        if kind is Kind.DATE and term.kind is Kind.TIMESTAMP:
+            return f"CAST({term.sql} AS DATE)"
+        if term.kind is Kind.NULL:  # DuckDB selects a function by types
+            return f"CAST({term.sql} AS {PHYSICAL[kind]})"
+        if term.kind is not kind:
+            around = node.parent
+            while isinstance(around, exp.TsOrDsToDate | exp.Paren):
+                around = around.parent
+            what = (around or node).sql("duckdb")[:LONGEST_QUOTE]
+            part = node.sql("duckdb")[:LONGEST_QUOTE]
+            fields: dict[str, Any] = {"what": what, "part": part}
+            timely = kind in (Kind.DATE, Kind.TIMESTAMP)
+            how = f"as {kind}, with its `format`" if timely else "so"
+            fields |= {"wanted": kind, "found": term.kind, "how": how}
+            raise QueryError("DP-WHERE-010", place=self.place, **fields)
+        return term.sql
+
+    def _paren(self, node: exp.Paren, depth: int) -> Term:
+        """Return the term inside parentheses."""
+        return self.term(node.this, depth + 1)
+
+    def _column(self, node: exp.Column, depth: int) -> Term:
+        """Return the term of a declared column, and note that the column is read."""
+        name = node.name
+        if node.table or node.args.get("join_mark") or not isinstance(node.this, exp.Identifier):
+            raise QueryError("DP-WHERE-006", place=self.place, what="a qualified name")
+        if name not in self.table.columns:
+            raise QueryError("DP-WHERE-005", place=self.place, **unknown_column(self.table, name))
+        self.columns.add(name)
+        column = self.table.columns[name]
+        kind = KIND_OF_TYPE[getattr(column, "type", "cut")]
+        return Term(column_sql(node, column), kind)
+
+    def _literal(self, node: exp.Literal, depth: int) -> Term:
+        """Return the term of a text or a number."""
+        if node.is_string:
+            return Term(quoting.text(node.this), Kind.TEXT)
+        try:
+            value = exact(node.this)
+        except ValueError:
+            raise QueryError("DP-WHERE-006", place=self.place, what="this number") from None
+        if value.denominator == 1 and abs(value) < EXACT:
+            return Term(quoting.integer(value.numerator), Kind.NUMBER)
+        try:
+            return Term(quoting.double(value), Kind.NUMBER)
+        except OverflowError:
+            raise QueryError("DP-WHERE-006", place=self.place, what="this number") from None
+
+    def _boolean(self, node: exp.Boolean, depth: int) -> Term:
+        """Return the term of TRUE or FALSE."""
+        return Term("TRUE" if node.this else "FALSE", Kind.BOOLEAN)
+
+    def _null(self, node: exp.Null, depth: int) -> Term:
+        """Return the term of NULL."""
+        return Term("NULL", Kind.NULL)
+
+    def _negative(self, node: exp.Neg, depth: int) -> Term:
+        """Return the term of a number with a minus sign."""
+        if isinstance(node.this, exp.Literal):
+            return Term(f"(-{self._sql_of_kind(node.this, Kind.NUMBER, depth)})", Kind.NUMBER)
+        return Term(f"(- {self._double_sql(node.this, depth)})", Kind.NUMBER)
+
+    def _comparison(self, node: exp.Expression, depth: int) -> Term:
+        """Return the term of a comparison of two values of one kind, such as a < b."""
+        self._refuse_other_args(node, "this", "expression")
+        check_never_true(node, self.place)
+        sides = [self.term(node.this, depth + 1), self.term(node.expression, depth + 1)]
+        left, right = self._same_kind(sides)
+        check_declared(self.table, node.this, [node.expression], self.place)
+        check_declared(self.table, node.expression, [node.this], self.place)
+        return Term(f"({left.sql} {COMPARISONS_OF_ROWS[type(node)]} {right.sql})", Kind.BOOLEAN)
+
+    def _arithmetic(self, node: exp.Expression, depth: int) -> Term:
+        """Return the term of arithmetic on two numbers; a division by zero gives NULL."""
+        # An overflow of DOUBLE is no error: the result is infinity, which can be compared.
+        left, right = (self._double_sql(side, depth) for side in (node.this, node.expression))
+        if isinstance(node, DIVISIONS):
+            right = f"nullif({right}, 0)"
+        else:
+            self._refuse_other_args(node, "this", "expression")
+        return Term(f"({left} {ARITHMETIC_OF_ROWS[type(node)]} {right})", Kind.NUMBER)
+
+    def _double_sql(self, node: exp.Expression, depth: int) -> str:
+        """Return the SQL of a node that must be a number, as a DOUBLE."""
+        return f"CAST({self._sql_of_kind(node, Kind.NUMBER, depth)} AS DOUBLE)"
+
+    def _logic(self, node: exp.Expression, depth: int) -> Term:
+        """Return the term of a chain of ANDs or of ORs."""
+        # The operands of a long chain have one depth, so that depth counts only real nesting.
+        keyword = "AND" if isinstance(node, exp.And) else "OR"
+        sides = [self._sql_of_kind(side, Kind.BOOLEAN, depth) for side in operands_of_chain(node)]
+        return Term("(" + f" {keyword} ".join(sides) + ")", Kind.BOOLEAN)
+
+    def _not(self, node: exp.Not, depth: int) -> Term:
+        """Return the term of a condition that is negated."""
+        return Term(f"(NOT {self._sql_of_kind(node.this, Kind.BOOLEAN, depth)})", Kind.BOOLEAN)
+
+    def _is(self, node: exp.Is, depth: int) -> Term:
+        """Return the term of IS NULL, IS TRUE or IS FALSE."""
+        self._refuse_other_args(node, "this", "expression")
+        inner, other = self.term(node.this, depth + 1), node.expression
+        if isinstance(other, exp.Null):
+            return Term(f"({inner.sql} IS NULL)", Kind.BOOLEAN)
+        if isinstance(other, exp.Boolean) and inner.kind is Kind.BOOLEAN:
+            keyword = "TRUE" if other.this else "FALSE"
+            return Term(f"({inner.sql} IS {keyword})", Kind.BOOLEAN)
+        raise QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:LONGEST_QUOTE])
+
+    def _between(self, node: exp.Between, depth: int) -> Term:
+        """Return the term of BETWEEN with two ends."""
+        self._refuse_other_args(node, "this", "low", "high")
+        parts = [node.this, node.args["low"], node.args["high"]]
+        value, low, high = self._same_kind([self.term(part, depth + 1) for part in parts])
+        return Term(f"({value.sql} BETWEEN {low.sql} AND {high.sql})", Kind.BOOLEAN)
+
+    def _in(self, node: exp.In, depth: int) -> Term:
+        """Return the term of IN with a list of constants."""
+        if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
+            raise QueryError("DP-WHERE-002", place=self.place)
+        parts = [node.this, *node.expressions]
+        if len(parts) < 2 or not all(isinstance(p, exp.Literal | exp.Neg) for p in parts[1:]):
+            raise QueryError("DP-WHERE-006", place=self.place, what="IN without constants")
+        value, *items = self._same_kind([self.term(part, depth + 1) for part in parts])
+        check_declared(self.table, node.this, node.expressions, self.place)
+        return Term(f"({value.sql} IN ({', '.join(i.sql for i in items)}))", Kind.BOOLEAN)
+
+    def _like(self, node: exp.Expression, depth: int) -> Term:
+        """Return the term of LIKE or ILIKE with a constant pattern."""
+        self._refuse_other_args(node, "this", "expression", "negate")
+        if not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
+            raise QueryError("DP-WHERE-006", place=self.place, what="LIKE without a constant")
+        value = self._sql_of_kind(node.this, Kind.TEXT, depth)
+        keyword = "LIKE" if isinstance(node, exp.Like) else "ILIKE"
+        keyword = f"NOT {keyword}" if node.args.get("negate") else keyword
+        return Term(f"({value} {keyword} {quoting.text(node.expression.this)})", Kind.BOOLEAN)
+
+    def _case(self, node: exp.Case, depth: int) -> Term:
+        """Return the term of a CASE, whose results must be of one kind."""
+        self._refuse_other_args(node, "ifs", "default")
+        branches = node.args.get("ifs") or []
+        conditions = [self._sql_of_kind(branch.this, Kind.BOOLEAN, depth) for branch in branches]
+        results = [self.term(branch.args["true"], depth + 1) for branch in branches]
+        default = node.args.get("default") or exp.Null()
+        results = self._same_kind([*results, self.term(default, depth + 1)])
+        arms = zip(conditions, results, strict=False)
+        body = " ".join(f"WHEN {condition} THEN {result.sql}" for condition, result in arms)
+        return Term(f"(CASE {body} ELSE {results[-1].sql} END)", common_kind(results))
+
+    def _if(self, node: exp.If, depth: int) -> Term:
+        """Return the term of if(condition, a, b), whose results must be of one kind."""
+        self._refuse_other_args(node, "this", "true", "false")
+        condition = self._sql_of_kind(node.this, Kind.BOOLEAN, depth)
+        sides = [node.args["true"], node.args.get("false") or exp.Null()]
+        then, other = self._same_kind([self.term(side, depth + 1) for side in sides])
+        sql = f"(CASE WHEN {condition} THEN {then.sql} ELSE {other.sql} END)"
+        return Term(sql, common_kind([then, other]))
+
+    def _choice(self, node: exp.Expression, depth: int) -> Term:
+        """Return the term of a function that returns one of its arguments, such as coalesce."""
+        self._refuse_other_args(node, "this", "expressions", "ignore_nulls")
+        parts = [self.term(part, depth + 1) for part in (node.this, *node.expressions)]
+        parts = self._same_kind(parts)
+        return Term(f"{CHOICES[type(node)]}({', '.join(p.sql for p in parts)})", common_kind(parts))
+
+    def _nullif(self, node: exp.Nullif, depth: int) -> Term:
+        """Return the term of nullif(a, b), for values of one kind."""
+        parts = [self.term(part, depth + 1) for part in (node.this, node.expression)]
+        value, other = self._same_kind(parts)
+        return Term(f"nullif({value.sql}, {other.sql})", common_kind([value, other]))
+
+    def _function(self, node: exp.Expression, depth: int) -> Term:
+        """Return the term of a function of one argument, such as lower."""
+        self._refuse_other_args(node, "this")
+        name, wants, gives = FUNCTIONS[type(node)]
+        inner = self._sql_of_kind(strip_date_cast(node.this), wants, depth)
+        if wants is Kind.NUMBER:
+            inner = f"CAST({inner} AS DOUBLE)"
+        return Term(f"{name}({inner})", gives)
+
+    def _part(self, node: exp.Expression, depth: int) -> Term:
+        """Allow substr and left with constant positions, from 1."""
+        self._refuse_other_args(node, "this", "start", "length", "expression")
+        value = self._sql_of_kind(node.this, Kind.TEXT, depth)
+        length = node.args.get("length") or node.args.get("expression")
+        places = [node.args.get("start") or exp.Literal.number(1)]
+        places += [] if length is None else [length]
+        for place in places:
+            is_integer = isinstance(place, exp.Literal) and place.is_int and place.name.isdecimal()
+            if not is_integer or not 0 < int(place.name[:9]) <= LONGEST_PART:
+                raise QueryError("DP-WHERE-006", place=self.place, what="substring at no constant")
+        return Term(f"substring({', '.join([value, *(p.name for p in places)])})", Kind.TEXT)
+
+    def _days_between(self, node: exp.DateDiff, depth: int) -> Term:
+        """Allow date_diff('day', from, to): days between any two dates fit into 64 bits."""
+        self._refuse_other_args(node, "this", "expression", "unit", "date_part_boundary")
+        if node.args.get("unit") is None or node.args["unit"].name.upper() != "DAY":
+            raise QueryError("DP-WHERE-006", place=self.place, what="date_diff other than in days")
+        last, first = (strip_date_cast(side) for side in (node.this, node.expression))
+        days = [self._date_sql(side, depth) for side in (first, last)]
+        return Term(f"date_diff('day', {', '.join(days)})", Kind.NUMBER)
+
+    def _date_sql(self, node: exp.Expression, depth: int) -> str:
+        """Return the SQL of a node that must be a date, or the text of a date."""
+        if isinstance(node, exp.Literal) and node.is_string:
+            return self._as_time(self.term(node, depth + 1), Kind.DATE).sql
+        return f"CAST({self._sql_of_kind(node, Kind.DATE, depth)} AS DATE)"
+
+    def _starts_with(self, node: exp.StartsWith, depth: int) -> Term:
+        """Return the term of starts_with with two texts."""
+        parts = [self._sql_of_kind(p, Kind.TEXT, depth) for p in (node.this, node.expression)]
+        return Term(f"starts_with({', '.join(parts)})", Kind.BOOLEAN)
+
+    def _trim(self, node: exp.Trim, depth: int) -> Term:
+        """Return the term of trim with one text."""
+        self._refuse_other_args(node, "this")
+        return Term(f"trim({self._sql_of_kind(node.this, Kind.TEXT, depth)})", Kind.TEXT)
+
+    def _time_literal(self, node: exp.Cast, depth: int) -> Term:
+        """Allow DATE '...' and TIMESTAMP '...': literals, which sqlglot parses as casts."""
+        target_kind = TIME_KINDS.get(node.to.this.value if node.to.this else "")
+        if target_kind is None or not (isinstance(node.this, exp.Literal) and node.this.is_string):
+            raise QueryError("DP-WHERE-006", place=self.place, what="a cast")
+        return self._as_time(Term(quoting.text(node.this.this), Kind.TEXT), target_kind)

@@ -1,0 +1,47 @@
+"""The SQL functions that stand for aggregates, and the functions that a message suggests."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dprelease.query.expressions.nodes import NOISED_FUNCTIONS
+from dprelease.schema.aggregate_keywords import WORDS
+from dprelease.schema.mistakes.suggestions import nearest
+
+KEYWORD_OF_FUNCTION: dict[type, str] = {
+    exp.FUNCTION_BY_NAME[name]: kind
+    for kind, word in WORDS.items()
+    for name in word.sql
+    if name in exp.FUNCTION_BY_NAME and name != "COUNT"
+}
+"""The aggregate keyword of each SQL function that has one column as its argument."""
+
+FRACTION_ARGUMENT: dict[type[exp.Expression], str] = {
+    exp.PercentileCont: "expression",
+    exp.PercentileDisc: "expression",
+    exp.Quantile: "quantile",
+    exp.ApproxQuantile: "quantile",
+}
+"""The name of the argument that holds the fraction of a quantile, by quantile function."""
+
+AGGREGATES = frozenset({exp.Count, *KEYWORD_OF_FUNCTION, *FRACTION_ARGUMENT})
+ALTERNATIVES = {"variancepop": "use VARIANCE, of a sample", "stddevpop": "use STDDEV, of a sample"}
+SUGGESTED_FUNCTIONS = tuple(word.sql[0] for word in WORDS.values() if word.sql)
+ADVICE = f"use {', '.join(SUGGESTED_FUNCTIONS[:-1])} or {SUGGESTED_FUNCTIONS[-1]}"
+FUNCTIONS = (*SUGGESTED_FUNCTIONS, *(name.upper() for name in NOISED_FUNCTIONS.values()))
+"""The functions that a message may suggest for an unknown name."""
+
+FUNCTION_OF_KEYWORD = {"size": "COUNT"} | {
+    name: word.sql[0]
+    for kind, word in WORDS.items()
+    for name in (kind, word.pandas)
+    if word.sql and name
+}
+"""The SQL functions of aggregates, by the aggregates' names in pandas and in release files."""
+
+
+def suggest_functions(name: str) -> str:
+    """Return a text with the known functions, the most similar one first."""
+    similar = nearest(name, FUNCTIONS).removeprefix("; did you mean ").strip("'")
+    meant = FUNCTION_OF_KEYWORD.get(name.lower(), similar)
+    return f"did you mean {meant}: {ADVICE}" if meant else ADVICE
