@@ -64,7 +64,9 @@ def to_plain(value: object) -> Plain:
 class HasSelection(Protocol):
     """An object with the selection of the rows that a query reads, such as `df.dp`."""
 
-    def _selection(self) -> RowSelection: ...
+    def _selection(self) -> RowSelection:
+        """Return the selection of rows."""
+        ...
 
 
 def refuse_data_arguments(rows: HasSelection, arguments: Mapping[str, object]) -> None:

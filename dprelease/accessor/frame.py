@@ -183,6 +183,7 @@ class SelectedRows(Questions):
         self._rows = rows
 
     def _selection(self) -> RowSelection:
+        """Return the selection of rows."""
         return self._rows
 
 
@@ -243,6 +244,7 @@ class DpAccessor(Questions):
         self._frame.attrs[TOKEN] = known
 
     def _selection(self) -> RowSelection:
+        """Return all registered rows of the frame; raise SessionError if there are none."""
         token = self._frame.attrs.get(TOKEN)
         if token is None:
             raise SessionError("DP-SESSION-001")

@@ -226,7 +226,7 @@ def _unique_label(label: Label, taken: Collection[Label]) -> Label:
     return label
 
 
-def columns_below(shown: pd.DataFrame, column: str, keys: Collection[str]) -> pd.DataFrame:
+def columns_of_first_level(shown: pd.DataFrame, column: str, keys: Collection[str]) -> pd.DataFrame:
     """Return the columns whose first level is `column`, under names that differ from all keys."""
     column_below: Any = shown[column]
     names = [unused_name(name, keys) for name in column_below.columns]

@@ -258,5 +258,5 @@ class SelectedColumns(Groups, Generic[Shape]):
         """Return count, mean, std, min, quartiles and max, as `df.dp.describe` with `by`."""
         answer = self.rows.describe(list(self.columns), **self._options_with_keys(options))
         one = self.columns[0]
-        shown = frame_shapes.columns_below(answer, one, self.by) if self.single else answer
+        shown = frame_shapes.columns_of_first_level(answer, one, self.by) if self.single else answer
         return self._keys_as_index_or_columns(shown)

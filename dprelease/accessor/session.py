@@ -80,6 +80,7 @@ class ReusedEngine:
             self._lock.release()
 
     def _opened_engine(self) -> RecordEngine:
+        """Return the engine, which is opened at the first call."""
         if self._opened is None:
             stack = ExitStack()
             engine = stack.enter_context(open_duckdb(self._declared, self._frame))

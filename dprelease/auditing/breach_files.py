@@ -68,6 +68,7 @@ def write_outcome(outcome: Outcome, folder: Path) -> Path:
 
 
 def _write_all(outcome: Outcome, folder: Path) -> None:
+    """Write the outcome of an audit, and a folder with a script and tables for each finding."""
     (folder / NAME).write_bytes(encode_audit(outcome.audit))
     declaration = outcome.declaration
     variables = f", variables={declaration.variables!r}" if declaration.variables else ""
@@ -118,6 +119,7 @@ def _make_folders_of(declaration_folder: Path, name: str) -> Path:
 
 
 def _write_pair(pair: Pair, finding_folder: Path) -> None:
+    """Write the tables of both sides of a pair as Parquet files."""
     import pyarrow.parquet as pq
 
     for side, tables in zip(("one", "other"), pair.sides, strict=True):

@@ -33,6 +33,7 @@ def changes_of(
 
 
 def _vector_changes(one: MeasuredCells, other: MeasuredCells) -> Changes:
+    """Return the differences of the values of all cells, except zeros, by pair."""
     pair = np.concatenate((one.pair, other.pair))
     cell = np.concatenate((one.cell, other.cell))
     differences = np.concatenate((one.value, -other.value))
@@ -71,6 +72,7 @@ def _differing_cells(one: MeasuredCells, other: MeasuredCells) -> DifferingCells
 def _frequent_changes(
     aggregate: Aggregate, _mechanism: Randomizer, one: MeasuredCells, other: MeasuredCells
 ) -> Changes:
+    """Return the largest change of the difference between two counts of a cell, by pair."""
     changes: Changes = {}
     for pair, candidates, left, right in _differing_cells(one, other):
         difference = left - right
@@ -83,6 +85,7 @@ def _frequent_changes(
 def _quantile_changes(
     aggregate: Aggregate, mechanism: Randomizer, one: MeasuredCells, other: MeasuredCells
 ) -> Changes:
+    """Return the largest change of the difference between two scores of a cell, by pair."""
     quantile = narrow_aggregate(aggregate, Quantile)
     target = RankTarget.of(quantile, rank_from_end(quantile, mechanism))
     changes: Changes = {}
@@ -98,6 +101,7 @@ def _quantile_changes(
 
 
 def _scores(target: RankTarget, at: Integers, candidates: Integers, counts: Integers) -> Integers:
+    """Return the scores of the candidates `at`, from the counts of the candidates that occur."""
     upto = np.concatenate(([0], np.cumsum(counts)))
     below = upto[np.searchsorted(candidates, at, side="left")]
     counts_at = upto[np.searchsorted(candidates, at, side="right")]
@@ -107,6 +111,7 @@ def _scores(target: RankTarget, at: Integers, candidates: Integers, counts: Inte
 def _tree_changes(
     aggregate: Aggregate, _mechanism: Randomizer, one: MeasuredCells, other: MeasuredCells
 ) -> Changes:
+    """Return the changes of all nodes of the trees of counts, by pair."""
     levels = narrow_aggregate(aggregate, Tree).levels
     changes: Changes = {}
     for pair, candidates, left, right in _differing_cells(one, other):

@@ -50,6 +50,7 @@ def largest_share_of_claim(change: Sequence[int], claim: Sensitivity) -> ShareOf
 
 @lru_cache(1 << 16)
 def _cached_share(sizes: tuple[int, ...], claim: Sensitivity) -> ShareOfClaim:
+    """Return the largest share of a claim that absolute changes in descending order use."""
     if not sizes:
         return NO_SHARE
     used: dict[str, Fraction] = {
@@ -65,6 +66,7 @@ def _cached_share(sizes: tuple[int, ...], claim: Sensitivity) -> ShareOfClaim:
 
 
 def _ratio_to_claim(found: int, claimed: int) -> Fraction:
+    """Return found / claimed; a large number if nothing is claimed."""
     return Fraction(found, claimed) if claimed else Fraction(10**9)
 
 

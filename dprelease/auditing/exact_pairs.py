@@ -80,6 +80,7 @@ def _units_by_query(
 
 
 def _units_by_key(engine: QueryEngine, query: Query) -> dict[str, int]:
+    """Return the number of units of each non-public key that occurs."""
     found = engine.partitions(query)
     return dict(zip(found.names, found.units.tolist(), strict=True))
 
@@ -92,6 +93,7 @@ def _with_found_keys(query: Query, keys: Mapping[str, Sequence[str]]) -> Query:
 
 
 def _units_in_key_order(query: Query, units: Mapping[str, int]) -> Integers:
+    """Return the number of units of each key, in the order of the keys of the query."""
     (key,) = query.keys.keys
     return np.array([units.get(str(name), 0) for name in key.values], dtype=np.int64)
 
@@ -166,15 +168,17 @@ def measure_stack(
 
 
 CellLookup = Callable[[Integers], tuple[Integers, Integers]]
-"""A function that returns the numbers of the pairs, and those of the cells, of vector indices."""
+"""A function that returns the number of the pair and of the cell for each index of a vector."""
 
 
 def _lookup_with_public_keys(query: Query) -> CellLookup:
+    """Return the function that finds pairs and cells if the first key is the pair."""
     cells = query.keys.size // query.keys.keys[0].size
     return lambda at: (at // cells, at % cells)
 
 
 def _lookup_with_private_keys(query: Query, codes: KeyNumbers) -> CellLookup:
+    """Return the function that finds pairs and cells from the texts of non-public keys."""
     pairs, cells = list[int](), list[int]()
     assert query.private is not None
     for name in query.keys.keys[0].values:
@@ -186,12 +190,14 @@ def _lookup_with_private_keys(query: Query, codes: KeyNumbers) -> CellLookup:
 
 
 def _nonzero_cells(vector: Integers, lookup: CellLookup) -> MeasuredCells:
+    """Return the values of a vector that are not 0, with their pairs and cells."""
     at = np.flatnonzero(vector)
     pair, cell = lookup(at)
     return MeasuredCells(pair, cell, np.zeros_like(at), vector[at])
 
 
 def _profile_entries(profile: Profile | DenseProfile, lookup: CellLookup) -> MeasuredCells:
+    """Return the counts of all candidates of all cells, with their pairs and cells."""
     profile = profile.pairs() if isinstance(profile, DenseProfile) else profile
     at = np.repeat(np.arange(len(profile.starts) - 1), np.diff(profile.starts))
     pair, cell = lookup(at)
@@ -221,9 +227,11 @@ def error_codes_of_sides(
 
 
 def _measure_side(side: Side) -> dict[tuple[str, str], MeasuredCells]:
+    """Return the values of all measurements on one side of a pair."""
     found: dict[tuple[str, str], MeasuredCells] = {}
 
     def lookup(at: Integers) -> tuple[Integers, Integers]:
+        """Return pair 0 for all cells, because each side has one pair only."""
         return np.zeros_like(at), at
 
     for query in side.queries.values():

@@ -52,6 +52,7 @@ def answer_without_failures(
 
 
 def _without_left_out(situations: Sequence[Situation], left_out: Sequence[int]) -> list[Situation]:
+    """Return the situations, with empty situations in place of the left-out ones."""
     return [EMPTY_SITUATION if i in left_out else one for i, one in enumerate(situations)]
 
 
@@ -91,11 +92,11 @@ def smallest_failure(
     return situation, (error_code_of(sides[0], [situation]), error_code_of(sides[1], [situation]))
 
 
-def type_error_code(ask: AskEngine[object], situations: Sequence[Situation]) -> str:
-    """Return the code of an error that the engine also raises for a table without rows.
+def data_independent_code(ask: AskEngine[object], situations: Sequence[Situation]) -> str:
+    """Return the code of an error that the engine raises even for a table without rows.
 
-    Such an error depends only on declared types. The result is empty if the engine answers, or if
-    it fails because of the rows.
+    Such an error depends only on declared types, and not on the data. The result is empty if the
+    engine answers, or if the engine fails because of the rows.
     """
     nobody = [EMPTY_SITUATION] * len(situations)
     codes = [error_code_of(ask, some) for some in (situations, nobody)]

@@ -41,6 +41,7 @@ class ReplayedBits:
         return np.concatenate(parts)
 
     def _next_words(self) -> Words:
+        """Return the next batch of words: a digest of the text and the number of the batch."""
         self._batch += 1
         named = f"{self._batch} {self._text}".encode()
         raw = hashlib.shake_128(named).digest(8 * WORDS_AT_ONCE)

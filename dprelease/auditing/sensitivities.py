@@ -26,8 +26,8 @@ from dprelease.auditing.failures import (
     Failure,
     GroupReport,
     answer_without_failures,
+    data_independent_code,
     smallest_failure,
-    type_error_code,
 )
 from dprelease.auditing.neighbours.counting_rows import QueryGroup, find_counted_rows
 from dprelease.auditing.neighbours.join_tables import public_tables
@@ -63,7 +63,7 @@ RANDOM_SITUATIONS = 200
 """The number of random situations."""
 
 SEPARATE_PAIRS = 12
-"""The number of worst situations, and of other ones, that are also tried as separate tables."""
+"""The number of worst situations, and of other situations, that are tried as separate tables."""
 
 SEPARATE_PAIRS_ON_CLUSTERS = 3
 """The same number for an engine that needs seconds to plan and distribute each query."""
@@ -184,7 +184,7 @@ def _situations_to_try(group: QueryGroup, until: float) -> Iterator[Situation]:
         if len(query.measurements) > 1
     ]
     by_turns = (one for several in zip_longest(*each) for one in several if one is not None)
-    room = max(SEPARATE_PAIRS, min(MOST_SITUATIONS, 8 * group.pairs))
+    room = max(SEPARATE_PAIRS, min(MOST_SITUATIONS, 8 * group.max_pairs))
     for _, one in zip(range(room), by_turns, strict=False):
         yield one
     yield from random_situations(group, group.queries, min(RANDOM_SITUATIONS, room))
@@ -192,7 +192,7 @@ def _situations_to_try(group: QueryGroup, until: float) -> Iterator[Situation]:
 
 def _compare_stacks(result: GroupResult, until: float) -> None:
     """Compare all pairs in stacks that are stored as declared, and then in every other way."""
-    group, report, room = result.group, result.report, result.group.pairs
+    group, report, room = result.group, result.report, result.group.max_pairs
     parts = [result.situations[i : i + room] for i in range(0, len(result.situations), room)]
     number, tables = len(result.situations), ", ".join(group.tables)
     keys = [group.keys_on_both_sides(part, STORAGES) for part in parts]
@@ -226,6 +226,7 @@ def _compare_stacks(result: GroupResult, until: float) -> None:
 
 
 def _id_column(table: Table) -> Column | None:
+    """Return the column of a table that has the ids of units; None if a unit is a row."""
     return None if table.unit.id is None else table.columns[table.unit.id]
 
 
@@ -246,12 +247,13 @@ class SideAnswers:
 def _measure_side(
     result: GroupResult, part: Sequence[Situation], keys: KeysByQuery, storage: str, *, first: bool
 ) -> SideAnswers:
+    """Return the values on one side of some situations, and report failures of the engine."""
     group, report = result.group, result.report
     sides = [
         partial(group.measure_situations, first=side, storage=storage, keys=keys)
         for side in (True, False)
     ]
-    refused = type_error_code(sides[0], part) if storage == FLOAT_IDS else ""
+    refused = data_independent_code(sides[0], part) if storage == FLOAT_IDS else ""
     if refused:
         return SideAnswers(None, (), refused)
     found, failing = answer_without_failures(sides[0 if first else 1], part)
@@ -270,6 +272,7 @@ def _compare_sides(
     sides: tuple[SideAnswers, SideAnswers],
     storages: tuple[str, str],
 ) -> None:
+    """Compute the changes between two sides, and keep the largest change of each measurement."""
     one, other = sides
     if one.found is None or other.found is None:
         return
@@ -333,6 +336,7 @@ def _compare_separately(result: GroupResult, until: float) -> None:
 
 
 def _compare_one_pair(result: GroupResult, situation: Situation, storages: tuple[str, str]) -> None:
+    """Compare the two sides of one situation as separate tables."""
     group = result.group
     pair = situation_pair(group.tables, situation, group.public, storages)
     try:
@@ -357,7 +361,7 @@ Progress = Callable[[str], None]
 def select_queries(
     queries: Iterable[Query], names: Sequence[str], asked_by: Mapping[str, str]
 ) -> tuple[Query, ...]:
-    """Return the queries with these names, or with tables of these names; all without names."""
+    """Return the queries with these names, or with tables of these names; all if none is named."""
     wanted = {*names}
     return tuple(
         query for query in queries

@@ -180,6 +180,7 @@ def _values_by_storage(
     name, sides = part.declared.table.name, {}
 
     def read(some: Sequence[Situation], storage: str) -> dict[str, Integers]:
+        """Return the values of the records of some situations in one storage, by column."""
         return _read_records(
             audited, part, group, [one.one for one in some if one is not EMPTY_SITUATION], storage
         )

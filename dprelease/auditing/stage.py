@@ -95,7 +95,7 @@ class AuditedRelease:
         return self.plan.records
 
     def keep_engine(self) -> AbstractContextManager[None]:
-        """Share resources among all engines in a `with` block; see `keep_engine_alive`."""
+        """Return a context manager; all engines that are opened in its block share resources."""
         return keep_engine_alive(self.declaration.spec)
 
     @contextmanager

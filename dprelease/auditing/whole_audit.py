@@ -110,18 +110,21 @@ def _events_and_guarantee(audited: AuditedRelease) -> tuple[list[Event], Guarant
 
 
 def _verdicts(events: Sequence[Event], guarantee: Guarantee) -> Sequence[CertifiedClaim]:
+    """Return each claim of a guarantee with the bound that is proved for some noise."""
     from dprelease.verification.certificate.certify import certify, claims_of
 
     return certify(events, claims_of(GuaranteeRecord.of(guarantee))).claims
 
 
 def _proof_text(one: CertifiedClaim) -> str:
+    """Return a text on what is proved about a claim."""
     return (
         "nothing is proved" if one.at_most is None else f"no more than {one.at_most:.9g} is proved"
     )
 
 
 def _composition_finding(claimed: str, seen: str) -> AuditFinding:
+    """Return the finding that a claim about the composed loss is wrong."""
     return AuditFinding(
         check="composition", query="", column="", claimed=claimed, seen=seen, pair=""
     )
@@ -201,6 +204,7 @@ def _run_steps(
     draws: bool,
     progress: Callable[[str], None],
 ) -> Outcome:
+    """Run all checks of the audit, and return the outcome."""
     bits = ReplayedBits(digest_of_declaration(declaration))
     time_shares = TIME_SHARES[draws]
     progress("sensitivities")
@@ -261,6 +265,7 @@ def _audit_record(
     outcome: Mapping[str, object],
     findings: Sequence[AuditFinding],
 ) -> Audit:
+    """Return the sealed record of the audit."""
     return seal_audit(
         declaration,
         {
@@ -283,6 +288,7 @@ def _audit_record(
 
 
 def _refuse_unknown_queries(audited: AuditedRelease, names: Sequence[str]) -> None:
+    """Raise DP-AUDIT-001 for a name that no query, table or records of the release have."""
     asked_by = _queries_by_table(audited)
     known = {**asked_by, **dict.fromkeys(asked_by.values(), "")}
     for name in names:
@@ -292,6 +298,7 @@ def _refuse_unknown_queries(audited: AuditedRelease, names: Sequence[str]) -> No
 
 
 def _queries_by_table(audited: AuditedRelease) -> Mapping[str, str]:
+    """Return the name of the query of each table; of records, their own name."""
     if audited.records:
         return {part.name: part.name for part in audited.records}
     return audited.declaration.spec.query_of_table
@@ -305,6 +312,7 @@ def _all_query_names(audited: AuditedRelease) -> set[str]:
 def _compare_all(
     audited: AuditedRelease, names: Sequence[str], bits: ReplayedBits, until: float
 ) -> Iterator[GroupResult | RecordsResult]:
+    """Yield the comparisons of pairs for each group of queries, or for all records."""
     if audited.records:
         for part in audited.records:
             if not names or part.name in names:
@@ -339,6 +347,7 @@ def _largest_situations(
 
 
 def _breach_finding(largest: LargestChange, name: MeasurementName) -> AuditFinding:
+    """Return the finding that a measurement changes by more than its claimed sensitivity."""
     return AuditFinding(
         check="sensitivity",
         query=name[0],
@@ -350,6 +359,7 @@ def _breach_finding(largest: LargestChange, name: MeasurementName) -> AuditFindi
 
 
 def _comparison_record(largest: LargestChange, name: MeasurementName) -> SensitivityCheck:
+    """Return the record of the largest change of a measurement, next to its claim."""
     return SensitivityCheck(
         query=name[0],
         column=name[1],
@@ -369,12 +379,14 @@ def _drawn_bounds(
     until: float,
     progress: Callable[[str], None],
 ) -> tuple[list[EpsilonBound], list[UntestedPart], list[str]]:
+    """Return lower bounds of epsilon from drawn answers, untested parts, and texts on failures."""
     from dprelease.auditing.black_box import lower_bounds
 
     return lower_bounds(audited, pairs, until, progress, joint_pairs=joint_pairs, alone=alone)
 
 
 def _bound_finding(one: EpsilonBound) -> AuditFinding:
+    """Return the finding that a lower bound of epsilon exceeds the claimed epsilon."""
     return AuditFinding(
         check="black box",
         query=one.query,

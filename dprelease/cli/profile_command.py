@@ -102,6 +102,7 @@ def profile_text(found: Profile, *, wide: bool) -> str:
 
 
 def _row_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
+    """Return a table of the numbers of rows that each query reads, leaves out and counts."""
     lines: list[tuple[str, ...]] = [("table", "rows", "number", "part")]
     for one in left_out:
         counts: list[tuple[str, int | None]] = [("read", one.rows)]
@@ -121,6 +122,7 @@ def _row_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
 
 
 def _value_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
+    """Return a table of the numbers of values that are missing, unreadable or beyond a bound."""
     lines: list[tuple[str, ...]] = [("table", "column", "values", "number", "part")]
     for one in left_out:
         for words, numbers in (
@@ -136,6 +138,7 @@ def _value_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
 
 
 def _fraction_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
+    """Return a table of the mean of each fraction, over all rows and over counted rows."""
     lines: list[tuple[str, ...]] = [("table", "column", "of all rows", "of counted rows")]
     for one in left_out:
         for column, values in one.fractions.items():
@@ -145,6 +148,7 @@ def _fraction_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
 
 
 def _bound_table(bounds: tuple[TriedLimit, ...]) -> list[tuple[str, ...]]:
+    """Return a table of the effects of tried contribution limits."""
     heads = ("column", "bound", "", "rows cut", "cut off a cell", "noise", "error at most", "unit")
     lines: list[tuple[str, ...]] = [heads]
     for one in bounds:

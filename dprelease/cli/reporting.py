@@ -101,6 +101,7 @@ class Commands(typer.Typer):
         register = super().command(*args, **options)
 
         def decorator(function: Command) -> Command:
+            """Register a function as a command, and return the function unchanged."""
             register(_with_local_paths(function))
             return function
 
@@ -112,6 +113,7 @@ def _with_local_paths(function: Command) -> Command:
 
     @functools.wraps(function)
     def wrapper(**given: Any) -> None:
+        """Check the paths among the arguments, and run the command."""
         with report_failures(given.get("as_json", False)):
             for value in given.values():
                 several = value if isinstance(value, list) else [value]
@@ -203,6 +205,7 @@ def progress_bar(steps: int) -> Iterator[Callable[[str], None]]:
         task = bar.add_task("starting", total=steps)
 
         def show(step: str) -> None:
+            """Advance the bar by one step, and show the name of the step."""
             bar.update(task, description=one_line(step), advance=1)
 
         yield show

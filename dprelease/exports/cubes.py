@@ -62,7 +62,8 @@ class Cube:
     def is_dense(self, cells: int, part: int, release: PublishedRelease) -> bool:
         """Return whether a file lists a value for every cell, and not only for cells with a row.
 
-        `cells`: the number of cells of all numbers. At least one in `part` cells must have a row.
+        `cells`: the number of cells of all numbers. A file lists all cells if at least 1/`part` of
+        them have a row.
         """
         rows = next((f.rows for f in release.central.files if f.name == self.table.file), 0)
         ordered = len(self.table.keys) < 2 or all(key.codes for key in self.table.keys)

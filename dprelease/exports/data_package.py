@@ -28,7 +28,12 @@ from dprelease.exports.csv_tables.csv_files import (
 from dprelease.exports.csv_tables.csvw import label_column_names
 from dprelease.exports.export import Export, PublishedRelease
 from dprelease.exports.layout import LayoutColumn, TableLayout, layout_of
-from dprelease.exports.names import first_language_texts, is_address, without_empty, write_json
+from dprelease.exports.names import (
+    is_address,
+    nonempty_properties,
+    texts_in_first_language,
+    write_json,
+)
 from dprelease.schema.release_parts.format_names import PARQUET
 
 FILE = "datapackage.json"
@@ -45,19 +50,19 @@ A longer list is in a file of its codes, if the release has the format CSV.
 
 
 class DataPackage(Export):
-    """The descriptor at the root of a release; see `Export`."""
+    """The format with one descriptor of all files, at the root of a release."""
 
     name = "datapackage"
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """Describe only files in the same folder; see `Export.write`."""
+        """Write the descriptor of the files in the same folder, and return its name."""
         metadata, about = release.metadata, release.metadata.about
         resources: list[dict[str, Any]] = []
         if PARQUET in release.written:
             resources += _parquet_resources(release)
         if CsvFiles().name in release.written:
             resources += _csv_resources(release, folder)
-        described = first_language_texts((about.description, *about.notes), metadata)
+        described = texts_in_first_language((about.description, *about.notes), metadata)
         licences, contact = _licence_descriptors(about.licence), _contact_properties(about.contact)
         described += [f"Licence: {about.licence}"] if about.licence and not licences else []
         if about.contact and not (about.publisher and contact):
@@ -73,7 +78,7 @@ class DataPackage(Export):
             "licenses": licences,
             "contributors": [publisher] if about.publisher else [],
         }
-        write_json(folder / FILE, {**without_empty(properties), "resources": resources})
+        write_json(folder / FILE, {**nonempty_properties(properties), "resources": resources})
         return [FILE]
 
 
@@ -119,7 +124,7 @@ def _csv_resources(release: PublishedRelease, folder: Path) -> Iterator[dict[str
 
 def _table_resource(table: TableMetadata, path: str, form: str, media: str) -> dict[str, Any]:
     """Return the name, path, title and type of a table's file."""
-    return without_empty(
+    return nonempty_properties(
         {
             "name": _slug(f"{table.name}-{form}" if form == PARQUET else table.name),
             "path": path,
@@ -157,7 +162,7 @@ def _table_schema(
         if key in lists
     ]
     key = [column.name for column in layout.keys] if has_key else []
-    properties = without_empty({"primaryKey": key, "foreignKeys": links})
+    properties = nonempty_properties({"primaryKey": key, "foreignKeys": links})
     return _complete_schema({"fields": fields, **properties})
 
 
@@ -171,7 +176,7 @@ def _field_descriptor(
 ) -> dict[str, Any]:
     """Return the properties of one field of a table."""
     source = column.metadata
-    texts = first_language_texts((source.description, *source.footnotes), metadata)
+    texts = texts_in_first_language((source.description, *source.footnotes), metadata)
     properties = {
         "name": column.name,
         "type": _field_type(source),
@@ -183,7 +188,7 @@ def _field_descriptor(
         "of": source.of if source.of != source.name else None,
         "unit": source.unit,
     }
-    return without_empty(properties)
+    return nonempty_properties(properties)
 
 
 def _is_listed(column: ColumnMetadata) -> bool:

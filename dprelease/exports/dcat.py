@@ -43,7 +43,7 @@ class Dcat(Export):
     name = "dcat"
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """Write the record; see `Export.write`."""
+        """Write the record, and return the name of its file."""
         write_json(folder / FILE, {"@context": CONTEXT, **dataset_node(release, folder)})
         return [FILE]
 

@@ -56,7 +56,7 @@ class DeploymentRegistry(Export):
     name = "registry"
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """Write the record; see `Export.write`."""
+        """Write the record, and return the name of its file."""
         record = registry_record(release)
         lines = ["# A draft for the registry of deployments of differential privacy. Left out are:"]
         lines += [f"#   {name}: {what}" for name, what in _missing_fields(record)]

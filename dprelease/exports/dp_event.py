@@ -79,7 +79,7 @@ def _accountant_event(event: Event) -> EventClass:
         float(dict(event.parameters)["scale"])
     )  # exactly the float that the sampler used
     if event.mechanism == "gaussian":
-        multiplier = _root_below(scale**2 / sensitivity.l2_squared)
+        multiplier = _square_root_rounded_down(scale**2 / sensitivity.l2_squared)
         words = "The law itself, then rounded to the lattice."
         return EventClass("GaussianDpEvent", {"noise_multiplier": multiplier}, words)
     if event.mechanism == "laplace":
@@ -95,7 +95,7 @@ def _accountant_event(event: Event) -> EventClass:
     return _upper_bound_event(vectors_of([event])[0])
 
 
-def _root_below(square: Fraction) -> float:
+def _square_root_rounded_down(square: Fraction) -> float:
     """Return a float whose square is at most `square`; it is nearly the largest such float."""
     root = math.sqrt(round_down(square))
     while Fraction(root) ** 2 > square:
@@ -177,12 +177,12 @@ The noise of an event already accounts for the whole change under the release's 
 
 
 class DpEventTree(Export):
-    """The tree of events, and what each event stands for; see `Export`."""
+    """The format with the tree of events, and with the vector that each event stands for."""
 
     name = "dp-event"
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """Write the tree; see `Export.write`."""
+        """Write the tree of events, and return the name of its file."""
         text = json.dumps(event_record(release.record), indent=2) + "\n"
         with (folder / FILE).open("x", encoding="utf-8", newline="") as file:
             file.write(text)

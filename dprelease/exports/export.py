@@ -37,7 +37,7 @@ class PublishedRelease:
 
     @property
     def central(self) -> CentralManifest:
-        """Return the manifest as one of tables; formats of other kinds don't call this."""
+        """Return the manifest of a release of tables; formats of other kinds don't call this."""
         assert isinstance(self.record, CentralManifest)
         return self.record
 
@@ -64,7 +64,7 @@ class Problem:
 
 
 class Export(Protocol):
-    """One format: a subclass, whose instance is named `EXPORT` in its own module.
+    """A format of publication; each format is a subclass, with an instance `EXPORT` in its module.
 
     `name`: its name in `formats`. `extra`: the optional dependency that has its package, as in `pip
     install dprelease[...]`; None if no package is needed.
@@ -104,5 +104,5 @@ class PackagedExport(Protocol):
         Raises
         ------
         OSError, ValueError, KeyError, ArrowException
-            If one is not a file of the format, which is possible since anybody may have written it.
+            If a file is not in this format, which is possible since anybody may have written it.
         """

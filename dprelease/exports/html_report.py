@@ -10,14 +10,18 @@ FILE = "report.html"
 
 
 class HtmlReport(Export):
-    """The report; see `Export`. It has no results of checks, which include the report."""
+    """The format with the report on the release, as one HTML file.
+
+    The report does not show whether the release is valid, because the report itself is a part of
+    the release that is checked.
+    """
 
     name = "report"
     extra = "report"
     packages = ("Jinja2",)
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """See `Export.write`."""
+        """Write the report, and return the name of its file."""
         (folder / FILE).write_bytes(_report_bytes(release))
         return [FILE]
 

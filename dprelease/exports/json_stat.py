@@ -18,11 +18,11 @@ from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, code_te
 from dprelease.exports.cubes import Cube, Observation, cube_of
 from dprelease.exports.export import Export, Problem, PublishedRelease
 from dprelease.exports.names import (
-    first_language_text,
-    first_language_texts,
+    create_parent_folder,
     is_address,
-    with_parent_folder,
-    without_empty,
+    nonempty_properties,
+    text_in_first_language,
+    texts_in_first_language,
 )
 
 FOLDER = "json-stat"
@@ -40,28 +40,32 @@ ITEMS_PER_LINE = 1000
 """Numbers per line of the file."""
 
 DENSE_RATIO = 2
-"""A table lists all its cells if more than one in this many cells has a row."""
+"""A table lists all of its cells if at least 1 / `DENSE_RATIO` of them have a row."""
 
 
 class JsonStat(Export):
-    """One dataset per table; see `Export`. A collection would need web addresses of datasets."""
+    """The format with one JSON-stat dataset for each table.
+
+    There is no collection of the datasets, because it would need their web addresses.
+    """
 
     name = "json-stat"
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """See `Export.problems`."""
+        """Yield a problem if no table has readable numbers."""
         if not any(cube_of(table) for table in metadata.tables_for_readers):
             yield Problem("no table has readable numbers")
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """See `Export.write`."""
+        """Write a dataset for each table with readable numbers, and return the names of files."""
         files = []
         for table in release.metadata.tables_for_readers:
             cube = cube_of(table)
             if cube is None:
                 continue
             name = f"{FOLDER}/{table.name}.json"
-            with with_parent_folder(folder / name).open("w", encoding="utf-8", newline="") as file:
+            path = create_parent_folder(folder / name)
+            with path.open("w", encoding="utf-8", newline="") as file:
                 _write_dataset(cube, release, file)
             files.append(name)
         return files
@@ -81,9 +85,9 @@ def _dataset_metadata(metadata: Metadata) -> dict[str, Any]:
     }
     return {
         "source": about.publisher,
-        "note": first_language_texts((about.description, *about.notes), metadata),
+        "note": texts_in_first_language((about.description, *about.notes), metadata),
         "link": {name: [{"href": text}] for name, text in linked.items() if is_address(text)},
-        "extension": without_empty(extension),
+        "extension": nonempty_properties(extension),
     }
 
 
@@ -123,22 +127,22 @@ def _dataset_head(
         metric += "_"
     dimensions[metric] = _metric_dimension(cube, metadata)
     about = _dataset_metadata(metadata)
-    notes = first_language_texts((table.description, *table.footnotes), metadata)
+    notes = texts_in_first_language((table.description, *table.footnotes), metadata)
     times = [key.name for key in table.keys if key.kind.startswith("date")]
     head = {
         "version": "2.0",
         "class": "dataset",
-        "label": first_language_text(table.label, metadata) or table.name,
+        "label": text_in_first_language(table.label, metadata) or table.name,
         "source": about["source"],
         "link": about["link"],
         "note": [*about["note"], *notes],
         "extension": {**about["extension"], "status": {"label": STATUS}},
     }
     return {
-        **without_empty(head),
+        **nonempty_properties(head),
         "id": list(dimensions),
         "size": [*(len(categories[key.name]) for key in table.keys), len(cube.numbers)],
-        "role": without_empty({"time": times, "metric": [metric]}),
+        "role": nonempty_properties({"time": times, "metric": [metric]}),
         "dimension": dimensions,
     }
 
@@ -175,33 +179,33 @@ def _key_dimension(
     if len(codes) == 1 and not label:
         label = {codes[0]: codes[0]}
     properties = {
-        "label": first_language_text(key.label, metadata) or key.name,
-        "note": first_language_texts((key.description, *key.footnotes), metadata),
+        "label": text_in_first_language(key.label, metadata) or key.name,
+        "note": texts_in_first_language((key.description, *key.footnotes), metadata),
     }
-    category = {"index": codes, **without_empty({"label": label})}
-    return {**without_empty(properties), "category": category}
+    category = {"index": codes, **nonempty_properties({"label": label})}
+    return {**nonempty_properties(properties), "category": category}
 
 
 def _metric_dimension(cube: Cube, metadata: Metadata) -> dict[str, Any]:
     """Return the dimension whose values are the numeric columns of a table."""
     columns = cube.numbers
     notes = {
-        column.name: first_language_texts((column.description, *column.footnotes), metadata)
+        column.name: texts_in_first_language((column.description, *column.footnotes), metadata)
         for column in columns
     }
     category = {
         "index": [column.name for column in columns],
         "label": {column.name: column.title(metadata.language) for column in columns},
         "unit": _units_by_column(columns),
-        "note": without_empty(notes),
+        "note": nonempty_properties(notes),
     }
     return {
         "label": "Number",
-        "category": without_empty(category),
+        "category": nonempty_properties(category),
         "extension": {
             "role": {column.name: column.role.value for column in columns},
             "of": {column.name: column.of for column in columns if column.role != Role.VALUE},
-            "unit": without_empty({column.name: column.unit for column in columns}),
+            "unit": nonempty_properties({column.name: column.unit for column in columns}),
         },
     }
 
@@ -216,7 +220,7 @@ def _displayed_decimals(column: ColumnMetadata) -> int | None:
 def _units_by_column(columns: Sequence[ColumnMetadata]) -> dict[str, dict[str, Any]]:
     """Return the unit of each number whose decimals are known, which the format requires."""
     return {
-        column.name: without_empty({"label": column.unit, "decimals": decimals})
+        column.name: nonempty_properties({"label": column.unit, "decimals": decimals})
         for column in columns
         if (decimals := _displayed_decimals(column)) is not None
     }

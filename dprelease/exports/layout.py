@@ -47,7 +47,7 @@ class LayoutColumn:
     total: bool = False
 
     def title(self, pivot_key: ColumnMetadata | None, language: str) -> str:
-        """Return the head of the column for people, in a table that is pivoted by a key, if any."""
+        """Return the head of the column for people; `pivot_key`: the key that columns are for."""
         title = self.metadata.title(language)
         if self.total:
             return f"{title}: total"
@@ -74,7 +74,7 @@ class TableLayout:
         return tuple(column for column in self.columns if column.metadata.role == Role.KEY)
 
     @property
-    def rows(self) -> int | None:
+    def row_count(self) -> int | None:
         """Return the number of rows; None if it is not known yet."""
         if self.table.rows is None or self.pivot_key is None:
             return self.table.rows

@@ -39,12 +39,12 @@ class _Group:
 
 
 class Marginals(Export):
-    """For each query and count, an index file and one vector per table; see `Export`."""
+    """The format with an index file for each query and count, and one vector for each table."""
 
     name = "mbi"
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """Write all groups, and one list of the columns that are left out; see `Export.write`."""
+        """Write all groups and a list of the left-out columns; return the names of the files."""
         (folder / self.name).mkdir()
         groups: dict[tuple[str, str], _Group] = {}
         left_out, files = [], []

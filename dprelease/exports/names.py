@@ -31,31 +31,31 @@ def safe_names(texts: Iterable[str], other: str) -> list[str]:
     return names
 
 
-def with_parent_folder(path: Path) -> Path:
+def create_parent_folder(path: Path) -> Path:
     """Create the parent folder of a path and return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
 
-def without_empty(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return properties without those that are None, or an empty text, list or mapping."""
+def nonempty_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return properties without the ones that are None, or an empty text, list or mapping."""
     return {name: value for name, value in properties.items() if value not in EMPTY}
 
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON in UTF-8 with two spaces of indentation, and keys in the order of the mapping."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    with_parent_folder(path).write_text(text, encoding="utf-8", newline="")
+    create_parent_folder(path).write_text(text, encoding="utf-8", newline="")
 
 
-def first_language_text(texts: Texts, metadata: Metadata) -> str:
+def text_in_first_language(texts: Texts, metadata: Metadata) -> str:
     """Return a text in the first of the release's languages in which it exists."""
     return next((texts[tag] for tag in metadata.languages if tag in texts), "")
 
 
-def first_language_texts(several: Iterable[Texts], metadata: Metadata) -> list[str]:
-    """Return several texts, each as `first_language_text` returns it, without the empty ones."""
-    return [text for texts in several if (text := first_language_text(texts, metadata))]
+def texts_in_first_language(several: Iterable[Texts], metadata: Metadata) -> list[str]:
+    """Return each text in the first language in which it exists; empty texts are left out."""
+    return [text for texts in several if (text := text_in_first_language(texts, metadata))]
 
 
 def is_address(text: str) -> bool:

@@ -83,15 +83,15 @@ class _CubeRows:
             "CONF_STATUS",
             *self._attributes,
             *(["CONFIDENCE_LEVEL"] if cube.confidence else []),
-            *(["UNIT_MEASURE"] if cube.units else []),
-            *(["DECIMALS"] if cube.decimals else []),
+            *(["UNIT_MEASURE"] if cube.has_units else []),
+            *(["DECIMALS"] if cube.has_declared_decimals else []),
         ]
 
     @property
     def columns(self) -> list[str]:
         """Return the names of the table's columns that are needed."""
         cube = self._cube
-        columns = [*cube.table.keys, *cube.values, *cube.unreliable.values()]
+        columns = [*cube.table.keys, *cube.values, *cube.unreliable_flags.values()]
         columns += [column for of in cube.attribute_columns.values() for column in of.values()]
         return [column.name for column in columns]
 
@@ -101,8 +101,8 @@ class _CubeRows:
         decimals = None if value.decimals is None else str(value.decimals)
         return [
             *([cube.confidence.get(value.name)] if cube.confidence else []),
-            *([value.unit or None] if cube.units else []),
-            *([decimals] if cube.decimals else []),
+            *([value.unit or None] if cube.has_units else []),
+            *([decimals] if cube.has_declared_decimals else []),
         ]
 
     def lines(self, batch: pa.RecordBatch) -> Iterator[str]:
@@ -125,7 +125,7 @@ class _CubeRows:
         first = [component_id(value.name), *([] if cube.time is None else [cube.time])]
         last, may_be_empty = self._last[value.name], self._may_be_empty[value.name]
         values = _texts_of_value(value)(batch.column(value.name))
-        flag = cube.unreliable.get(value.name)
+        flag = cube.unreliable_flags.get(value.name)
         flags = batch.column(flag.name).to_pylist() if flag else [False] * batch.num_rows
         attributes = [self._attribute_texts(batch, name, value.name) for name in self._attributes]
         for text, unreliable, *others in zip(values, flags, *attributes, strict=True):
@@ -333,7 +333,7 @@ STRUCTURE = "structure.xml"
 
 
 class SdmxCsv(Export):
-    """A file of observations per cube, and one message that describes all cubes; see `Export`."""
+    """The format with a file of observations for each cube, and one message about all cubes."""
 
     name = "sdmx-csv"
 
@@ -350,7 +350,7 @@ class SdmxCsv(Export):
                     )
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """Write the structures, then the cubes; see `Export.write`."""
+        """Write the structures, and then the cubes; return the names of the files."""
         (folder / self.name).mkdir()
         structures = structures_of(release.metadata)
         write_message(structures, folder / self.name / STRUCTURE)

@@ -46,6 +46,7 @@ def signed_text(entry: Entry) -> bytes:
 
 
 def _hashed_bytes(number: int, text: str, previous: str) -> bytes:
+    """Return the bytes of an entry, whose digest links the entry to the previous entry."""
     return f"{number}\n{previous}\n{text}".encode()
 
 

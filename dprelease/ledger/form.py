@@ -82,6 +82,7 @@ class _Renewal(_EntryPart):
 
     @model_validator(mode="after")
     def _check_renewal(self) -> Self:
+        """Return the renewal; raise ValueError if its period or its beginning is invalid."""
         Renewal.from_json(self.model_dump())
         return self
 
@@ -98,6 +99,7 @@ class _Account(_EntryPart):
 
     @model_validator(mode="after")
     def _check_amounts(self) -> Self:
+        """Return the account; raise ValueError unless it has one valid amount and a valid delta."""
         amounts = [exact(text) for text in (self.epsilon, self.rho) if text is not None]
         if (
             len(amounts) != 1

@@ -162,7 +162,7 @@ class State:
     def period(self, table: str, now: datetime) -> int | None:
         """Return the period of a charge at the time `now`; None for a budget that does not renew.
 
-        The period may have no budget; see `Renewal.problem_at`.
+        The period may have no budget; then `Renewal.problem_at` returns the reason.
         """
         renewal = self.accounts[table].renewal
         if renewal is None:
@@ -170,6 +170,7 @@ class State:
         return renewal.period_at(now if self.latest is None else max(now, self.latest))
 
     def _charge_problem(self, charges: Sequence[Mapping[str, Any]]) -> str | None:
+        """Return why charges can't follow this state, as a text; None if they can."""
         problem = _charge_problem(charges, self.accounts)
         if problem is not None:
             return problem
@@ -185,7 +186,7 @@ class State:
         return None
 
     def charges(self, table: str, period: int | None = None) -> Iterator[Mapping[str, Any]]:
-        """Yield the charges that count against a table; if its budget renews, those of a period."""
+        """Yield the charges that count against the budget of a table, or of one of its periods."""
         if (period is None) is not (self.accounts[table].renewal is None):
             raise ValueError("a budget that renews, and no other, is asked for by a period")
         for charge in self.all_charges(table):
@@ -207,7 +208,7 @@ class State:
         return sum((Fraction(float(charge["price"])) for charge in charges), Fraction(0))
 
     def remaining_budget(self, table: str, period: int | None = None) -> Fraction:
-        """Return the remaining budget of a table; if its budget renews, that of a period."""
+        """Return the remaining budget of a table, or of one period if its budget renews."""
         return max(Fraction(0), self.accounts[table].amount - self.spent(table, period))
 
 
@@ -227,6 +228,7 @@ def open_period(state: State, table: str, now: datetime) -> int | None:
 
 
 def _charge_problem(charges: Sequence[Mapping[str, Any]], known: Container[str]) -> str | None:
+    """Return why charges are impossible in every period, as a text; None if they are possible."""
     for charge in charges:
         if charge["table"] not in known:
             return "a charge to a table that has no budget"
@@ -254,4 +256,5 @@ def lock_paths(ledger: Path) -> dict[str, Path]:
 
 
 def _lock_prefix(ledger: Path) -> str:
+    """Return the beginning of the names of all lock files of a ledger."""
     return f".{ledger.name}-"

@@ -16,7 +16,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process on a machine; `started` distinguishes it from later ones with the same number."""
+    """A process on a machine; `started` tells it apart from later processes with its number."""
 
     host: str
     pid: int

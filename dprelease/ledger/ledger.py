@@ -72,7 +72,7 @@ class Ledger:
             state = self._state(store)
             if account.table in state.accounts:
                 raise LedgerError("DP-LEDGER-007", name=self.path.name, table=account.table)
-            body = {"kind": OPEN, "account": account.to_json(), "time": _now_text()}
+            body = {"kind": OPEN, "account": account.to_json(), "time": periods.now_text()}
             return self._append(store, state, body)
 
     def set_signers(self, text: str) -> Entry:
@@ -93,7 +93,7 @@ class Ledger:
         new = signers_without_local_times(text)
         Store.create(self.path)
         with Store.open(self.path) as store, store.transaction():
-            state, now = self._state(store), _now_text()
+            state, now = self._state(store), periods.now_text()
             if all(line.refusal(ENTRIES, parse_utc_time(now)) for line in new.lines):
                 problem = "none of its keys may currently sign entries of a ledger"
                 raise SignatureError("DP-SIGN-007", problem=problem)
@@ -126,7 +126,7 @@ class Ledger:
             return self._state(store)
 
     def _state(self, store: Store) -> State:
-        problem = ""
+        """Return the state after all entries; raise LedgerError for an impossible history."""
         try:
             return State.of(store.entries())
         except ImpossibleEntryError as impossible:
@@ -156,7 +156,7 @@ class Ledger:
         """
         state_before = self.state()
         accounts = state_before.accounts
-        self._key_for_entry(state_before, _now_text())
+        self._key_for_entry(state_before, periods.now_text())
         # Costs take long; they may be computed before the transaction, as accounts never change.
         costs = [self.with_cost(accounts, charge) for charge in charges]
         name, lock = self._new_name_and_lock()
@@ -165,7 +165,7 @@ class Ledger:
         try:
             with Store.open(self.path) as store, store.transaction():
                 self._settle_abandoned(store)
-                known, now = self._state(store), _now_text()
+                known, now = self._state(store), periods.now_text()
                 records = [self._charge_record(known, charge, cost, now) for charge, cost in costs]
                 body = {
                     "kind": RESERVE,
@@ -250,6 +250,7 @@ class Ledger:
         }
 
     def _refuse_cost(self, account: Account, charge: Charge, cost: float, left: Fraction) -> None:
+        """Raise DP-LEDGER-010 for a column with an infinite cost, or else DP-BUDGET-091."""
         if math.isinf(cost):
             event = next(e for e in charge.events if math.isinf(cost_of_events(account, [e])))
             raise LedgerError(
@@ -288,6 +289,7 @@ class Ledger:
         self._advance(reservation, CANCEL, {"why": "nothing was read or released"})
 
     def _advance(self, reservation: Reservation, kind: str, fields: dict[str, Any]) -> None:
+        """Add an entry about a reservation of this process, and release its lock when it ends."""
         if not reservation.maker.is_here:
             raise LedgerError("DP-LEDGER-012", name=self.path.name, id=reservation.id)
         self._step(reservation.id, kind, fields)
@@ -296,7 +298,8 @@ class Ledger:
             reservation.lock.release()
 
     def _step(self, name: str, kind: str, fields: dict[str, Any]) -> None:
-        body = {"kind": kind, "id": name, "time": _now_text(), **fields}
+        """Add an entry about a reservation; raise DP-LEDGER-009 if it can't be the next entry."""
+        body = {"kind": kind, "id": name, "time": periods.now_text(), **fields}
         with Store.open(self.path) as store, store.transaction():
             state = self._state(store)
             reservation = state.reservations.get(name)
@@ -358,6 +361,7 @@ class Ledger:
             return self._settle_abandoned(store, ended_hosts)
 
     def _settle_abandoned(self, store: Store, ended_hosts: Sequence[str] = ()) -> list[str]:
+        """End the reservations of ended runs, and return a text on each of them."""
         texts = []
         state = self._state(store)
         reservations = state.reservations
@@ -384,7 +388,7 @@ class Ledger:
             else:
                 body = {"kind": CANCEL, "why": "its run ended before it read a row"}
                 texts.append(f"{reservation.id} ({title}): released nothing; charge returned")
-            body = {**body, "id": reservation.id, "time": _now_text()}
+            body = {**body, "id": reservation.id, "time": periods.now_text()}
             self._append(store, state, body)
             with suppress(OSError):
                 lock_path(self.path, reservation.id).unlink()
@@ -394,7 +398,3 @@ class Ledger:
 def recorded_events(charge: Mapping[str, Any]) -> list[Event]:
     """Return the events of a charge, read from its JSON record."""
     return [Event.from_json(record) for record in charge["events"]]
-
-
-def _now_text() -> str:
-    return periods.now().isoformat(timespec="seconds")

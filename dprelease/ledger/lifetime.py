@@ -119,6 +119,7 @@ def lifetime_of(state: State, table: str, days: datetime) -> Lifetime:
 
 
 def _renewal_of(account: Account) -> Renewal:
+    """Return the renewal of a budget; raise ValueError if the budget does not renew."""
     if account.renewal is None:
         raise ValueError("this budget does not renew")
     return account.renewal

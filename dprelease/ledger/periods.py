@@ -24,6 +24,11 @@ def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
+def now_text() -> str:
+    """Return the current time as a text in ISO 8601, in whole seconds."""
+    return now().isoformat(timespec="seconds")
+
+
 def parse_utc_time(text: str) -> datetime:
     """Return the time in a text, in UTC; raise ValueError if it is invalid or has no time zone."""
     moment = datetime.fromisoformat(text)

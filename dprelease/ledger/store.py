@@ -121,6 +121,7 @@ class Store:
                 store._run("PRAGMA user_version = 2")
 
     def _check_format(self) -> None:
+        """Raise LedgerError if the file is not a ledger, or has an unknown format."""
         if self._read_integer("PRAGMA application_id") != APPLICATION_ID:
             raise damage_error(self.path, "it is not a ledger")
         written = self._read_integer("PRAGMA user_version")
@@ -140,6 +141,7 @@ class Store:
             raise damage_error(self.path, UNREADABLE_PAGES)
 
     def _read_integer(self, query: str) -> int:
+        """Return the integer that a statement returns."""
         return int(self._run(query)[0][0])
 
     def _run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -160,6 +162,7 @@ class Store:
         self._run("COMMIT")
 
     def _roll_back(self) -> None:
+        """Undo an open transaction, unless this process is a child of the process that began it."""
         if not self._maker.is_here:  # in a child, a rollback would use the parent's journal
             return
         if self._connection.in_transaction:  # otherwise a full disk has ended the transaction
@@ -201,6 +204,7 @@ class Store:
         ]
 
     def _parse_body(self, number: int, text: str) -> dict[str, Any]:
+        """Return the body of an entry as JSON values; raise LedgerError if it is not valid."""
         body: Any = None
         try:
             body = parse_json(text.encode())
@@ -277,6 +281,7 @@ def refuse_missing(path: Path) -> None:
 
 
 def _file_status(path: Path) -> os.stat_result:
+    """Return the status of a regular file; raise LedgerError for any other path."""
     failure: LedgerError | None = None
     try:
         status = path.stat()
@@ -302,6 +307,7 @@ def _refuse_forked(path: Path) -> None:
 
 @contextmanager
 def _open_connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    """Yield a configured connection to a ledger file, and close it."""
     with parent_only(breaks_ledgers=True) as open_resources:
         _refuse_forked(path)
         maker = Maker()
@@ -316,6 +322,7 @@ def _open_connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
 
 
 def _connection(path: Path, mode: str) -> sqlite3.Connection:
+    """Return a new connection to a ledger file, which waits for the locks of other processes."""
     _refuse_special_journals(path)
     with _translate_errors(path):
         uri = f"{path.absolute().as_uri()}?mode={mode}"
@@ -324,6 +331,7 @@ def _connection(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _configure(path: Path, connection: sqlite3.Connection) -> None:
+    """Set the limits, the journal and the safety options of a connection."""
     with _translate_errors(path):
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
         mode = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
@@ -352,6 +360,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
 
 
 def _operational_error(path: Path, name: str) -> LedgerError:
+    """Return the LedgerError for an error code of SQLite."""
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return LedgerError("DP-LEDGER-004", name=path.name)
     if name == "SQLITE_READONLY_DBMOVED":

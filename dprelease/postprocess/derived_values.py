@@ -41,15 +41,15 @@ class Moments:
 
     @classmethod
     def of(cls, total: Sum, sums: Integers, counts: Integers) -> Moments:
-        """Return the moments of noisy vectors."""
+        """Return the moments of each cell, from its noisy centred sum and its noisy count."""
         count = counts.astype(np.float64)
         known = np.where(count >= 1.0, count, math.nan)
         mean = np.clip(sums / known, total.least, total.most)
         return cls(total, count, mean)
 
 
-def with_center(total: Sum, sums: Integers, counts: Integers) -> Integers:
-    """Return sums + center * counts, saturated at +-2^62 lattice steps."""
+def uncentred_sums(total: Sum, sums: Integers, counts: Integers) -> Integers:
+    """Return the sums of values from centred sums: sums + center * counts, at most 2^62 in size."""
     largest = int(np.abs(counts).max(initial=0)) * abs(total.center)
     if largest >= LIMIT:  # intermediate values exceed 64 bits
         wide = sums.astype(object) + counts.astype(object) * total.center
@@ -60,7 +60,7 @@ def with_center(total: Sum, sums: Integers, counts: Integers) -> Integers:
 
 
 def is_computed(column: OutputColumn) -> bool:
-    """Return whether a column is computed from its parts, not a copy of one of them."""
+    """Return whether a column is computed from its parts, and not a copy of a single part."""
     return column.form in WHOLE or column.form in FRACTIONS
 
 
@@ -87,7 +87,7 @@ def margins_of(column: OutputColumn, vectors: Vectors, laws: Laws, confidence: f
 
 
 def typical_margin(column: OutputColumn, laws: Laws, confidence: float) -> float | None:
-    """Return the margin that all cells have, or that of a cell with evenly spread values.
+    """Return the margin that all cells have, or else the margin of evenly spread values.
 
     The result is None if the margin depends on more than the number of rows.
     """
@@ -97,7 +97,7 @@ def typical_margin(column: OutputColumn, laws: Laws, confidence: float) -> float
 
 
 def sum_margin(column: OutputColumn, laws: Laws, confidence: float) -> int:
-    """Return the margin of a sum that is computed from a centred one, lattice steps."""
+    """Return the margin of a sum that is computed from a centred sum, in lattice steps."""
     total, parts = narrow_aggregate(column.parts[0].aggregate, Sum), _part_mechanisms(column, laws)
     return math.ceil(sum_width(parts[0], parts[1], total.center, confidence))
 
@@ -124,19 +124,22 @@ def _part_mechanisms(column: OutputColumn, laws: Laws) -> list[Mechanism]:
 
 
 def _moments(column: OutputColumn, vectors: Vectors) -> tuple[Sum, Moments]:
+    """Return the centred sum of a column, and the moments of its noisy vectors."""
     *_, total, count = column.parts
     centred = narrow_aggregate(total.aggregate, Sum)
     return centred, Moments.of(centred, vectors[total.name], vectors[count.name])
 
 
 def _sums(column: OutputColumn, vectors: Vectors) -> Integers:
+    """Return sums (n,) in lattice steps, from centred sums and counts."""
     total, count = column.parts
-    return with_center(
+    return uncentred_sums(
         narrow_aggregate(total.aggregate, Sum), vectors[total.name], vectors[count.name]
     )
 
 
 def _means(column: OutputColumn, vectors: Vectors) -> Floats:
+    """Return means (n,) in the column's unit."""
     total, moments = _moments(column, vectors)
     return (moments.mean + total.center) * float(total.step)
 
@@ -144,6 +147,7 @@ def _means(column: OutputColumn, vectors: Vectors) -> Floats:
 def _mean_margins(
     column: OutputColumn, vectors: Vectors, parts: list[Mechanism], confidence: float
 ) -> Floats:
+    """Return the margins of error (n,) of means, in the column's unit."""
     total, moments = _moments(column, vectors)
     ends = float(total.least), float(total.most)
     pivot = pivot_of(parts[0], parts[1], confidence, max(map(abs, ends)))
@@ -151,11 +155,13 @@ def _mean_margins(
 
 
 def _variances(column: OutputColumn, vectors: Vectors) -> Floats:
+    """Return sample variances (n,) in the column's unit."""
     step = float(_moments(column, vectors)[0].step)
     return _variance(column, vectors)[1] * step**2
 
 
 def _deviations(column: OutputColumn, vectors: Vectors) -> Floats:
+    """Return sample standard deviations (n,) in the column's unit."""
     step = float(_moments(column, vectors)[0].step)
     return np.sqrt(_variance(column, vectors)[1]) * step
 
@@ -172,7 +178,7 @@ def _variance(column: OutputColumn, vectors: Vectors) -> tuple[Moments, Floats]:
 
 
 def _widest(total: Sum) -> float:
-    """Return the largest sample variance of two rows or more, squared steps: that of two rows."""
+    """Return the largest possible sample variance in squared steps: of two rows at the bounds."""
     return (total.upper - total.lower) ** 2 / 2
 
 
@@ -197,17 +203,20 @@ def _spread_margins(
 
 
 def _ratios(column: OutputColumn, vectors: Vectors) -> Floats:
+    """Return ratios (n,) of two sums, in the column's unit."""
     over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
     return _ratio(over, under) * float(column.parts[0].step / column.parts[1].step)
 
 
 def _ratio(over: Floats, under: Floats) -> Floats:
+    """Return over / under, which is NaN where the divisor is 0."""
     return over / np.where(under == 0.0, math.nan, under)
 
 
 def _ratio_margins(
     column: OutputColumn, vectors: Vectors, parts: list[Mechanism], confidence: float
 ) -> Floats:
+    """Return the margins of error (n,) of ratios of two sums; NaN where there is none."""
     over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
     ratio = _ratio(over, under)
     margins = np.full(ratio.shape, math.nan)
@@ -223,15 +232,19 @@ def _ratio_margins(
 
 
 @dataclass(frozen=True, slots=True)
-class LatticeForm:
-    """The arithmetic of sums: their values, and one margin for all cells, in steps."""
+class SumArithmetic:
+    """The arithmetic of sums that are computed from other vectors.
+
+    `values` returns the sums of all cells, and `margin` the margin of error, which is the same for
+    all cells. Both are in steps of the lattice.
+    """
 
     values: Callable[[OutputColumn, Vectors], Integers]
     margin: Callable[[OutputColumn, Laws, float], int]
 
 
 @dataclass(frozen=True, slots=True)
-class FractionForm:
+class FractionArithmetic:
     """The arithmetic of fractions: their values, and a margin for each cell.
 
     `by_rows`: whether the margin in a cell of evenly spread values follows from its rows alone.
@@ -242,10 +255,10 @@ class FractionForm:
     by_rows: bool = True
 
 
-WHOLE: dict[Form, LatticeForm] = {SUM: LatticeForm(_sums, sum_margin)}
-FRACTIONS: dict[Form, FractionForm] = {
-    MEAN: FractionForm(_means, _mean_margins),
-    RATIO: FractionForm(_ratios, _ratio_margins, by_rows=False),
-    VARIANCE: FractionForm(_variances, _spread_margins),
-    STDDEV: FractionForm(_deviations, _spread_margins),
+WHOLE: dict[Form, SumArithmetic] = {SUM: SumArithmetic(_sums, sum_margin)}
+FRACTIONS: dict[Form, FractionArithmetic] = {
+    MEAN: FractionArithmetic(_means, _mean_margins),
+    RATIO: FractionArithmetic(_ratios, _ratio_margins, by_rows=False),
+    VARIANCE: FractionArithmetic(_variances, _spread_margins),
+    STDDEV: FractionArithmetic(_deviations, _spread_margins),
 }

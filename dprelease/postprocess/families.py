@@ -150,7 +150,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of a published table: ascending numbers of cells, and their values.
+    """Rows of a published table: the ascending indices of their cells, and their values.
 
     The batches of a table ascend as well. Cells may be omitted or repeated, if this depends only on
     the noisy integers.

@@ -43,13 +43,19 @@ class NoisyColumn(Protocol):
     """A measurement of a query with its noise, as a plan has it."""
 
     @property
-    def query(self) -> Query: ...
+    def query(self) -> Query:
+        """Return the query of the measurement."""
+        ...
 
     @property
-    def measurement(self) -> Measurement: ...
+    def measurement(self) -> Measurement:
+        """Return the measurement."""
+        ...
 
     @property
-    def mechanism(self) -> Randomizer: ...
+    def mechanism(self) -> Randomizer:
+        """Return the mechanism of the noise."""
+        ...
 
 
 def families_of(columns: Iterable[NoisyColumn]) -> tuple[Family, ...]:
@@ -66,6 +72,7 @@ def families_of(columns: Iterable[NoisyColumn]) -> tuple[Family, ...]:
 
 
 def _family(name: str, tables: tuple[FamilyTable, ...]) -> Family:
+    """Return a family of tables with its declared post-processing step."""
     declared = tables[0].query.declared_family
     if declared is None:  # records, and answers in memory
         return Family(name, tables)

@@ -32,6 +32,7 @@ def post_process(
 
 
 def _clip_to_limit(steps: int) -> int:
+    """Return a number of steps, at most 2^62 and at least -2^62."""
     return max(-LIMIT, min(LIMIT, steps))
 
 

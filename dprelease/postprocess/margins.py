@@ -2,9 +2,9 @@
 
 For a ratio of noisy values S + K over N + M, the difference from the true ratio t = S / N is
 exactly (K - t M) / (N + M): for known t its quantiles follow from the noise (Fieller 1954). The
-margin covers all t that are compatible with the answer, so coverage is the declared one, and above
-it only in cells whose noise is as large as their count. The noise is that of the manifest; tails
-are tables of floats whose relative error is below 1e-3.
+margin covers all t that are compatible with the answer. So the coverage is the declared confidence,
+and larger only in cells whose noise is as large as their count. The noise follows from the
+manifest; tails are tables of floats whose relative error is below 1e-3.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def _noise_quantile(over: Mechanism, under: Mechanism, t: float, confidence: flo
         weights = m.weights
 
     def too_narrow(w: float) -> bool:
+        """Return whether |K - t M| exceeds w with a probability above 1 - confidence."""
         outside = k.beyond(w + shift) + 1.0 - k.beyond(shift - w)
         return bool(outside @ weights > miss)
 
@@ -76,7 +77,7 @@ def _noise_quantile(over: Mechanism, under: Mechanism, t: float, confidence: flo
 
 
 def sum_width(total: Mechanism, count: Mechanism, center: int, confidence: float) -> float:
-    """Return the margin of total + center count, lattice steps, rounded up to whole ones."""
+    """Return the margin of total + center count in lattice steps, rounded up to whole steps."""
     return math.ceil(_noise_quantile(total, count, -float(center), confidence))
 
 

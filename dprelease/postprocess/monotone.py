@@ -48,6 +48,7 @@ def is_quantile(column: OutputColumn) -> bool:
 
 
 def _quantile_and_name(column: OutputColumn) -> NamedQuantile:
+    """Return the quantile that a column publishes, and the name of its vector."""
     first = column.parts[0]
     if column.at is not None:
         return column.at, quantile_vector_name(first.name, column.at)

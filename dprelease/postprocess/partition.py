@@ -2,7 +2,7 @@
 
 A folder is called `state=36`, the convention of Hive, Spark, DuckDB, Polars and pandas, which read
 it as a column. The level and its areas are declared, so that names reveal nothing about the data.
-Files are numbered in the order of areas, so that their order is that of the cells.
+Files are numbered in the order of areas, so that files and cells have the same order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Parts:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Return the name of each part, below that of the table and without an extension."""
+        """Return the path of each part in the folder of the table, without an extension."""
         return tuple(
             f"{folder_of(self.level.column, text)}/part-{i:05d}"
             for i, text in enumerate(self.level.texts)
@@ -67,6 +67,7 @@ class Parts:
 
 
 def _slices_by_part(edges: Integers, first: int, size: int) -> Iterator[tuple[int, slice]]:
+    """Yield the index of each part, and the slice of its cells among `size` cells."""
     inside = np.clip(edges, 0, size).tolist()
     for part, (start, stop) in enumerate(pairwise(inside), first):
         if start < stop:

@@ -54,7 +54,7 @@ class VarianceNoise:
 
     @property
     def widest(self) -> float:
-        """Return the largest sample variance of two rows or more: that of two at the bounds."""
+        """Return the largest possible sample variance, which two rows at the bounds have."""
         return (self.ends[1] - self.ends[0]) ** 2 / 2
 
     def ranges(
@@ -136,12 +136,13 @@ class WidthTable:
 
 
 def _noise_size(sizes: tuple[float, float, float], t: Floats, factor: Floats) -> Floats:
+    """Return the root of the sum of squares of `sizes` times 1, t and the factor."""
     size: Floats = np.sqrt(sizes[0] ** 2 + (sizes[1] * t) ** 2 + (sizes[2] * factor) ** 2)
     return size
 
 
 def _node_and_fraction(x: Floats, nodes: Floats) -> tuple[np.ndarray, Floats]:
-    """Return the node before x, and how far x lies on the way to the next one."""
+    """Return the node before x, and how far x lies on the way to the next node."""
     position = np.clip((x - nodes[0]) / (nodes[1] - nodes[0]), 0.0, len(nodes) - 1.0)
     node = np.minimum(position.astype(np.int64), len(nodes) - 2)
     return node, position - node

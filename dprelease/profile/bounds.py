@@ -89,6 +89,7 @@ def try_limits(
 
 
 def _has_limits(query: Query) -> bool:
+    """Return whether the contribution limits of a query can be tried one by one."""
     by_unit = query.join is not None and query.join.by_unit
     return query.unit.id is not None and query.private is None and not by_unit
 
@@ -102,6 +103,7 @@ def _effects_of_limit(
     unlimited: Sums,
     plan: Plan | None,
 ) -> Iterator[TriedLimit]:
+    """Yield, for each column of a query, what one value of a contribution limit cuts off."""
     errors: dict[str, float | None] = {}
     if plan is not None:
         planned = plan.of_query(query.name)
@@ -117,7 +119,7 @@ def _effects_of_limit(
                 value=value,
                 declared=declared,
                 cut_rows=left_out_share,
-                cut=limited.cut(unlimited, measurement.name),
+                cut=limited.mean_difference(unlimited, measurement.name),
                 noise=errors.get(measurement.name),
             )
 
@@ -131,6 +133,7 @@ def _with_limit(declaration: Declaration, table: str, bound: str, value: int) ->
 
 
 def _plan_or_none(declaration: Declaration) -> Plan | None:
+    """Return the plan of a declaration; None if no noise fits the budget."""
     try:
         return prepare(declaration)[1]
     except DpReleaseError:  # no noise fits the budget under this limit

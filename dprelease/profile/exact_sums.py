@@ -39,7 +39,7 @@ class Sums:
     vectors: Mapping[str, Floats]
     fractions: Mapping[str, float]
 
-    def cut(self, unlimited: Sums, column: str) -> float:
+    def mean_difference(self, unlimited: Sums, column: str) -> float:
         """Return the mean absolute difference between a column's cells here and in `unlimited`."""
         return float(np.abs(unlimited.vectors[column] - self.vectors[column]).mean())
 
@@ -57,7 +57,7 @@ def sums_under_limits(engine: QueryEngine, query: Query, max_groups: int, max_ro
     vectors = {
         m.name: exact.vector(m.name).astype(np.float64) * float(m.step) for m in measurements
     }
-    totals = {m.name: _total(exact.vector(m.name)) for m in measurements}
+    totals = {m.name: _clamped_total(exact.vector(m.name)) for m in measurements}
     fractions = {
         column.name: float(fractions_of(column, totals)[0])
         for column in query.columns
@@ -66,7 +66,7 @@ def sums_under_limits(engine: QueryEngine, query: Query, max_groups: int, max_ro
     return Sums(int(exact.vector(ROWS).sum()), vectors, fractions)
 
 
-def _total(vector: Integers) -> Integers:
+def _clamped_total(vector: Integers) -> Integers:
     """Return the sum of all cells as a vector of one cell, clamped to the range of vectors."""
     total = sum(vector.tolist())
     return np.array([min(max(total, -LIMIT), LIMIT)], dtype=np.int64)

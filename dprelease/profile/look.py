@@ -87,6 +87,7 @@ def profile(
 
 
 def _refuse_without_profile(declaration: Declaration) -> None:
+    """Raise DP-PROFILE-003 if there is no profile for this kind of release or this engine."""
     spec = declaration.spec
     problem = kind_of(spec).profile_problem
     if not problem and spec.engine != DEFAULT_ENGINE:
@@ -96,6 +97,7 @@ def _refuse_without_profile(declaration: Declaration) -> None:
 
 
 def _open_tallies(declaration: Declaration, query: Query, frames: Mapping[str, object]) -> Any:
+    """Return a context manager that opens an engine, which can tally the rows of a query."""
     joined = None
     if query.join is not None:
         joined = frame_of(query.join.declared.table, frames)
@@ -104,6 +106,7 @@ def _open_tallies(declaration: Declaration, query: Query, frames: Mapping[str, o
 
 
 def _count_left_out(engine: TallyingEngine, query: Query) -> LeftOutRows:
+    """Return how many rows and values a query leaves out, by reason."""
     tallies, bounded = engine.tallies(query), None
     fractions: dict[str, tuple[float | None, float | None]] = {}
     if query.unit.id is not None and query.private is None:

@@ -90,4 +90,5 @@ class LeftOutRows:
 
 
 def _tally_by_column(tally: dict[tuple[str, str], int], what: str) -> dict[str, int]:
+    """Return the tally of one kind (`what`) for each column."""
     return {column: number for (counted, column), number in tally.items() if counted == what}

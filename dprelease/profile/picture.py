@@ -55,6 +55,7 @@ def draw_limits(bounds: Sequence[TriedLimit], file: BinaryIO, name: str) -> None
 
 
 def _draw_panel(axis: Any, names: tuple[str, str, str], tried: Sequence[TriedLimit]) -> None:
+    """Draw the errors of one column under all tried values of one contribution limit."""
     query, column, bound = names
     values = [one.value for one in tried]
     lines = (

@@ -49,6 +49,7 @@ def private_file(path: Path, declaration: Declaration) -> Iterator[BinaryIO]:
 
 
 def _refuse_published(path: Path, declaration: Declaration) -> None:
+    """Raise DP-PROFILE-002 for a path inside a published folder."""
     published = (declaration.folder / declaration.spec.output).resolve()
     for folder in path.absolute().parent.resolve().joinpath("x").parents:
         if folder == published or (folder / MANIFEST).exists():

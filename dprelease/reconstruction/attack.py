@@ -85,7 +85,7 @@ def round_randomly(true: Integers, draws: Draws) -> ObservedCells:
 
 
 def suppress_small_counts(true: Integers) -> ObservedCells:
-    """Return counts of which those from 1 to 9 are suppressed, and visibly so."""
+    """Return counts in which the counts from 1 to 9 are suppressed visibly."""
     return _suppressed_cells(
         true, (true > 0) & (true < SUPPRESSION_THRESHOLD), SUPPRESSION_THRESHOLD - 1.0
     )
@@ -108,7 +108,7 @@ def suppress_twice(true: Integers, keys: KeySpace) -> ObservedCells:
 
 
 def _cover_lines(table: Integers, cover: Flags, axis: int) -> bool:
-    """Suppress a second count in lines with one suppressed count; return whether there were any."""
+    """Suppress a second count in lines with one suppressed count; return whether any was found."""
     counts, hidden = np.moveaxis(table, axis, -1), np.moveaxis(cover, axis, -1)
     free = np.where(hidden | (counts == 0), np.iinfo(np.int64).max, counts)
     least = free.argmin(axis=-1)
@@ -120,6 +120,7 @@ def _cover_lines(table: Integers, cover: Flags, axis: int) -> bool:
 
 
 def _suppressed_cells(true: Integers, hidden: Flags, upper: float) -> ObservedCells:
+    """Return what an attacker knows about cells if the hidden ones are suppressed."""
     shown: Floats = true.astype(np.float64)
     guess = np.where(hidden, SUPPRESSION_THRESHOLD / 2, shown)
     return ObservedCells(
@@ -156,7 +157,7 @@ class Areas:
 def area_attribute(
     combinations: Combinations, tables: Sequence[CountedTable], column: str | None
 ) -> int | None:
-    """Return the index of the attribute with areas: that of `column`, or that in most tables.
+    """Return the index of the attribute with areas: `column`, or the attribute in most tables.
 
     The result is None without `column` if there are fewer than two attributes.
 
@@ -245,6 +246,7 @@ class _AttackSetup:
 
     @property
     def tables(self) -> tuple[CountedTable, ...]:
+        """Return the tables that are solved together."""
         return self.areas.tables
 
 

@@ -77,7 +77,7 @@ def attributes_of(queries: Sequence[Query]) -> tuple[Attribute, ...]:
 def columns_of(queries: Sequence[Query]) -> dict[str, Column]:
     """Return the columns of all queries by name.
 
-    A key column is that of the query which groups by it.
+    If a query groups by a column, the result has the column as this query defines it.
     """
     columns: dict[str, Column] = {}
     for query in queries:
@@ -88,6 +88,10 @@ def columns_of(queries: Sequence[Query]) -> dict[str, Column]:
 
 
 def _column_of(key: Key, columns: Mapping[str, Column]) -> str:
+    """Return the column whose values a key groups: for bands, the column that is cut into bands.
+
+    For a level of areas, this is the column of the smallest areas.
+    """
     if key.leaf:
         return key.leaf
     column: Column = columns[key.column]
@@ -97,6 +101,7 @@ def _column_of(key: Key, columns: Mapping[str, Column]) -> str:
 def _value_attribute(
     column: str, keys: tuple[Key, ...], columns: Mapping[str, Column]
 ) -> Attribute:
+    """Return the attribute of a column without levels of areas, with the cells of its values."""
     first = keys[0]
     rows: list[tuple[int, ...]]
     if len(keys) == 1 and not isinstance(columns[first.column], CutColumn):

@@ -47,6 +47,9 @@ def cells_within(middle: Floats, lower: Floats, upper: Floats, guess: Floats) ->
 
 
 def convex_segments(widths: Sequence[float], slopes: Sequence[float]) -> Segments:
-    """Return segments of a convex function: a slope below an earlier slope is raised to it."""
+    """Return segments of a convex function, in which no slope is below an earlier slope.
+
+    Slopes that are below an earlier slope are raised to the earlier slope.
+    """
     steepest = np.maximum.accumulate(np.asarray(slopes, dtype=np.float64))
     return tuple(zip(map(float, widths), steepest.tolist(), strict=True))

@@ -62,7 +62,7 @@ def certain_records(problem: Program, found: Integers, seconds: float) -> Certai
             if _fractional_minimum(problem, int(one), end - monotonic()) >= least[one]:
                 sure[one] = True
                 break
-            other = _set_with_fewer(
+            other = _set_with_fewer_records(
                 problem, int(one), least, ~sure & (least > 0), end - monotonic()
             )
             if other is None:
@@ -73,11 +73,12 @@ def certain_records(problem: Program, found: Integers, seconds: float) -> Certai
     least = np.where(sure, least, 0)
     only = not undecided and np.array_equal(least, found)
     return CertainRecords(
-        least, not undecided, only and not _can_be_more(problem, int(found.sum()))
+        least, not undecided, only and not _may_have_more_records(problem, int(found.sum()))
     )
 
 
 def _solve_program(problem: Program, costs: Floats, most: Floats, **more: Any) -> Any:
+    """Return the result of the solver for the program that minimizes the costs."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     # Combinations without any record in a cell that counts them (usually most) are left out.
@@ -104,7 +105,7 @@ def _fractional_minimum(problem: Program, one: int, seconds: float) -> int:
     return 0 if found.status != 0 else math.ceil(found.fun - TOLERANCE)
 
 
-def _set_with_fewer(
+def _set_with_fewer_records(
     problem: Program, one: int, least: Integers, undecided_flags: Any, seconds: float
 ) -> Integers | None:
     """Return a compatible set with fewer records of a combination than all sets found so far.
@@ -128,7 +129,7 @@ def _set_with_fewer(
     return records if problem.admits(records) else None
 
 
-def _can_be_more(problem: Program, number: int) -> bool:
+def _may_have_more_records(problem: Program, number: int) -> bool:
     """Return whether a compatible set, in fractions, may have more than `number` records."""
     if not (problem.most > 0).any():
         return False

@@ -136,6 +136,7 @@ def _tables_of_invariants(family: Family, query: Query, one: Measurement) -> Ite
 
 
 def _is_count(one: Measurement) -> bool:
+    """Return whether a measurement counts all rows."""
     return isinstance(one.aggregate, Count) and one.aggregate.column is None
 
 
@@ -149,7 +150,7 @@ def _with_unique_keys(one: CountedTable, others: Sequence[CountedTable]) -> Coun
     query, renamed = one.query, list(one.query.keys.keys)
     for i, key in enumerate(renamed):
         name, n = key.column, 1
-        while name in known and not _is_same(key, query, *known[name]):
+        while name in known and not _have_same_values(key, query, *known[name]):
             n += 1
             name = f"{key.column} {n}"
         if name != key.column:
@@ -160,7 +161,8 @@ def _with_unique_keys(one: CountedTable, others: Sequence[CountedTable]) -> Coun
     return replace(one, query=replace(query, keys=KeySpace(tuple(renamed))))
 
 
-def _is_same(key: Key, query: Query, other: Key, elsewhere: Query) -> bool:
+def _have_same_values(key: Key, query: Query, other: Key, elsewhere: Query) -> bool:
+    """Return whether keys of two queries have the same values of the same column, in one order."""
     # Levels of areas have another order than declared values, so they need another name.
     kinds = [(k.kind, k.nulls, k.others, k.level, list(k.values)) for k in (key, other)]
     columns = [

@@ -62,6 +62,7 @@ def expected_rates(
 
 
 def _uniform_shares(attribute: Attribute) -> Floats:
+    """Return equal shares for all complete values of an attribute, and small ones for others."""
     complete = attribute.complete
     return np.where(complete, 1.0 / max(1, int(complete.sum())), OUTSIDE_SHARE)
 
@@ -95,6 +96,7 @@ def _marginal_shares(
 
 
 def _scale_to_margin(share: Floats, labels: Integers, target: Floats) -> Floats:
+    """Return the shares, scaled so that their sums by label are equal to the target."""
     inside = labels >= 0
     sums_by_label = np.bincount(labels[inside], share[inside], len(target))
     factors = np.divide(target, sums_by_label, out=np.zeros_like(target), where=sums_by_label > 0)

@@ -51,10 +51,10 @@ def likelihoods_from_noise(
 def log_probability_segments(mechanism: Mechanism, sign: int) -> Segments:
     """Return the decrease of the log probability of noise on one side of 0, as linear segments.
 
-    `sign` is the side, 1 or -1. The segments end at a few quantiles of the noise, and the last one
-    has no end. Their slopes never decrease, as the program needs. For heavy-tailed noise, whose log
-    probability decreases more and more slowly, the slope next to 0 continues, as in least absolute
-    deviations.
+    `sign` is the side, 1 or -1. The segments end at a few quantiles of the noise, and the last
+    segment has no end. Their slopes never decrease, as the program needs. For heavy-tailed noise,
+    whose log probability decreases more and more slowly, the slope next to 0 continues, as in least
+    absolute deviations.
     """
     ends = sorted({0, *(max(1, mechanism.half_width(c)) for c in CONFIDENCES)})
     falls = [_negative_log_probability(mechanism, sign * end) for end in ends]

@@ -79,7 +79,7 @@ def _opened_stand_ins(
     stand_in_records = {one.table: one for one in rehearsal.stand_ins}
     public = {name: one for name, one in stand_in_records.items() if one.by == "public"}
     for name, one in public.items():
-        problem = _problem(on.get(name), one.sha256)
+        problem = _stand_in_problem(on.get(name), one.sha256)
         if problem:
             file = f"{one.file}={name}"
             raise DeclarationError("DP-ATTACK-002", table=name, file=file, problem=problem)
@@ -94,7 +94,7 @@ def _opened_stand_ins(
     return replace(stand_ins, invented=invented)
 
 
-def _problem(path: Path | None, digest: str | None) -> str:
+def _stand_in_problem(path: Path | None, digest: str | None) -> str:
     """Return why a file is not the public stand-in in the manifest; empty if it is."""
     if path is None:
         return "it is not given"

@@ -185,6 +185,7 @@ def _unit_variables(most: Integers, logs: Floats) -> tuple[Integers, Floats, Flo
 
 
 def _sum_by_combination(values: Floats, of: Integers, n: int) -> Integers:
+    """Return the sum of the values of each combination; `of` has the combination of each value."""
     records: Integers = np.bincount(of, values, n).astype(np.int64)
     return records
 

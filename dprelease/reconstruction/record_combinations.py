@@ -63,7 +63,7 @@ def combinations_of(tables: Sequence[CountedTable]) -> Combinations:
     grid = np.indices(sizes, dtype=np.int64).reshape(len(sizes), -1).T
     every = np.ones(len(grid), dtype=np.bool_)
     combinations = Combinations(attributes, grid, every, {})
-    cells = {table.name: _cells(combinations, table.query.keys) for table in tables}
+    cells = {table.name: _cell_indices(combinations, table.query.keys) for table in tables}
     counted = np.any([cell_numbers != OUTSIDE for cell_numbers in cells.values()], axis=0)
     complete = np.all([a.complete[grid[:, i]] for i, a in enumerate(attributes)] or [every], axis=0)
     return Combinations(
@@ -74,7 +74,8 @@ def combinations_of(tables: Sequence[CountedTable]) -> Combinations:
     )
 
 
-def _cells(combinations: Combinations, keys: KeySpace) -> Integers:
+def _cell_indices(combinations: Combinations, keys: KeySpace) -> Integers:
+    """Return the index of the cell of each combination, which is `OUTSIDE` if it has no cell."""
     cells = np.zeros(len(combinations), dtype=np.int64)
     inside = np.ones(len(combinations), dtype=np.bool_)
     for key, stride in zip(keys.keys, keys.strides, strict=True):

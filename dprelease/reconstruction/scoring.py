@@ -93,11 +93,12 @@ def form_outcome(
         likeliest=sum(one.solved.proved for one in blocks),
         admitted=sum(one.solved.admitted for one in blocks),
         only=sum(one.certain.only for one in blocks),
-        classes=_classes(named, true, guess),
+        classes=_size_classes(named, true, guess),
     )
 
 
-def _classes(named: Integers, true: Integers, guess: Floats) -> list[SizeClass]:
+def _size_classes(named: Integers, true: Integers, guess: Floats) -> list[SizeClass]:
+    """Return the number of right and of guessed records in each size class of combinations."""
     found = []
     for low, high, description in SIZES:
         inside = (true >= low) & (true <= (np.inf if high is None else high))

@@ -1,4 +1,4 @@
-"""Swap the areas of rare records with those of other records, before all records are counted."""
+"""Swap the areas of rare records with the areas of others, before all records are counted."""
 
 from __future__ import annotations
 
@@ -101,6 +101,7 @@ class UnmovedRecords:
         )
 
     def _member(self, attribute_value: int, area: int, index: int) -> int:
+        """Return the number of the record with an index in the group of a value and an area."""
         group = attribute_value * self._left_by_group.shape[1] + area
         return int(self._members[self._starts[group] + index])
 

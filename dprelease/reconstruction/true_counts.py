@@ -122,6 +122,7 @@ def _joint_query(first: Query, queries: Sequence[Query], keys: KeySpace) -> Quer
 def _records_by_combination(
     rows: Integers, keys: KeySpace, key_sets: Sequence[tuple[Key, ...]], combinations: Combinations
 ) -> Integers:
+    """Return the number of records of each combination, from the counts of all joint cells."""
     cells = np.zeros(len(combinations), dtype=np.int64)
     strides = iter(keys.strides)
     for i, (attribute, keys_of_attribute) in enumerate(

@@ -80,13 +80,14 @@ class ColumnGenerator:
         return self._texts(name, n, missing)
 
     def _weights(self, name: str, values: Sequence[str]) -> Floats:
-        """Return the declared frequencies of values, or by default those of Zipf's law."""
+        """Return the declared frequencies of values, or by default frequencies by Zipf's law."""
         declared = self.spec.frequencies.get(name)
         if declared is None:
             return zipf_weights(len(values), float(self.spec.zipf))
         return np.array([float(declared.get(value, 0)) for value in values])
 
     def _categories(self, name: str, column: CategoryColumn, n: int) -> pa.Array:
+        """Return n random categories; parts of areas lie in the area of the same row."""
         import pyarrow as pa
 
         values = column.values or ()
@@ -117,6 +118,7 @@ class ColumnGenerator:
         return positions
 
     def _booleans(self, name: str, n: int) -> pa.Array:
+        """Return n random booleans with the declared frequencies."""
         import pyarrow as pa
 
         declared = self.spec.frequencies.get(name, {"false": Fraction(2), "true": Fraction(1)})
@@ -124,6 +126,7 @@ class ColumnGenerator:
         return pa.array(self.draws.weighted_indices(n, weights) == 1)
 
     def _integers(self, column: IntegerColumn, n: int) -> pa.Array:
+        """Return n random integers, some of them at the bounds."""
         import pyarrow as pa
 
         low, high = column.lower, column.upper
@@ -132,6 +135,7 @@ class ColumnGenerator:
         return pa.array(self._skewed_integers(n, low, high))
 
     def _numbers(self, column: NumberColumn, n: int) -> pa.Array:
+        """Return n random numbers, some of them at the bounds."""
         import pyarrow as pa
 
         lattice = column.lattice
@@ -159,6 +163,7 @@ class ColumnGenerator:
         return np.clip(spread, low, high)
 
     def _day_range(self, column: DateColumn | None) -> tuple[date, date]:
+        """Return the first and the last day of a column: its bounds, or days around literals."""
         if column is not None and column.lower is not None and column.upper is not None:
             return column.lower, column.upper
         days = self.literals.days
@@ -167,6 +172,7 @@ class ColumnGenerator:
         return _shift_day(min(days), -366), _shift_day(max(days), 366)
 
     def _days(self, column: DateColumn, n: int) -> pa.Array:
+        """Return n random days."""
         import pyarrow as pa
 
         first, last = self._day_range(column)
@@ -174,6 +180,7 @@ class ColumnGenerator:
         return pa.array(drawn.astype(np.int32)).cast(pa.date32())
 
     def _timestamps(self, n: int) -> pa.Array:
+        """Return n random timestamps."""
         import pyarrow as pa
 
         first, last = self._day_range(None)
@@ -182,6 +189,7 @@ class ColumnGenerator:
         return pa.array(seconds * 10**6).cast(pa.timestamp("us"))
 
     def _texts(self, name: str, n: int, missing: Flags) -> pa.Array:
+        """Return n random texts, among them those with which conditions compare the column."""
         import pyarrow as pa
 
         size = min(max(FEWEST_TEXTS, n // ROWS_OF_A_TEXT), MOST_TEXTS)
@@ -191,6 +199,7 @@ class ColumnGenerator:
 
 
 def _with_nulls(values: pa.Array, missing: Flags) -> pa.Array:
+    """Return values in which some are replaced by missing values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -213,6 +222,7 @@ def _zipf_weights_in_areas(areas: Integers, power: float) -> Floats:
 
 
 def _shift_day(day: date, days: int) -> date:
+    """Return the day after a number of days, or the same day if the calendar ends before it."""
     try:
         return day + timedelta(days=days)
     except OverflowError:

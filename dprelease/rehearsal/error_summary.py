@@ -28,6 +28,7 @@ def summarize_errors(columns: Sequence[ColumnComparison], table: pa.Table) -> li
 
 
 def _column_errors(one: ColumnComparison, table: pa.Table) -> ColumnErrors:
+    """Return the errors of one column of a truth table, by size class and for all cells."""
     rows = _to_floats(table, one.rows_column)
     errors = _published_errors(one, table)
     margins = (
@@ -53,7 +54,7 @@ def class_errors(
     """Return the errors of the cells of each size class.
 
     `rows` has the true number of rows of each cell. A cell whose error is NaN is counted as empty.
-    `cut` has, for each cell, the exact value without contribution limits minus that with them.
+    `cut` has, for each cell, the amount by which contribution limits lower the exact value.
     """
     known = np.isfinite(errors)
     return [
@@ -70,6 +71,7 @@ def error_figures(errors: Floats, margins: Floats | None, cut: Floats | None = N
 
 
 def _published_errors(one: ColumnComparison, table: pa.Table) -> Floats:
+    """Return the error of the published value in each cell; of choices, in rows."""
     if one.rows_off_column:
         return _to_floats(table, one.rows_off_column)
     errors: Floats = _to_floats(table, one.column) - _to_floats(table, one.true_column)
@@ -115,6 +117,7 @@ def _figures_of_cells(
 
 
 def _to_floats(table: pa.Table, name: str) -> Floats:
+    """Return a column of a table as floats, with NaN for missing values."""
     import pyarrow as pa
 
     column = table.column(name)

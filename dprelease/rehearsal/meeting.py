@@ -73,6 +73,7 @@ def _expressions(declaration: Declaration) -> Iterator[str]:
 
 
 def _parse_day(text: str) -> date | None:
+    """Return the day at the beginning of a text; None if there is none."""
     try:
         return date.fromisoformat(text[:10])
     except ValueError:

@@ -26,8 +26,11 @@ ESTIMATES = "estimates"
 """The folder of the tables of estimates, next to truth tables, whose names contain no slash."""
 
 CHANGED_UNIT, SHARE_UNIT = "records changed", "parts of all records"
-"""The units of errors of columns with randomized response: that of single records, whose values are
-changed or not, and that of estimates, which are shares of all records."""
+"""The units of errors of columns with randomized response.
+
+The first is the unit for single records, whose values are changed or not. The second is the unit
+for estimates, which are shares of all records.
+"""
 
 
 def truth_column_names(part: Records) -> TruthColumns:
@@ -79,6 +82,7 @@ def estimates_with_truth(
 
 
 def _estimate_row(column: RecordColumn, one: Estimate, true: float, count: int) -> dict[str, Any]:
+    """Return a row of the table of estimates: an estimate next to the true value."""
     return {
         "column": column.name,
         "value": None if one.value is None else str(one.value),
@@ -103,6 +107,7 @@ def _counts(values: pa.ChunkedArray, column: RecordColumn) -> Integers:
 
 
 def _mean(values: pa.ChunkedArray) -> float:
+    """Return the mean of a column."""
     numbers = _to_floats(values)
     return float(numbers.sum() / len(numbers))
 
@@ -113,7 +118,7 @@ def record_errors(
     """Return the errors of single records and of the estimates from all records, by column.
 
     In a column with randomized response, the error of a record is 1 if its value was changed, and 0
-    otherwise. The size class of an estimate is that of its number of records: for a mean all
+    otherwise. The size class of an estimate follows from its number of records: for a mean all
     records of the table, and for a share the records that have the value.
     """
     names = truth_column_names(part).true
@@ -182,6 +187,7 @@ def _change_flags(noised: pa.ChunkedArray, true: pa.ChunkedArray) -> Floats:
 
 
 def _to_floats(values: pa.ChunkedArray) -> Floats:
+    """Return a column as floats."""
     import pyarrow as pa
 
     floats: Floats = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)

@@ -40,7 +40,7 @@ FOLDER_SUFFIX = "-rehearsal"
 
 @dataclass(frozen=True, slots=True)
 class RehearsalRequest:
-    """The arguments of `rehearse`; unlike that of stand-ins, the declaration has its sources."""
+    """The arguments of `rehearse`; the declaration still has the sources that stand-ins replace."""
 
     declaration: Declaration
     output: Path | None
@@ -92,7 +92,7 @@ def rehearsal_publication(
 
 
 def _refuse_release(target: Path) -> None:
-    """Raise DP-REHEARSE-004 for a folder with a manifest that is not that of a rehearsal.
+    """Raise DP-REHEARSE-004 for a folder with any manifest other than that of a rehearsal.
 
     A rehearsal never replaces a release, because the release has used privacy budget.
     """

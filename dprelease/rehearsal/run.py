@@ -35,11 +35,11 @@ from dprelease.rehearsal.truth_comparison import (
     published_tables,
 )
 from dprelease.release.disk import max_bytes
-from dprelease.release.runs.family_run import publish_families
+from dprelease.release.runs.family_run import write_family_tables
 from dprelease.schema.load import Declaration
 
 MOST_TRUTH_FACTOR = 4
-"""The maximum number of bytes of the truth files, as a multiple of those of published tables."""
+"""The maximum size of the truth files, as a multiple of the size of the published tables."""
 
 
 def rehearse(
@@ -90,7 +90,7 @@ def rehearse(
         progress("people")
         stand_ins = stand_ins.invent(queries, request.bits)
         with stand_ins.engines(queries) as engines:
-            written = publish_families(plan, engines, request.bits, release, metadata, progress)
+            written = write_family_tables(plan, engines, request.bits, release, metadata, progress)
         progress("truth")
         truth = _write_truth(release.folder, stand_ins, queries, plan, families)
         record = manifest.build(stand_ins.without_ledger, plan, metadata, written)

@@ -53,9 +53,9 @@ TEXT_FORMAT_KEYS = (
 class StandIns:
     """The tables that replace the declared sources of a release in a rehearsal.
 
-    `declaration` is that of the release, without any declared source. `public` has the public files
-    that replace tables, and `rows` the requested numbers of synthetic rows, both by the name of the
-    table. `invented` has the synthetic tables by name; it is empty before `invent`.
+    `declaration` is the declaration of the release, without any declared source. `public` has the
+    public files that replace tables, and `rows` the requested numbers of synthetic rows, both by
+    the name of the table. `invented` has the synthetic tables by name; it is empty before `invent`.
     """
 
     declaration: Declaration

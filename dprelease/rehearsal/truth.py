@@ -96,6 +96,8 @@ def true_records(part: Records, exact: ExactRecords) -> dict[str, Integers]:
 
 @dataclass(frozen=True, slots=True)
 class _ExactAnswers:
+    """The exact answers to a query by measurement: vectors of integers, and profiles of choices."""
+
     query: Query
     vectors: dict[str, Integers]
     profiles: dict[str, Profile]
@@ -174,6 +176,7 @@ def _unit_counts(engine: QueryEngine, query: Query) -> Integers:
 
 
 def _sparse_profile(exact: ExactTable, measurement: Measurement) -> Profile:
+    """Return the profile of a choice with only the candidates that occur."""
     profile = exact.profile(measurement.name)
     return profile.pairs() if isinstance(profile, DenseProfile) else profile
 

@@ -208,7 +208,7 @@ def _cells_of_rows(published: pa.Table, keys: KeySpace) -> Integers:
 def _with_all_keys(
     published: pa.Table, query: Query, published_column: str
 ) -> tuple[pa.Table, Integers]:
-    """Return a table with the published values and with all keys that occur, and its cells.
+    """Return a table with published values and all keys that occur, and the cells of its rows.
 
     `published_column` is the name of the column that says which of the keys are published.
     """
@@ -284,6 +284,7 @@ def _candidate_positions(published: pa.ChunkedArray, column: OutputColumn, query
 
 
 def _declared_candidates(query: Query, name: str) -> pa.Array:
+    """Return the declared values of a column, among which a choice selects."""
     from dprelease.query.grouping.group_keys import Key, key_of
 
     key = key_of(name, query.table.columns[name])
@@ -293,6 +294,7 @@ def _declared_candidates(query: Query, name: str) -> pa.Array:
 
 
 def _to_floats(array: pa.Array | pa.ChunkedArray) -> Floats:
+    """Return an Arrow array as floats."""
     import pyarrow as pa
 
     floats: Floats = array.cast(pa.float64()).to_numpy(zero_copy_only=False)

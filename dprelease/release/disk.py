@@ -1,7 +1,7 @@
 """Compute an upper bound of a release's disk space, and check that the disk has it.
 
 The check precedes all other steps of a run. The bound follows from the declaration and the noise
-distributions. `encoded_sizes` gives the bytes of a column's values.
+distributions. `value_bytes` and `key_bytes` give the bytes of one column.
 
 Integer tables of very many cells list only cells that are not 0, and synthetic persons have one row
 each; both have about as many rows as there are people. If the table's schema declares its `size`,
@@ -17,9 +17,9 @@ written before it; compression never adds more than a page's header. The bound i
 - integers are close to counts of people. With noise within w steps of 0 and counts that sum to t in
   a row group, the integers lie between -w and w, or exceed w by at most their count: k different
   such integers need k^2 / 4 people on both sides together. So a group has at most 2 w + 1 + 2
-  sqrt(t) different integers, and an index has the logarithm of that many bits. Square roots and
-  logarithms are concave, so groups of equal shares are the worst case (Jensen's inequality). Noise
-  above w, which occurs once in 10^9 values, adds one entry to a dictionary.
+  sqrt(t) different integers, and an index has the logarithm of this number in bits. Square roots
+  and logarithms are concave, so groups of equal shares are the worst case (Jensen's inequality).
+  Noise above w, which occurs once in 10^9 values, adds one entry to a dictionary.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ class TableSize:
     files: int = 1
 
     @property
-    def groups(self) -> int:
+    def max_row_groups(self) -> int:
         """Return the maximum number of row groups; the first and last of a file may be short."""
         return self.number // GROUP + 2 * self.files
 
 
 def value_bytes(kind: str, rows: TableSize, near: NearCounts | None = None) -> int:
     """Return the maximum bytes of a column of values of an Arrow type."""
-    width, pages = WIDTHS.get(kind, 16), rows.groups * PAGE
+    width, pages = WIDTHS.get(kind, 16), rows.max_row_groups * PAGE
     if kind == "bool":
         return math.ceil(rows.number * BOOLEAN_BYTES) + pages
     plain = math.ceil(rows.number * (width + INDEX_BYTES)) + pages
@@ -104,12 +104,12 @@ def value_bytes(kind: str, rows: TableSize, near: NearCounts | None = None) -> i
         return plain
     in_group = min(1.0, ROW_GROUP / rows.number) * near.people
     bits = math.log2(spread + 2 * math.sqrt(in_group)) + 1 + ALTERNATION_BITS
-    entries = spread + 2 * math.sqrt(near.people / rows.groups)
+    entries = spread + 2 * math.sqrt(near.people / rows.max_row_groups)
     # Each such group needs this many people.
-    given_up = min(rows.groups, 16 * near.people // largest**2)
+    given_up = min(rows.max_row_groups, 16 * near.people // largest**2)
     together = (
         rows.number * bits / 8
-        + rows.groups * entries * width
+        + rows.max_row_groups * entries * width
         + rows.number // NOISE_TAIL_ODDS * width
         + min(given_up * ROW_GROUP, rows.number) * width
     )
@@ -131,14 +131,15 @@ def key_bytes(longest: int, distinct: int, changes: int, rows: TableSize) -> int
         The size of the table.
     """
     bits = max(1, (distinct - 1).bit_length())
-    runs = min(rows.number, changes) + rows.groups
+    runs = min(rows.number, changes) + rows.max_row_groups
     indices = min(rows.number * (bits + ALTERNATION_BITS) / 8, runs * (2 * bits + 16))
-    pages = rows.groups * PAGE
-    listed = min(rows.groups * distinct, runs) * longest  # each run starts at most one entry
+    pages = rows.max_row_groups * PAGE
+    # Each run starts at most one entry.
+    listed = min(rows.max_row_groups * distinct, runs) * longest
     if distinct * longest <= DICTIONARY:
         return math.ceil(indices) + listed + pages
     # A group abandons its dictionary after so many values, and there are only so many runs.
-    given_up = min(rows.groups, runs * longest // DICTIONARY + 1)
+    given_up = min(rows.max_row_groups, runs * longest // DICTIONARY + 1)
     plain = min(rows.number, given_up * ROW_GROUP)
     return math.ceil(indices) + listed + math.ceil(plain * (longest + INDEX_BYTES)) + pages
 
@@ -240,7 +241,7 @@ def _planned_output_file(output: Output, query: Query, parts: int) -> _PlannedFi
 def _file_bytes(file: _PlannedFile) -> int:
     """Return the maximum bytes of a planned file."""
     rows, space = TableSize(file.rows, file.parts), KeySpace(tuple(file.keys))
-    total = FILE * file.parts + rows.groups * COLUMN * len(file.schema)
+    total = FILE * file.parts + rows.max_row_groups * COLUMN * len(file.schema)
     kinds = dict(file.schema)
     for key, stride in zip(space.keys, space.strides, strict=True):
         kind = kinds.pop(key.column, "string")

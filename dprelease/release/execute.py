@@ -206,7 +206,7 @@ def copy_declared_files(declaration: Declaration, folder: Path) -> None:
 
 
 def _copy_unchanged(path: Path, copy: Path, file: KeptFile) -> bool:
-    """Copy a file; return whether the copied bytes are those that the declaration read.
+    """Copy a file; return whether the copied bytes are the bytes that the declaration read.
 
     At most as many bytes are copied as the declaration read.
     """

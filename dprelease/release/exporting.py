@@ -58,7 +58,7 @@ class Exports:
         Raises
         ------
         OutputError
-            DP-EXPORT-009 if one fails.
+            DP-EXPORT-009 if a format fails.
         OSError
             If the folder can't be written.
         """

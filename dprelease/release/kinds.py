@@ -129,9 +129,9 @@ class PlannedRelease:
         self, engines: Engines, into: Publication, bits: BitSource, progress: Callable[[str], None]
     ) -> Written:
         """Read, add noise, post-process, and write the tables."""
-        from dprelease.release.runs.family_run import publish_families
+        from dprelease.release.runs.family_run import write_family_tables
 
-        return publish_families(self.plan, engines, bits, into, self.metadata, progress)
+        return write_family_tables(self.plan, engines, bits, into, self.metadata, progress)
 
     def manifest(
         self, draft: ReleaseManifest, written: Written, ledger: LedgerRecord | None
@@ -154,15 +154,17 @@ def plan_release(declaration: Declaration) -> PlannedRelease:
 class _PlannedWithoutFamilies(PlannedRelease):
     """A release whose tables are written one after the other, without post-processing."""
 
-    tables_at_most = None  # their size is not part of the plan
+    max_table_bytes = None  # the size of the tables is not part of the plan
 
     def draft(self) -> ReleaseManifest:
+        """Return the manifest with empty digests and no ledger entry."""
         blank = {table.name: FileDigest("", 0) for table in self.metadata.tables}
         return self._manifest(blank, None)
 
     def write(
         self, engines: Engines, into: Publication, bits: BitSource, progress: Callable[[str], None]
     ) -> Written:
+        """Read, add noise, and write the tables one after the other."""
         from dprelease.documents.encoding import sha256_of
         from dprelease.documents.metadata import field_notes
         from dprelease.tables.field_notes import with_field_notes
@@ -180,6 +182,7 @@ class _PlannedWithoutFamilies(PlannedRelease):
     def manifest(
         self, draft: ReleaseManifest, written: Written, ledger: LedgerRecord | None
     ) -> ReleaseManifest:
+        """Return the sealed manifest of the written tables; the draft is not used."""
         return self._manifest(written, ledger)
 
     def _manifest(self, written: Written, ledger: LedgerRecord | None) -> ReleaseManifest:
@@ -198,9 +201,11 @@ class PlannedMessages(_PlannedWithoutFamilies):
 
     @cached_property
     def metadata(self) -> Metadata:
+        """Return the metadata of the tables of messages."""
         return metadata_of_messages(self.declaration, self.plan.queries)
 
     def noised_table(self, name: str, engines: Engines, bits: BitSource) -> pa.Table:
+        """Read the rows of a query, and return the messages of this party."""
         from dprelease.noise.noise_shares import noised_messages
         from dprelease.tables.summed_messages import messages_to_arrow
 
@@ -210,6 +215,7 @@ class PlannedMessages(_PlannedWithoutFamilies):
         return messages_to_arrow(query, vectors)
 
     def _manifest(self, written: Written, ledger: LedgerRecord | None) -> ReleaseManifest:
+        """Return the sealed manifest of the messages; the ledger entry is not part of it."""
         from dprelease.documents import party_manifest
         from dprelease.release.run_options import party_of
 
@@ -225,13 +231,16 @@ class PlannedRecords(_PlannedWithoutFamilies):
 
     @cached_property
     def metadata(self) -> Metadata:
+        """Return the metadata of the tables of records."""
         return metadata_of_records(self.declaration, self.plan.records)
 
     def export_metadata(self) -> Metadata:
+        """Return the metadata of the tables of records, which all formats share."""
         return self.metadata
 
     @contextmanager
     def open_engines(self, frames: Frames) -> Iterator[Engines]:
+        """Yield the engine of each source; all statements are compiled, as for tables."""
         from dprelease.exact.engines import frame_of, open_duckdb
         from dprelease.exact.postgres.server_link import open_servers
         from dprelease.exact.settings import Settings
@@ -252,6 +261,7 @@ class PlannedRecords(_PlannedWithoutFamilies):
             yield opened
 
     def noised_table(self, name: str, engines: Engines, bits: BitSource) -> pa.Table:
+        """Read the records of a part, and return them with noise."""
         from dprelease.noise.noised_records import perturb_records
         from dprelease.tables.record_table import records_to_arrow
 
@@ -261,6 +271,7 @@ class PlannedRecords(_PlannedWithoutFamilies):
         return records_to_arrow(noisy, part.columns)
 
     def _manifest(self, written: Written, ledger: LedgerRecord | None) -> ReleaseManifest:
+        """Return the sealed manifest of the records."""
         from dprelease.documents import local_manifest
 
         return local_manifest.build(self.declaration, self.plan, written, ledger)

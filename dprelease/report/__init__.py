@@ -1,5 +1,5 @@
-"""Make the report of a release: one HTML file for those who approve it and those who read it.
+"""Make the report of a release: one HTML file for people who approve or read the release.
 
-It is made from a release folder and from the results of its checks. This package reads no data
-about people and imports no engine, no noise and no entropy.
+The report is made from a release folder and from the results of its checks. This package reads no
+data about people and imports no engine, no noise and no entropy.
 """

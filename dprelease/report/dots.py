@@ -41,10 +41,10 @@ class PictureRow:
 
 @dataclass(frozen=True, slots=True)
 class PictureScale:
-    """The scale of a picture.
+    """The scale of a picture, which is linear or logarithmic.
 
-    `ends`: the ends of a linear scale; a logarithmic scale has those of its rows. `others`: rows of
-    other pictures that share this scale.
+    `ends`: the ends of a linear scale; the ends of a logarithmic scale follow from its rows.
+    `others`: rows of other pictures that share this scale.
     """
 
     name: str

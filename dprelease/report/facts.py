@@ -88,13 +88,13 @@ class Facts:
 
     @property
     def central(self) -> CentralManifest:
-        """Return the manifest as one of tables; pages on other kinds don't call this."""
+        """Return the manifest of a release of tables; pages on other kinds don't call this."""
         assert isinstance(self.record, CentralManifest)
         return self.record
 
     @property
     def label(self) -> LabelSource:
-        """Return the facts for the label."""
+        """Return the facts for the label of the release."""
         central = self.central
         return LabelSource(
             [ProtectedUnit(unit.table, unit.id, unit.words) for unit in central.privacy_unit],
@@ -162,7 +162,7 @@ class Facts:
         if output is None:
             return None
         if self.is_consistent(table):
-            return self._consistent_error(table, column, output)
+            return self._error_of_consistent_column(table, column, output)
         name = _name_in_folder(table)
         laws = {part.name: self.laws[name, part.name] for part in output.parts}
         if is_computed(output):
@@ -176,7 +176,7 @@ class Facts:
         margin, error = float(fraction_of_text(held.margin_95)), held.expected_absolute_error
         return ErrorBeforeRun(margin, 0.95, margin, margin, held.error_unit, error)
 
-    def _consistent_error(
+    def _error_of_consistent_column(
         self, table: TableMetadata, column: ColumnMetadata, output: OutputColumn
     ) -> ErrorBeforeRun | None:
         """Return the expected error of a column of consistent tables; None if unknown."""
@@ -225,7 +225,7 @@ class Facts:
         return families_of(self.planned_columns())
 
     @cached_property
-    def pairs(self) -> Pairs:
+    def epsilon_delta_pairs(self) -> Pairs:
         """Return epsilons of the whole release at several deltas."""
         pure = self.label.guarantee.pure_epsilon
         vectors = [

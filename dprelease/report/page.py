@@ -21,7 +21,7 @@ from dprelease.report.accuracy.quality import (
     quality_of,
     to_floats,
 )
-from dprelease.report.accuracy.quality_part import Context, quality_section
+from dprelease.report.accuracy.quality_part import quality_section
 from dprelease.report.accuracy.totals import disagreements
 from dprelease.report.accuracy.true_errors import simulated_errors
 from dprelease.report.facts import Facts
@@ -31,6 +31,7 @@ from dprelease.report.privacy_section import label_of
 from dprelease.report.provenance_section import provenance_section
 from dprelease.report.rendering import render_page
 from dprelease.report.safe_labels import Names
+from dprelease.report.section_context import Context
 from dprelease.report.source import Checks, ReleaseFiles, Truth
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 
@@ -126,7 +127,10 @@ def _example_order(one: ColumnQuality) -> tuple[bool, bool]:
 
 
 def _middle_cell(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_ExampleCell]:
-    """Yield the middle one of the first cells of a column that have a margin, if there are any."""
+    """Yield the middle cell among the first cells of a column that have a margin, if there is one.
+
+    Cells whose value is larger than their margin are preferred.
+    """
     table, name = one.table, one.column.name
     keys = [key.name for key in table.keys]
     ends = [table.companion_of(name, role) for role in (Role.LOWER, Role.UPPER)]

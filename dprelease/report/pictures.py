@@ -63,7 +63,7 @@ class Gallery:
         )
         return Picture(sheet, f"p{self.drawn}", name, printable_text(alt, None), caption)
 
-    def rows(
+    def picture_of_rows(
         self,
         kind: str,
         rows: Sequence[PictureRow],

@@ -90,7 +90,11 @@ def label_of(
         outside=[names.name(text, 600) for text in facts.record.unprotected_quantities],
         pictures=[
             belief_picture(gallery, reading),
-            *([trade_off_picture(gallery, facts.pairs, replace=replace)] if is_curved else []),
+            *(
+                [trade_off_picture(gallery, facts.epsilon_delta_pairs, replace=replace)]
+                if is_curved
+                else []
+            ),
         ],
     )
 

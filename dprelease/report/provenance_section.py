@@ -16,9 +16,9 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.bounded_words import contribution_limits_text
 from dprelease.planning.invariant_plans import without_invariants
 from dprelease.planning.plan import PlannedColumn
-from dprelease.report.accuracy.quality_part import Context
 from dprelease.report.localization import round_up_to_three_digits, to_three_digits
 from dprelease.report.pictures import PageTable, Picture, noise_picture
+from dprelease.report.section_context import Context
 from dprelease.report.source import Checks
 
 MOST_CURVES = 6
@@ -94,7 +94,7 @@ def _table_heads(context: Context, *names: str) -> list[Markup]:
 
 
 def _truncate_rows(context: Context, rows: Sequence[list[Markup]]) -> list[list[Markup]]:
-    """Return at most as many rows as the page admits; the last one counts the omitted rows."""
+    """Return at most as many rows as the page admits; the last row counts the omitted rows."""
     if len(rows) <= context.most:
         return list(rows)
     left = context.words.say("page.more", number=context.words.number(len(rows) - context.most + 1))
@@ -238,7 +238,7 @@ def _audit_table(context: Context, audit: Audit) -> PageTable:
 
 
 def _noised_columns_text(context: Context, columns: Sequence[PlannedColumn]) -> Markup:
-    """Return the names of a few columns; of many, the first ones and their number."""
+    """Return the names of columns; for many columns, only the first names and their number."""
     titles = [
         context.names.name(f"{column.query.name}.{column.measurement.name}")
         for column in columns[:MOST_NAMED]
@@ -277,7 +277,7 @@ def _noise_pictures(context: Context, laws: Laws) -> list[Picture]:
 
 
 def _processing_sentences(context: Context) -> Iterator[Markup]:
-    """Yield sentences on the processing of noisy values, of all columns and of single ones."""
+    """Yield sentences on the processing of noisy values: of all columns, then of single columns."""
     record, names = context.facts.record, context.names
     for text in record.post_processing:
         yield names.sentence(text, LONGEST)

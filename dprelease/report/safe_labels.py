@@ -22,7 +22,7 @@ from dprelease.documents.metadata import (
 from dprelease.report.safe import LONGEST, printable_text
 
 UNDETERMINED = "und"
-"""The language of texts without a declared one."""
+"""The language tag of texts whose language is not declared."""
 
 
 BREAKS = re.compile(r"(?<=[A-Za-z0-9][_.])(?=[A-Za-z])(?![^<]*>)")

@@ -108,7 +108,7 @@ class AgentKey:
 
 
 def _run_ssh_keygen(program: str, key: Path, message: bytes, namespace: str) -> tuple[bytes, str]:
-    """Return the output of ssh-keygen, and the reason if it did not sign; empty if it did."""
+    """Return the output of ssh-keygen, and why it did not sign, which is empty if it signed."""
     command = [program, "-q", "-Y", "sign", "-n", namespace, "-f", os.fspath(key.absolute())]
     completed = subprocess.run(
         command, input=message, capture_output=True, timeout=AGENT_SECONDS, check=False
@@ -164,6 +164,7 @@ def signing_key(path: str | Path, passphrase: str | None = None) -> SigningKey:
 
 
 def _read_small_file(path: Path, code: str) -> bytes:
+    """Return the bytes of a file; raise SignatureError with a code if it can't be read."""
     problem = ""
     try:
         return read_file(path, MOST_BYTES)
@@ -207,6 +208,7 @@ def _ed25519_public_key(data: bytes) -> bytes | None:
 
 
 def _open_key(data: bytes, path: Path, passphrase: Passphrase | None) -> Ed25519PrivateKey:
+    """Return the private key in a file, decrypted by its passphrase if it is encrypted."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     key = _load_key(data, path, None)

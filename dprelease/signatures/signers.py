@@ -134,6 +134,7 @@ def signers_of(text: str, name: str) -> Signers:
 
 
 def _parse_lines(text: str, name: str) -> Iterator[Signer]:
+    """Yield the signers in the lines of a file; raise DP-SIGN-007 for an invalid line."""
     for number, line in enumerate(text.split("\n"), start=1):
         entry = line.strip(" \t\r")
         if not entry or entry.startswith("#"):
@@ -148,6 +149,7 @@ def _parse_lines(text: str, name: str) -> Iterator[Signer]:
 
 
 def _parse_line(line: str) -> Signer:
+    """Return the signer in a line; raise ValueError for an invalid line."""
     principals, rest = _split_principals(line)
     public, options = _leading_key(rest), ""
     if public is None:
@@ -167,6 +169,7 @@ def _parse_line(line: str) -> Signer:
 
 
 def _split_principals(line: str) -> tuple[str, str]:
+    """Return the principals at the beginning of a line, and the rest of the line."""
     match = PRINCIPALS.match(line)
     if match is None:
         raise ValueError("a line must begin with principals, such as steward@office.example")
@@ -197,6 +200,7 @@ def _split_options(text: str) -> tuple[str, str]:
 
 
 def _parse_options(text: str) -> dict[str, str]:
+    """Return the values of options by their names; raise ValueError for invalid options."""
     found: dict[str, str] = {}
     rest = text.lstrip(",")
     if text and not rest:

@@ -88,6 +88,7 @@ class Signature:
 
     @classmethod
     def _from_bytes(cls, blob: SshReader) -> Self:
+        """Return the signature in its binary form; raise ValueError for any other bytes."""
         if blob.take(len(MAGIC)) != MAGIC:
             raise ValueError("it is not an SSH signature")
         if blob.number() != VERSION:
@@ -121,6 +122,7 @@ class Signature:
 
 
 def _key_type(public: bytes) -> bytes:
+    """Return the name of the type of a public key."""
     return SshReader(public).string()
 
 

@@ -36,6 +36,7 @@ def defer_signals() -> Iterator[None]:
     is_over = False
 
     def defer(number: int, frame: FrameType | None) -> None:
+        """Keep a signal for the end of the block."""
         if is_over:  # the signal came while the handlers were being restored
             handlers[number](number, frame)
         else:

@@ -70,7 +70,7 @@ def read_file(path: Path, most: int) -> bytes:
 
 
 def require_regular_file(status: os.stat_result) -> None:
-    """Raise NotRegularFile unless the status is that of a regular file."""
+    """Raise NotRegularFile unless the status belongs to a regular file."""
     if not stat.S_ISREG(status.st_mode):
         kind = KINDS.get(stat.S_IFMT(status.st_mode), "no file")
         raise NotRegularFile(errno.EINVAL, f"it is {kind}")
@@ -111,10 +111,12 @@ ACCESS_CHECKS = 5
 
 
 def _side_file_error(path: str, words: str) -> NotRegularFile:
+    """Return the error for a file next to a database that is no regular file."""
     return NotRegularFile(errno.EINVAL, words, os.path.basename(path))
 
 
 def _too_large_error(most: int) -> TooLarge:
+    """Return the error for a file with more than `most` bytes."""
     return TooLarge(errno.EFBIG, f"it is larger than {size_text(most)}")
 
 

@@ -63,7 +63,7 @@ def lake_problem(files: Iterable[Path]) -> Problem | None:
     for file in files:
         if DUCKLAKE_NAME.fullmatch(file.name):
             found = "DuckLake", f"its files are named as in '{_safe_name(file)}'"
-        for folder in _unseen(_folders_above(file), seen):
+        for folder in _unseen_folders(_folders_above(file), seen):
             kind = _kind_of(folder)
             if kind is not None:
                 found = kind, f"'{_safe_name(folder)}' holds '{MARKERS[kind]}'"
@@ -92,7 +92,7 @@ def job_problem(files: Iterable[Path], folder: Path | None) -> Problem | None:
     if any(RUNNING_FOLDER in one.parts for one in folders):
         return f"it is in the folder '{RUNNING_FOLDER}' of a job, which has not ended", RERUN_ADVICE
     for one in folders if folder is None else {**folders, folder: None}:
-        names = _names(one)
+        names = _names_in_folder(one)
         started = {
             name.removeprefix(STARTED_PREFIX) for name in names if name.startswith(STARTED_PREFIX)
         }
@@ -118,7 +118,8 @@ def _folders_above(file: Path) -> Iterator[Path]:
         yield from Path(path).parents
 
 
-def _unseen(folders: Iterable[Path], seen: set[Path]) -> Iterator[Path]:
+def _unseen_folders(folders: Iterable[Path], seen: set[Path]) -> Iterator[Path]:
+    """Yield the folders that were not seen before, and add them to `seen`."""
     for folder in folders:
         if folder not in seen:
             seen.add(folder)
@@ -130,7 +131,9 @@ def _kind_of(folder: Path) -> str | None:
     for kind in ("Delta", "Hudi"):
         if os.path.isdir(folder / MARKERS[kind]):
             return kind
-    if any(name.endswith(ICEBERG_SUFFIXES) for name in _names(folder / MARKERS["Iceberg"])):
+    if any(
+        name.endswith(ICEBERG_SUFFIXES) for name in _names_in_folder(folder / MARKERS["Iceberg"])
+    ):
         return "Iceberg"
     if os.path.isfile(folder / "schema" / "schema-0") and os.path.isdir(folder / MARKERS["Paimon"]):
         return "Paimon"
@@ -138,7 +141,10 @@ def _kind_of(folder: Path) -> str | None:
 
 
 def _job_folders(file: Path) -> Iterator[Path]:
-    """Yield the folder of a file, and the folders above it up to that of a partitioned output."""
+    """Yield the folder of a file and, for a file of a partitioned output, all folders above it.
+
+    The last of these is the folder of the whole output.
+    """
     for path in (os.path.abspath(file), os.path.realpath(file)):
         for folder in Path(path).parents:
             yield folder
@@ -146,7 +152,8 @@ def _job_folders(file: Path) -> Iterator[Path]:
                 break
 
 
-def _names(folder: Path) -> list[str]:
+def _names_in_folder(folder: Path) -> list[str]:
+    """Return the names in a folder; an empty list if the folder can't be listed."""
     try:
         return os.listdir(folder)
     except OSError:  # the folder is missing, or may not be listed

@@ -106,7 +106,7 @@ def is_held(path: Path) -> bool:
 
 
 def _is_same_file(path: Path, handle: int) -> bool:
-    """Return whether a path is still that of an open file."""
+    """Return whether a path still leads to an open file."""
     try:
         named = path.lstat()
     except FileNotFoundError:

@@ -11,7 +11,7 @@ MOUNTS = Path("/proc/self/mountinfo")
 
 
 def is_mounted(path: Path) -> bool:
-    """Return whether a file system, or a file or folder of one, is mounted at exactly this path.
+    """Return whether a file system, or a single file or folder, is mounted at exactly this path.
 
     This can't be determined by stat(2) alone, which does not show bind mounts of the same file
     system.
@@ -25,6 +25,7 @@ def is_mounted(path: Path) -> bool:
 
 
 def _mount_point(line: bytes) -> bytes:
+    """Return the path at which a line of the list of mounts says that something is mounted."""
     fields = line.split(b" ", 5)
     mount_point = fields[4] if fields[4:] else b""
     if b"\\" not in mount_point:

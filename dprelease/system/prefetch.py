@@ -22,7 +22,7 @@ THREADS = 2
 def prefetch_chunks(
     chunks: Iterator[Result], name: str, *, few: bool = False
 ) -> Iterator[Iterator[Result]]:
-    """Yield an iterator over chunks, which computes the next chunk while the current one is used.
+    """Yield an iterator over chunks, which computes a chunk while the previous chunk is used.
 
     One thread with the name `name` computes all chunks in order, and ends with the `with` block.
     With `few`, there are too few chunks for a thread, and each is computed when it is requested.

@@ -62,6 +62,7 @@ def _record_handler_errors() -> Iterator[list[BaseException]]:
     is_over = False
 
     def record_error(number: int, frame: FrameType | None) -> None:
+        """Call the handler of a signal, and record the exception that it raises."""
         if is_over:  # the signal came while the handlers were being restored
             late_signals.append(number)
             return

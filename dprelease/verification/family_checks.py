@@ -166,6 +166,7 @@ class _TableComparison:
 
 
 def _batch_reader(folder: Path, output: Output) -> Callable[[], Iterator[pa.RecordBatch]]:
+    """Return a function that returns the record batches of a published table."""
     path = folder / formats.table_file_name(output.name)
     return lambda: formats.PUBLISHED_FORMAT.batches(path, None)
 

@@ -195,5 +195,6 @@ def _find_problems(
 
 
 def _read_table(report: Report, name: str) -> pa.Table:
+    """Return a table of the rehearsal, by the name of the table or of its file."""
     file = name if name.endswith(formats.table_file_name("")) else formats.table_file_name(name)
     return formats.PUBLISHED_FORMAT.read(report.path / file)

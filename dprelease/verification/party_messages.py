@@ -169,6 +169,7 @@ def _recorded_shares(
 def _recorded_share(
     query: Query, measurement: Measurement, held: manifest.ShareRecord
 ) -> ShareColumn | None:
+    """Return a measurement with its recorded noise; None if the release declares other noise."""
     law, refined = recorded_law(held, registry.mechanism_of_event), held.refined
     power = 0 < refined <= MOST_REFINED and refined & (refined - 1) == 0
     if not isinstance(law, SymmetricAlphaStable) or not power:

@@ -158,7 +158,7 @@ def _worst_move_blocks(law: Mechanism, sensitivity: Sensitivity, slots: int) -> 
     blocks = []
     for move in _possible_moves(sensitivity):
         for sign in (1,) if law.is_symmetric else (1, -1):  # both directions are equivalent
-            blocks.append(_blocks_of_move(law, move, sign, slots))
+            blocks.append(_block_probabilities(law, move, sign, slots))
     return max(blocks, key=_kullback_leibler_divergence)
 
 
@@ -178,14 +178,17 @@ def _kullback_leibler_divergence(blocks: _BlockProbabilities) -> float:
     return blocks.times * float(np.sum(blocks.p * blocks.loss))
 
 
-def _blocks_of_move(law: Mechanism, move: Move, sign: int, slots: int) -> _BlockProbabilities:
-    """Return the probabilities of blocks for one move, up or down."""
+def _block_probabilities(law: Mechanism, move: Move, sign: int, slots: int) -> _BlockProbabilities:
+    """Return the probabilities of blocks of outputs, before and after a cell moves up or down.
+
+    The cell moves up by `move.shift` steps if `sign` is 1, and down if `sign` is -1.
+    """
     edges = _block_edges(law, move.shift)
     with ctx.workprec(128):
-        own = [_tail_balls(law, edge) for edge in edges]
-        moved = [_tail_balls(law, edge - sign * move.shift) for edge in edges]
-        p = [float(_ball_between(a, b).lower()) for a, b in pairwise(own)]
-        q = [_rounded_up_float(_ball_between(a, b)) for a, b in pairwise(moved)]
+        own = [_tail_intervals(law, edge) for edge in edges]
+        moved = [_tail_intervals(law, edge - sign * move.shift) for edge in edges]
+        p = [float(_probability_between(a, b).lower()) for a, b in pairwise(own)]
+        q = [_rounded_up_float(_probability_between(a, b)) for a, b in pairwise(moved)]
     masses = np.maximum(np.array(p), 0.0)
     seen = masses > LEAST_MASS
     return _BlockProbabilities(masses[seen], np.array(q)[seen], slots * move.cells)
@@ -207,14 +210,17 @@ def _rounded_up_float(mass: Any) -> float:
     return 0.0 if mass.is_zero() else max(float(mass.upper()), LEAST_MASS)
 
 
-def _tail_balls(law: Mechanism, edge: int) -> tuple[Any, Any]:
-    """Return balls around P(K < edge) and P(K >= edge)."""
+def _tail_intervals(law: Mechanism, edge: int) -> tuple[Any, Any]:
+    """Return intervals (balls) that contain P(K < edge) and P(K >= edge)."""
     return law.tail(edge - 1, False), law.tail(edge, True)
 
 
-def _ball_between(low: tuple[Any, Any], high: tuple[Any, Any]) -> Any:
-    """Return a ball around the probability between two edges, from the tail with less
-    cancellation."""
+def _probability_between(low: tuple[Any, Any], high: tuple[Any, Any]) -> Any:
+    """Return an interval (ball) that contains the probability between two edges.
+
+    `low` and `high` are the tails at these edges. The result is the smaller interval of two: the
+    difference of the lower tails, or of the upper tails.
+    """
     below, above = high[0] - low[0], low[1] - high[1]
     return below if below.rad() < above.rad() else above
 

@@ -24,7 +24,7 @@ from dprelease.postprocess.derived_values import (
     fractions_of,
     margins_of,
     sum_margin,
-    with_center,
+    uncentred_sums,
 )
 from dprelease.postprocess.margins import Pivot, ratio_margins
 from dprelease.postprocess.noise_table import table_of
@@ -98,7 +98,7 @@ def covered(column: OutputColumn, vectors: dict[str, Any], laws: Any, true: floa
     """Return the share of the intervals at 95 % that hold the truth."""
     if column.form == SUM:
         total = column.parts[0].aggregate
-        values = with_center(total, vectors[column.parts[0].name], vectors[column.parts[1].name])
+        values = uncentred_sums(total, vectors[column.parts[0].name], vectors[column.parts[1].name])
         margin = float(sum_margin(column, laws, 0.95) * total.step)
         return float(np.mean(np.abs(values * float(total.step) - true) <= margin + 1e-9))
     values, margins = fractions_of(column, vectors), margins_of(column, vectors, laws, 0.95)

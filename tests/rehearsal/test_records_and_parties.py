@@ -25,8 +25,8 @@ from dprelease.documents.rehearsal_errors import ColumnErrors
 from dprelease.documents.rehearsal_manifest import ERRORS, FORMATS, NOTE, NOTED
 from dprelease.errors import DeclarationError, DpReleaseError
 from dprelease.query.local_records import resolve_records
+from dprelease.rehearsal.party_stand_ins import party_of_unit
 from dprelease.rehearsal.rehearse import Rehearsal
-from dprelease.rehearsal.rehearsed_parties import party_of_unit
 from dprelease.rehearsal.run import rehearse
 from dprelease.rehearsal.stand_ins import StandIns
 from dprelease.schema.load import read_declaration

@@ -53,7 +53,7 @@ def stepping(function):
 for owner, names in (
     (execute, ("open_publication",)),
     (engines, ("open_engines",)),
-    (family_run, ("publish_families", "streaming", "write_pieces")),
+    (family_run, ("write_family_tables", "streaming", "write_pieces")),
 ):
     for name in names:
         setattr(owner, name, stepping(getattr(owner, name)))

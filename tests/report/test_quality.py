@@ -77,7 +77,7 @@ def _check_counts(folder: Path, one: ColumnQuality) -> None:
     there = [value for value in values if value is not None]
     assert counted.cells == len(rows)
     assert counted.empty == len(rows) - len(there)
-    assert counted.with_margin == len(both)
+    assert counted.cells_with_margin_count == len(both)
     assert counted.wide == sum(margin > abs(value) for value, margin in both)
     if one.never_negative:
         assert counted.negative == sum(value < 0 for value in there)
@@ -95,7 +95,7 @@ def _check_counts(folder: Path, one: ColumnQuality) -> None:
         flags = one.table.companion_of(column, Role.FLAG)
         if flags is not None and not one.absolute:
             above = sum(row[flags.name] for row in rows)
-        assert one.above_limit == above / len(rows)
+        assert one.share_above_limit == above / len(rows)
 
 
 def _margin_of(row: dict[str, Any], one: ColumnQuality) -> float | None:
@@ -207,7 +207,7 @@ def test_simulated_errors(pieces: int, tmp_path: Path) -> None:
     pq.write_table(pa.table(truth), tmp_path / "truth" / "t.parquet", row_group_size=5)
     errors = simulated_errors(release, TruthFiles(tmp_path), [one])["t", "n"]
     pairs = [(t, n) for t, n in zip(TRUE, NOISED, strict=True) if n is not None]
-    assert errors.cells.sum() == errors.with_margin == len(pairs)
+    assert errors.cells.sum() == errors.cells_with_margin_count == len(pairs)
     assert errors.covered == sum(abs(n - t) <= 10 for t, n in pairs)
     for size in errors.classes:
         low, high = class_bounds(size)

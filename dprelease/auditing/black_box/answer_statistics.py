@@ -86,7 +86,7 @@ class LinearScore:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AdditiveScore:
-    """The statistic that is a sum of weights: that of the interval that contains each number."""
+    """The statistic that is a sum of weights: each number adds the weight of its interval."""
 
     features: Integers
     edges: tuple[Floats, ...]
@@ -139,15 +139,17 @@ class RepeatedAnswer:
     @classmethod
     def from_answers(cls, features: Integers, one: Integers, other: Integers) -> RepeatedAnswer:
         """Return the statistic that is trained on answers of both tables."""
-        return cls(features, (frozenset(_rows(one, features)), frozenset(_rows(other, features))))
+        seen = [frozenset(_bytes_of_answers(side, features)) for side in (one, other)]
+        return cls(features, (seen[0], seen[1]))
 
     def __call__(self, drawn: Integers) -> Floats:
         """Return (n,) numbers from 0 to 3."""
-        rows = _rows(drawn, self.features)
+        rows = _bytes_of_answers(drawn, self.features)
         return np.array([(row in self.seen[0]) + 2 * (row in self.seen[1]) for row in rows], float)
 
 
-def _rows(drawn: Integers, features: Integers) -> list[bytes]:
+def _bytes_of_answers(drawn: Integers, features: Integers) -> list[bytes]:
+    """Return the bytes of some numbers of each answer, so that equal answers have equal bytes."""
     return [row.tobytes() for row in np.ascontiguousarray(drawn[features].T)]
 
 
@@ -166,12 +168,13 @@ def combined_numbers(
     return SeveralNumbers(features, np.array(lowest), np.array(sizes))
 
 
-def linear_score(features: Integers, one: Integers, other: Integers) -> LinearScore:
-    """Return Fisher's discriminant: the inverse covariance times the difference of the means.
+def fisher_discriminant(features: Integers, one: Integers, other: Integers) -> LinearScore:
+    """Return Fisher's linear discriminant, a weighted sum that best separates two sets of answers.
 
-    Source: Fisher 1936, "The use of multiple measurements in taxonomic problems", Annals of
-    Eugenics 7(2). The numbers are first centred and scaled by quantiles, which also exist for
-    distributions without a variance. Outliers are left out of means and covariances.
+    The weights are the inverse covariance times the difference of the means. Source: Fisher 1936,
+    "The use of multiple measurements in taxonomic problems", Annals of Eugenics 7(2). The numbers
+    are first centred and scaled by quantiles, which also exist for distributions without a
+    variance. Outliers are left out of means and covariances.
     """
     both = [side[features].astype(np.float64) for side in (one, other)]
     quartiles = np.quantile(np.concatenate(both, axis=1), (0.25, 0.5, 0.75), axis=1)
@@ -259,11 +262,11 @@ def statistics(question: Question, one: Integers, other: Integers) -> Iterator[S
             for modulus in {POWER_OF_TWO, *_common_moduli(place, one, other)}:
                 yield Residue(place, modulus)
     if len(differing) > 1:
-        yield linear_score(differing, one, other)
+        yield fisher_discriminant(differing, one, other)
         yield additive_score(differing, one, other)
         yield additive_score(differing, one, other, differing=True)
     if len(numbers) > len(differing):
-        yield linear_score(numbers, one, other)
+        yield fisher_discriminant(numbers, one, other)
         yield additive_score(numbers, one, other)
 
 

@@ -37,9 +37,10 @@ class Claim:
     def of(
         cls, vectors: Sequence[PricedVector], delta: Fraction, epsilon: float | None = None
     ) -> Claim:
-        """Return the claim of the accountant about vectors.
+        """Return the privacy loss that the accountant claims for the publication of some vectors.
 
-        `epsilon` is the epsilon that the release claims at `delta`, by default the accountant's.
+        `epsilon` is the epsilon that the release claims at `delta`. By default, it is the epsilon
+        that the accountant computes.
         """
         vector_list = tuple(vectors)
         claimed = _cached_epsilon(vector_list, delta) if epsilon is None else epsilon
@@ -65,6 +66,7 @@ class Claim:
 
 @lru_cache(maxsize=512)
 def _cached_epsilon(vectors: tuple[PricedVector, ...], delta: Fraction) -> float:
+    """Return the epsilon of the accountant for vectors at a delta, which is computed once."""
     return epsilon_at(vectors, delta, FINE)
 
 

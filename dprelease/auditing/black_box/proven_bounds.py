@@ -164,9 +164,9 @@ class QuestionGroup:
 class QuestionResult:
     """The bound that the answers to one question prove at a delta.
 
-    `draws` is the number of answers of each table, and `tested` the number of those that tested the
-    event. `hits` has the hits of the event in both tables, first in the table for which the event
-    was selected.
+    `draws` is the number of answers of each table, and `tested` the number of these answers that
+    tested the event. `hits` has the hits of the event in both tables, first in the table for which
+    the event was selected.
     """
 
     question: Question
@@ -181,6 +181,8 @@ class QuestionResult:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _TestedQuestion:
+    """An event that was selected to answer a question at a delta."""
+
     question: Question
     delta: Fraction
     swapped: bool
@@ -207,10 +209,8 @@ def prove_bounds(
         if left <= 0:
             return
         share = left * seconds_each[i] / sum(seconds_each[i:])
-        seconds, clock_seconds = (
-            seconds_each[i] / group.draws,
-            min(CLOCK_SECONDS, share / CLOCK_CHECKS),
-        )
+        seconds = seconds_each[i] / group.draws
+        clock_seconds = min(CLOCK_SECONDS, share / CLOCK_CHECKS)
         trial = _GroupTest(group, bits, error_per_limit, int(clock_seconds / seconds))
         yield from trial.epsilon_bounds(group.draws, time.monotonic() + share)
 
@@ -280,7 +280,7 @@ class _GroupTest:
                 if test.question is question
             ]
             for delta in dict.fromkeys((question.claim.delta, *_further_deltas(question, own))):
-                yield self._best_bound(
+                yield self._largest_lower_bound(
                     question, delta, own, (trained + selection_draws + tested, tested)
                 )
 
@@ -365,17 +365,17 @@ class _GroupTest:
         for both in self._draw_pairs(n):
             for i, test in enumerate(tests):
                 order = both[::-1] if test.swapped else both
-                hits[i] += [test.event.hits(answers) for answers in order]
+                hits[i] += [test.event.count_hits(answers) for answers in order]
         return [(int(more), int(less)) for more, less in hits.tolist()]
 
-    def _best_bound(
+    def _largest_lower_bound(
         self,
         question: Question,
         delta: Fraction,
         own: Sequence[tuple[_TestedQuestion, tuple[int, int]]],
         draws: tuple[int, int],
     ) -> QuestionResult:
-        """Return the result with the largest bound among the events of a question at a delta."""
+        """Among the tested events, return the result that proves the largest epsilon at a delta."""
         total, tested = draws
         bounds = [
             epsilon_lower_bound(

@@ -64,7 +64,7 @@ class RecordPair:
 
 @dataclass(frozen=True, eq=False)
 class NoisedRecord:
-    """The source of noisy records: those of one record, and those of its replacement."""
+    """The source of noisy copies of one record, and of noisy copies of its replacement."""
 
     columns: tuple[LocalColumn, ...]
     sides: tuple[Mapping[str, int], Mapping[str, int]]
@@ -79,7 +79,11 @@ class NoisedRecord:
         )
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
-        """Return noisy values: differences from the first record's values, or indices of values."""
+        """Return noisy values of each column.
+
+        For randomized response, these are indices of declared values. For other mechanisms, these
+        are differences between the noisy value and the true value of the first record.
+        """
         exact = tiled_records(self.columns[0].query.name, self.sides[side], n)
         noisy = perturb_records(exact, self.columns, bits)
         rows = []
@@ -179,6 +183,7 @@ def party_questions(
 def _questions_about_trust(
     plan: FederatedPlan, trust: Trust, pair: TestedPair
 ) -> Iterator[QuestionGroup]:
+    """Yield the questions about sums of messages for one number of honest parties."""
     sources, sides = [], pair.sides
     for name in dict.fromkeys(column.query.name for column in plan.columns):
         if name in sides[0].tables:
@@ -246,7 +251,7 @@ def lower_bounds(
     worst
         The pair of tables with the largest change of each measurement, by the names of its query
         and of the measurement.
-    at_once
+    joint_pairs
         Pairs that change many measurements together, for questions about whole releases.
     alone
         Pairs without other units, by measurement. In these pairs, a true value of 0 changes to the
@@ -292,7 +297,10 @@ def _untested_measurements(
 def _merge_pairs(
     worst: WorstPairs, joint_pairs: Sequence[Pair], alone: PairsAlone
 ) -> list[tuple[Pair, set[MeasurementName], int]]:
-    """Return each pair once, with its measurements, and with the divisor of its answers."""
+    """Return each pair of tables once, with its measurements and its divisor.
+
+    The divisor is the number by which the target number of answers for the pair is divided.
+    """
     merged: list[tuple[Pair, set[MeasurementName], int]] = []
     each = [(name, pair, 1) for name, pair in worst.items()]
     each += [(name, pair, DRAWS_DIVISOR) for name, pairs in alone.items() for pair in pairs]
@@ -314,6 +322,7 @@ def _question_groups(
     bits: BitFactory,
     left_out: list[str],
 ) -> Iterator[QuestionGroup]:
+    """Yield the questions about the release, and add texts on failures to `left_out`."""
     plan = audited.plan
     if isinstance(plan, LocalPlan):
         record_pairs = [_record_pair(audited, name, pair, 1) for name, pair in worst.items()]
@@ -374,6 +383,7 @@ def _record_pair(
 
 
 def _epsilon_bound(one: QuestionResult) -> EpsilonBound:
+    """Return the bound of epsilon as it is recorded in the outcome of the audit."""
     question = one.question
     return EpsilonBound(
         query=question.query,

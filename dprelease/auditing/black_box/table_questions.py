@@ -71,7 +71,7 @@ class ReleasedCells:
         for measurement, names in self._number_names():
             for _ in names:
                 found += [
-                    Feature(name, measurement, i, differing[i] or self._differ(measurement, i))
+                    Feature(name, measurement, i, differing[i] or self._differs(measurement, i))
                     for i in range(one.cells)
                 ]
         return tuple(found)
@@ -84,13 +84,15 @@ class ReleasedCells:
         ]
 
     def _differing_keys(self) -> list[bool]:
+        """Return, for each cell, whether its number of units differs between the two tables."""
         one, other = (side.units for side in self.sides)
         if one is None or other is None:
             return [False] * self.sides[0].cells
         differing: list[bool] = (one != other).tolist()
         return differing
 
-    def _differ(self, measurement: str, cell: int) -> bool:
+    def _differs(self, measurement: str, cell: int) -> bool:
+        """Return whether a measurement of a cell has different true values in the two tables."""
         one, other = self.sides
         if measurement in one.profiles:
             return cell_differs(one.profiles, other.profiles, measurement, cell)
@@ -98,10 +100,11 @@ class ReleasedCells:
 
     def draw(self, n: int, side: int, bits: Stream) -> Integers:
         """Return the numbers of n answers, which are 0 for keys that are not selected."""
-        rows = [self._row(side, bits) for _ in range(n)]
+        rows = [self._draw_answer(side, bits) for _ in range(n)]
         return np.stack(rows, axis=1)
 
-    def _row(self, side: int, bits: Stream) -> Integers:
+    def _draw_answer(self, side: int, bits: Stream) -> Integers:
+        """Return the numbers of one new answer."""
         known = self.sides[side]
         answer = answer_query(known, self.columns, bits)
         places: Integers = np.arange(known.cells, dtype=np.int64)
@@ -223,6 +226,7 @@ class TableQuestions:
         return [cells for cells in found if cells is not None]
 
     def _claim_of_columns(self, columns: Sequence[PlannedColumn]) -> Claim:
+        """Return the claim of the accountant about some columns together."""
         return Claim.of([column.accounting_input for column in columns], self.plan.guarantee.delta)
 
     @cached_property
@@ -233,6 +237,7 @@ class TableQuestions:
         return Claim.of(priced, guarantee.delta, guarantee.epsilon)
 
     def _vector_questions(self, one: TestedPair, *, all_cells: bool) -> Iterator[QuestionGroup]:
+        """Yield the questions about noisy vectors, one by one and possibly all together."""
         names = None if all_cells else one.measurements
         parts = self._cells(one.sides, names, is_vector, MOST_CELLS, with_equal_cells=True)
         source = CombinedSources(tuple(noise_source(cells) for cells in parts))
@@ -255,7 +260,10 @@ class TableQuestions:
         yield from _question_groups(source, questions, DRAWS // one.draws_divisor)
 
     def _choice_and_key_questions(self, one: TestedPair) -> Iterator[QuestionGroup]:
+        """Yield the questions about choices and about selections of keys."""
+
         def is_choice_column(column: PlannedColumn) -> bool:
+            """Return whether a column has choices, or the numbers of units of keys."""
             # If the numbers of units of keys are published with noise, they are also a vector.
             return not is_vector(column) or column.measurement.name == PRIVATE_KEYS
 
@@ -277,6 +285,7 @@ class TableQuestions:
     def _choice_questions(
         self, cells: QueryCells, own: Sequence[PlannedColumn], draws: int
     ) -> Iterator[QuestionGroup]:
+        """Yield a question about each column of choices."""
         source = choice_source(cells)
         questions = []
         for column in choice_columns(own):
@@ -291,6 +300,7 @@ class TableQuestions:
     def _key_questions(
         self, cells: QueryCells, column: PlannedColumn, draws: int
     ) -> Iterator[QuestionGroup]:
+        """Yield the question about the selection of keys by a column."""
         source = key_source(cells, column)
         question = make_question(
             source.features,
@@ -359,16 +369,19 @@ def is_vector(column: PlannedColumn) -> bool:
 
 
 def _measurement_name(column: PlannedColumn) -> tuple[str, str]:
+    """Return the names of the query and of the measurement of a column."""
     return column.query.name, column.measurement.name
 
 
 def _question_labels(column: PlannedColumn) -> tuple[str, str, str]:
+    """Return the names of the query, the measurement and the mechanism of a column."""
     return (*_measurement_name(column), column.mechanism.name)
 
 
 def _question_groups(
     source: Source, questions: Sequence[Question | None], draws: int
 ) -> Iterator[QuestionGroup]:
+    """Yield the group of all questions that are not None, if there are any."""
     tested_questions = tuple(question for question in questions if question is not None)
     if tested_questions:
         yield QuestionGroup(source, tested_questions, draws)

@@ -58,16 +58,17 @@ class BinnedStatistic:
         """Return a statistic with intervals that are fitted to answers of both tables."""
         both = statistic(one), statistic(other)
         edges = _interval_edges(np.concatenate(both))
-        counts = [_counts(values, edges) for values in both]
+        counts = [_counts_by_interval(values, edges) for values in both]
         ratios = (counts[0] + 0.5) / (counts[1] + 0.5)
         return cls(statistic, edges, np.argsort(-ratios, kind="stable"))
 
     def counts(self, drawn: Integers) -> Integers:
         """Return the number of answers in each interval, from (features, n) answers."""
-        return _counts(self.statistic(drawn), self.edges)
+        return _counts_by_interval(self.statistic(drawn), self.edges)
 
 
-def _counts(values: Floats, edges: Floats) -> Integers:
+def _counts_by_interval(values: Floats, edges: Floats) -> Integers:
+    """Return the number of values in each interval between edges, and beyond both last edges."""
     places = np.searchsorted(edges, values, side="right")
     return np.bincount(places, minlength=len(edges) + 1).astype(np.int64)
 
@@ -93,7 +94,7 @@ class Event:
     in_event: Flags
     kind: str
 
-    def hits(self, drawn: Integers) -> int:
+    def count_hits(self, drawn: Integers) -> int:
         """Return the number of (features, n) answers for which the event occurs."""
         return int(self.binned.counts(drawn)[self.in_event].sum())
 

@@ -88,6 +88,7 @@ def values_to_try(column: Column, literals: Literals) -> ValuesToTry:
 
 
 def _spread_values(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return some values, if there are many: those at both ends, and others at equal distances."""
     if len(values) <= MANY_VALUES:
         return tuple(values)
     stride = max(1, len(values) // (MANY_VALUES // 2))
@@ -96,6 +97,7 @@ def _spread_values(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _integers_to_try(column: IntegerColumn, literals: Literals) -> ValuesToTry:
+    """Return the integers to try: near bounds, in the middle, near literals, and invalid values."""
     near = [int(number) + by for number in literals.numbers for by in (-1, 0, 1)]
     low, high = column.lower, column.upper
     if low is None or high is None:
@@ -111,6 +113,7 @@ def _integers_to_try(column: IntegerColumn, literals: Literals) -> ValuesToTry:
 
 
 def _numbers_to_try(column: NumberColumn, literals: Literals) -> ValuesToTry:
+    """Return the numbers to try: near bounds, in the middle, near literals, and invalid values."""
     near = [float(number) + by for number in literals.numbers for by in (-1.0, 0.0, 1.0)]
     lattice = column.lattice
     if lattice is None:
@@ -128,6 +131,7 @@ def _numbers_to_try(column: NumberColumn, literals: Literals) -> ValuesToTry:
 
 
 def _days_to_try(column: DateColumn | TimestampColumn, literals: Literals) -> ValuesToTry:
+    """Return the days to try: at bounds, in the middle, near literals, and invalid values."""
     low, high = FIRST_DAY, LAST_DAY
     if isinstance(column, DateColumn) and column.lower is not None and column.upper is not None:
         low, high = column.lower, column.upper
@@ -180,7 +184,7 @@ class QueryGroup:
     """Units on which the engine failed during the search; these are the first situations."""
 
     @property
-    def pairs(self) -> int:
+    def max_pairs(self) -> int:
         """Return the maximum number of pairs in a stack."""
         finest = {id(q.finest): q.finest.size for q in self.queries if q.finest is not None}
         cells = sum(finest.values()) + sum(query.keys.size for query in self.queries)
@@ -199,6 +203,7 @@ class QueryGroup:
         return [{name: [rows[i]] for name, rows in by_table.items()} for i in range(n)]
 
     def _rows(self, table: str, n: int) -> list[Row]:
+        """Return n rows of a table with random values to try, most of them usual."""
         rows: list[dict[str, object]] = [{} for _ in range(n)]
         unit = self.tables[table].unit.id
         for name, column in self.tables[table].columns.items():
@@ -269,7 +274,7 @@ def find_counted_rows(
     The function tries units with random values, and then variants of counted units with all values
     to try. `until` is the deadline, by `time.monotonic()`, after which no further stack is run.
     """
-    room = group.pairs
+    room = group.max_pairs
     units = group.invent_units(min(RANDOM_UNITS, max(room, 16)))
     counted = _count_units(group, units, until)
     variants_to_try: list[Rows] = []
@@ -292,8 +297,9 @@ def find_counted_rows(
 def _count_units(
     group: QueryGroup, units: Sequence[Rows], until: float
 ) -> dict[tuple[str, str], list[CountedRows]]:
+    """Return the rows that measurements count, by measurement; each unit is measured alone."""
     counted: dict[tuple[str, str], list[CountedRows]] = {}
-    room = group.pairs
+    room = group.max_pairs
     for first in range(0, len(units), room):
         if first and time.monotonic() > until:
             break
@@ -344,10 +350,12 @@ def _set_all_columns(group: QueryGroup, query: Query, bases: Sequence[Rows]) -> 
 
 
 def _first_value(values: Sequence[object]) -> object:
+    """Return the first value."""
     return values[0]
 
 
 def _second_value(values: Sequence[object]) -> object:
+    """Return the second value, or the only one."""
     return values[min(1, len(values) - 1)]
 
 

@@ -131,6 +131,7 @@ def situation_pair(
 
 
 def _stack_rows(situations: Iterable[Situation], table: str, *, first: bool) -> Iterator[StackRow]:
+    """Yield the rows of a table on one side of each situation, with the numbers of their units."""
     for pair, one in enumerate(situations):
         units: list[tuple[int, Rows]] = [*enumerate(one.other_units, 1)]
         units.insert(len(units) // 2, (0, one.one) if first else (REPLACEMENT, one.other))
@@ -141,10 +142,12 @@ def _stack_rows(situations: Iterable[Situation], table: str, *, first: bool) -> 
 
 
 def _order_rows(stack_rows: Iterable[StackRow], storage: str) -> list[StackRow]:
+    """Return the rows in the order of the storage, which may be reversed."""
     return [*stack_rows][::-1] if storage == REVERSED else [*stack_rows]
 
 
 def _arrow_table(table: Table, stack_rows: Sequence[StackRow], storage: str) -> pa.Table:
+    """Return an Arrow table with all stored columns of some rows."""
     import pyarrow as pa
 
     arrays: dict[str, pa.Array] = {}
@@ -169,6 +172,7 @@ NO_ID = "no id"
 
 
 def _id_value(column: Column, stack_row: StackRow, storage: str) -> object:
+    """Return the id of a row, which no other unit of the stack has; None if the id is missing."""
     if stack_row.row.get(NO_ID):
         return None
     number = stack_row.pair * IDS_PER_PAIR + stack_row.member + 1

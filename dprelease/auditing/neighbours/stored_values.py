@@ -86,6 +86,7 @@ def _are_codes(values: Sequence[str]) -> bool:
 
 
 def _number_in_text(text: str) -> int | None:
+    """Return the number that a text of digits writes; None for other or long texts."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < MOST_CODE_DIGITS else None
 
 
@@ -98,6 +99,7 @@ def _code_of_text(value: object) -> int | None:
 
 
 def _is_readable(name: str, column: Column, physical: str) -> bool:
+    """Return whether a declared column may be stored in a physical type."""
     try:
         typed_value_sql(name, column, physical)
     except DataError:
@@ -146,6 +148,7 @@ def _physical_types() -> dict[str, dict[str, tuple[str, Any, Any]]]:
 
 
 def _format_text(value: object, form: str) -> str | None:
+    """Return a value as a text, dates in a declared format; None for a missing value."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, date) and form:
@@ -155,36 +158,44 @@ def _format_text(value: object, form: str) -> str | None:
 
 
 def _to_text(value: object) -> str | None:
+    """Return a text; None for other values."""
     return value if isinstance(value, str) else None
 
 
 def _to_integer(value: object) -> int | None:
+    """Return a whole number of at most 64 bits; None for other values."""
     if isinstance(value, float | bool):
         return int(value) if float(value).is_integer() and abs(value) < 2**63 else None
     return value if isinstance(value, int) and -(2**63) <= value < 2**63 else None
 
 
 def _to_small_integer(value: object) -> int | None:
+    """Return an integer of at most 8 bits; None for other values."""
     return int(value) if isinstance(value, int) and -128 <= value < 128 else None
 
 
 def _to_float(value: object) -> float | None:
+    """Return a number as a float; None for other values."""
     return float(value) if isinstance(value, int | float) else None
 
 
 def _to_decimal(value: object) -> Decimal | None:
+    """Return a finite number as a decimal; None for large numbers and other values."""
     if not isinstance(value, int | float) or not math.isfinite(value) or abs(value) > 10**30:
         return None
     return Decimal(repr(value)).quantize(Decimal(1).scaleb(-DECIMAL_DIGITS))
 
 
 def _to_boolean(value: object) -> bool | None:
+    """Return a boolean; None for other values."""
     return value if isinstance(value, bool) else None
 
 
 def _to_day(value: object) -> date | None:
+    """Return a date without a time; None for other values."""
     return value if isinstance(value, date) and not isinstance(value, datetime) else None
 
 
 def _to_timestamp(value: object) -> datetime | None:
+    """Return a date with a time; None for other values."""
     return value if isinstance(value, datetime) else None

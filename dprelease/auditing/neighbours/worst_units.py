@@ -179,6 +179,7 @@ def _other_units(unit: PrivacyUnit, ordered: Sequence[CountedRows]) -> tuple[Row
 def _row_situations(
     counted: Sequence[CountedRows], other_units: tuple[Rows, ...], *, replaced: bool
 ) -> Iterator[Situation]:
+    """Yield situations that add, remove or replace a row, for rows with extreme values."""
     ordered = _sort_by_value(counted)
     ends = (*ordered[:MOST_ROWS_IN_PAIRS], *ordered[-MOST_ROWS_IN_PAIRS:])
     for counted_rows in ends:
@@ -219,6 +220,7 @@ def _extreme_units(unit: PrivacyUnit, counted: Sequence[CountedRows]) -> Iterato
 
 
 def _sort_by_value(counted: Sequence[CountedRows]) -> list[CountedRows]:
+    """Return counted rows in descending order of their values."""
     return sorted(counted, key=lambda counted_rows: -counted_rows.value)
 
 
@@ -228,6 +230,7 @@ def _smallest_counted(counted: Sequence[CountedRows]) -> CountedRows:
 
 
 def _counted_by_cell(counted: Sequence[CountedRows]) -> dict[int, tuple[CountedRows, ...]]:
+    """Return the first counted rows of each cell."""
     cells: dict[int, tuple[CountedRows, ...]] = {}
     for counted_rows in counted:
         cells[counted_rows.cell] = (*cells.get(counted_rows.cell, ()), counted_rows)[:MOST_ROWS]
@@ -256,10 +259,12 @@ def _composed_unit(cells: dict[int, tuple[CountedRows, ...]], groups: int, rows:
 
 
 def _copy_rows(rows: Rows) -> Rows:
+    """Return a copy of the rows of a unit, with new lists of rows."""
     return {table: [*own] for table, own in rows.items()}
 
 
 def _rows_without_id(unit: Rows) -> Rows:
+    """Return the rows of a unit with missing ids."""
     return {table: [{**row, NO_ID: True} for row in own] for table, own in unit.items()}
 
 
@@ -276,6 +281,7 @@ def random_situations(group: QueryGroup, queries: Sequence[Query], n: int) -> It
 
 
 def _merge_rows(several: Iterator[Rows]) -> Rows:
+    """Return the rows of several units together, by table."""
     rows_by_table: dict[str, list[Row]] = {}
     for rows in several:
         for table, own in rows.items():

@@ -118,6 +118,7 @@ def canaries_in_bytes(raw: bytes, canaries: Sequence[Canary]) -> Iterator[Canary
 
 
 def _canaries_in_file(path: Path, canaries: Sequence[Canary]) -> Iterator[Canary]:
+    """Yield the canaries in a file, also in the table of a Parquet file or inside a ZIP file."""
     raw = path.read_bytes()
     yield from canaries_in_bytes(raw, canaries)
     if raw[:4] == b"PAR1":
@@ -175,6 +176,7 @@ def make_canaries(tables: Mapping[str, Table]) -> list[Canary]:
 
 
 def _canary_value(column: object, number: int) -> object:
+    """Return a value of a column's type that occurs nowhere else."""
     if isinstance(column, IntegerColumn):
         return FIRST_NUMBER + 1009 * number
     if isinstance(column, NumberColumn):
@@ -321,6 +323,7 @@ def _files_with_canaries(
 
 
 def _canaries_in_output(run: RunOutput, all_canaries: Sequence[Canary]) -> Iterator[Canary]:
+    """Yield the canaries in the messages and in the error of a run."""
     yield from canaries_in_bytes("\n".join(run.messages).encode(), all_canaries)
     if run.failure is not None:
         yield from canaries_in_error(run.failure, all_canaries)

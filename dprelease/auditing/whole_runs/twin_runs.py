@@ -98,6 +98,7 @@ def twin_differences(
 def _file_differences(
     audited: AuditedRelease, one: RunOutput, other: RunOutput, names: Sequence[str], *, silent: bool
 ) -> Iterator[str]:
+    """Yield texts on differences between the files of two runs that noise does not explain."""
     if silent:
         for name in names:
             sides = [run.place / name for run in (one, other)]
@@ -116,6 +117,7 @@ def _relative_names(place: Path) -> list[str]:
 
 
 def _manifest_differences(audited: AuditedRelease, one: Path, other: Path) -> Iterator[str]:
+    """Yield the paths of values in which two manifests differ, other than noisy values."""
     records = [
         _comparable_manifest(audited, json.loads((folder / NAME).read_bytes()))
         for folder in (one, other)
@@ -139,6 +141,7 @@ def _comparable_manifest(audited: AuditedRelease, record: dict[str, Any]) -> dic
 
 
 def _table_differences(audited: AuditedRelease, one: Path, other: Path, name: str) -> Iterator[str]:
+    """Yield texts on differences between the rows, columns and keys of two published tables."""
     sides = [formats.PUBLISHED_FORMAT.read(path) for path in (one, other)]
     if not sides[0].schema.equals(sides[1].schema, check_metadata=True):
         yield f"columns, types or notes of '{name}'"
@@ -315,6 +318,7 @@ def _add_other_units(group: QueryGroup, situation: Situation) -> Situation:
 
 
 def _usual_value(group: QueryGroup, table: str, column: str, value: object) -> object:
+    """Return a value if it is usual in its column, and otherwise the first usual value."""
     tried = group.values_to_try(table, column)
     return value if value in tried.usual else tried.usual[0]
 
@@ -362,12 +366,14 @@ def _write_sources(tables: Tables, source_form: str, folder: Path) -> dict[str, 
 
 
 def _write_parquet(table: pa.Table, path: Path) -> None:
+    """Write a table as a Parquet file."""
     import pyarrow.parquet as pq
 
     pq.write_table(table, path.absolute())
 
 
 def _write_csv(table: pa.Table, path: Path) -> None:
+    """Write a table as a CSV file, with timestamps in whole seconds."""
     import pyarrow as pa
     from pyarrow import csv
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 NAME = "audit.json"
-"""Name of the outcome's file, in the folder of an audit and in that of a release that names one."""
+"""Name of the outcome's file in the folder of an audit, or of a release that names an audit."""
 
 ENDING = ".sig"
 """Suffix that the name of an outcome's signature adds to the name of the outcome's file."""

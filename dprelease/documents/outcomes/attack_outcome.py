@@ -119,12 +119,12 @@ class AttributeRecord(Part):
 class AttackOutcome(Part):
     """What an attacker finds about the people of a rehearsal, in several forms of the same tables.
 
-    `rehearsal`: the digest of its manifest. `table`: the table of the people. `tables`: the tables
-    that are solved together; `left_out`: the reasons why other tables are not. `records`: the
-    number of records with a value of every attribute; `partial`: the number without, which are
-    counted in tables and can't be right. `alone`: the number of people whose combination of
-    attributes nobody else in the table has. `swapped`: the share of records that moved to other
-    areas.
+    `rehearsal`: the digest of the manifest of the rehearsal. `table`: the table of the people.
+    `tables`: the tables that are solved together; `left_out`: the reasons why other tables are not
+    solved. `records`: the number of records with a value of every attribute; `partial`: the number
+    of records without a value of some attribute, which are counted in tables, but never as right
+    records. `alone`: the number of people whose combination of attributes nobody else in the table
+    has. `swapped`: the share of records that moved to other areas.
     """
 
     format: Literal["dprelease-attack/1"]

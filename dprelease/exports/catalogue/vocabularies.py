@@ -27,7 +27,7 @@ CONTEXT = {
     "vcard": "http://www.w3.org/2006/vcard/ns#",
     "xsd": "http://www.w3.org/2001/XMLSchema#",
 }
-"""The prefixes of a record, which contains them, so that reading it needs no download."""
+"""The prefixes that each record contains, so that nothing must be downloaded to read a record."""
 
 FILES = {
     ".parquet": ("application/vnd.apache.parquet", "PARQUET"),

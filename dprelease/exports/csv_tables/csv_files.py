@@ -17,18 +17,18 @@ from dprelease.exports.csv_tables.csv_text import csv_lines, quote_field
 from dprelease.exports.csv_tables.csvw import ENDING, code_table, csvw_metadata, label_column_names
 from dprelease.exports.export import Export, PublishedRelease
 from dprelease.exports.layout import TableLayout, layout_of
-from dprelease.exports.names import safe_names, with_parent_folder, write_json
+from dprelease.exports.names import create_parent_folder, safe_names, write_json
 
 FOLDER = "csv"
 
 
 class CsvFiles(Export):
-    """RFC 4180 files with CSV on the Web metadata; see `Export`."""
+    """The format with CSV files (RFC 4180), and their metadata as CSV on the Web."""
 
     name = "csv"
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """See `Export.write`."""
+        """Write the CSV files, code lists and metadata of all tables; return their names."""
         metadata, files = release.metadata, []
         tables = [layout_of(table, metadata) for table in metadata.tables_for_readers]
         lists = code_lists(tables)
@@ -94,7 +94,7 @@ def label_languages(key: ListedKey, metadata: Metadata) -> tuple[str, ...]:
 def _write_table(layout: TableLayout, release: PublishedRelease, path: Path) -> None:
     """Write a table as a CSV file."""
     names = [column.name for column in layout.columns]
-    with with_parent_folder(path).open("wb") as file:
+    with create_parent_folder(path).open("wb") as file:
         for piece in csv_lines(names, layout.batches(release)):
             file.write(piece)
 
@@ -106,7 +106,7 @@ def _write_codes(key: ListedKey, path: Path, metadata: Metadata) -> None:
     for value in key.codes.values:
         lines.append([code_text(value), *(key.codes.label(value, tag) for tag in tags)])
     text = "".join(",".join(map(quote_field, line)) + "\r\n" for line in lines)
-    with_parent_folder(path).write_bytes(text.encode())
+    create_parent_folder(path).write_bytes(text.encode())
 
 
 EXPORT = CsvFiles()

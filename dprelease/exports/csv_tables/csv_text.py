@@ -22,8 +22,8 @@ PLAIN_SCALE = 6
 def csv_lines(names: Iterable[str], batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
     """Yield a CSV file in pieces: a header line, then one line per row.
 
-    A missing value is an empty field. In a file with a single column it is quoted, because readers
-    skip empty lines.
+    A missing value is an empty field. In a file with a single column, this empty field is quoted,
+    because readers skip empty lines.
     """
     yield (",".join(map(quote_field, names)) + END).encode()
     for batch in batches:

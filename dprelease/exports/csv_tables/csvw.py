@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, Texts, code_text
 from dprelease.exports.layout import LayoutColumn, TableLayout
-from dprelease.exports.names import is_address, without_empty
+from dprelease.exports.names import is_address, nonempty_properties
 
 CONTEXT = "http://www.w3.org/ns/csvw"
 ENDING = "-metadata.json"
@@ -42,7 +42,7 @@ def csvw_metadata(
         "@context": [CONTEXT, {"@language": metadata.language}],
         **_about_properties(metadata),
         "tables": [
-            without_empty(
+            nonempty_properties(
                 {
                     "url": posixpath.relpath(file, folder or "."),
                     "dc:title": _texts_with_language(
@@ -109,7 +109,7 @@ def _table_schema(
         else None,
         "foreignKeys": links,
     }
-    return without_empty(schema)
+    return nonempty_properties(schema)
 
 
 def uri_template_name(column: LayoutColumn) -> str:
@@ -139,7 +139,7 @@ def _column_description(
         "dc:description": _texts_with_language(source.description),
         "skos:note": _texts_with_language(*source.footnotes),
     }
-    described = without_empty(properties)
+    described = nonempty_properties(properties)
     return _exact_texts(described) if source.kind == "string" else described
 
 
@@ -164,7 +164,7 @@ def _about_properties(metadata: Metadata) -> dict[str, Any]:
         "dc:conformsTo": _link_or_text(about.methodology),
         "skos:note": _texts_with_language(*about.notes),
     }
-    return without_empty(properties)
+    return nonempty_properties(properties)
 
 
 def _link_or_text(text: str) -> str | dict[str, str]:

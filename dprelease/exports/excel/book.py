@@ -86,9 +86,9 @@ def fit_into_cell(text: str) -> str:
 class Book:
     """A workbook that is written sheet by sheet, row by row.
 
-    `scratch`: a folder for the rows of long tables, of which only one row is in memory. XlsxWriter
-    then can't mark up tables, so their cells only get a name. Without `scratch`, all rows are in
-    memory.
+    `scratch`: a folder for the rows of long tables, so that only one row is in memory. XlsxWriter
+    then can't mark up tables, so the cells of each table only get a name. Without `scratch`, all
+    rows are in memory.
     """
 
     def __init__(self, title: str, author: str, language: str, scratch: Path | None) -> None:

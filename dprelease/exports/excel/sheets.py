@@ -14,7 +14,11 @@ from dprelease.exports.cubes import NOT_FINITE, suppressed_columns
 from dprelease.exports.excel.book import Book, Cell, ExactNumber, SheetLink, exact_number
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import TableLayout
-from dprelease.exports.names import first_language_text, first_language_texts, without_empty
+from dprelease.exports.names import (
+    nonempty_properties,
+    text_in_first_language,
+    texts_in_first_language,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +50,8 @@ def write_sheets(book: Book, tables: Sequence[TableLayout], release: PublishedRe
     metadata = release.metadata
     names = [layout.table.name for layout in tables]
     titles = [
-        first_language_text(layout.table.label, metadata) or layout.table.name for layout in tables
+        text_in_first_language(layout.table.label, metadata) or layout.table.name
+        for layout in tables
     ]
     titled = [
         TitledTable(f"Table {i}", layout, title)
@@ -81,8 +86,8 @@ def _write_cover(book: Book, release: PublishedRelease) -> None:
     units = [unit.words.removesuffix(".") for unit in record.privacy_unit]
     sentences = dict.fromkeys(sentence for text in units for sentence in text.split(". "))
     sections = {
-        "": [first_language_text(about.description, metadata)],
-        "About": [f"{name}: {text}" for name, text in without_empty(properties).items()],
+        "": [text_in_first_language(about.description, metadata)],
+        "About": [f"{name}: {text}" for name, text in nonempty_properties(properties).items()],
         "Who is protected": [f"{sentence}." for sentence in sentences],
         "How well": _guarantee_sentences(record),
         "What is not protected": record.unprotected_quantities,
@@ -134,7 +139,7 @@ def _write_table(book: Book, titled: TitledTable, release: PublishedRelease) -> 
     sheet.add_text(f"{titled.sheet}: {titled.title}", "title")
     for line in (ONE_TABLE, *_header_lines(titled, release)):
         sheet.add_text(line)
-    sheet.add_heads(heads, layout.rows or 0)
+    sheet.add_heads(heads, layout.row_count or 0)
     empty = suppressed_columns(release, layout.table)
     columns = [column.metadata for column in layout.columns]
     labels = [value_labels(column, language) for column in columns]
@@ -149,7 +154,7 @@ def _write_table(book: Book, titled: TitledTable, release: PublishedRelease) -> 
 def _header_lines(titled: TitledTable, release: PublishedRelease) -> Iterator[str]:
     """Yield the lines above a table on its sheet."""
     layout = titled.layout
-    text = first_language_text(layout.table.description, release.metadata)
+    text = text_in_first_language(layout.table.description, release.metadata)
     if text:
         yield text
     if (
@@ -240,7 +245,7 @@ def note_rows(tables: Sequence[TitledTable], release: PublishedRelease) -> Itera
     for mark, meaning in SHORTHAND.items():
         notes["", f"{mark}: {meaning}."] = []
     for note in release.metadata.about.notes:
-        notes["", first_language_text(note, release.metadata)] = []
+        notes["", text_in_first_language(note, release.metadata)] = []
     for titled in tables:
         for column, text in _table_notes(titled.layout.table, release):
             notes.setdefault((column, text), []).append(titled.sheet)
@@ -253,11 +258,11 @@ def _table_notes(table: TableMetadata, release: PublishedRelease) -> Iterator[tu
     metadata = release.metadata
     record = next(file for file in release.central.files if file.name == table.file)
     for note in table.footnotes:
-        yield "", first_language_text(note, metadata)
+        yield "", text_in_first_language(note, metadata)
     titles = [column.title(metadata.language) for column in table.columns]
     heads = unique_titles(titles, [column.name for column in table.columns])
     for column, head in zip(table.columns, heads, strict=True):
-        texts = first_language_texts((column.description, *column.footnotes), metadata)
+        texts = texts_in_first_language((column.description, *column.footnotes), metadata)
         if column.unit and column.role == Role.VALUE:
             texts.append(f"Unit: {column.unit}.")
         formula = record.computed.get(column.name, "")

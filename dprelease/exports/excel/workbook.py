@@ -11,7 +11,7 @@ from zipfile import BadZipFile, ZipFile
 from dprelease.documents.metadata import Metadata
 from dprelease.exports.export import Export, Problem, PublishedRelease
 from dprelease.exports.layout import TableLayout, is_records, layout_of, max_rows
-from dprelease.exports.names import with_parent_folder
+from dprelease.exports.names import create_parent_folder
 
 FILE = "excel/release.xlsx"
 
@@ -24,18 +24,18 @@ IN_MEMORY = 1 << 17
 """Maximum number of cells of a workbook whose rows are in memory, which takes some 100 MB."""
 
 MOST_SIZE_RATIO = 4
-"""A workbook that is more than this many times as large as another one is not compared with it."""
+"""Two workbooks are not compared if one is more than this many times as large as the other."""
 
 
 class Excel(Export):
-    """A workbook with a cover, contents, notes and a sheet for each table; see `Export`."""
+    """The format with a workbook, which has a cover, contents, notes and a sheet for each table."""
 
     name = "excel"
     extra = "excel"
     packages = ("xlsxwriter", "zlib")
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
-        """See `Export.problems`."""
+        """Yield the tables that may not fit on a sheet, or a problem if no table is readable."""
         tables = _tables_for_people(metadata)
         if not tables:
             yield Problem("no table has readable values")
@@ -43,7 +43,7 @@ class Excel(Export):
             name, rows = layout.table.name, max_rows(layout.table)
             if rows is None:
                 yield Problem("its number of rows is only known after the run", name)
-            elif (rows if layout.pivot_key is None else layout.rows or 0) > MOST_ROWS:
+            elif (rows if layout.pivot_key is None else layout.row_count or 0) > MOST_ROWS:
                 yield Problem(
                     f"it has {rows:,} rows, but a sheet can have only {MOST_ROWS:,}", name
                 )
@@ -54,14 +54,14 @@ class Excel(Export):
                 )
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """See `Export.write`."""
+        """Write the workbook, and return the name of its file."""
         from dprelease.exports.excel.book import Book
         from dprelease.exports.excel.sheets import write_sheets
 
-        metadata, path = release.metadata, with_parent_folder(folder / FILE)
+        metadata, path = release.metadata, create_parent_folder(folder / FILE)
         title, author = metadata.about.heading(metadata.language), metadata.about.publisher
         tables = _tables_for_people(metadata)
-        cells = sum((layout.rows or 0) * len(layout.columns) for layout in tables)
+        cells = sum((layout.row_count or 0) * len(layout.columns) for layout in tables)
         scratch = path.parent if cells > IN_MEMORY else None
         book = Book(title, author or "dprelease", metadata.language, scratch)
         try:

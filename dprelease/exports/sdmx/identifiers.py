@@ -1,10 +1,11 @@
 """Make SDMX identifiers from declared names and values in any script.
 
 The standard admits ASCII letters, digits, `_` and `-` in the identifiers of components, which
-begin with a letter, and also `@` and `$` in those of codes (SDMX 3.0, section 3A, `NCNameIDType`
-and `IDType`). Other characters are escaped as SQL/XML escapes names (ISO/IEC 9075-14, 9.1): each
-becomes `_xHHHH_`, its number in four hexadecimal digits or more, and `_x` itself becomes
-`_x005F_x`. So no two names or values share an identifier, and each identifier can be decoded.
+begin with a letter, and also `@` and `$` in the identifiers of codes (SDMX 3.0, section 3A,
+`NCNameIDType` and `IDType`). Other characters are escaped as SQL/XML escapes names (ISO/IEC
+9075-14, 9.1): each becomes `_xHHHH_`, its number in four hexadecimal digits or more, and `_x`
+itself becomes `_x005F_x`. So no two names or values share an identifier, and each identifier can be
+decoded.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def _escape_match(found: re.Match[str]) -> str:
 def cube_id(table: str, column: str = "") -> str:
     """Return the identifier of a table's cube, or of the cube of one column of labels.
 
-    A folder is separated by `-`, a column by `--`; neither occurs in the name of a query or column.
+    A folder is separated by `-`, and a column by `--`. Neither separator occurs in the name of a
+    query or column.
     """
     parts = [component_id(part) for part in table.split("/")]
     return "-".join(parts) + (f"--{component_id(column)}" if column else "")

@@ -66,12 +66,12 @@ class Cube:
         return found
 
     @cached_property
-    def unreliable(self) -> dict[str, ColumnMetadata]:
+    def unreliable_flags(self) -> dict[str, ColumnMetadata]:
         """Return the flag columns for unreliable cells by the value that they describe."""
         return {flag.of: flag for flag in self._flag_columns(unreliable=True)}
 
     def _flag_columns(self, *, unreliable: bool) -> Iterator[ColumnMetadata]:
-        """Yield the flag columns of the values: those for unreliable cells, or all others."""
+        """Yield the flag columns for unreliable cells or, without `unreliable`, all others."""
         names = {value.name for value in self.values}
         for flag in self.table.of_role(Role.FLAG):
             if flag.of in names and (flag.name == flag.of + UNRELIABLE) == unreliable:
@@ -84,12 +84,12 @@ class Cube:
         return {column.of: column.confidence for column in columns if column.confidence}
 
     @property
-    def units(self) -> bool:
+    def has_units(self) -> bool:
         """Return whether any value of the cube has a unit."""
         return any(value.unit for value in self.values)
 
     @property
-    def decimals(self) -> bool:
+    def has_declared_decimals(self) -> bool:
         """Return whether the displayed decimals of any value are declared."""
         return any(value.decimals is not None for value in self.values)
 

@@ -197,9 +197,9 @@ def _attribute_components(cube: Cube) -> Iterator[Component]:
         yield Component(name, name, "", _common_text_type(columns.values()), "observation")
     if cube.confidence:
         yield Component("CONFIDENCE_LEVEL", "CONFIDENCE_LEVEL", "", "Decimal", "MEASURE")
-    if cube.units:
+    if cube.has_units:
         yield Component("UNIT_MEASURE", "UNIT_MEASURE", "", "String", "MEASURE")
-    if cube.decimals:
+    if cube.has_declared_decimals:
         yield Component("DECIMALS", "DECIMALS", "", "Integer", "MEASURE")
 
 
@@ -220,7 +220,7 @@ def _concept_item(own: str, column: ColumnMetadata, language: str) -> Item:
 
 
 def _identifier_of_content(held: dict[str, Content], own: str, content: Content) -> str:
-    """Return the identifier of some content: that of equal content, or else an unused one.
+    """Return the identifier of some content; equal contents have the same identifier.
 
     A number is appended if another content already has the wanted identifier `own`.
     """

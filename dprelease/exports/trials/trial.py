@@ -5,7 +5,7 @@ types or packages already occur on blank tables, and cost nothing.
 
 A blank table has the columns, keys and types of a published table, and values that do not come from
 data. A small table has all its cells. A larger table has some cells between its first and its last
-one, so that rows are missing for some keys, as in sparse tables.
+cell, so that rows are missing for some keys, as in sparse tables.
 """
 
 from __future__ import annotations

@@ -79,6 +79,7 @@ class TableWriters:
         return self._written
 
     def _wait_for_tasks(self, left: int) -> None:
+        """Wait until at most `left` tables remain to be written, and keep their digests."""
         while len(self._coming) > left:
             self._written |= self._coming.popleft().result()
 
@@ -154,7 +155,7 @@ def streaming(
         yield made
 
 
-def publish_families(
+def write_family_tables(
     plan: Plan,
     engines: Mapping[str, QueryEngine],
     bits: BitSource,
@@ -182,7 +183,7 @@ def publish_families(
                 run.measure(family, table)
             if family.step is not None:
                 writers.finish()
-                run.take(family, family.step)
+                run.write_step_results(family, family.step)
         return writers.finish()
 
 
@@ -214,7 +215,7 @@ class _Run:
             work = partial(write_pieces, folder, pieces, family.parts, self.release.notes)
             self.writers.write(work, at_once=not is_whole)
 
-    def take(self, family: Family, step: FamilyStep) -> None:
+    def write_step_results(self, family: Family, step: FamilyStep) -> None:
         """Write the results of a step, which post-processes a family's measurements."""
         engines = list({id(one): one for one in self.engines.values()}.values())
         for engine in engines:
@@ -301,6 +302,7 @@ class _OpenTable:
 
     @cached_property
     def _written_files(self) -> list[Path]:
+        """Return the paths of the files of the table: one, or one for each part."""
         if self.parts is None:
             return [self.path]
         return [self.path / name for name in files_of_parts(self.parts)]

@@ -76,7 +76,7 @@ class CellCounts:
     margins: Floats = field(default_factory=_zeros_by_class)
 
     @property
-    def with_margin(self) -> int:
+    def cells_with_margin_count(self) -> int:
         """Return the number of cells with a value and a margin."""
         return int(self.by_class.sum())
 
@@ -117,7 +117,7 @@ class ColumnQuality:
     counted: CellCounts = field(default_factory=CellCounts)
 
     @property
-    def above_limit(self) -> float | None:
+    def share_above_limit(self) -> float | None:
         """Return the share of cells above the declared limit; None without a limit."""
         counted = self.counted
         if self.limit is None or not counted.cells:
@@ -140,12 +140,12 @@ class ColumnQuality:
         return fixed.error if fixed is not None and fixed.unit == self.column.unit else None
 
     @property
-    def wide(self) -> float | None:
+    def wide_share(self) -> float | None:
         """Return the share of cells whose margin exceeds the value; None without margins."""
-        known = self.counted.with_margin
+        known = self.counted.cells_with_margin_count
         return self.counted.wide / known if known else None
 
-    def relative_in(self, size: int) -> float | None:
+    def relative_margin_in(self, size: int) -> float | None:
         """Return the mean margin divided by the mean value of a size class; None without cells."""
         sizes = float(self.counted.sizes[size])
         return float(self.counted.margins[size]) / sizes if sizes else None

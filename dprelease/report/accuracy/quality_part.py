@@ -17,11 +17,9 @@ from dprelease.report.accuracy.quality_pictures import (
 )
 from dprelease.report.accuracy.totals import Disagreement
 from dprelease.report.accuracy.true_errors import SimulatedColumn
-from dprelease.report.facts import Facts
 from dprelease.report.localization import Words, round_up_to_three_digits, to_three_digits
-from dprelease.report.pictures import Gallery, PageTable, Picture
-from dprelease.report.safe import printable_text
-from dprelease.report.safe_labels import Names
+from dprelease.report.pictures import PageTable, Picture
+from dprelease.report.section_context import Context
 
 SimulatedErrors = Mapping[tuple[str, str], SimulatedColumn]
 
@@ -43,24 +41,6 @@ class QualitySection:
     compared: PageTable | None
     simulated_pictures: list[Picture] = field(default_factory=list)
     bias_pictures: list[Picture] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Context:
-    """What all parts of the section share; `most`: the maximum rows of a table or picture."""
-
-    facts: Facts
-    words: Words
-    names: Names
-    gallery: Gallery
-    most: int
-
-    def cells(self, *texts: object) -> list[Markup]:
-        """Return texts as the cells of a table's row."""
-        return [
-            text if isinstance(text, Markup) else Markup.escape(printable_text(str(text)))
-            for text in texts
-        ]
 
 
 def quality_section(
@@ -94,6 +74,7 @@ def quality_section(
 
 
 def _table_heads(context: Context, *names: str) -> list[Markup]:
+    """Return the heads of a table in the language of the report, by the names of their texts."""
     return [context.words.say(name) for name in names]
 
 
@@ -110,14 +91,18 @@ COLUMNS = (
 
 
 def _column_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
-    """Return one row per column, or group summaries and the columns with the widest margins."""
+    """Return a table with one row for each column.
+
+    If there are many columns, the result is a table of groups of columns, and a table of the
+    columns with the widest margins.
+    """
     if not columns:
         return []
     heads = _table_heads(context, *COLUMNS)
     if len(columns) <= context.most:
         caption = context.words.say("quality.table")
         return [PageTable(caption, heads, [_column_row(context, one) for one in columns])]
-    widest = sorted(columns, key=lambda one: -(one.wide or 0.0))[: context.most]
+    widest = sorted(columns, key=lambda one: -(one.wide_share or 0.0))[: context.most]
     number = context.words.number
     part = context.words.say(
         "quality.table.part", shown=number(len(widest)), all=number(len(columns))
@@ -151,13 +136,17 @@ def group_columns(columns: Sequence[ColumnQuality]) -> list[list[ColumnQuality]]
 
 
 def group_name(group: Sequence[ColumnQuality]) -> str:
-    """Return the name of a group of columns: the name of its query in the folder of the step."""
+    """Return the name of a group of columns: the name of its query, after that of its folder.
+
+    Only the tables of a post-processing step are in a folder.
+    """
     made = group[0].table.name.rpartition("/")[0]
     query = group[0].table.query
     return f"{made}/{query}" if made else query
 
 
 def _column_row(context: Context, one: ColumnQuality) -> list[Markup]:
+    """Return the row of a table of the report about one column."""
     words, counted = context.words, one.counted
     margin = margin_text(context.words, [one])
     limit = ""
@@ -167,14 +156,14 @@ def _column_row(context: Context, one: ColumnQuality) -> list[Markup]:
             if one.absolute
             else words.plain("quality.limit.relative", limit=words.percent(float(one.limit)))
         )
-        limit = words.say("quality.limit", part=words.percent(one.above_limit), limit=size)
+        limit = words.say("quality.limit", part=words.percent(one.share_above_limit), limit=size)
     negative = words.number(counted.negative) if one.never_negative else words.number(None)
     return context.cells(
         context.names.table(one.table),
         context.names.column(one.column),
         words.number(counted.cells),
         margin,
-        words.percent(one.wide),
+        words.percent(one.wide_share),
         limit or words.number(None),
         negative,
         words.number(counted.empty),
@@ -182,9 +171,10 @@ def _column_row(context: Context, one: ColumnQuality) -> list[Markup]:
 
 
 def _group_row(context: Context, group: Sequence[ColumnQuality]) -> list[Markup]:
+    """Return the row of a table of the report about a group of columns."""
     words, names = context.words, context.names
     cells = sum(one.counted.cells for one in group)
-    known = sum(one.counted.with_margin for one in group)
+    known = sum(one.counted.cells_with_margin_count for one in group)
     wide = sum(one.counted.wide for one in group)
     return context.cells(
         names.name(group_name(group)),
@@ -221,6 +211,7 @@ def margin_text(words: Words, group: Sequence[ColumnQuality]) -> str:
 
 
 def _note_sentences(context: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
+    """Return a sentence if no column has numbers, or if an error has another unit than values."""
     if not columns:
         return [context.words.say("quality.none")]
     differs = any(
@@ -230,6 +221,7 @@ def _note_sentences(context: Context, columns: Sequence[ColumnQuality]) -> list[
 
 
 def _impossible_value_sentences(context: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
+    """Return sentences on how many cells have impossible values, are empty or are adjusted."""
     words = context.words
     could_not = [one for one in columns if one.never_negative]
     negative = sum(one.counted.negative for one in could_not)
@@ -260,6 +252,10 @@ def _empty_cell_texts(words: Words, columns: Sequence[ColumnQuality]) -> Iterato
 
 
 def _total_sentences(context: Context, found: Sequence[Disagreement], left: int) -> list[Markup]:
+    """Return sentences on whether the totals of pairs of tables agree.
+
+    `left` is the number of pairs that were not compared.
+    """
     words = context.words
     if not found:
         sentences = [words.say("quality.totals.none")]
@@ -273,6 +269,7 @@ def _total_sentences(context: Context, found: Sequence[Disagreement], left: int)
 
 
 def _disagreement_table(context: Context, found: Sequence[Disagreement]) -> PageTable | None:
+    """Return a table of the totals that disagree most; None if all totals agree."""
     apart = sorted(
         (one for one in found if one.differing),
         key=lambda one: -one.root_mean_square / (one.expected or 1e-300),
@@ -313,6 +310,7 @@ def _disagreement_table(context: Context, found: Sequence[Disagreement]) -> Page
 
 
 def _changed_by_clipping(context: Context, columns: Sequence[ColumnQuality]) -> list[ColumnQuality]:
+    """Return the columns in which negative values were replaced by 0."""
     found = []
     for one in columns:
         output = context.facts.query_column(one.table, one.column)
@@ -342,7 +340,7 @@ def _bias_sentences(
 
 
 def _bias_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:
-    """Return tables of the bias of small numbers if negative ones are published as 0, by noise."""
+    """Return, for each noise, a table of the bias of small numbers if negatives become 0."""
     words, names = context.words, context.names
     tables: dict[object, PageTable] = {}
     for one in _changed_by_clipping(context, columns):

@@ -15,7 +15,8 @@ from dprelease.report.safe import printable_text
 from dprelease.report.sheet import ticks_between
 
 if TYPE_CHECKING:
-    from dprelease.report.accuracy.quality_part import Context, SimulatedErrors
+    from dprelease.report.accuracy.quality_part import SimulatedErrors
+    from dprelease.report.section_context import Context
 
 MOST_UNITS = 8
 """Maximum number of pictures of one kind; further units are only in the tables."""
@@ -26,7 +27,7 @@ MOST_ROWS = 24
 MOST_RINGS = 60
 """Maximum number of rings in a row.
 
-Of more columns, every n-th one in the order of margins gets a ring.
+If there are more columns, only every n-th column, in the order of margins, gets a ring.
 """
 
 
@@ -59,14 +60,14 @@ def error_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[P
         for of, rows in parts.items():
             kind = "errors_range" if any(row.line for row in rows) else "errors"
             title = {"unit": f"{name}, {of}" if of else name}
-            pictures.append(context.gallery.rows(kind, rows, scale, title=title))
+            pictures.append(context.gallery.picture_of_rows(kind, rows, scale, title=title))
     return pictures[: 2 * MOST_UNITS]
 
 
 def _rows_of_margins(
     context: Context, columns: Sequence[ColumnQuality]
 ) -> Mapping[str, list[PictureRow]]:
-    """Return the rows of one or more pictures: per table if there are few, else per query."""
+    """Return the rows of pictures: one for each table or, for many tables, one for each query."""
     from dprelease.report.accuracy.quality_part import group_columns, group_name
 
     groups = group_columns(columns)
@@ -124,7 +125,7 @@ def size_pictures(context: Context, columns: Sequence[ColumnQuality]) -> list[Pi
         if any(look == "faint" for row in rows for _, look in row.marks):
             key.insert(0, ("faint", context.words.plain("size.ring")))
         title = _unit_title(context, unit)
-        pictures.append(context.gallery.rows("size", rows, scale, key, title))
+        pictures.append(context.gallery.picture_of_rows("size", rows, scale, key, title))
     return pictures
 
 
@@ -145,7 +146,9 @@ def _row_of_size(context: Context, group: Sequence[ColumnQuality], size: int) ->
     margins = sum(float(one.counted.margins[size]) for one in group)
     if not cells or not sizes or not can_be_drawn(margins / sizes):
         return None
-    each = sorted(part for one in group if (part := one.relative_in(size)) and can_be_drawn(part))
+    each = sorted(
+        part for one in group if (part := one.relative_margin_in(size)) and can_be_drawn(part)
+    )
     rings = each if len(group) > 1 else []
     if len(rings) > MOST_RINGS:
         picked = np.linspace(0, len(rings) - 1, MOST_RINGS).round().astype(int)
@@ -216,7 +219,7 @@ def simulated_pictures(
                 ("ring", words.plain("simulated.ring")),
             )
             title = _unit_title(context, unit)
-            pictures.append(context.gallery.rows("simulated", rows, scale, key, title))
+            pictures.append(context.gallery.picture_of_rows("simulated", rows, scale, key, title))
     return pictures
 
 
@@ -250,5 +253,7 @@ def bias_pictures(
         near = float(f"{far / 1.4:.1g}")
         axis = words.plain("bias.axis", **_unit_title(context, unit))
         scale = PictureScale(axis, words.number, (-far, far), (-near, 0.0, near))
-        pictures.append(context.gallery.rows("bias", rows, scale, title=_unit_title(context, unit)))
+        pictures.append(
+            context.gallery.picture_of_rows("bias", rows, scale, title=_unit_title(context, unit))
+        )
     return pictures

@@ -41,9 +41,9 @@ Sums = Mapping[tuple[object, ...], Floats]
 class Disagreement:
     """One column in two tables: how much the sums of the finer table differ from the totals.
 
-    `expected`: the root mean square difference that the noise of both tables causes; None if that
-    is not one number, and 0 for consistent tables. `changed`: whether values were clipped or
-    rounded after the noise, so that sums can't agree.
+    `expected`: the root mean square difference that the noise of both tables causes. It is 0 for
+    consistent tables, and None if it does not follow from the noise of one vector of each table.
+    `changed`: whether values were clipped or rounded after the noise, so that sums can't agree.
     """
 
     fine: TableMetadata
@@ -74,7 +74,11 @@ def disagreements(release: ReleaseFiles, facts: Facts) -> tuple[list[Disagreemen
 
 
 def _table_pairs(release: ReleaseFiles, facts: Facts) -> Iterator[Pair]:
-    """Yield pairs of tables of one query where one has all keys of the other, and few more."""
+    """Yield pairs of a finer and a coarser table of one query.
+
+    The finer table has all keys of the coarser table and some more, and no table of the query lies
+    between the two.
+    """
     families: dict[tuple[str, str], list[TableMetadata]] = {}
     for table in release.metadata.tables_for_readers:
         if facts.query_of(table) is not None:
@@ -151,7 +155,7 @@ def _sums_by_key(
 
 
 def _expected_difference(facts: Facts, pair: Pair, column: ColumnMetadata) -> float | None:
-    """Return the root mean square difference that the noise alone causes."""
+    """Return the root mean square difference that the noise alone causes; None if unknown."""
     fine, coarse = pair
     if facts.is_consistent(fine):
         return 0.0

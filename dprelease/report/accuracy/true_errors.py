@@ -41,7 +41,7 @@ class SimulatedColumn:
     sizes: Floats = field(default_factory=_zeros_by_class)
     squares: Floats = field(default_factory=_zeros_by_class)
     covered: int = 0
-    with_margin: int = 0
+    cells_with_margin_count: int = 0
 
     def add(self, values: Floats, margins: Floats, true: Floats) -> None:
         """Add cells; cells without a value are skipped."""
@@ -52,7 +52,7 @@ class SimulatedColumn:
         self.sizes += sum_by_class(classes, np.abs(error))
         self.squares += sum_by_class(classes, error**2)
         known = there & np.isfinite(margins)
-        self.with_margin += int(known.sum())
+        self.cells_with_margin_count += int(known.sum())
         self.covered += int((np.abs(values - true)[known] <= margins[known]).sum())
 
     @property
@@ -69,7 +69,7 @@ class SimulatedColumn:
     @property
     def coverage(self) -> float | None:
         """Return the share of margins that contain the true value."""
-        return self.covered / self.with_margin if self.with_margin else None
+        return self.covered / self.cells_with_margin_count if self.cells_with_margin_count else None
 
     def error_in(self, size: int) -> float:
         """Return the mean absolute error in a size class."""

@@ -27,7 +27,7 @@ class TruthFiles:
     def batches(
         self, table: TableMetadata, columns: Sequence[str]
     ) -> Iterator[pa.RecordBatch] | None:
-        """Yield true values, see `Truth.batches`.
+        """Yield batches with the true values of columns of a table.
 
         The result is None for tables with private keys too, because their files have other rows.
         """

@@ -23,7 +23,6 @@ from dprelease.planning.guarantees import interpretation_of
 from dprelease.planning.plan import PlannedColumn
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
-from dprelease.report.accuracy.quality_part import Context
 from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, fraction_of_text
 from dprelease.report.localization import Words, round_up_to_three_digits, to_three_digits
 from dprelease.report.other_models.simulated_part import Errors, with_error_section
@@ -32,6 +31,7 @@ from dprelease.report.privacy_section import label_of
 from dprelease.report.provenance_section import LONGEST, ProvenanceSection, provenance_section
 from dprelease.report.rendering import render_page
 from dprelease.report.safe_labels import Names
+from dprelease.report.section_context import Context
 from dprelease.report.source import Checks, ReleaseFiles
 
 
@@ -203,9 +203,15 @@ def _provenance(context: Context, facts: PartyFacts, checks: Checks | None) -> P
                 words.say(
                     "sums.scale",
                     alpha=words.number(to_three_digits(share.law.alpha)),
-                    share=words.number(to_three_digits(_scale(share.law, share.refined))),
+                    share=words.number(
+                        to_three_digits(_share_scale_in_steps(share.law, share.refined))
+                    ),
                     sum=words.number(
-                        to_three_digits(_scale(share.sum_law(facts.record.parties), share.refined))
+                        to_three_digits(
+                            _share_scale_in_steps(
+                                share.sum_law(facts.record.parties), share.refined
+                            )
+                        )
                     ),
                 ),
                 names.name(str(share.measurement.sensitivity), LONGEST),
@@ -216,6 +222,6 @@ def _provenance(context: Context, facts: PartyFacts, checks: Checks | None) -> P
     return replace(provenance_section(context, checks, is_drawn=False), noise=noise)
 
 
-def _scale(law: SymmetricAlphaStable, refined: int) -> float:
+def _share_scale_in_steps(law: SymmetricAlphaStable, refined: int) -> float:
     """Return the scale of one share's noise in steps of the published value."""
     return float(law.scale) / refined

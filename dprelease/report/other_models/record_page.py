@@ -17,7 +17,6 @@ from dprelease.planning.local_plan import LocalColumn
 from dprelease.planning.plan import PlannedColumn
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.query.resolve import Query
-from dprelease.report.accuracy.quality_part import Context
 from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, fraction_of_text
 from dprelease.report.localization import Words, round_up_to_three_digits
 from dprelease.report.other_models.simulated_part import Errors, with_error_section
@@ -31,6 +30,7 @@ from dprelease.report.provenance_section import (
 )
 from dprelease.report.rendering import render_page
 from dprelease.report.safe_labels import Names
+from dprelease.report.section_context import Context
 from dprelease.report.source import Checks, ReleaseFiles
 from dprelease.tables.record_figures import Estimate, record_estimates
 
@@ -234,7 +234,7 @@ def _provenance(context: Context, facts: RecordFacts, checks: Checks | None) -> 
 
 
 def _estimates_table(context: Context, one: _EstimatedColumn) -> PageTable:
-    """Return the table of a column's estimates; of many values, the most frequent ones."""
+    """Return the table of a column's estimates; for many values, only the most frequent values."""
     words, names = context.words, context.names
     shown = sorted(one.found, key=lambda each: -each.estimate)[: _most_listed_values(context)]
     rows = [

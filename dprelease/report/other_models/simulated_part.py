@@ -9,9 +9,9 @@ from typing import Any
 from markupsafe import Markup
 
 from dprelease.documents.rehearsal_errors import ColumnErrors
-from dprelease.report.accuracy.quality_part import Context
 from dprelease.report.localization import to_three_digits
 from dprelease.report.pictures import PageTable
+from dprelease.report.section_context import Context
 
 Errors = Sequence[ColumnErrors]
 

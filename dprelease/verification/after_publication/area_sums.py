@@ -83,7 +83,9 @@ class Column:
     published: PublishedColumn
 
     @classmethod
-    def all(cls, folder: Path, family: Family, step: Consistent, shape: Shape) -> Iterator[Column]:
+    def measured_columns(
+        cls, folder: Path, family: Family, step: Consistent, shape: Shape
+    ) -> Iterator[Column]:
         """Yield every measurement of a family, including those that only other columns use."""
         wanted = wanted_tables(shape, step.spec)
         noised = [published_table(table, folder) for table in family.tables]
@@ -108,14 +110,17 @@ class Column:
         return {one.name: self._area_sums(one, found, cells[one.name]) for one in tables}
 
     def _zero_sums(self, placed: PlacedTable, drawn: Sequence[DrawnArea]) -> list[Integers]:
+        """Return an array of zeros for each area, of the size of the table."""
         sizes = [self.agreed.shape.sizes[i] for i in placed.attributes]
         return [np.zeros(sizes, np.int64) for _ in drawn]
 
     def _leaf_estimates(
         self, tables: Sequence[PlacedTable]
     ) -> Iterator[tuple[PlacedTable, int, Integers]]:
-        """Yield tables with the number of a first leaf, and the estimates of the leaves from it
-        on."""
+        """Yield the estimates of consecutive leaves, with their table and the first leaf's number.
+
+        Every leaf of every table is in one of the results.
+        """
         if self.agreed.is_shown:
             for placed in tables:
                 for start, stop in spans(self.agreed.shape, placed):
@@ -131,6 +136,7 @@ class Column:
     def _area_sums(
         self, placed: PlacedTable, found: Sequence[_AreaErrors], sums: Sequence[Integers]
     ) -> list[AreaSum]:
+        """Return the sum over each area, with its standard errors and its rounding error."""
         step, bits = self.agreed.step, self.variances.structure.bits
         coefficients = cell_coefficients(self.agreed.shape.sizes, placed.attributes)
         bounds = rounding_error(self.variances, placed.attributes)
@@ -140,7 +146,7 @@ class Column:
             variance = variance_upper_bound(self.variances, coefficients, final.__getitem__)
             error = math.sqrt(float(variance[0])) * (1 + 2.0**-40)
             error = math.nan if self.measured.is_cut else error
-            moved = errors.rounding(bounds) / 2.0**bits * float(step)
+            moved = errors.max_rounding_error(bounds) / 2.0**bits * float(step)
             each = np.full(cells.shape, error * float(step))
             area_sums.append(AreaSum(in_unit(cells, bits, step), each, moved))
         return area_sums
@@ -149,8 +155,10 @@ class Column:
 def _add_leaves(
     sums: Sequence[Integers], drawn: Sequence[DrawnArea], start: int, held: Integers
 ) -> None:
-    """Add the cells of some leaves to the sums of the areas in which they, or shares of them,
-    lie."""
+    """Add the cells of some leaves to the sums of the areas that contain these leaves.
+
+    Of a leaf that lies partly in an area, only its share is added.
+    """
     for total, area in zip(sums, drawn, strict=True):
         low, high = np.searchsorted(area.leaves, [start, start + len(held)])
         if low == high:
@@ -163,7 +171,11 @@ def _add_leaves(
 
 @dataclass(frozen=True)
 class _AreaErrors:
-    """The data for the errors of one area: variances of residual spaces, and its whole areas."""
+    """The data for the errors of one custom area.
+
+    `variances` has the variance of each residual space. The other fields count the declared areas
+    and the leaves that lie in the custom area.
+    """
 
     variances: dict[Table, float]
     whole_areas_by_level: list[int]
@@ -174,6 +186,7 @@ class _AreaErrors:
 
     @classmethod
     def of(cls, column: Column, area: DrawnArea) -> _AreaErrors:
+        """Return the data for the errors of an area, from its leaves and their shares."""
         tree = column.agreed.shape.tree
         none = [np.empty(0, np.int64)] * (tree.levels - 1)
         shares: list[Floats] = [np.empty(0)] * (tree.levels - 1)
@@ -190,7 +203,7 @@ class _AreaErrors:
         variances = area_variances(column.variances, found)
         return cls(variances, made, int((area.shares < 1).sum()))
 
-    def rounding(self, bounds: Sequence[int]) -> float:
+    def max_rounding_error(self, bounds: Sequence[int]) -> float:
         """Return an upper bound, in units, of the fixed-point error of a cell."""
         whole = sum(
             number * bounds[level] for level, number in enumerate(self.whole_areas_by_level)
@@ -199,6 +212,7 @@ class _AreaErrors:
 
 
 def _read_batches(folder: Path, name: str) -> Iterator[Any]:
+    """Yield the record batches of a published table."""
     yield from formats.PUBLISHED_FORMAT.batches(folder / formats.table_file_name(name), None)
 
 
@@ -251,7 +265,7 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
     ]
     summed = {
         column.agreed.measurement.name: column.sums_of_areas(tables, drawn)
-        for column in Column.all(folder, family, step, shape)
+        for column in Column.measured_columns(folder, family, step, shape)
     }
     rows = [
         row
@@ -308,6 +322,7 @@ def _area_column_name(shape: Shape) -> str:
 
 
 def _raise_area_error(reason: str) -> NoReturn:
+    """Raise DP-AREA-004 with a reason: there are no sums of areas for this release."""
     raise QueryError("DP-AREA-004", place=Place(NAME), reason=reason)
 
 

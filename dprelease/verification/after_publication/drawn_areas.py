@@ -36,6 +36,8 @@ class DrawnArea:
 
 @dataclass(frozen=True)
 class _AreaRow:
+    """A row of the given file or frame: a leaf, its area, and the share of the leaf as a text."""
+
     line: int | None
     leaf: str
     area: str
@@ -95,16 +97,19 @@ def drawn_areas(given: object, key: Key) -> list[DrawnArea]:
 
 
 def _drawn_area(name: str, parts: Mapping[int, Fraction]) -> DrawnArea:
+    """Return the custom area with a name, from the share of each of its leaves."""
     leaves = sorted(parts)
     shares = np.array([float(parts[leaf]) for leaf in leaves])
     return DrawnArea(name, np.array(leaves, np.int64), shares)
 
 
 def _raise_row_error(row: _AreaRow, where: Place, reason: str) -> NoReturn:
+    """Raise DP-AREA-003 with the leaf and the area of a row, and a reason."""
     raise QueryError("DP-AREA-003", place=where, leaf=row.leaf, area=row.area, reason=reason)
 
 
 def _parsed_share(row: _AreaRow, where: Place) -> Fraction:
+    """Return the share in a row, 1 if it is empty; raise DP-AREA-003 if it is invalid."""
     if not row.share:
         return Fraction(1)
     try:
@@ -117,6 +122,7 @@ def _parsed_share(row: _AreaRow, where: Place) -> Fraction:
 
 
 def _rows_of_file(path: Path, name: str, key: Key) -> Iterator[_AreaRow]:
+    """Yield the rows of a CSV file; raise DP-AREA-001 for wrong columns or an unreadable file."""
     try:
         text = read_file(path, MOST_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError, TooLarge) as problem:
@@ -139,6 +145,7 @@ def _rows_of_file(path: Path, name: str, key: Key) -> Iterator[_AreaRow]:
 
 
 def _area_row(line: int | None, name: str, held: Sequence[str]) -> _AreaRow:
+    """Return a row from the texts of its columns; raise DP-AREA-001 if its area has no name."""
     if not held[1]:
         raise QueryError("DP-AREA-001", place=Place(name, line), reason="an area has no name")
     return _AreaRow(line, held[0], held[1], held[2] if len(held) > 2 else "")
@@ -158,6 +165,7 @@ def _column_positions(header: Sequence[str], name: str, key: Key) -> list[int]:
 
 
 def _rows_of_frame(given: Any, key: Key) -> Iterator[_AreaRow]:
+    """Yield the rows of a frame or of a mapping of columns; raise DP-AREA-001 for anything else."""
     try:
         header = [str(column) for column in given]
         places = _column_positions(header, "areas", key)
@@ -173,4 +181,5 @@ def _rows_of_frame(given: Any, key: Key) -> Iterator[_AreaRow]:
 
 
 def _cell_text(value: object) -> str:
+    """Return the text of a cell of a frame, which is empty for None and NaN."""
     return "" if value is None or value != value else str(value)  # NaN differs from itself

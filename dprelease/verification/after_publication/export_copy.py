@@ -116,11 +116,13 @@ def _manifest_and_metadata(folder: Path) -> tuple[Manifest | LocalManifest, Meta
 
 
 def _metadata_of_records(report: Report, record: LocalManifest) -> Metadata | None:
+    """Return the metadata of published records; None, and findings, if they can't be restored."""
     found = resolve_declaration(report, record, LOCAL)
     return None if found is None else record_metadata(found[0])
 
 
 def _metadata_of_tables(report: Report, record: Manifest) -> Metadata | None:
+    """Return the metadata of published tables; None, and findings, if they can't be restored."""
     resolved = resolve_declaration(report, record, CENTRAL)
     if resolved is None:
         return None
@@ -132,7 +134,7 @@ def _metadata_of_tables(report: Report, record: Manifest) -> Metadata | None:
 
 
 def _exportable_manifest(folder: Path) -> Manifest | LocalManifest:
-    """Return the manifest of a release; raise DP-EXPORT-010 for that of a rehearsal."""
+    """Return the manifest of a release; raise DP-EXPORT-010 for a rehearsal."""
     try:
         found = read_sealed(folder, Manifest, LocalManifest)
         assert isinstance(found, Manifest | LocalManifest)
@@ -152,6 +154,7 @@ def _refuse_changed_files(folder: Path, record: Manifest | LocalManifest) -> Non
 
 
 def _raise_findings(report: Report) -> None:
+    """Raise the findings of a report, if it has findings."""
     if not report.ok:
         raise Findings(report.findings)
 

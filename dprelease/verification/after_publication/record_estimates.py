@@ -71,11 +71,13 @@ def local_estimate(
 
 
 def _raise_verification_error(code: str, **fields: str) -> NoReturn:
+    """Raise a VerificationError about the manifest."""
     named: dict[str, Any] = dict(fields)
     raise VerificationError(code, place=Place(NAME), **named)
 
 
 def _noise_event(held: LocalManifest, column: str, records: str | None) -> Event:
+    """Return the recorded noise of a column; raise ValueError unless one column has this name."""
     events = [recorded.event for recorded in held.measurements]
     fitting = [e for e in events if e.column == column and records in (None, e.query)]
     if len(fitting) != 1:
@@ -87,6 +89,7 @@ def _noise_event(held: LocalManifest, column: str, records: str | None) -> Event
 def _described_column(
     folder: Path, held: LocalManifest, event: Event
 ) -> tuple[Records, RecordColumn, TableMetadata]:
+    """Return the declared records, the column and its metadata for the noise of a column."""
     try:
         declaration = rebuild_declaration(held, folder)
         for part in resolve_records(declaration):
@@ -99,6 +102,7 @@ def _described_column(
 
 
 def _mechanism_of(event: Event) -> Mechanism:
+    """Return the mechanism of recorded noise; raise DP-VERIFY-009 if there is no such mechanism."""
     try:
         return registry.record_mechanism_of_event(event)
     except DpReleaseError as error:
@@ -109,6 +113,7 @@ def _mechanism_of(event: Event) -> Mechanism:
 def _read_column(
     folder: Path, held: LocalManifest, part: Records, table_metadata: TableMetadata, name: str
 ) -> pa.ChunkedArray:
+    """Return a published column of records; raise DP-VERIFY-004 if the file has another digest."""
     path = folder / formats.table_file_name(part.name)
     for file in held.files:
         if file.query != part.name or not holds_records(folder, part, table_metadata, file.rows):

@@ -92,6 +92,6 @@ def concentrated_epsilon(rho: Fraction, delta: Fraction) -> Fraction | None:
 
 
 def upper_end(x: arb) -> Fraction:
-    """Return the upper end of a ball."""
+    """Return the upper end of an interval (ball)."""
     mantissa, exponent = (int(part) for part in x.upper().man_exp())
     return Fraction(mantissa) * Fraction(2) ** exponent

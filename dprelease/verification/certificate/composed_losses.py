@@ -8,7 +8,7 @@ As a function of x = exp(epsilon), the curve of a distribution is convex and dec
 the pointwise maximum of several curves, which is the curve of a distribution again (Zhu, Dong and
 Wang 2022, arXiv 2106.08567v4, Proposition 4). Between points of the grid, the chords of the maximum
 lie above it. These chords are the curve of the distribution whose Q probability at a point is the
-change of slope there, and whose P probability is x times that.
+change of slope at this point, and whose P probability is x times the Q probability.
 """
 
 from __future__ import annotations
@@ -126,7 +126,10 @@ one resolution is tried."""
 
 
 def loss_resolutions(kinds: int) -> tuple[LossResolution, ...]:
-    """Return the resolutions for a number of kinds, to try one by one until a bound suffices."""
+    """Return the resolutions to try one by one, until the bound is sharp enough.
+
+    The more kinds of vectors there are (`kinds`), the fewer resolutions are tried.
+    """
     return (OF_MANY,) if kinds > MANY else EFFORTS[: 3 if kinds <= FEW else 2]
 
 
@@ -168,7 +171,7 @@ class LossGrids:
         found = []
         for move in kind.sensitivity.moves:
             with ctx.workprec(self._precision(kind)):
-                ways = kind.losses.cells(move.shift, self.options)
+                ways = kind.losses.block_lists(move.shift, self.options)
                 found.append((move.cells, [self.on_grid(blocks) for blocks in ways]))
         return found
 
@@ -188,7 +191,7 @@ class LossGrids:
         is a point of the grid.
         """
         squares = [
-            (_mean_square(self._alternatives(k, rough)) * k.cells_of_unit, k) for k in self.kinds
+            (_mean_square(self._possible_blocks(k, rough)) * k.cells_of_unit, k) for k in self.kinds
         ]
         total = sum(square for square, _ in squares)
         fine = math.sqrt(total / self.cells) / self.resolution.parts or 1e-3
@@ -199,15 +202,18 @@ class LossGrids:
                 return loss / math.ceil(loss / width), fine
         return width, fine
 
-    def _alternatives(self, kind: VectorKind, options: BlockOptions) -> list[list[Block]]:
-        """Return the blocks of one cell for each move; of all cells if parts meet in one cell."""
+    def _possible_blocks(self, kind: VectorKind, options: BlockOptions) -> list[list[Block]]:
+        """Return the blocks of one cell under each possible move.
+
+        If parts of a change can meet in one cell, the result has the blocks of one vector instead.
+        """
         if kind.parts_can_meet:
             return [binary_blocks(_largest_of_one(kind))]
         with ctx.workprec(self._precision(kind)):
             return [
                 blocks
                 for move in kind.sensitivity.moves
-                for blocks in kind.losses.cells(move.shift, options)
+                for blocks in kind.losses.block_lists(move.shift, options)
             ]
 
     def _precision(self, kind: VectorKind) -> int:
@@ -253,8 +259,8 @@ def _compose_kind(kind: VectorKind, grids: LossGrids, composer: Composer) -> Los
     """Return the composition of all parts of all vectors of one kind."""
     if kind.parts_can_meet:
         whole = grids.on_grid(binary_blocks(_largest_of_one(kind)))
-        return composer.power(whole, kind.vectors)
-    parts = kind.vectors * kind.sensitivity.slots
+        return composer.power(whole, kind.vector_count)
+    parts = kind.vector_count * kind.sensitivity.slots
     moves = [(cells, pointwise_largest(ways)) for cells, ways in grids.losses_by_move(kind)]
     if len(moves) == 1:
         ((cells, cell),) = moves

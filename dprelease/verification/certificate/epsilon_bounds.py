@@ -39,7 +39,7 @@ from dprelease.verification.certificate.normal_vectors import (
     ANY,
     CLOSE,
     NormalVectors,
-    normal_vectors,
+    vectors_with_gaussian_noise,
 )
 
 PRECISION = 256
@@ -101,7 +101,7 @@ class _SummedMoments:
 
     def _moment_of_kind(self, kind: VectorKind, order: Fraction) -> arb:
         """Return K at an order for all vectors of one kind."""
-        parts = kind.vectors * kind.sensitivity.slots
+        parts = kind.vector_count * kind.sensitivity.slots
         exact = kind.losses.moments
         if exact is None:
             moves = self.grids[id(kind)]
@@ -116,7 +116,7 @@ class _SummedMoments:
         """Return a bound of D_a / a for all a >= order."""
         total = arb(0)
         for kind in self.kinds:
-            parts = kind.vectors * kind.sensitivity.slots
+            parts = kind.vector_count * kind.sensitivity.slots
             exact = kind.losses.moments
             if exact is None:
                 largest = kind.largest_loss
@@ -244,7 +244,7 @@ def epsilon_bounds(
 ) -> Iterator[Bound]:
     """Yield bounds of epsilon at a delta above 0; `rho` is a proven bound for all vectors."""
     yield from pure_bounds(kinds)
-    together = normal_vectors(kinds, ANY)
+    together = vectors_with_gaussian_noise(kinds, ANY)
     if together is not None and not together.others:
         yield from _normal_bounds(together, delta)
     if rho is not None:
@@ -252,7 +252,7 @@ def epsilon_bounds(
     curves = [kind for kind in kinds if kind.parts_can_meet and kind.largest_loss is None]
     if curves:
         yield from _divergence_bounds(kinds, curves, delta, aim)
-    close = normal_vectors(kinds, CLOSE)
+    close = vectors_with_gaussian_noise(kinds, CLOSE)
     if close is not None and close.others:
         yield from _with_normal_vectors(close, delta, aim)
     if not curves:

@@ -34,7 +34,7 @@ class VectorKind:
     columns: tuple[str, ...]
 
     @property
-    def vectors(self) -> int:
+    def vector_count(self) -> int:
         """Return the number of vectors."""
         return len(self.columns)
 
@@ -47,7 +47,7 @@ class VectorKind:
     def cells_of_unit(self) -> int:
         """Return the number of cells, in all vectors together, that one privacy unit can touch."""
         most = max(move.cells for move in self.sensitivity.moves)
-        return self.vectors * self.sensitivity.slots * most
+        return self.vector_count * self.sensitivity.slots * most
 
     @property
     def largest_loss(self) -> Fraction | None:
@@ -58,7 +58,7 @@ class VectorKind:
     def largest_loss_of_one(self) -> Fraction | None:
         """Return a bound of the largest loss of one vector; None if unknown."""
         largest = self.largest_loss
-        return None if largest is None else largest / self.vectors
+        return None if largest is None else largest / self.vector_count
 
     @property
     def mu_squared(self) -> Fraction | None:
@@ -88,7 +88,7 @@ class VectorKind:
         if self.losses.by_squares:
             return self._sum_over_worst_moves(self.losses.rho, self.sensitivity.meeting)
         largest = self.largest_loss_of_one
-        return None if largest is None else self.vectors * largest**2 / 2
+        return None if largest is None else self.vector_count * largest**2 / 2
 
     @property
     def is_bounded_by_moments(self) -> bool:
@@ -115,7 +115,7 @@ class VectorKind:
             if one is None:
                 return None
             worst = max(worst, move.cells * one)
-        return self.vectors * self.sensitivity.slots * times * worst
+        return self.vector_count * self.sensitivity.slots * times * worst
 
 
 def vector_kinds_of(events: Sequence[Event]) -> list[VectorKind]:

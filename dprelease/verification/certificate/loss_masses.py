@@ -86,7 +86,7 @@ class LossMasses:
         return replace(self, first=self.first + first, masses=masses, infinite=self.infinite + far)
 
     def delta_at(self, epsilon: Fraction) -> arb:
-        """Return a ball whose upper end is at least delta(epsilon)."""
+        """Return an interval (ball) whose upper end is at least delta(epsilon)."""
         with ctx.workprec(self.bits + SPARE_BITS):
             start = max(epsilon // self.width + 1 - self.first, 0)
             fall = (-ball(self.width)).exp()

@@ -47,7 +47,10 @@ class Tails(Protocol):
     """The distribution of an integer K, described by its tails."""
 
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(K >= k), or P(K <= k), at the precision of the flint context."""
+        """Return an interval (ball) that contains P(K >= k) if `upper` is set, else P(K <= k).
+
+        The interval is computed at the precision of the flint context.
+        """
         ...
 
 
@@ -58,7 +61,7 @@ class MirroredLaw:
     law: Tails
 
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(-K >= k), or P(-K <= k): the opposite tail of K."""
+        """Return an interval (ball) that contains P(-K >= k), or P(-K <= k): the opposite tail."""
         return self.law.tail(-k, not upper)
 
 
@@ -94,8 +97,8 @@ class ShiftedLaw:
 
     Probabilities are computed from lower tails below `middle`, and from upper tails above it, to
     lose few digits. `largest` is a bound of the losses, if one is known. `loss` returns the loss of
-    an output, if it has a closed form. That form is smooth except where an output, or the output
-    minus the shift, passes the middle.
+    an output, if it has a closed form. This closed form is smooth except where an output, or the
+    output minus the shift, passes the middle.
     """
 
     law: Tails
@@ -219,7 +222,7 @@ class _BlockEdges:
             lows = [*(self.moved.loss(edge - 1) for edge in edges), None]
             pairs = zip(masses, lows, highs, strict=True)
             return [Block(p, q, low, high) for (p, q), low, high in pairs]
-        losses = [_loss_ball(p, q) for p, q in masses]
+        losses = [_loss_interval(p, q) for p, q in masses]
         widths = [0, *(high - low for low, high in pairwise(edges)), 0]
         found = []
         for i, (p, q) in enumerate(masses):
@@ -231,26 +234,29 @@ class _BlockEdges:
             if widths[i] == 1:
                 found.append(Block(p, q, losses[i], losses[i]))
                 continue
-            high = losses[i - 1] if i else self._largest_loss()
+            high = losses[i - 1] if i else self._largest_loss_interval()
             low = losses[i + 1] if i + 1 < len(masses) else None
             found.append(Block(p, q, low, high))
         return found
 
-    def _largest_loss(self) -> arb | None:
-        """Return a ball around the bound of the losses; None if there is no bound."""
+    def _largest_loss_interval(self) -> arb | None:
+        """Return an interval (ball) that contains the upper bound of the losses.
+
+        The result is None if the losses have no bound.
+        """
         return None if self.moved.largest is None else ball(self.moved.largest)
 
 
 def _approximate_loss(p: arb, q: arb) -> float:
     """Return approximately ln(p / q)."""
-    loss = _loss_ball(p, q)
+    loss = _loss_interval(p, q)
     if loss is not None:
         return float(loss.mid())
     return -math.inf if p.is_zero() else math.inf
 
 
-def _loss_ball(p: arb, q: arb) -> arb | None:
-    """Return a ball around ln(p / q); None if a ball contains 0, so that there is no logarithm."""
+def _loss_interval(p: arb, q: arb) -> arb | None:
+    """Return an interval (ball) that contains ln(p / q); None if the interval of p or q has a 0."""
     return (p / q).log() if p > 0 and q > 0 else None
 
 
@@ -298,6 +304,6 @@ def _split_onto_grid(block: Block, step: arb, slack: arb) -> list[tuple[int, arb
 
 
 def _floor_of_midpoint(x: arb) -> int:
-    """Return the floor of the midpoint of a ball."""
+    """Return the floor of the midpoint of an interval (ball)."""
     mantissa, exponent = (int(part) for part in x.man_exp())
     return mantissa << exponent if exponent >= 0 else mantissa >> -exponent

@@ -103,7 +103,7 @@ class NormalVectors:
         return [one, *self.others]
 
 
-def normal_vectors(kinds: Sequence[VectorKind], least: int) -> NormalVectors | None:
+def vectors_with_gaussian_noise(kinds: Sequence[VectorKind], least: int) -> NormalVectors | None:
     """Return the vectors with normal or wide discrete Gaussian noise; None if there are none.
 
     `least`: the smallest variance of wide noise, as a multiple of the variance of its smoothing. If
@@ -133,7 +133,7 @@ def normal_losses(mu_squared: Fraction) -> ProvenLosses:
     The loss at x is mu^2 / 2 - mu x, which decreases in x.
     """
 
-    def cells(_shift: int, options: BlockOptions) -> list[list[Block]]:
+    def block_lists(_shift: int, options: BlockOptions) -> list[list[Block]]:
         """Return the blocks of a normal distribution; its shift is already in mu."""
         if not mu_squared:
             return [[Block(arb(1), arb(1), arb(0), arb(0))]]
@@ -148,7 +148,7 @@ def normal_losses(mu_squared: Fraction) -> ProvenLosses:
         pairs = zip(p, q, [*losses, None], [None, *losses], strict=True)
         return [[Block(own, other, low, high) for own, other, low, high in pairs]]
 
-    return ProvenLosses(cells, "normal losses", mu_squared=lambda _shift: mu_squared)
+    return ProvenLosses(block_lists, "normal losses", mu_squared=lambda _shift: mu_squared)
 
 
 def _negligible_distance(least: float) -> int:

@@ -51,6 +51,7 @@ class OffsetMoments:
         below, between, above = (ball(slope) for slope in slopes)
 
         def up_from_d(slope: arb) -> arb:
+            """Return the integral from d upwards, for a slope of the exponent."""
             return (-d * (d / 2 + slope)).exp() * mills_ratio(slope + d)
 
         total = mills_ratio(below) + mills_ratio(between) - up_from_d(between)

@@ -61,9 +61,9 @@ class Moments(Protocol):
         ...
 
 
-Cells = Callable[[int, BlockOptions], list[list[Block]]]
-"""Returns lists of blocks for a cell that moves by up to a number of steps; each list is the blocks
-of one possible distribution of outputs."""
+BlockLists = Callable[[int, BlockOptions], list[list[Block]]]
+"""Returns lists of blocks for a cell that moves by up to a number of steps. Each list has the
+blocks of one possible distribution of outputs."""
 
 Known = Callable[[int], Fraction | None]
 """Returns a bound for a cell that moves by up to a number of steps; None if unknown."""
@@ -78,18 +78,18 @@ def _unknown_bound(_shift: int) -> None:
 class ProvenLosses:
     """Proven bounds of the privacy losses of the noise in one cell.
 
-    Most of them are functions of the number of steps by which the true value moves. `cells` returns
-    blocks of outputs. `largest` is a bound of the losses. `usual` is approximately the loss with
-    the largest probability, which should be a point of a grid. `mu_squared` is mu^2 if the curve of
-    N(0, 1) against N(mu, 1) dominates that of the cell. `rho` is a bound of D_a / a for all orders
-    a. With `by_squares`, rho is proportional to the square of the shift, also if several parts of a
-    change add up in one cell. `variance` is the variance of discrete Gaussian noise, for
-    `normal_vectors`. `moments` are the moments of losses that have no largest loss. `tight` is
-    whether finer blocks make the bound from `cells` as sharp as desired. `floating` has the
-    assumptions that are not proved.
+    Most of them are functions of the number of steps by which the true value moves. `block_lists`
+    returns the blocks of outputs, in a list for each possible distribution. `largest` is a bound of
+    the losses. `usual` is approximately the loss with the largest probability, which should be a
+    point of a grid. `mu_squared` is mu^2 if the curve of N(0, 1) against N(mu, 1) dominates that of
+    the cell. `rho` is a bound of D_a / a for all orders a. With `by_squares`, rho is proportional
+    to the square of the shift, also if several parts of a change add up in one cell. `variance` is
+    the variance of discrete Gaussian noise, for `vectors_with_gaussian_noise`. `moments` are the
+    moments of losses that have no largest loss. `tight` is whether finer blocks make the bound from
+    `block_lists` as sharp as desired. `floating` has the assumptions that are not proved.
     """
 
-    cells: Cells
+    block_lists: BlockLists
     theorem: str
     largest: Known = _unknown_bound
     usual: Known = _unknown_bound
@@ -149,7 +149,7 @@ def _log_concave_losses(
     """
     middle = int(getattr(law, "mode", 0))
 
-    def cells(shift: int, options: BlockOptions) -> list[list[Block]]:
+    def block_lists(shift: int, options: BlockOptions) -> list[list[Block]]:
         """Return the blocks of a move upwards and, if it differs, of one downwards."""
         of_one = None if losses is None else losses(shift)
         up = ShiftedLaw(tails or law, shift, middle, largest(shift), of_one)
@@ -160,7 +160,7 @@ def _log_concave_losses(
 
     squares = mu_squared is not _unknown_bound or rho is not _unknown_bound
     return ProvenLosses(
-        cells,
+        block_lists,
         FALLING,
         largest,
         usual if largest is _unknown_bound else largest,
@@ -248,9 +248,11 @@ def _staircase_losses(law: Any) -> ProvenLosses:
     width, scale, gamma = Fraction(law.width), Fraction(law.scale), Fraction(law.gamma)
 
     def largest(shift: int) -> Fraction:
+        """Return the sum of the losses of the moves into which a move by `shift` is divided."""
         return math.ceil(shift / width) * width / scale
 
-    def cells(shift: int, _options: BlockOptions) -> list[list[Block]]:
+    def block_lists(shift: int, _options: BlockOptions) -> list[list[Block]]:
+        """Return the blocks of three losses; of two, for moves that are divided."""
         if shift > width:
             return [binary_blocks(largest(shift))]
         half = Fraction(shift) / (2 * width)
@@ -266,7 +268,7 @@ def _staircase_losses(law: Any) -> ProvenLosses:
             ]
         ]
 
-    return ProvenLosses(cells, STAIRS, largest, largest)
+    return ProvenLosses(block_lists, STAIRS, largest, largest)
 
 
 def _whole_weight_losses(law: Any) -> ProvenLosses:
@@ -277,7 +279,8 @@ def _whole_weight_losses(law: Any) -> ProvenLosses:
     masses = law.masses
     total = 2 * sum(masses) - masses[0]
 
-    def cells(shift: int, _options: BlockOptions) -> list[list[Block]]:
+    def block_lists(shift: int, _options: BlockOptions) -> list[list[Block]]:
+        """Return one block for each output with a positive probability."""
         blocks = []
         for k in range(1 - len(masses), len(masses)):
             moved = abs(k - shift)
@@ -290,7 +293,7 @@ def _whole_weight_losses(law: Any) -> ProvenLosses:
             blocks.append(Block(p, q, ratio, ratio))
         return [blocks]
 
-    return ProvenLosses(cells, MASSES, usual=_shift_over_scale(Fraction(law.scale)))
+    return ProvenLosses(block_lists, MASSES, usual=_shift_over_scale(Fraction(law.scale)))
 
 
 def _stable_losses(law: Any) -> ProvenLosses:
@@ -298,20 +301,22 @@ def _stable_losses(law: Any) -> ProvenLosses:
     scale = Fraction(law.scale)
 
     def largest(shift: int) -> Fraction:
+        """Return an upper bound of the losses of a move by `shift` steps."""
         if law.alpha == 1:
             return _upper_end(2 * ball(shift / (2 * scale)).asinh())
         return Fraction(max(loss.pure_epsilon for loss in law.losses(shift)))
 
-    def cells(shift: int, _options: BlockOptions) -> list[list[Block]]:
+    def block_lists(shift: int, _options: BlockOptions) -> list[list[Block]]:
+        """Return the blocks of a binary output with the largest loss."""
         return [binary_blocks(largest(shift))]
 
     floating = () if law.alpha == 1 else (SEARCHED,)
     theorem = CAUCHY if law.alpha == 1 else BIT
-    return ProvenLosses(cells, theorem, largest, largest, tight=False, floating=floating)
+    return ProvenLosses(block_lists, theorem, largest, largest, tight=False, floating=floating)
 
 
 def _upper_end(x: arb) -> Fraction:
-    """Return the upper end of a ball as an exact number."""
+    """Return the upper end of an interval (ball) as an exact number."""
     mantissa, exponent = (int(part) for part in x.upper().man_exp())
     return Fraction(mantissa) * Fraction(2) ** exponent
 
@@ -324,7 +329,8 @@ def _response_losses(law: Any) -> ProvenLosses:
     """
     epsilon, values = 1 / Fraction(law.scale), int(law.values)
 
-    def cells(_shift: int, _options: BlockOptions) -> list[list[Block]]:
+    def block_lists(_shift: int, _options: BlockOptions) -> list[list[Block]]:
+        """Return the blocks of the true value, of the value after the change, and of all others."""
         loss, fall = ball(epsilon), (-ball(epsilon)).exp()
         keep = 1 / (1 + (values - 1) * fall)
         other, rest = keep * fall, (values - 2) * keep * fall
@@ -336,10 +342,7 @@ def _response_losses(law: Any) -> ProvenLosses:
             ]
         ]
 
-    def loss_bound(_shift: int) -> Fraction:
-        return epsilon
-
-    return ProvenLosses(cells, TOLD, loss_bound, loss_bound)
+    return ProvenLosses(block_lists, TOLD, lambda _shift: epsilon, lambda _shift: epsilon)
 
 
 def _choice_losses(law: Any) -> ProvenLosses:
@@ -352,11 +355,16 @@ def _choice_losses(law: Any) -> ProvenLosses:
     largest = _shift_over_scale(Fraction(law.scale))
     part = 8 if law.has_bounded_range else 2
 
-    def cells(shift: int, _options: BlockOptions) -> list[list[Block]]:
+    def block_lists(shift: int, _options: BlockOptions) -> list[list[Block]]:
+        """Return the blocks of a binary output with the largest loss, shift / scale."""
         return [binary_blocks(shift / Fraction(law.scale))]
 
     return ProvenLosses(
-        cells, BIT, largest, largest, rho=lambda shift: (shift / Fraction(law.scale)) ** 2 / part
+        block_lists,
+        BIT,
+        largest,
+        largest,
+        rho=lambda shift: (shift / Fraction(law.scale)) ** 2 / part,
     )
 
 
@@ -367,10 +375,11 @@ def _key_selection_losses(law: Any) -> ProvenLosses:
     """
     epsilon, chance = 1 / Fraction(law.scale), Fraction(law.delta)
 
-    def cells(_shift: int, _options: BlockOptions) -> list[list[Block]]:
+    def block_lists(_shift: int, _options: BlockOptions) -> list[list[Block]]:
+        """Return the blocks of a binary output that reveals all with probability delta."""
         return [binary_blocks(epsilon, chance)]
 
-    return ProvenLosses(cells, BIT, usual=lambda _shift: epsilon)
+    return ProvenLosses(block_lists, BIT, usual=lambda _shift: epsilon)
 
 
 KNOWN: dict[str, Callable[[Any], ProvenLosses]] = {

@@ -64,7 +64,7 @@ class SummedTails:
         return 2 * self.sums[0] - 1
 
     def tail(self, k: int, upper: bool) -> arb:
-        """Return a ball around P(K >= k), or P(K <= k)."""
+        """Return an interval (ball) that contains P(K >= k) if `upper` is set, else P(K <= k)."""
         j = k if upper else -k
         if j < 1:
             return 1 - self.tail(1 - j, True)

@@ -20,7 +20,7 @@ UNCHECKED = "{name} exists and was not checked: name the list of signers with --
 
 @dataclass(frozen=True, slots=True)
 class TrustedSigners:
-    """The allowed signers of releases, and the time for which they are checked; default now."""
+    """The allowed signers of releases, and the time for which they are checked (by default now)."""
 
     signers: Signers
     at: datetime | None = None
@@ -28,7 +28,7 @@ class TrustedSigners:
 
 @dataclass(frozen=True, slots=True)
 class SignedFile:
-    """A signed file: the signature's file name and namespace, what is signed, and its bytes."""
+    """A signed file: its signature's file name and namespace, its description, and its bytes."""
 
     name: str
     namespace: str

@@ -14,7 +14,7 @@ from dprelease.auditing.black_box import proven_bounds
 from dprelease.auditing.black_box.answer_statistics import (
     SingleNumber,
     additive_score,
-    linear_score,
+    fisher_discriminant,
 )
 from dprelease.auditing.black_box.drawn_answers import Feature
 from dprelease.auditing.black_box.noise_questions import Claim, Question
@@ -144,7 +144,7 @@ def test_a_linear_score_weighs_by_the_inverse_of_the_covariance() -> None:
         np.stack((noise + differing, noise + rng.integers(0, 3, 4000), rng.integers(0, 3, 4000)))
         for noise, differing in zip(shared, (4.0, 0.0), strict=True)
     ]
-    score = linear_score(MOVED, sides[0], sides[1])
+    score = fisher_discriminant(MOVED, sides[0], sides[1])
     weights = score.weights / score.weights[0]
     assert weights[1] == pytest.approx(-1.0, abs=0.05)
     assert abs(weights[2]) < 0.2

@@ -163,7 +163,7 @@ def test_losses_in_closed_form_are_those_of_masses(name: str) -> None:
     with ctx.workprec(200):
         proven = proven_losses(law)
         for fine in (1e-9, 0.3):
-            (blocks,) = proven.cells(4, BlockOptions(fine, 2.0**-60, 2**10))
+            (blocks,) = proven.block_lists(4, BlockOptions(fine, 2.0**-60, 2**10))
             losses = [(block.p / block.q).log() for block in blocks]
             for block, loss in list(zip(blocks, losses, strict=True))[1:-1]:
                 assert block.low is not None

@@ -22,8 +22,8 @@ from dprelease.verification.certificate.normal_vectors import (
     ANY,
     Smoothing,
     normal_losses,
-    normal_vectors,
     smoothing_for,
+    vectors_with_gaussian_noise,
 )
 
 
@@ -53,7 +53,7 @@ def test_no_epsilon_is_below_the_truth(scales: tuple[float, ...], shifts: tuple[
     """Output by output, of one cell and of two: between the few losses that there are, too."""
     with ctx.workprec(160):
         units = [Sensitivity(1, (Move(shift, 1),)) for shift in shifts]
-        found = normal_vectors(kinds(scales, units), ANY)
+        found = vectors_with_gaussian_noise(kinds(scales, units), ANY)
         assert found is not None
         assert not found.others
         cells = [pairs(*one) for one in zip(scales, shifts, strict=True)]
@@ -126,7 +126,7 @@ def test_squares_add_up_and_all_that_smooths_is_added(monkeypatch: pytest.Monkey
     delta = Fraction(1, 10**5)
     with ctx.workprec(160):
         held = kinds((30.0, 50.0), units)
-        found = normal_vectors(held, ANY)
+        found = vectors_with_gaussian_noise(held, ANY)
         assert found is not None
         smooth = found.smoothing
         assert smooth == smoothing_for(3 * 2 + 2)
@@ -137,7 +137,7 @@ def test_squares_add_up_and_all_that_smooths_is_added(monkeypatch: pytest.Monkey
         assert normal is not None
         assert bound.at_most == normal + smooth.slack
         assert smooth.slack > normal_epsilon(wanted, delta) * Fraction(1, 10**3)  # type: ignore[operator]
-        narrow = normal_vectors(kinds((0.25, 50.0), units), ANY)
+        narrow = vectors_with_gaussian_noise(kinds((0.25, 50.0), units), ANY)
     assert narrow is not None
     assert [kind.law.name for kind in narrow.others] == ["discrete_gaussian"]
 
@@ -148,7 +148,7 @@ def test_normal_losses_on_a_grid(mu: Fraction) -> None:
     delta = Fraction(1, 10**6)
     with ctx.workprec(160):
         (kind,) = kinds((40.0,), [Sensitivity(1, (Move(4, 1),))])
-        found = normal_vectors([kind], ANY)
+        found = vectors_with_gaussian_noise([kind], ANY)
         assert found is not None
         (one,) = found.all_kinds
         assert one.cells_of_unit == 1
