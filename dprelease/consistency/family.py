@@ -191,5 +191,6 @@ def _with_separator(
     known = table_of_cliques(earlier, how.separator).reshape(len(estimates), -1) << structure.bits
     parts = level.margin(estimates, how.finest, how.separator)
     each, rest = np.divmod(known - parts.sum(axis=2), parts.shape[2])
-    parts += each[:, :, None] + (np.arange(parts.shape[2]) < rest[:, :, None])
+    # Not in place: the parts may be a view of the estimates, which are published.
+    parts = parts + each[:, :, None] + (np.arange(parts.shape[2]) < rest[:, :, None])
     return level.restore(parts, how.finest, how.separator).reshape(estimates.shape)

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dprelease.consistency.estimates import whole_tree
 from dprelease.consistency.family import integer_pieces, table_of_cliques
 from dprelease.consistency.integer_tables.cliques import cliques
 from dprelease.consistency.integer_tables.decisions import refinement
@@ -71,10 +72,14 @@ def test_integer_tables_of_cliques_agree_and_add_up(seed, method):
     case = Case(structure, noised(structure, rng, truth))
     known, found = Variances(structure), cliques(sizes, tables)
     how = [refinement(known, one.table, method=method, separator=one.separator) for one in found]
+    expected = whole_tree(known, case.read, [sorted({one.table for one in found})] * 3)
     levels = [[] for _ in range(3)]
     for piece in integer_pieces(known, case.read, how, cells_at_most=int(rng.integers(1, 200))):
         for at in range(0 if piece.estimates.top else 1, len(piece.whole)):
             levels[piece.estimates.level + at].append(piece.whole[at])
+            for table, cells in piece.estimates.tables[at].items():  # which are published, too
+                start, stop = piece.estimates.ranges[at]
+                assert (cells == expected[piece.estimates.level + at][table][start:stop]).all()
     whole = [
         {one.table: np.concatenate([part[one.table] for part in parts]) for one in found}
         for parts in levels

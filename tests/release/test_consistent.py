@@ -171,11 +171,11 @@ def test_tables_of_cliques_add_up_and_give_records(
     }
     assert keys == {("band", "old", None), ("sex", "band", ("band",))}
     held = frames(folder, "tables")
-    for one, other in (("sex_band", "band_old"),):
+    for kind in ("tables", "estimates"):
         for area in ("", "state_", "town_"):
             first, second = (
-                held[f"pop_{area}{name}"].to_pandas().groupby("band")["n"].sum()
-                for name in (one, other)
+                frames(folder, kind)[f"pop_{area}{name}"].to_pandas().groupby("band")["n"].sum()
+                for name in ("sex_band", "band_old")
             )
             assert first.equals(second)
     persons = pq.read_table(folder / "records/pop_invented.parquet").to_pandas()

@@ -112,7 +112,9 @@ ZERO_TOLERANCE = 1e-5
 """Largest result of a solve that counts as an error of 0, relative to the largest noise."""
 
 EIGENVALUE_TOLERANCE = 1e-11
-"""Largest eigenvalue that counts as 0 beside exact tables, relative to the largest one."""
+"""Largest eigenvalue that counts as 0, relative to the largest one.
+
+What no table measures, and what exact tables determine, has eigenvalues of 0 but for rounding."""
 
 
 def wrong_errors(
@@ -178,7 +180,7 @@ def _covariance(information: Floats, known: Floats) -> Floats:
     says nothing of has the information of the measurements; the rest is certain.
     """
     if not known.any():
-        return np.asarray(np.linalg.pinv(information, hermitian=True))
+        return np.asarray(np.linalg.pinv(information, rcond=EIGENVALUE_TOLERANCE, hermitian=True))
     values, vectors = np.linalg.eigh(known)
     free = vectors[:, values < 0.5]
     inner = np.linalg.pinv(free.T @ information @ free, rcond=EIGENVALUE_TOLERANCE, hermitian=True)
