@@ -15,7 +15,7 @@ import numpy as np
 
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.family import Cliques, integer_pieces, table_of_cliques
-from dprelease.consistency.fixed_point import Whole
+from dprelease.consistency.fixed_point import Whole, value_bits
 from dprelease.consistency.tree import Tree
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Floats
@@ -124,7 +124,10 @@ def _errors(
 
     largest = max(int(np.abs(values).sum()) for values in measured.values())
     room = 3 ** len(shape.sizes) * (2 * len(shape.levels) + 2)  # as for published measurements
-    variances = column.variances.with_largest(1 << (room * largest).bit_length())
+    enough = 1 << (room * largest).bit_length()
+    if value_bits(shape.sizes, enough) < 0:
+        return  # a release would cut its measurements
+    variances = column.variances.with_largest(enough)
     integers: list[list[Cliques]] = [[] for _ in shape.levels]
     for piece in integer_pieces(variances, read, refinements_of(column, spec)):
         for at in range(0 if piece.estimates.top else 1, len(piece.whole)):

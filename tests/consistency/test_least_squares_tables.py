@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -296,3 +297,15 @@ def test_random_families_are_as_accurate_as_the_better_of_two_methods():
 @pytest.mark.audit
 def test_two_hundred_random_families_are_as_accurate_as_the_better_of_two_methods():
     check_pooled(range(1000, 1200))
+
+
+def test_levels_of_a_part_are_those_of_the_whole_tree():
+    case = small_case(0)
+    known = Variances(case.structure)
+    how = replace(refinement(known, FINEST), first=([], [(0,)], [(1,)]))
+    part = known.part(1, case.structure.tree.below(1, 0, 1))
+    here, whole = Measured.of(part, how, 1, (0, 2), 2), Measured.of(known, how, 2, (0, 2))
+    assert here.first == whole.first == [(1,)]
+    assert here.coarse == whole.coarse
+    for space, precision in whole.precisions.items():
+        assert (here.precisions[space] == precision).all()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dprelease.consistency.algebra import subtables
+from dprelease.consistency.integer_tables import nearest_tables as module
 from dprelease.consistency.integer_tables.controlled_rounding import round_tables
 from dprelease.consistency.integer_tables.nearest_tables import nearest_tables, project
 
@@ -144,3 +145,24 @@ def test_rounding_keeps_the_errors_of_measured_tables_small():
         errors = np.abs((whole - x).sum(axis=axes))
         assert errors.max() < 2.5
         assert (errors >= 1).mean() < 0.06
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_coarse_table_that_is_trusted_is_its_own_optimum(axis, monkeypatch):
+    """With endless trust the sums of the result are the non-negative optimum of the sums alone."""
+    monkeypatch.setattr(module, "TRUST", 1e7)
+    monkeypatch.setattr(module, "COARSE_ITERATIONS", 4000)
+    sizes = (3, 4)
+    z, precisions, possible, sums = problem(3, sizes, 3, 4)
+    z = z - 3.0  # so that sums are below 0, too
+    first = [(axis,)]
+    x = nearest_tables(z, precisions, possible, sums.astype(float), first, first, 20000)
+    own = {
+        (): precisions[()] / sizes[1 - axis],
+        (0,): precisions[(axis,)] / sizes[1 - axis],
+    }
+    can_be = possible.any(axis=1 - axis)
+    alone = project(
+        z.sum(axis=1 - axis), own, can_be, sums.sum(axis=1 - axis).astype(float), [], 8000
+    )
+    assert np.abs(x.sum(axis=1 - axis) - alone).max() < 0.05

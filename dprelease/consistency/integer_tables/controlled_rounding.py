@@ -27,6 +27,7 @@ from dprelease.consistency.fixed_point import Floats, Whole
 from dprelease.consistency.integer_tables.allotment import Mask
 
 PASSES = 2
+_LEAST_SUM = 2.0**-500  # below it a quotient by the sum may be infinite
 
 
 def round_tables(
@@ -54,10 +55,12 @@ def round_tables(
     up = np.zeros(target.shape, np.int64)
     everything = tuple(range(len(sizes)))
     errors = {t: np.zeros((*(sizes[i] for i in t), *last)) for t in {(), *tables, everything}}
-    weights = {table: 2.0 ** (len(sizes) - len(table)) for table in errors}
+    weights = {table: 2.0 ** -sum(sizes[axis] > 1 for axis in table) for table in errors}
     missing = None if sums is None else sums.reshape(len(target), -1) - low.sum(axis=1)
     for again in range(passes):
         for at, cell in enumerate(itertools.product(*map(range, sizes))):
+            if not fraction[at].any() and (missing is None or not missing[at].any()):
+                continue  # whole numbers that need no change
             views = [(weights[t], errors[t][tuple(cell[i] for i in t)]) for t in sorted(errors)]
             if again:
                 for _, error in views:
@@ -80,7 +83,7 @@ def _with_exact_sums(x: Floats, possible: Mask, sums: Whole) -> Floats:
     The iterations of `nearest_tables` leave sums that are nearly those of the parents.
     """
     last = x.shape[-2:]
-    shares = np.where((_child_sums(x) > 0)[..., None, :], x, possible)
+    shares = np.where((_child_sums(x) > _LEAST_SUM)[..., None, :], x, possible)
     total = _child_sums(shares)
     factor = np.divide(sums, total, out=np.zeros(sums.shape), where=total > 0)
     scaled: Floats = (shares * factor[..., None, :]).reshape(-1, *last)

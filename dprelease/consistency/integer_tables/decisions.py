@@ -44,8 +44,8 @@ _BATCH_SIZE = 1 << 18
 
 
 _MAX_LEVEL_CELLS = 1 << 27  # cells of a level up to which least squares is the default
-_MAX_FAMILY_CELLS = 1 << 24  # cells of the children of one area, likewise: arrays of 128 MB
-_MAX_ROUNDED_CELLS = 1 << 16  # cells of one area up to which they are rounded one by one
+_MAX_FAMILY_CELLS = 1 << 24  # cells of the children of one area, likewise: 13 arrays of 128 MB
+_MAX_ROUNDED_CELLS = 1 << 14  # cells of one area up to which they are rounded one by one
 
 
 @dataclass(frozen=True)
@@ -118,16 +118,23 @@ def refinement(
     Raises
     ------
     ValueError
-        For the reasons of `refinement_steps`, or if the tables of a passed chain are not nested or
-        leave out an exact table.
+        If exact tables of one level are not nested in each other, or if the tables of a passed
+        chain are not nested or leave out an exact table.
     """
-    decided = refinement_steps(variances, finest, weights)
+    methods = _methods(variances.structure, finest, method, fast=composition or chains is not None)
+    shape = tuple(variances.structure.sizes[i] for i in finest)
+    one_by_one = math.prod(shape) <= _MAX_ROUNDED_CELLS or not variances.publishable([finest])[-1]
+    decided = [
+        _exact_chain(variances, finest, level)
+        if used == "least_squares" and one_by_one
+        else _chain(variances, finest, level, weights)
+        for level, used in enumerate(methods)
+    ]
     known = [set(exact_tables(variances, level)) for level in range(len(decided))]
     exact = [
         {t for t in chain if any(set(t) <= set(e) for e in tables)}
         for chain, tables in zip(decided, known, strict=True)
     ]
-    methods = _methods(variances.structure, finest, method, fast=composition or chains is not None)
     if chains is not None:
         decided = [[tuple(t) for t in chain] for chain in chains]
         for chain, tables in zip(decided, exact, strict=True):
@@ -135,16 +142,15 @@ def refinement(
             if not nested or chain[-1] != finest or not tables <= set(chain):
                 raise ValueError("a chain has nested tables, all exact ones, and the finest last")
     composed = tuple(
-        composition and level > 0 and chain[0] != () and not exact[level] and separator is None
+        composition
+        and methods[level] == "fast"
+        and level > 0
+        and chain[0] != ()
+        and not exact[level]
+        and separator is None
         for level, chain in enumerate(decided)
     )
     decided = [[(), *chain] if own else chain for chain, own in zip(decided, composed, strict=True)]
-    shape = tuple(variances.structure.sizes[i] for i in finest)
-    if math.prod(shape) <= _MAX_ROUNDED_CELLS or not variances.publishable([finest])[-1]:
-        decided = [
-            rounding_chain(chain, here) if used == "least_squares" else chain
-            for chain, here, used in zip(decided, exact, methods, strict=True)
-        ]
     if separator is not None:
         exact = [{separator, *(t for t in here if set(separator) < set(t))} for here in exact]
         decided = [
@@ -162,11 +168,6 @@ def refinement(
     )
     zero = none if zeros is None else zeros
     return Refinement(finest, decided, exact, zero, composed, methods, first, separator)
-
-
-def rounding_chain(chain: list[Table], exact: set[Table]) -> list[Table]:
-    """Return the exact tables of a chain and the finest; nothing if no table is exact."""
-    return [table for table in chain if table in exact or table == chain[-1]] if exact else []
 
 
 def _methods(
@@ -203,6 +204,8 @@ def exact_tables(variances: Variances, level: int) -> list[Table]:
             raise ValueError("an exact table of a level needs every area above its leaves")
         if exact.all():
             known.add(space)
+    if not known:
+        return []
     tables = [
         table
         for table in subtables(tuple(range(len(structure.sizes))))
@@ -211,34 +214,26 @@ def exact_tables(variances: Variances, level: int) -> list[Table]:
     return [t for t in tables if not any(set(t) < set(other) for other in tables)]
 
 
-def refinement_steps(
-    variances: Variances, finest: Table, weights: Weights = MappingProxyType({})
-) -> list[list[Table]]:
-    """Return for each level the chain of integer tables that are computed, the finest last.
-
-    A finest table that can't be estimated at a level is the whole chain there. Of several tables
-    that could be next in a chain, it is one of the largest: the one with the greatest weight, then
-    the one whose estimate is the most accurate next to the sum of its parts.
-
-    Parameters
-    ----------
-    finest
-        The table of which every published table is a sum.
-    weights
-        Weights of tables at levels, from declared targets; 0 for all others.
+def _exact_chain(variances: Variances, finest: Table, level: int) -> list[Table]:
+    """Return the exact table along which a level is rounded, and the finest; nothing without one.
 
     Raises
     ------
     ValueError
-        If exact tables of one level are not nested in each other.
+        If exact tables of the level are not nested in each other.
     """
-    return [
-        _chain(variances, finest, level, weights)
-        for level in range(variances.structure.tree.levels)
-    ]
+    fixed = _exact_part(variances, finest, level)
+    return [] if fixed is None else [fixed, finest] if fixed != finest else [finest]
 
 
 def _chain(variances: Variances, finest: Table, level: int, weights: Weights) -> list[Table]:
+    """Return the chain of integer tables that are computed at a level, the finest last.
+
+    A finest table that can't be estimated at the level is the whole chain. Of several tables that
+    could be next in the chain, it is one of the largest: the one with the greatest weight, then the
+    one whose estimate is the most accurate next to the sum of its parts. Errors are those of
+    `_exact_chain`.
+    """
     sizes = variances.structure.sizes
     variance_of = {t: _largest_variance(variances, t, level) for t in subtables(finest)}
     fixed = _exact_part(variances, finest, level)

@@ -10,6 +10,7 @@ Problems are solved in batches of similar size, and each result depends only on 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -36,8 +37,14 @@ from dprelease.consistency.variances import Variances
 
 Number = TypeVar("Number", np.int64, np.float64)
 
-CHILD_ITERATIONS, ROOT_ITERATIONS = 40, 400
-"""Iterations for children and for roots, which are few and whose errors reach all areas below."""
+CHILD_ITERATIONS, ROOT_ITERATIONS, MOST_ITERATIONS = 40, 400, 1000
+"""Iterations for children and for roots, which are few and whose errors reach all areas below.
+
+These are enough for equal noise in all tables. With unequal noise they grow with the square root of
+the ratio of variances, up to the last number."""
+
+UNMEASURED_ITERATIONS = 400
+"""Least number of iterations if no table has all attributes: many tables are equally near then."""
 
 _BATCH_ENTRIES = 1 << 18
 
@@ -54,11 +61,14 @@ class Measured:
         The measured tables with fewer attributes than the finest, without the total.
     first
         The tables that are made non-negative first.
+    iterations
+        Iterations for children; `ROOT_ITERATIONS` is the least number for roots.
     """
 
     precisions: Mapping[Table, Floats]
     coarse: Sequence[Table]
     first: Sequence[Table]
+    iterations: int
 
     @classmethod
     def of(
@@ -89,7 +99,23 @@ class Measured:
         if how.separator is not None:
             coarse = sorted({*coarse, how.separator} - {()})
         first = how.first[level if whole_level is None else whole_level]
-        return cls(precisions, _axes(finest, coarse), _axes(finest, first))
+        iterations = _iterations(variances, finest, level)
+        return cls(precisions, _axes(finest, coarse), _axes(finest, first), iterations)
+
+
+def _iterations(variances: Variances, finest: Table, level: int) -> int:
+    """Return the number of iterations for the children of a level, from the declaration alone."""
+    noise = [
+        float(moments.variance)
+        for tables in variances.structure.noise_moments[level:]
+        for moments in tables.values()
+        if moments.variance
+    ]
+    ratio = max(noise, default=1.0) / min(noise, default=1.0)
+    least = CHILD_ITERATIONS
+    if max(spaces_of(variances.structure.sizes, finest), key=len) not in variances.of:
+        least = UNMEASURED_ITERATIONS
+    return min(MOST_ITERATIONS, max(least, math.ceil(CHILD_ITERATIONS * math.sqrt(ratio))))
 
 
 def _axes(finest: Table, tables: Sequence[Table]) -> list[Table]:
@@ -140,7 +166,7 @@ def nearest_children(
                 sums.astype(np.float64),
                 measured.coarse,
                 measured.first,
-                CHILD_ITERATIONS,
+                measured.iterations,
             )
             if chain:
                 nearest[rows[exists]] = _by_child(x)[exists]
@@ -181,7 +207,7 @@ def nearest_roots(
         None,
         measured.coarse,
         measured.first,
-        ROOT_ITERATIONS,
+        max(ROOT_ITERATIONS, measured.iterations),
     )
     if chain:
         return roots(_with_targets(level, _by_child(x)[:, 0]), chain, exact, ~possible)

@@ -45,7 +45,8 @@ class OutputTable:
     """One table, with the properties that rows need.
 
     `estimates`, `whole`: the names of its published tables, if any. `is_dense`: whether the integer
-    table has a row for every cell.
+    table has a row for every cell. `possible`: the cells of one area, in the order of the file,
+    that are not 0 at every area.
     """
 
     level: int
@@ -53,6 +54,7 @@ class OutputTable:
     estimates: str | None
     whole: str | None
     is_dense: bool
+    possible: Flags
 
     @property
     def attributes(self) -> Table:
@@ -124,8 +126,6 @@ class RowMaker:
         Columns computed from the estimates of two columns.
     wanted
         For each level, the tables with required estimates.
-    never
-        (n_i of all attributes) which finest cells are 0 everywhere, and so are their values.
     records
         The name of the synthetic persons, if they are published.
     """
@@ -135,7 +135,6 @@ class RowMaker:
     columns: tuple[Column, ...]
     derived: tuple[DerivedColumn, ...]
     wanted: list[list[Table]]
-    never: Flags
     records: str | None
 
     def below(self, placed: Sequence[PlacedSubtree]) -> list[NamedBatch]:
@@ -161,7 +160,8 @@ class RowMaker:
                 for column, known, one in zip(self.columns, variances, tables, strict=True)
             ]
             level, last = piece.level + at, len(self.tables) - 1
-            batch_areas = max(1, AT_ONCE // max(1, math.prod(self.sizes)))
+            largest = max((cell_count(self.sizes, t) for t in self.wanted[level]), default=1)
+            batch_areas = max(1, AT_ONCE // largest)
             for first in range(start, stop, batch_areas):
                 end = min(first + batch_areas, stop)
                 some = [part.of(first - start, end - start) for part in parts]
@@ -222,9 +222,7 @@ class RowMaker:
         found = intervals(estimates, widths, whole[rows], part.variances.structure.bits)
         if part.column.is_cut:
             found.lower[:], found.upper[:], found.moe[:], found.adjusted[:] = 0, LIMIT, LIMIT, False
-        left = tuple(i for i in range(len(self.sizes)) if i not in output.attributes)
-        possible = output.order.flatten_for_file((~self.never).sum(axis=left)[np.newaxis] > 0)
-        never = ~np.tile(possible, areas)[rows]
+        never = ~np.tile(output.possible, areas)[rows]
         found.lower[never] = found.upper[never] = found.moe[never] = 0
         found.adjusted[never] = False
         return {

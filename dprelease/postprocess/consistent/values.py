@@ -16,6 +16,7 @@ from dprelease.consistency.integer_tables.cliques import Clique, cliques
 from dprelease.consistency.integer_tables.decisions import Refinement, refinement
 from dprelease.consistency.subtrees import PlacedSubtree
 from dprelease.consistency.variances import Variances
+from dprelease.numerics.lattice import Flags
 from dprelease.postprocess.consistent.aims import table_weights
 from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
@@ -128,16 +129,16 @@ def family_values(
         spread = map
     wanted = wanted_tables(shape, spec)
     started = [_ColumnProgress.of(column, spec, noised, wanted, spread) for column in columns]
+    never = zeros_of(shape, spec.zeros)
     maker = RowMaker(
         shape.sizes,
         tuple(
-            tuple(_table_layout(placed, shape, spec) for placed in shape.at(level))
+            tuple(_table_layout(placed, shape, spec, never) for placed in shape.at(level))
             for level in range(len(shape.levels))
         ),
         tuple(one.column for one in started),
         derived_columns(shape),
         wanted,
-        zeros_of(shape, spec.zeros),
         records_name(family) if spec.publish.records else None,
     )
     tops = [one.highest for one in started]
@@ -152,12 +153,16 @@ def family_values(
         yield from rows
 
 
-def _table_layout(placed: PlacedTable, shape: Shape, spec: ConsistentSpec) -> OutputTable:
+def _table_layout(
+    placed: PlacedTable, shape: Shape, spec: ConsistentSpec, never: Flags
+) -> OutputTable:
     estimates = (
         estimates_name(placed.name) if placed.level <= lowest_estimated_level(shape, spec) else None
     )
     whole = integer_table_name(placed.name) if spec.non_negative else None
-    return OutputTable(placed.level, placed.order, estimates, whole, is_dense(placed))
+    left = tuple(i for i in shape.everything if i not in placed.attributes)
+    possible = placed.order.flatten_for_file(np.asarray((~never).any(axis=left))[np.newaxis])
+    return OutputTable(placed.level, placed.order, estimates, whole, is_dense(placed), possible)
 
 
 @dataclass(frozen=True)
