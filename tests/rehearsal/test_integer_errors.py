@@ -74,6 +74,14 @@ def test_nothing_is_simulated_without_rows_or_integer_tables(tmp_path: Path) -> 
 def test_a_plan_shows_them(tmp_path: Path) -> None:
     planned(tmp_path, {"rehearsal": {"rows": 5000}}, {"non_negative": True})
     words = ["plan", str(tmp_path / "release.yaml")]
-    assert "integers" in CliRunner().invoke(cli.app, words).stdout
+    text = CliRunner().invoke(cli.app, words).stdout
+    assert "integers" in text
+    assert "by least squares" in text
     rows = json.loads(CliRunner().invoke(cli.app, [*words, "--json"]).stdout)["consistent"]
     assert all(row["integers"] > 0 for row in rows)
+
+
+def test_a_plan_shows_the_chain_of_the_fast_method(tmp_path: Path) -> None:
+    planned(tmp_path, {}, {"non_negative": True, "method": "fast"})
+    text = CliRunner().invoke(cli.app, ["plan", str(tmp_path / "release.yaml")]).stdout
+    assert "fast, along [sex] then [sex, kind]" in " ".join(text.split())

@@ -57,7 +57,24 @@ def standard_error_texts(errors: Sequence[AgreedErrors], plan: Plan, *, wide: bo
     shared = [one_line(f"Certified: {certified}.") for certified in plan.shared]
     return [
         *(_standard_errors_text(one, wide=wide) for one in errors),
+        *("\n".join(_method_texts(one)) for one in errors if one.refinement),
         *(["\n".join(shared)] if shared else []),
+    ]
+
+
+def _method_texts(one: AgreedErrors) -> list[str]:
+    """Return sentences on how the integer tables of a column are computed, by method."""
+    levels: dict[str, list[str]] = {}
+    for record in one.refinement:
+        if record.shared is None:  # the first clique; others have the same methods
+            chain = " then ".join(f"[{', '.join(keys)}]" for keys in record.steps)
+            along = {"least_squares": "by least squares", "fast": f"fast, along {chain}"}
+            levels.setdefault(along[record.method], []).append(record.level)
+    return [
+        one_line(
+            f"Integer tables of '{one.family}.{one.agreed.name}' at {', '.join(names)}: {how}."
+        )
+        for how, names in levels.items()
     ]
 
 

@@ -14,9 +14,11 @@ from dprelease.consistency.expected import ErrorRange, ExpectedError, expected_e
 from dprelease.numerics.rounding import finite
 from dprelease.planning.charts import finish_log_axis, is_drawn, save_chart, write_row_label
 from dprelease.planning.plan import Plan
+from dprelease.postprocess.consistent.consistency_record import RefinementRecord
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.outputs import tables_with_estimates
+from dprelease.postprocess.consistent.record import refinement_records
 from dprelease.postprocess.consistent.step import Consistent
 
 if TYPE_CHECKING:
@@ -160,12 +162,14 @@ def _label_marks(axes: Axes, y: float, row: ExpectedError, step: float) -> tuple
 class AgreedErrors:
     """The expected errors of one column of consistent tables, with a row for each table.
 
-    `integers`: by table, the simulated mean absolute error of integer tables, in the column's unit.
+    `refinement`: how integer tables are computed, if there are any. `integers`: by table, their
+    simulated mean absolute error, in the column's unit.
     """
 
     family: str
     agreed: FamilyColumn
     rows: tuple[ExpectedError, ...]
+    refinement: tuple[RefinementRecord, ...] = ()
     integers: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -225,7 +229,9 @@ def agreed_errors(plan: Plan) -> Iterator[AgreedErrors]:
                 for level in range(len(shape.levels))
             ]
             rows = expected_errors(agreed.variances, published, agreed.quantile)
-            yield AgreedErrors(family.name, agreed, tuple(rows))
+            has_integers = family.step.spec.non_negative and agreed.is_shown
+            how = refinement_records(agreed, family.step.spec) if has_integers else []
+            yield AgreedErrors(family.name, agreed, tuple(rows), tuple(how))
 
 
 def draw_agreed_errors(plan: Plan, path: Path) -> None:

@@ -116,13 +116,14 @@ def _column_record(agreed: FamilyColumn, spec: ConsistentSpec) -> AgreedColumnRe
         standard_errors_in_a_margin=agreed.quantile,
         measured=[_measured_record(agreed, one) for one in shape.placed],
         standard_errors=[_errors_record(agreed, one) for one in tables_with_estimates(shape, spec)],
-        refinement=_refinement_records(agreed, spec)
+        refinement=refinement_records(agreed, spec)
         if spec.non_negative and agreed.is_shown
         else [],
     )
 
 
-def _refinement_records(agreed: FamilyColumn, spec: ConsistentSpec) -> list[RefinementRecord]:
+def refinement_records(agreed: FamilyColumn, spec: ConsistentSpec) -> list[RefinementRecord]:
+    """Return for each level and clique how the integer tables of a column are computed."""
     shape, tables = agreed.shape, refinements_of(agreed, spec)
     return [
         RefinementRecord(
