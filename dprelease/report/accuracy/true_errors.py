@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -78,14 +77,6 @@ class SimulatedColumn:
     def bias_in(self, size: int) -> float:
         """Return the signed mean error in a size class."""
         return float(self.off[size] / self.cells[size])
-
-    def bias_uncertainty_in(self, size: int) -> float:
-        """Return two standard errors of the mean error: the bias that chance alone may cause."""
-        cells = float(self.cells[size])
-        if cells < 2:
-            return math.inf
-        spread = float(self.squares[size]) / cells - self.bias_in(size) ** 2
-        return 2.0 * math.sqrt(max(spread, 0.0) / (cells - 1.0))
 
 
 def simulated_errors(

@@ -21,7 +21,6 @@ from dprelease.planning.federated_plan import (
 )
 from dprelease.planning.guarantees import interpretation_of
 from dprelease.planning.plan import PlannedColumn
-from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
 from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, fraction_of_text
 from dprelease.report.localization import Words, round_up_to_three_digits, to_three_digits
@@ -77,11 +76,6 @@ class PartyFacts(Facts):
             ReadingRecord.model_validate(interpretation_of(guarantee)),
             None,
         )
-
-    @property
-    def protects_values_alone(self) -> bool:
-        """Return whether membership in the data, and the size of the data, are public."""
-        return self.assumed_trust.guarantee.neighbours is Neighbours.REPLACE
 
     def planned_columns(self) -> Iterator[PlannedColumn]:
         """Yield every column with the noise that one party adds to it."""
