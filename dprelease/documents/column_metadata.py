@@ -16,6 +16,7 @@ from dprelease.postprocess.families import Flag, Output
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import OutputColumn
+from dprelease.query.quality import CODES, QUALITY_WORDS, quality_labels
 from dprelease.query.resolve import Query
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE, ColumnSpec
 from dprelease.schema.columns import (
@@ -69,6 +70,7 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "in words", "de": "in Worten", "fr": "en toutes lettres", "es": "en palabras",
         "it": "in parole", "nl": "in woorden", "pt": "por extenso",
     },
+    "quality": QUALITY_WORDS,
 }  # fmt: skip
 """Words for companion columns, by the ending of the column's name, then by language."""
 
@@ -91,7 +93,9 @@ Columns = Mapping[str, Column]
 OWN_UNIT = frozenset(("sum", "mean", "stddev", "quantile", "median", "min", "max"))
 """Keywords of aggregates that have the unit and the decimals of their source column."""
 
-BESIDE = {"moe": Role.MARGIN, "label": Role.LABEL, "unreliable": Role.FLAG}
+BESIDE = {
+    "moe": Role.MARGIN, "label": Role.LABEL, "unreliable": Role.FLAG, "quality": Role.QUALITY,
+}  # fmt: skip
 """Roles of companions of a directly published column, by the ending of the companion's name."""
 
 AT_CONFIDENCE = frozenset((Role.MARGIN, Role.LOWER, Role.UPPER))
@@ -259,8 +263,14 @@ class ColumnMetadataBuilder:
             unit=request.published.unit if is_number else "",
             decimals=request.decimals if is_number else None,
             label=companion_label(self.texts(request.spec.label), name.removeprefix(f"{of}_")),
+            codes=self._quality_codes(request.published) if role is Role.QUALITY else None,
             confidence=request.confidence if role in AT_CONFIDENCE else "",
         )
+
+    def _quality_codes(self, published: OutputColumn) -> CodeList:
+        """Return the quality codes of a column, with their labels."""
+        labels = quality_labels(published.quality, self.languages)
+        return CodeList(CODES, cast("Mapping[Code, Mapping[str, str]]", labels))
 
     def _candidate_codes(self, request: ColumnRequest) -> CodeList | None:
         """Return the candidates of a column whose answer is a label; None for numbers."""

@@ -13,6 +13,8 @@ from dprelease.documents.metadata import ColumnMetadata, Metadata, TableMetadata
 from dprelease.postprocess.consistent.consistency_record import ConsistencyRecord
 from dprelease.postprocess.families import Family, FamilyTable, Output
 from dprelease.postprocess.partition import Parts
+from dprelease.query.measurement import OutputColumn
+from dprelease.query.quality import quality_formula
 from dprelease.query.resolve import Query
 from dprelease.schema.document_part import Part
 from dprelease.tables import formats
@@ -24,8 +26,9 @@ Texts = dict[str, str]
 """One text in each language of a release, by its BCP 47 tag."""
 
 RoleName = Literal[
-    "key", "value", "margin", "lower", "upper", "standard_error", "flag", "label", "measurement"
-]
+    "key", "value", "margin", "lower", "upper", "standard_error", "flag", "label", "quality",
+    "measurement",
+]  # fmt: skip
 
 
 class ColumnRecord(Part):
@@ -209,13 +212,20 @@ def _table_record(query: Query, table: TableMetadata, written: FileDigest) -> Ta
     """Return the record of one published table; its number of rows is public or noised."""
     return TableRecord(
         **_record_fields(query.name, table, written),
-        computed={column.name: column.formula for column in query.columns},
+        computed={name: formula for column in query.columns for name, formula in _formulas(column)},
         post_processing={
             column.name: words
             for column in query.columns
             if (words := list(column.post.descriptions(column.unit)))
         },
     )
+
+
+def _formulas(column: OutputColumn) -> Iterator[tuple[str, str]]:
+    """Yield the formulas of a column and of its quality, by name."""
+    yield column.name, column.formula
+    if column.quality:
+        yield f"{column.name}_quality", quality_formula(column.name, column.quality)
 
 
 def _measured_record(

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NUMBERS = (Role.VALUE, Role.MARGIN, Role.STANDARD_ERROR, Role.LOWER, Role.UPPER)
-UNRELIABLE = "_unreliable"
-"""Suffix of the name of the `flag_above` column."""
-
 LEFT_EMPTY = "left empty"
 """The manifest's phrase for a column whose small values are suppressed."""
 
@@ -30,7 +27,10 @@ NOT_FINITE = ("nan", "inf", "-inf")
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One number: its index among all cells and numbers, its text (None if missing), its status."""
+    """One number: its index among all cells and numbers, its text (None if missing), its status.
+
+    The status of a value is its quality code. A missing number without one has an SDMX code.
+    """
 
     place: int
     text: str | None
@@ -74,7 +74,7 @@ class Cube:
     ) -> Iterator[Observation]:
         """Yield the numbers of every row, row by row."""
         empty = suppressed_columns(release, self.table)
-        flags = {c.of: c.name for c in self.table.of_role(Role.FLAG) if c.name == c.of + UNRELIABLE}
+        quality = {column.of: column.name for column in self.table.of_role(Role.QUALITY)}
         sizes = [len(values) for values in categories.values()]
         strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
         for batch in release.batches(self.table):
@@ -82,7 +82,7 @@ class Cube:
             for (name, values), stride in zip(categories.items(), strides, strict=True):
                 cells += stride * _value_indices(batch.column(name), values)
             columns = [
-                _texts_and_statuses(batch, column, flags.get(column.name), column.name in empty)
+                _texts_and_statuses(batch, column, quality.get(column.name), column.name in empty)
                 for column in self.numbers
             ]
             for row, cell in enumerate(cells.tolist()):
@@ -123,20 +123,17 @@ def _value_indices(column: pa.Array, values: Sequence[Any]) -> Any:
 
 
 def _texts_and_statuses(
-    batch: pa.RecordBatch, column: ColumnMetadata, flag: str | None, emptied: bool
+    batch: pa.RecordBatch, column: ColumnMetadata, quality: str | None, emptied: bool
 ) -> tuple[list[str | None], list[str]]:
     """Return the texts of a column's numbers, None for missing ones, and their statuses."""
     numbers = [
         None if text in NOT_FINITE else text
         for text in plain_texts(batch.column(column.name)).to_pylist()
     ]
+    if quality is not None:
+        return numbers, batch.column(quality).to_pylist()
     missing = "Q" if emptied else "O"
-    marked = [False] * len(numbers) if flag is None else batch.column(flag).to_pylist()
-    statuses = [
-        missing if text is None else ("U" if is_marked else "")
-        for text, is_marked in zip(numbers, marked, strict=True)
-    ]
-    return numbers, statuses
+    return numbers, [missing if text is None else "" for text in numbers]
 
 
 def suppressed_columns(release: PublishedRelease, table: TableMetadata) -> set[str]:

@@ -157,7 +157,7 @@ def _table_schema(
     fields = [_field_descriptor(column, layout, metadata) for column in layout.columns]
     has_key = layout.table.values or layout.table.measured
     links = [
-        {"fields": [key.name], "reference": {"resource": lists[key], "fields": ["code"]}}
+        {"fields": [key.field], "reference": {"resource": lists[key], "fields": ["code"]}}
         for key in listed_keys(layout)
         if key in lists
     ]
@@ -192,9 +192,16 @@ def _field_descriptor(
 
 
 def _is_listed(column: ColumnMetadata) -> bool:
-    """Return whether a field can list the values of its key: texts or integers, not too many."""
+    """Return whether a field can list its values: texts or integers, not too many.
+
+    These are the values of a key, or the codes of quality.
+    """
     codes = column.codes
-    if codes is None or column.role != Role.KEY or len(codes.values) > MOST_CATEGORIES:
+    if (
+        codes is None
+        or column.role not in (Role.KEY, Role.QUALITY)
+        or len(codes.values) > MOST_CATEGORIES
+    ):
         return False
     return column.kind == "string" or (column.kind == "int64" and bool(codes.labels))
 

@@ -1,8 +1,8 @@
 """Write JSON-stat 2.0: each table as a cube, with the numbers as the last dimension, the metric.
 
 A margin of error, a standard error or an end of an interval is also a number of the metric, because
-cells in JSON-stat have no attributes except one status. A missing value has a status, and so has an
-unreliable value. Numbers have all their digits.
+cells in JSON-stat have no attributes except one status. The status of a value is its quality code;
+a missing number without a quality has a status too. Numbers have all their digits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, code_text
+from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, code_text
 from dprelease.exports.cubes import Cube, Observation, cube_of
 from dprelease.exports.export import Export, Problem, PublishedRelease
 from dprelease.exports.names import (
@@ -32,9 +32,8 @@ METRIC = "metric"
 STATUS = {
     "O": "not defined, such as a mean if the noised count is below 1",
     "Q": "left empty: the noised value is below the declared threshold",
-    "U": "unreliable: the margin of error exceeds the declared part of the value",
 }
-"""Statuses of cells, by SDMX code (CL_OBS_STATUS)."""
+"""Statuses of missing numbers without a quality, by SDMX code (CL_OBS_STATUS)."""
 
 ITEMS_PER_LINE = 1000
 """Numbers per line of the file."""
@@ -136,7 +135,7 @@ def _dataset_head(
         "source": about["source"],
         "link": about["link"],
         "note": [*about["note"], *notes],
-        "extension": {**about["extension"], "status": {"label": STATUS}},
+        "extension": {**about["extension"], "status": {"label": _status_labels(table, metadata)}},
     }
     return {
         **nonempty_properties(head),
@@ -145,6 +144,18 @@ def _dataset_head(
         "role": nonempty_properties({"time": times, "metric": [metric]}),
         "dimension": dimensions,
     }
+
+
+def _status_labels(table: TableMetadata, metadata: Metadata) -> dict[str, str]:
+    """Return the label of every status of a table's numbers, in the first language."""
+    labels = dict(STATUS)
+    for column in table.of_role(Role.QUALITY):
+        if column.codes is not None:
+            labels |= {
+                str(code): column.codes.label(code, metadata.language)
+                for code in column.codes.values
+            }
+    return labels
 
 
 def _dense_values(observations: Iterable[Observation], total: int) -> Iterator[str]:

@@ -91,7 +91,7 @@ class _CubeRows:
     def columns(self) -> list[str]:
         """Return the names of the table's columns that are needed."""
         cube = self._cube
-        columns = [*cube.table.keys, *cube.values, *cube.unreliable_flags.values()]
+        columns = [*cube.table.keys, *cube.values]
         columns += [column for of in cube.attribute_columns.values() for column in of.values()]
         return [column.name for column in columns]
 
@@ -125,17 +125,19 @@ class _CubeRows:
         first = [component_id(value.name), *([] if cube.time is None else [cube.time])]
         last, may_be_empty = self._last[value.name], self._may_be_empty[value.name]
         values = _texts_of_value(value)(batch.column(value.name))
-        flag = cube.unreliable_flags.get(value.name)
-        flags = batch.column(flag.name).to_pylist() if flag else [False] * batch.num_rows
+        quality = cube.quality_columns.get(value.name)
+        codes = batch.column(quality.name).to_pylist() if quality else [None] * batch.num_rows
         attributes = [self._attribute_texts(batch, name, value.name) for name in self._attributes]
-        for text, unreliable, *others in zip(values, flags, *attributes, strict=True):
-            status = status_of(text, bool(unreliable), may_be_empty)
+        for text, code, *others in zip(values, codes, *attributes, strict=True):
+            status = status_of(text, code, may_be_empty)
             yield [*first, text, *status, *others, *last]
 
     def _attribute_texts(self, batch: pa.RecordBatch, attribute: str, value: str) -> Cells:
         """Return an attribute of a value, cell by cell."""
         column = self._cube.attribute_columns[attribute].get(value)
-        return [None] * batch.num_rows if column is None else texts_of(batch.column(column.name))
+        if column is None:
+            return [None] * batch.num_rows
+        return _texts_of_value(column)(batch.column(column.name))
 
 
 def texts_of(array: pa.Array) -> Cells:

@@ -50,3 +50,12 @@ def finished_fractions(values: Floats, post: PostProcessing) -> Floats:
         ends = [None if x is None else float(x) for x in (post.bottom_code, post.top_code)]
         published = np.clip(published, ends[0], ends[1])
     return published
+
+
+def coded_cells(values: Floats, post: PostProcessing) -> Flags:
+    """Return which published values (n,) are at an end to which post-processing moves values."""
+    moved = np.zeros(values.shape, dtype=np.bool_)
+    for end in (post.bottom_code, post.top_code, Fraction(0) if post.non_negative else None):
+        if end is not None:
+            moved |= values == float(end)
+    return moved

@@ -78,6 +78,8 @@ class AnswerCollector:
     declared: DeclaredColumns
     finest: tuple[int, int] | None = None
     """In a family: the number of finest cells, and the largest number of them in one cell."""
+    quality: tuple[Fraction, ...] = ()
+    """The limits of the quality classes; empty if no quality is published."""
     exact: Mapping[str, str] = field(default_factory=dict)
     """The columns with published true values, and why they are published (`Measurement.exact`)."""
     measurements: list[Measurement] = field(default_factory=list)
@@ -105,7 +107,10 @@ class AnswerCollector:
             return
         unit = form.unit([self._unit_of(aggregate) for _, aggregate in computed.parts])
         parts = tuple(measurements)
-        self.columns.append(OutputColumn(name, form, parts, unit, spec.margin, post, computed.at))
+        quality = self.quality if spec.has_quality else ()
+        self.columns.append(
+            OutputColumn(name, form, parts, unit, spec.margin, post, computed.at, quality)
+        )
 
     def add_keys(self, spec: PrivateKeysSpec) -> None:
         """Add the selection of private keys.

@@ -116,6 +116,8 @@ class OutputColumn:
     post: PostProcessing = NO_POST_PROCESSING
     at: Fraction | None = None
     """The fraction of values below the quantile, for a quantile that is read from a tree."""
+    quality: tuple[Fraction, ...] = ()
+    """The limits of the quality classes; empty if no quality is published."""
 
     @property
     def step(self) -> Fraction | None:

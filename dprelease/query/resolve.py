@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
@@ -22,6 +23,7 @@ from dprelease.query.view import View, Views
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.mechanism import MechanismSpec
 from dprelease.schema.release import Limits, QuerySpec
+from dprelease.schema.release_parts.limits import QUALITY_LIMITS, limits_of
 from dprelease.schema.table import Table
 
 Placer = Callable[..., Place]
@@ -121,7 +123,7 @@ def resolve_with_findings(
             query_spec.consistent is not None and query_spec.private_keys is not None
         ):
             continue  # an error has been reported already
-        resolver = _Resolver(view, place, errors)
+        resolver = _Resolver(view, place, errors, limits_of(spec.quality))
         if query_spec.consistent is not None:
             if family not in families:
                 neighbours, all_of_it = spec.budget.neighbours, together[family]
@@ -209,6 +211,7 @@ class _Resolver:
     view: View
     place: Placer
     errors: list[DpReleaseError]
+    quality: tuple[Fraction, ...] = QUALITY_LIMITS
     family: FamilyKeys | None = None
     exact: Mapping[str, str] = field(default_factory=dict)
 
@@ -234,7 +237,9 @@ class _Resolver:
         declared = DeclaredColumns(table, self.refuse, query_spec.columns)
         finest = None if self.family is None else self.family.finest_cell_counts(keys)
         cells = UNKNOWN if private else keys.size
-        answers = AnswerCollector(default, neighbours, cells, declared, finest, self.exact)
+        answers = AnswerCollector(
+            default, neighbours, cells, declared, finest, self.quality, self.exact
+        )
         if private is not None:
             answers.add_keys(private)
         for column, spec in query_spec.columns.items():

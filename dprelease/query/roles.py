@@ -16,4 +16,5 @@ class Role(StrEnum):
     STANDARD_ERROR = "standard_error"
     FLAG = "flag"
     LABEL = "label"
+    QUALITY = "quality"
     MEASUREMENT = "measurement"

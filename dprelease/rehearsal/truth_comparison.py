@@ -168,7 +168,7 @@ def _exact_arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa
 
     arrays = {}
     for column in query.columns:
-        unprocessed = replace(column, post=NO_POST_PROCESSING, margin=None)
+        unprocessed = replace(column, post=NO_POST_PROCESSING, margin=None, quality=())
         missing = _missing_flags(column, vectors)
         filled = {n: np.where(v == MISSING, 0, v) for n, v in vectors.items()}
         array = published_arrays(query, unprocessed, filled, {})[column.name]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from dprelease.numerics.rounding import exact_of
-from dprelease.schema.field_types import refuse
+from dprelease.numerics.rounding import exact_of, plain_text
+from dprelease.schema.field_types import refuse, to_exact
 from dprelease.schema.model import Model
 
 
@@ -16,6 +16,20 @@ def require_above_zero(value: Fraction | None) -> Fraction | None:
     if value is not None and value <= 0:
         refuse("DP-RELEASE-004")
     return value
+
+
+def percentage(value: object) -> Fraction:
+    """Return a number, or the fraction that a text with a percent sign declares."""
+    text = str(value).strip()
+    return to_exact(text[:-1].strip()) / 100 if text.endswith("%") else to_exact(value)
+
+
+def fraction_or_percentage(value: object) -> object:
+    """Return a fraction; refuse numbers above 1 without a percent sign, such as 30 for 30 %."""
+    share = percentage(value)
+    if share > 1 and not str(value).strip().endswith("%"):
+        refuse("DP-RELEASE-017", percent=f"{plain_text(100 * share)}")
+    return share
 
 
 def confidence_level(value: object) -> Fraction | None:

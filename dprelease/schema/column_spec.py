@@ -16,9 +16,14 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from dprelease.numerics.rounding import plain_text
 from dprelease.schema.aggregate_keywords import WORDS, OfColumn, Origin, QuantileSpec
-from dprelease.schema.amounts import confidence_level, refuse_several_keys, require_above_zero
+from dprelease.schema.amounts import (
+    confidence_level,
+    fraction_or_percentage,
+    percentage,
+    refuse_several_keys,
+    require_above_zero,
+)
 from dprelease.schema.field_types import (
     Exact,
     Flag,
@@ -43,26 +48,12 @@ def _relative_margin(value: object) -> object:
     return share / 100 * size
 
 
-def _percentage(value: object) -> Fraction:
-    """Return a number, or the fraction that a text with a percent sign declares."""
-    text = str(value).strip()
-    return to_exact(text[:-1].strip()) / 100 if text.endswith("%") else to_exact(value)
-
-
-def _fraction_or_percentage(value: object) -> object:
-    """Return a fraction; refuse numbers above 1 without a percent sign, such as 30 for 30 %."""
-    share = _percentage(value)
-    if share > 1 and not str(value).strip().endswith("%"):
-        refuse("DP-RELEASE-017", percent=f"{plain_text(100 * share)}")
-    return share
-
-
 def _confidence(value: object) -> object:
     """Return a confidence level; the default level for `true`, and None for `false`."""
     if isinstance(value, bool) or value in ("true", "false"):
         return DEFAULT_CONFIDENCE if to_bool(value) else None
     try:
-        share = confidence_level(_percentage(value))
+        share = confidence_level(percentage(value))
     except PydanticCustomError:
         share = None  # the value is neither a boolean nor a number
     if share is None:
@@ -77,6 +68,9 @@ CHOSEN = frozenset(
     name for name, word in WORDS.items() if word.origin in (Origin.CHOSEN, Origin.LABEL)
 )
 """The aggregate keywords whose values are selected among candidates."""
+
+HAS_QUALITY = frozenset((Origin.NOISED, Origin.COMPUTED))
+"""Origins of values that have a quality."""
 
 if TYPE_CHECKING:
 
@@ -117,10 +111,11 @@ class ColumnSpec(WordKeys):
     top_code: Exact | None = None
     labels: Flag = False
     flag_above: Annotated[
-        Exact | None, BeforeValidator(_fraction_or_percentage), AfterValidator(require_above_zero),
+        Exact | None, BeforeValidator(fraction_or_percentage), AfterValidator(require_above_zero),
         WithJsonSchema({"type": "string", "description": "such as 30 %"}),
     ] = None  # fmt: skip
     decimals: Decimals | None = None
+    quality: Flag = True
 
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:
@@ -178,10 +173,17 @@ class ColumnSpec(WordKeys):
             return [f"{name}_{rank}" for rank in range(1, self.ranks + 1)]
         extra_columns = {"moe": self.margin is not None, "label": self.labels}
         extra_columns["unreliable"] = self.flag_above is not None
+        extra_columns["quality"] = self.has_quality
         return [
             name,
             *(f"{name}_{suffix}" for suffix, is_published in extra_columns.items() if is_published),
         ]
+
+    @property
+    def has_quality(self) -> bool:
+        """Whether a column with the quality of each value is published, unless the release has
+        none."""
+        return self.quality and WORDS[self.aggregate_and_options[0]].origin in HAS_QUALITY
 
     @property
     def margin_wanted(self) -> Fraction | None:

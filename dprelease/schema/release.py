@@ -29,7 +29,6 @@ from dprelease.schema.field_types import (
     Name,
     ShortForm,
     Text,
-    Whole,
     refuse,
     to_bool,
 )
@@ -49,6 +48,8 @@ from dprelease.schema.release_parts.format_names import (
 )
 from dprelease.schema.release_parts.histograms import HistogramSpec
 from dprelease.schema.release_parts.join_form import JoinSpec
+from dprelease.schema.release_parts.limits import Limits as Limits
+from dprelease.schema.release_parts.limits import Quality, QualitySpec
 from dprelease.schema.release_parts.listed_names import EngineName, FormatName
 from dprelease.schema.release_parts.parties import FederatedSpec
 from dprelease.schema.release_parts.records import RecordsSpec
@@ -295,13 +296,6 @@ class QuerySpec(Documented):
         return self
 
 
-class Limits(Model):
-    """Limits above which a plan is refused."""
-
-    max_cells: Annotated[Whole, Field(ge=1, le=10**11)] = 10_000_000
-    max_columns: Annotated[Whole, Field(ge=1, le=10**6)] = 10_000
-
-
 def _require_unless_defaults(schema: dict[str, Any]) -> None:
     """Make the JSON Schema require keys only if there is no `defaults` that may provide them."""
     schema["required"] = [name for name in schema["required"] if name not in SHARED]
@@ -332,6 +326,7 @@ class ReleaseSpec(Model):
     output: LocalPath
     ledger: LocalPath | None = None
     limits: Limits = Limits()
+    quality: Quality = QualitySpec()
     duckdb: DuckDBSpec = DuckDBSpec()
     engine: EngineName = DEFAULT_ENGINE
     spark: SparkSpec = SparkSpec()

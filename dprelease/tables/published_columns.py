@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.numerics.lattice import Floats, Integers
+from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.numerics.rounding import plain_text
 from dprelease.postprocess.derived_values import (
     FRACTIONS,
@@ -20,20 +20,23 @@ from dprelease.postprocess.derived_values import (
     whole_margin,
     whole_of,
 )
-from dprelease.postprocess.finishing import finished_fractions, post_process
+from dprelease.postprocess.finishing import coded_cells, finished_fractions, post_process
 from dprelease.postprocess.monotone import ascending, is_quantile
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import OutputColumn
+from dprelease.query.quality import CODES, CONFIDENCE, FEW_PEOPLE, quality_codes
 from dprelease.query.resolve import Query
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.tables.arrays import (
+    FEW_VALUES,
     arrow_type_of_steps,
     boolean_array,
     float_array,
     key_values,
     scale_steps,
     take_values,
+    text_array,
     with_nulls,
 )
 
@@ -57,6 +60,8 @@ def published_types(query: Query, column: OutputColumn) -> list[tuple[str, str]]
         types.append((f"{column.name}_label", "string"))
     if column.post.flag_above is not None:
         types.append((f"{column.name}_unreliable", "bool"))
+    if column.quality:
+        types.append((f"{column.name}_quality", "string"))
     return types
 
 
@@ -67,55 +72,71 @@ def published_arrays(
     if column.form == LABEL:
         candidates = key_values(candidates_of(query, column))
         return {column.name: take_values(candidates, vectors[column.parts[0].name])}
-    fractional = _fraction_values(column, vectors, laws) if column.form in FRACTIONS else None
-    values = fractional or _step_values(query, column, vectors, laws)
-    return {column.name: values.array, **companion_columns(column, values.array, values.margin)}
-
-
-def companion_columns(
-    column: OutputColumn, values: pa.Array, margin: pa.Array | None
-) -> dict[str, pa.Array]:
-    """Return the companion columns of published values, by name.
-
-    They are computed from the published values and their margins of error alone.
-    """
-    arrays = {}
-    if column.margin is not None:
-        arrays[f"{column.name}_moe"] = margin
-    if column.post.labels:
-        arrays[f"{column.name}_label"] = _labelled_texts(column, values)
-    if column.post.flag_above is not None:
-        arrays[f"{column.name}_unreliable"] = _flag_array(column, values, margin)
-    return arrays
-
-
-def margins_on_lattice(column: OutputColumn, laws: Mechanisms, cells: int) -> pa.Array | None:
-    """Return the margins of error of multiples of a step, all equal; None if not needed."""
-    confidence = _needed_confidence(column)
-    if confidence is None:
-        return None
-    if column.form in WHOLE:
-        width = whole_margin(column, laws, confidence)
-    else:
-        width = laws[column.parts[0].name].half_width(confidence)
-    return scale_steps(np.full(cells, width), column.step or Fraction(1))
-
-
-@dataclass(frozen=True)
-class _Values:
-    """The published values of a column, and their margins if any are needed."""
-
-    array: pa.Array
-    margin: pa.Array | None
-
-
-def _step_values(query: Query, column: OutputColumn, vectors: Vectors, laws: Mechanisms) -> _Values:
-    """Return the published values of a column on a lattice, with their margins."""
+    if column.form in FRACTIONS:
+        return _fraction_arrays(column, vectors, laws)
     steps, step = _published_steps(query, column, vectors), column.step or Fraction(1)
     steps, empty = post_process(steps, column.post, step)
     array = scale_steps(steps, step)
-    margin = margins_on_lattice(column, laws, len(steps))
-    return _Values(array if empty is None else with_nulls(array, empty), margin)
+    values = array if empty is None else with_nulls(array, empty)
+    return {column.name: values, **lattice_companions(column, values, laws)}
+
+
+def lattice_companions(
+    column: OutputColumn, values: pa.Array, laws: Mechanisms
+) -> dict[str, pa.Array]:
+    """Return the companion columns of published multiples of a step, by name.
+
+    They are computed from the published values and the noise alone.
+    """
+    arrays, step = {}, column.step or Fraction(1)
+
+    def margins(confidence: float) -> pa.Array:
+        """Return the margins of error of all cells, which are equal."""
+        width = _lattice_margin(column, laws, confidence)
+        return scale_steps(np.full(len(values), width), step)
+
+    if column.margin is not None:
+        arrays[f"{column.name}_moe"] = margins(float(column.margin))
+    if column.post.labels:
+        arrays[f"{column.name}_label"] = _labelled_texts(column, values)
+    if column.post.flag_above is not None:
+        widths = margins(float(column.margin or DEFAULT_CONFIDENCE))
+        arrays[f"{column.name}_unreliable"] = _flag_array(column, values, widths)
+    if column.quality:
+        numbers = _as_floats(values)
+        width = float(_lattice_margin(column, laws, float(CONFIDENCE)) * step)
+        empty = {FEW_PEOPLE: np.isnan(numbers)}
+        arrays[f"{column.name}_quality"] = quality_array(
+            column, numbers, numbers - width, numbers + width, emptied=empty
+        )
+    return arrays
+
+
+def quality_array(
+    column: OutputColumn,
+    values: Floats,
+    lower: Floats,
+    upper: Floats,
+    *,
+    at_bound: Flags | None = None,
+    emptied: Mapping[str, Flags] | None = None,
+) -> pa.Array:
+    """Return the quality codes (n,) of a column as texts; parameters as of `quality_codes`.
+
+    Values that are coded, or that are 0 where negative values become 0, are at a bound too.
+    """
+    moved = coded_cells(values, column.post)
+    if at_bound is not None:
+        moved = moved | at_bound
+    codes = quality_codes(values, lower, upper, column.quality, at_bound=moved, emptied=emptied)
+    return take_values(text_array(CODES), codes.astype(np.int64))
+
+
+def _lattice_margin(column: OutputColumn, laws: Mechanisms, confidence: float) -> int:
+    """Return the margin of error of all cells of a column, in steps."""
+    if column.form in WHOLE:
+        return whole_margin(column, laws, confidence)
+    return int(laws[column.parts[0].name].half_width(confidence))
 
 
 def _published_steps(query: Query, column: OutputColumn, vectors: Vectors) -> Integers:
@@ -128,20 +149,27 @@ def _published_steps(query: Query, column: OutputColumn, vectors: Vectors) -> In
     return vectors[first.name]
 
 
-def _fraction_values(column: OutputColumn, vectors: Vectors, laws: Mechanisms) -> _Values:
-    """Return the published fractions of a column, with their margins."""
-    values = fractions_of(column, vectors)
-    margin, confidence = None, _needed_confidence(column)
-    if confidence is not None:
+def _fraction_arrays(
+    column: OutputColumn, vectors: Vectors, laws: Mechanisms
+) -> dict[str, pa.Array]:
+    """Return the published fractions of a column, and their companion columns, by name."""
+    values = finished_fractions(fractions_of(column, vectors), column.post)
+    arrays = {column.name: float_array(values)}
+    confidence = float(column.margin or DEFAULT_CONFIDENCE)
+    if column.margin is not None:
         margin = float_array(margins_of(column, vectors, laws, confidence))
-    return _Values(float_array(finished_fractions(values, column.post)), margin)
-
-
-def _needed_confidence(column: OutputColumn) -> float | None:
-    """Return the confidence of the margin that a column or its flags need; None without one."""
-    if column.margin is None and column.post.flag_above is None:
-        return None
-    return float(column.margin or DEFAULT_CONFIDENCE)
+        arrays[f"{column.name}_moe"] = margin
+    if column.post.labels:
+        arrays[f"{column.name}_label"] = _labelled_texts(column, arrays[column.name])
+    if column.post.flag_above is not None:
+        margin = float_array(margins_of(column, vectors, laws, confidence))
+        arrays[f"{column.name}_unreliable"] = _flag_array(column, arrays[column.name], margin)
+    if column.quality:
+        width = margins_of(column, vectors, laws, float(CONFIDENCE))
+        arrays[f"{column.name}_quality"] = quality_array(
+            column, values, values - width, values + width
+        )
+    return arrays
 
 
 def _labelled_texts(column: OutputColumn, array: pa.Array) -> pa.Array:
@@ -158,20 +186,23 @@ def _labelled_texts(column: OutputColumn, array: pa.Array) -> pa.Array:
     return labels
 
 
-def _flag_array(column: OutputColumn, values: pa.Array, margin: pa.Array | None) -> pa.Array:
+def _flag_array(column: OutputColumn, values: pa.Array, margin: pa.Array) -> pa.Array:
     """Return whether the margin of error of each value exceeds the declared fraction of it."""
     numbers, widths = _as_floats(values), _as_floats(margin)
     with np.errstate(invalid="ignore"):
         return boolean_array(~(widths <= np.abs(numbers) * float(column.post.flag_above or 0)))
 
 
-def _as_floats(array: pa.Array | None) -> Floats:
-    """Return the margins as floats; there must be margins."""
+def _as_floats(array: pa.Array) -> Floats:
+    """Return numbers (n,) as floats; NaN for null."""
     import pyarrow as pa
 
-    if array is None:
-        raise TypeError("a flag needs a margin")
-    floats: Floats = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    if pa.types.is_decimal(array.type):
+        if len(array) < FEW_VALUES:
+            numbers = [math.nan if x is None else float(x) for x in array.to_pylist()]
+            return np.array(numbers, dtype=np.float64)
+        array = array.cast(pa.float64())
+    floats: Floats = array.to_numpy(zero_copy_only=False).astype(np.float64)
     return floats
 
 

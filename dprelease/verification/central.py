@@ -49,8 +49,7 @@ from dprelease.tables.arrays import key_values
 from dprelease.tables.published_columns import (
     Mechanisms,
     candidates_of,
-    companion_columns,
-    margins_on_lattice,
+    lattice_companions,
     published_types,
 )
 from dprelease.verification.certificate_findings import certify_claims
@@ -109,9 +108,7 @@ def _is_possible_batch(
         return True
     if values.null_count and column.post.suppress_below is None:
         return False
-    expected_columns = companion_columns(
-        column, values, margins_on_lattice(column, laws, len(values))
-    )
+    expected_columns = lattice_companions(column, values, laws)
     if any(not batch.column(name).equals(array) for name, array in expected_columns.items()):
         return False
     aggregate = column.parts[0].aggregate

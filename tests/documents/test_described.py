@@ -20,6 +20,7 @@ from dprelease.documents.release_metadata import (
 from dprelease.planning.federated_plan import resolve_federated
 from dprelease.planning.prepare import prepare
 from dprelease.query.local_records import resolve_records
+from dprelease.query.quality import CODES
 from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
@@ -202,11 +203,14 @@ def test_roles_of_every_kind(tmp_path: Path) -> None:
     key, value = "key", "value"
     pay = {
         "pay": (value, "pay"), "pay_moe": ("margin", "pay"), "pay_label": ("label", "pay"),
-        "pay_unreliable": ("flag", "pay"), "n": (value, "n"),
+        "pay_unreliable": ("flag", "pay"), "pay_quality": ("quality", "pay"), "n": (value, "n"),
+        "n_quality": ("quality", "n"),
     }  # fmt: skip
     assert found["q_total"] == pay
     assert found["q_sex_adult"] == {"sex": (key, "sex"), "adult": (key, "adult"), **pay}
-    assert found["found"] == {"note": (key, "note"), "sex": (key, "sex"), "n": (value, "n")}
+    assert found["found"] == {
+        "note": (key, "note"), "sex": (key, "sex"), "n": (value, "n"), "n_quality": ("quality", "n"),
+    }  # fmt: skip
     assert [*found["chosen"]] == ["state", "sex_1", "sex_2", "mid", "one"]
     assert found["chosen"]["sex_2"] == (value, "sex_2")
     assert found["measurements/pop_town"] == {"town": (key, "town"), "n": ("measurement", "n")}
@@ -247,7 +251,7 @@ def test_texts_of_a_release_of_aggregates(tmp_path: Path) -> None:
     assert by_sex.description == {"en": "Yearly.", "fr": "Yearly."}
     assert by_sex.rows == 4
     assert tables["found"].rows is None
-    sex, adult, pay, margin, words, flag, number = by_sex.columns
+    sex, adult, pay, margin, words, flag, quality, number, _ = by_sex.columns
     assert (sex.label, sex.description["fr"]) == (BOTH, "As registered.")
     assert sex.codes is not None
     assert [sex.codes.label(code, "fr") for code in sex.codes.values] == ["Féminin", "Masculin"]
@@ -258,12 +262,16 @@ def test_texts_of_a_release_of_aggregates(tmp_path: Path) -> None:
     assert margin.label == {"en": "Sum, margin of error", "fr": "Somme, marge d’erreur"}
     assert (words.title("en"), flag.title("fr")) == ("Sum, in words", "Somme, peu fiable")
     assert (words.unit, flag.unit, flag.decimals) == ("", "", None)
+    assert (quality.title("en"), quality.title("fr")) == ("Sum, quality", "Somme, qualité")
+    assert quality.codes is not None
+    assert list(quality.codes.values) == list(CODES)
+    assert quality.codes.label("A", "fr") == "marge d’erreur d’au plus 5 % de la valeur"
     assert (number.decimals, number.label, number.title("en")) == (0, {}, "n")
 
 
 def test_lists_of_codes_of_every_kind(tmp_path: Path) -> None:
     tables = {table.name: table for table in described(declaration_of(tmp_path, "central")).tables}
-    ward, ages, mean, part = tables["bands"].columns
+    ward, ages, mean, _, part, _ = tables["bands"].columns
     assert ward.codes is not None
     assert [ward.codes.label(code, "en") for code in ward.codes.values] == ["1", "West", "3"]
     assert ages.name == "age_band"
@@ -279,7 +287,9 @@ def test_lists_of_codes_of_every_kind(tmp_path: Path) -> None:
         "2024-01-02",
         "2024-01-03",
     ]
-    assert all(column.codes is None for column in tables["found"].columns)
+    assert all(
+        column.codes is None for column in tables["found"].columns if column.role != "quality"
+    )
     _, first, second, mid, one = tables["chosen"].columns
     assert (first.title("en"), second.title("fr")) == ("Sex 1", "Sex 2")
     assert first.codes is not None

@@ -27,6 +27,7 @@ from dprelease.documents.release_manifest import (
     UnitRecord,
 )
 from dprelease.exports.export import PublishedRelease
+from dprelease.query.quality import CODES
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.tables.formats import table_file_name, write_table
@@ -170,8 +171,9 @@ def said_of_all(folder: Path, wide: Sequence[str] = ()) -> PublishedRelease:
             "age_group": pa.array([0, 15, 0, 15], kinds[1]),
             "pay": pa.array([1, None, -3, 4], pa.int64()).cast(pa.decimal128(19, 0)).cast(kinds[2]),
             "pay_moe": pa.array([0.5, 1.5, 2.5, None], kinds[3]),
-            "pay_unreliable": pa.array([True, False, False, True], kinds[4]),
+            "pay_new": pa.array([True, False, False, True], kinds[4]),
             "pay_label": pa.array(["1 or less", "+1", "@SUM(A1)", "\t-1"], kinds[5]),
+            "pay_quality": pa.array(["D", "few_people", "A", "at_bound"], kinds[5]),
         }
     )
     beside = {"label": both, "description": both, "footnotes": (both, {"fr": "Seul"})}
@@ -180,8 +182,12 @@ def said_of_all(folder: Path, wide: Sequence[str] = ()) -> PublishedRelease:
         key("age_group", kinds[1], [0, 15], labels={0: {"en": "0 to 14", "fr": "0 à 14"}}),
         column("pay", kinds[2], decimals=1, unit="€", **beside),
         column("pay_moe", kinds[3], Role.MARGIN, "pay", decimals=2, unit="€"),
-        column("pay_unreliable", kinds[4], Role.FLAG, "pay"),
+        column("pay_new", kinds[4], Role.FLAG, "pay"),
         column("pay_label", kinds[5], Role.LABEL, "pay"),
+        replace(
+            column("pay_quality", kinds[5], Role.QUALITY, "pay"),
+            codes=CodeList(CODES, dict.fromkeys(CODES, both)),
+        ),
     )
     made = by_hand(
         folder,

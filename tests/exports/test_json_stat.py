@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,7 +98,7 @@ def test_every_number_survives(cube: tuple[pa.Table, list[Any]]) -> None:
 
 
 def test_a_release_is_valid_and_tells_what_a_number_is(tmp_path: Path) -> None:
-    """Flagged cells are unreliable; what stands beside a value is a number of the metric."""
+    """The status of a value is its quality; what stands beside it is a number of the metric."""
     folder = publish(tmp_path, "formats: [json-stat]\n") / "json-stat"
     names = [path.name for path in sorted(folder.iterdir())]
     assert names == [
@@ -111,8 +112,15 @@ def test_a_release_is_valid_and_tells_what_a_number_is(tmp_path: Path) -> None:
     cells = datasets["cells_city_sex.json"]
     index = cells["dimension"]["metric"]["category"]["index"]
     assert index == ["people", "people_moe", "pay", "pay_moe", "pay_mean", "pay_mean_moe"]
-    flagged = {int(i) % len(index) for i, status in cells["status"].items() if status == "U"}
-    assert flagged == {index.index("pay")}
+    rated = {int(i) % len(index) for i, status in cells["status"].items() if status not in "OQ"}
+    assert rated == {index.index(name) for name in ("people", "pay", "pay_mean")}
+    assert set(cells["status"].values()) <= set(cells["extension"]["status"]["label"])
+    table = pq.read_table(next(tmp_path.rglob("cells_city_sex.parquet")))
+    size = len(index)
+    for name in ("people", "pay", "pay_mean"):
+        codes = table.column(f"{name}_quality").to_pylist()
+        places = [i * size + index.index(name) for i in range(len(codes))]
+        assert [cells["status"][str(place)] for place in places] == codes
     assert datasets["days.json"]["role"]["time"] == ["born"]
 
 

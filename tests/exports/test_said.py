@@ -47,7 +47,9 @@ def test_json_stat(tmp_path: Path) -> None:
     assert data["label"] == HOSTILE
     assert data["dimension"]["sex"]["category"]["label"]["F"] == HOSTILE
     assert data["value"] == [1, 0.5, None, 1.5, -3, 2.5, 4, None]
-    assert data["status"] == {"0": "U", "2": "O", "6": "U", "7": "O"}
+    assert data["status"] == {
+        "0": "D", "2": "few_people", "4": "A", "6": "at_bound", "7": "O"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("wide", LAYOUTS)

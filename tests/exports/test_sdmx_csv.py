@@ -147,11 +147,12 @@ def test_statuses_tell_empty_and_unreliable_cells(release: PublishedRelease, fol
         rows = by_duckdb(folder / "sdmx-csv" / f"{name}.csv", folder / STRUCTURE)
         for (place, there), row in zip(cells.items(), rows, strict=True):
             column = there["column"]
-            unreliable = there.get(f"{column}_unreliable", False)
-            wanted = ("U" if unreliable else "A", "F")
+            quality = there.get(f"{column}_quality")
+            wanted = ("U" if quality in ("D", "at_bound") else "A", "F")
             if there[column] is None:
                 wanted = ("Q", "N") if column == "n" else ("O", "F")
             assert (row["OBS_STATUS"], row["CONF_STATUS"]) == wanted, place
+            assert row.get("QUALITY") == quality, place
             seen.add(wanted)
     assert seen == {("A", "F"), ("U", "F"), ("Q", "N"), ("O", "F")}
 

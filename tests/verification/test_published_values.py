@@ -56,15 +56,24 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(read_declaration(folder / "release.yaml"), bits=Keyed("values"))
 
 
+QUALITY = {"few": {None: "few_people", 10**6: "A"}, "pay": {10: "D"}}
+"""The quality of a value that is put into the second cell."""
+
+
 def forged(folder: Path, column: str, change: Callable[[list[object]], object]) -> list[str]:
     """Change the values of a column, seal all of it anew, and return what is found."""
     path = folder / "by_city.parquet"
     table = pq.read_table(path)
     values = table.column(column).to_pylist()
     change(values)
-    place = table.schema.get_field_index(column)
-    field = table.schema.field(place)
-    table = table.set_column(place, field, pa.array(values, field.type))
+    changed = {column: values}
+    if values[1] in QUALITY.get(column, {}):
+        codes = table.column(f"{column}_quality").to_pylist()
+        changed[f"{column}_quality"] = [codes[0], QUALITY[column][values[1]], *codes[2:]]
+    for name, several in changed.items():
+        place = table.schema.get_field_index(name)
+        field = table.schema.field(place)
+        table = table.set_column(place, field, pa.array(several, field.type))
     pq.write_table(table, path, compression="zstd", write_statistics=False)
     record = json.loads((folder / "manifest.json").read_bytes())
     record["files"][0]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -86,6 +95,10 @@ def put(value: object) -> Callable[[list[object]], object]:
         ("n", put(None)),
         ("n_moe", put(0)),
         ("n_unreliable", lambda values: values.__setitem__(0, not values[0])),
+        ("n_quality", put("B")),
+        ("n_quality", put(None)),
+        ("few_quality", put("undefined")),
+        ("pay_quality", put("good")),
         ("pay", put(15)),
         ("pay", put(None)),
         ("pay_moe", put(1)),

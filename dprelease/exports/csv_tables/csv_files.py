@@ -20,6 +20,8 @@ from dprelease.exports.layout import TableLayout, layout_of
 from dprelease.exports.names import create_parent_folder, safe_names, write_json
 
 FOLDER = "csv"
+QUALITY = "quality"
+"""Name of the code list that all columns of quality share."""
 
 
 class CsvFiles(Export):
@@ -38,10 +40,11 @@ class CsvFiles(Export):
         for layout in tables:
             file = csv_file(layout.table)
             _write_table(layout, release, folder / file)
-            mine = {key.name: lists[key] for key in listed_keys(layout) if key in lists}
+            listed = listed_keys(layout)
+            mine = {key.field: lists[key] for key in listed}
             codes = [
                 code_table(lists[key], label_languages(key, metadata), key.column)
-                for key in listed_keys(layout)
+                for key in dict.fromkeys(listed)
             ]
             write_json(folder / (file + ENDING), csvw_metadata(layout, metadata, file, mine, codes))
             files += [file, file + ENDING]
@@ -50,11 +53,16 @@ class CsvFiles(Export):
 
 @dataclass(frozen=True)
 class ListedKey:
-    """A key with a code list; keys of several tables with equal codes have the same file."""
+    """A column with a code list; columns of one name with equal codes have the same file.
+
+    `name`: the name of the key, or the one name of all columns of quality. `field`: the name of the
+    column in its table.
+    """
 
     name: str
     codes: CodeList
     column: ColumnMetadata
+    field: str
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ListedKey) and (self.name, self.codes) == (other.name, other.codes)
@@ -76,11 +84,19 @@ def code_lists(tables: list[TableLayout]) -> dict[ListedKey, str]:
 
 
 def listed_keys(layout: TableLayout) -> list[ListedKey]:
-    """Return the keys of a table that have code lists: keys of texts, and keys with labels."""
+    """Return the columns of a table that have code lists.
+
+    These are keys of texts, keys with labels, and columns of quality.
+    """
     return [
-        ListedKey(column.name, column.metadata.codes, column.metadata)
+        ListedKey(
+            QUALITY if column.metadata.role == Role.QUALITY else column.name,
+            column.metadata.codes,
+            column.metadata,
+            column.name,
+        )
         for column in layout.columns
-        if column.metadata.role == Role.KEY
+        if column.metadata.role in (Role.KEY, Role.QUALITY)
         and column.metadata.codes is not None
         and (column.metadata.kind == "string" or column.metadata.codes.labels)
     ]

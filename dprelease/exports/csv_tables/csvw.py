@@ -34,8 +34,8 @@ def csvw_metadata(
 ) -> dict[str, Any]:
     """Return the metadata of a table's CSV file.
 
-    `lists`: the code list files of its keys, by name; `code_tables`: the metadata of these files.
-    All file names are relative to one folder.
+    `lists`: the code list files of its columns, by name; `code_tables`: the metadata of these
+    files. All file names are relative to one folder.
     """
     folder = posixpath.dirname(file)
     return {
@@ -90,7 +90,11 @@ def datatype_of(column: ColumnMetadata) -> Any:
 def _table_schema(
     layout: TableLayout, metadata: Metadata, lists: Mapping[str, str], folder: str
 ) -> dict[str, Any]:
-    """Return the descriptions of a table's columns, its keys, and its links to code lists."""
+    """Return the descriptions of a table's columns, its keys, and its links to code lists.
+
+    A column for a code that is encoded in its name has no link, because the package `csvw` doesn't
+    find the column.
+    """
     links = [
         {
             "columnReference": uri_template_name(column),
@@ -100,7 +104,8 @@ def _table_schema(
             },
         }
         for column in layout.columns
-        if column.metadata.role == Role.KEY and column.name in lists
+        if column.name in lists
+        and (column.code is None or uri_template_name(column) == column.name)
     ]
     schema = {
         "columns": [_column_description(column, layout, metadata) for column in layout.columns],

@@ -17,8 +17,8 @@ from dprelease.exports.sdmx.identifiers import cube_id
 from dprelease.postprocess.consistent.outputs import RECORDS
 
 NUMBERS = ("int64", "double", "decimal128")
-UNRELIABLE = "_unreliable"
-"""Suffix of the name of the `flag_above` column, which becomes a status and not an attribute."""
+QUALITY = "QUALITY"
+"""The attribute with the quality code, which also decides the status of an observation."""
 
 ATTRIBUTES_BY_ROLE = {
     "MARGIN_OF_ERROR": Role.MARGIN,
@@ -26,6 +26,7 @@ ATTRIBUTES_BY_ROLE = {
     "LOWER_BOUND": Role.LOWER,
     "UPPER_BOUND": Role.UPPER,
     "VALUE_LABEL": Role.LABEL,
+    QUALITY: Role.QUALITY,
 }
 """The attributes of a value, by the role of the column that holds them."""
 
@@ -60,22 +61,17 @@ class Cube:
                 column = self.table.companion_of(value.name, role)
                 if column is not None:
                     found.setdefault(attribute, {})[value.name] = column
-        for flag in self._flag_columns(unreliable=False):
-            attribute = flag.name.removeprefix(f"{flag.of}_").upper()
-            found.setdefault(attribute, {})[flag.of] = flag
-        return found
-
-    @cached_property
-    def unreliable_flags(self) -> dict[str, ColumnMetadata]:
-        """Return the flag columns for unreliable cells by the value that they describe."""
-        return {flag.of: flag for flag in self._flag_columns(unreliable=True)}
-
-    def _flag_columns(self, *, unreliable: bool) -> Iterator[ColumnMetadata]:
-        """Yield the flag columns for unreliable cells or, without `unreliable`, all others."""
         names = {value.name for value in self.values}
         for flag in self.table.of_role(Role.FLAG):
-            if flag.of in names and (flag.name == flag.of + UNRELIABLE) == unreliable:
-                yield flag
+            if flag.of in names:
+                attribute = flag.name.removeprefix(f"{flag.of}_").upper()
+                found.setdefault(attribute, {})[flag.of] = flag
+        return found
+
+    @property
+    def quality_columns(self) -> dict[str, ColumnMetadata]:
+        """Return the columns of quality by the value that they describe."""
+        return self.attribute_columns.get(QUALITY, {})
 
     @property
     def confidence(self) -> dict[str, str]:

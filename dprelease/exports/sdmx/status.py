@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from dprelease.query import quality
+
 NORMAL, UNRELIABLE, SUPPRESSED, MISSING = "A", "U", "Q", "O"
 FREE, WITHHELD = "F", "N"
 
@@ -15,16 +17,16 @@ OBS_STATUS: Final = {
     NORMAL: ("Normal value", "The noised value, as the release declares it."),
     UNRELIABLE: (
         "Low reliability",
-        "The margin of error is larger than the part of the value that the release declares.",
+        "The quality is D or at_bound: the value should not be quoted.",
     ),
     SUPPRESSED: (
         "Missing value; suppressed",
-        "Left empty because the noised value is below the declared threshold, or not defined; "
-        "the true value decides nothing.",
+        "Left empty by a rule that the release declares, or not defined; the true value decides "
+        "nothing.",
     ),
     MISSING: (
         "Missing value",
-        "Not defined, such as a mean if the noised count is below 1.",
+        "Not defined, such as a mean whose noised count is not clearly above 0.",
     ),
 }
 """Name and meaning of each observation status."""
@@ -39,12 +41,26 @@ CONF_STATUS: Final = {
 """Name and meaning of each confidentiality status."""
 
 
-def status_of(value: str | None, unreliable: bool, may_be_empty: bool) -> tuple[str, str]:
+BY_QUALITY: Final = {
+    **dict.fromkeys(quality.RELIABLE, (NORMAL, FREE)),
+    **dict.fromkeys(quality.TO_AVOID, (UNRELIABLE, FREE)),
+    quality.UNSURE_DIVISOR: (MISSING, FREE),
+    quality.SUPPRESSED: (SUPPRESSED, FREE),
+    quality.FEW_PEOPLE: (SUPPRESSED, WITHHELD),
+    quality.UNDEFINED: (MISSING, FREE),
+}
+"""Observation status and confidentiality status of every quality code."""
+
+
+def status_of(value: str | None, code: str | None, may_be_empty: bool) -> tuple[str, str]:
     """Return the observation status and the confidentiality status of an observation.
 
-    `value`: the value as it is written; None if the cell is empty. `may_be_empty`: whether the
-    release declares that small values of the column are suppressed.
+    `value`: the value as it is written; None if the cell is empty. `code`: its quality; None if the
+    release publishes none. `may_be_empty`: whether the release declares that small values of the
+    column are suppressed.
     """
+    if code is not None:
+        return BY_QUALITY[code]
     if value is None:
         return (SUPPRESSED, WITHHELD) if may_be_empty else (MISSING, FREE)
-    return (UNRELIABLE if unreliable else NORMAL), FREE
+    return NORMAL, FREE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeVar
 
@@ -38,6 +38,7 @@ COMMON_CONCEPTS = {
     "LOWER_BOUND": ("Lower bound", "Lower end of the interval around the truth."),
     "UPPER_BOUND": ("Upper bound", "Upper end of the interval around the truth."),
     "VALUE_LABEL": ("Label of the value", "The value as a text, where its ends are coded."),
+    "QUALITY": ("Quality", "How far the value may be quoted, or why the cell is empty."),
     "ADJUSTED": ("Adjusted", "Whether the value had to leave its interval."),
 }
 """Concepts of every release, with their meanings."""
@@ -157,7 +158,7 @@ def _data_structure(made: Structures, cube: Cube) -> Structure:
             table.footnotes,
         ),
         tuple(dimensions),
-        tuple(_attribute_components(cube)),
+        tuple(_attribute_components(made, cube)),
         _measure_component(made, cube),
     )
 
@@ -189,18 +190,29 @@ def _measure_component(made: Structures, cube: Cube) -> Component:
     return Component("OBS_VALUE", "OBS_VALUE", "", "Long" if kinds == {"int64"} else text_type)
 
 
-def _attribute_components(cube: Cube) -> Iterator[Component]:
+def _attribute_components(made: Structures, cube: Cube) -> Iterator[Component]:
     """Yield the attributes of the observations and of the measures."""
     for status in ("OBS_STATUS", "CONF_STATUS"):
         yield Component(status, status, f"CL_{status}", level="observation", mandatory=True)
     for name, columns in cube.attribute_columns.items():
-        yield Component(name, name, "", _common_text_type(columns.values()), "observation")
+        codes = _shared_code_list(made, name, columns.values())
+        text_type = "" if codes else _common_text_type(columns.values())
+        yield Component(name, name, codes, text_type, "observation")
     if cube.confidence:
         yield Component("CONFIDENCE_LEVEL", "CONFIDENCE_LEVEL", "", "Decimal", "MEASURE")
     if cube.has_units:
         yield Component("UNIT_MEASURE", "UNIT_MEASURE", "", "String", "MEASURE")
     if cube.has_declared_decimals:
         yield Component("DECIMALS", "DECIMALS", "", "Integer", "MEASURE")
+
+
+def _shared_code_list(made: Structures, attribute: str, columns: Iterable[ColumnMetadata]) -> str:
+    """Return the code list of an attribute, which its columns share; empty without codes."""
+    coded = next((column for column in columns if column.codes is not None), None)
+    if coded is None:
+        return ""
+    title = {"en": COMMON_CONCEPTS[attribute][0]}
+    return made.code_list(replace(coded, name=attribute, label=title))
 
 
 def _common_text_type(columns: Iterable[ColumnMetadata]) -> str:

@@ -23,8 +23,8 @@ from dprelease.system.files import TooLarge
 
 KEY = "defaults"
 SHARED = (
-    "about", "budget", "duckdb", "engine", "formats", "ledger", "limits", "mechanism", "spark",
-    "tables", "variables",
+    "about", "budget", "duckdb", "engine", "formats", "ledger", "limits", "mechanism", "quality",
+    "spark", "tables", "variables",
 )  # fmt: skip
 """The keys that releases can share. Queries and output belong to a single release."""
 
