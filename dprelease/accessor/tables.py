@@ -22,6 +22,7 @@ from dprelease.accessor.session import Spending
 from dprelease.errors import Place, QueryError, SessionError, UsageError
 from dprelease.errors.printable import count_text
 from dprelease.exact.post_view import to_pandas
+from dprelease.planning.bounded_words import contribution_limits_texts
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.families.family_plan import refuse_families
 from dprelease.planning.kinds import Weights
@@ -225,7 +226,7 @@ def _attributes(plan: Plan) -> dict[str, Any]:
     return {
         "guarantee": plan.guarantee.to_json(),
         "tables": by_table,
-        "bounded_rows": plan.contribution_limits_texts(),
+        "bounded_rows": contribution_limits_texts(plan.queries),
         **({"labels": labels} if labels else {}),
     }
 

@@ -18,7 +18,6 @@ from dprelease.documents.release_manifest import (
     first_keys,
 )
 from dprelease.documents.release_metadata import metadata_of_records
-from dprelease.documents.treatments import TreatmentRecord
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.local_plan import (
@@ -27,6 +26,7 @@ from dprelease.planning.local_plan import (
     local_interpretation_of,
     record_noise_json,
 )
+from dprelease.planning.treatments import TreatmentRecord
 from dprelease.postprocess.record_estimates import estimates_json
 from dprelease.query.local_records import Records
 from dprelease.schema.document_part import Part

@@ -29,12 +29,12 @@ from dprelease.documents.release_manifest import (
     first_keys,
     unit_record,
 )
-from dprelease.documents.treatments import treatment_record
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.bounded_words import measured_value_text
 from dprelease.planning.guarantees import interpretation_of
 from dprelease.planning.invariant_plans import invariant_name
 from dprelease.planning.plan import Plan, PlannedColumn
+from dprelease.planning.treatments import treatment_record
 from dprelease.postprocess.families import Family
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.document_part import Part

@@ -20,10 +20,10 @@ from dprelease.documents.release_manifest import (
     unit_record,
 )
 from dprelease.documents.release_metadata import metadata_of_messages
-from dprelease.documents.treatments import treatment_record
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.bounded_words import measured_value_text
 from dprelease.planning.federated_plan import FederatedPlan, ShareColumn
+from dprelease.planning.treatments import treatment_record
 from dprelease.privacy.event import Event
 from dprelease.query.resolve import Query
 from dprelease.schema.document_part import Part

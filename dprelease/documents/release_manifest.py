@@ -17,9 +17,9 @@ from dprelease.documents.encoding import canonical, digest_of, sha256
 from dprelease.documents.file_records import ExportRecord, FileRecord, Texts
 from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.documents.metadata import Metadata
-from dprelease.documents.treatments import TreatmentRecord
 from dprelease.planning.bounded_words import contribution_limits_text
 from dprelease.planning.guarantees import budget_of
+from dprelease.planning.treatments import TreatmentRecord
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.unit import Neighbours

@@ -5,6 +5,8 @@ All sentences follow from declarations.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
@@ -67,8 +69,11 @@ def _left_out_rows_text(query: Query) -> str:
 
 
 def counted_rows_text(query: Query) -> str:
-    """Return a sentence on which rows count in a table."""
-    keys = [key.column for key in read_keys(query)]
+    """Return a sentence on which rows count in a table.
+
+    In a family, all keys of all its tables decide, not only those of this table.
+    """
+    keys = [key.column for key in read_keys(query) if query.private or key.leaves_out_rows]
     conditions = []
     if query.predicate is not None:
         conditions.append("that meet the condition")
@@ -79,7 +84,7 @@ def counted_rows_text(query: Query) -> str:
         conditions.append(f"whose privacy unit has rows in '{other}'")
     if keys:
         of = "" if query.finest is None else ", the keys of all tables of the family"
-        conditions.append(f"that have a value in each of {', '.join(keys)}{of}")
+        conditions.append(f"that have a declared value in each of {', '.join(keys)}{of}")
     if not conditions:
         return "All rows count."
     return f"Rows count {', and '.join(conditions)}."
@@ -88,3 +93,33 @@ def counted_rows_text(query: Query) -> str:
 def read_keys(query: Query) -> list[Key]:
     """Return the keys that a counted row must have; they are equal for all tables of a family."""
     return query.key_columns if query.finest is None else list(query.finest.keys)
+
+
+def counted_rows_texts(queries: Sequence[Query]) -> list[str]:
+    """Return sentences on which rows each table counts, before contribution limits."""
+    names: dict[str, list[str]] = {}
+    for query in queries:
+        names.setdefault(counted_rows_text(query), []).append(query.name)
+    return [f"{table_range_text(tables)}: {rows}" for rows, tables in names.items()]
+
+
+def contribution_limits_texts(queries: Sequence[Query]) -> list[str]:
+    """Return a sentence on the rows within contribution limits, for each query with limits.
+
+    The tables of a family have one sentence in common, because they count the same rows.
+    """
+    names: dict[object, list[str]] = {}
+    texts: dict[object, str] = {}
+    for query in queries:
+        rows = query.name if query.finest is None else id(query.finest)
+        names.setdefault(rows, []).append(query.name)
+        texts[rows] = texts.get(rows) or contribution_limits_text(query)
+    found = [(table_range_text(names[rows]), text) for rows, text in texts.items() if text]
+    return [f"{tables}: values are {text}." for tables, text in found]
+
+
+def table_range_text(names: Sequence[str]) -> str:
+    """Return the names of tables; of more than three tables, the first two and a number."""
+    if len(names) <= 3:
+        return ", ".join(names)
+    return f"{names[0]}, {names[1]} and {len(names) - 2} more tables"

@@ -15,7 +15,7 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.auto.ledger_cost import LedgerCost, extra_ledger_cost
 from dprelease.planning.auto.mechanism_choice import noises_of
-from dprelease.planning.bounded_words import contribution_limits_text, counted_rows_text
+from dprelease.planning.bounded_words import contribution_limits_texts, counted_rows_texts
 from dprelease.planning.budget_shares import Share, spend_budget, undivided_share
 from dprelease.planning.calibration import Factors, make_accounting_input
 from dprelease.planning.guarantees import (
@@ -36,6 +36,7 @@ from dprelease.planning.invariant_plans import (
 from dprelease.planning.largest_totals import too_large_total_errors
 from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.planning.quantile_target import rank_from_end
+from dprelease.planning.treatments import treatment_record
 from dprelease.planning.tree_error import path_width
 from dprelease.postprocess.derived_values import is_computed, typical_margin
 from dprelease.postprocess.families import Family
@@ -139,10 +140,6 @@ class PlannedColumn:
         return max(0, rank_from_end(self.measurement.aggregate, self.mechanism) - 1)
 
 
-def _table_range_text(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}, {len(names)} tables"
-
-
 @dataclass(frozen=True)
 class Plan:
     """All columns of a release and their common guarantee."""
@@ -220,27 +217,6 @@ class Plan:
                 if is_computed(column):
                     yield query, column, typical_margin(column, mechanisms, 0.95)
 
-    def counted_rows_texts(self) -> list[str]:
-        """Return sentences on which rows each table counts, before contribution limits."""
-        names: dict[str, list[str]] = {}
-        for query in self.queries:
-            names.setdefault(counted_rows_text(query), []).append(query.name)
-        return [f"{_table_range_text(tables)}: {rows}" for rows, tables in names.items()]
-
-    def contribution_limits_texts(self) -> list[str]:
-        """Return a sentence on the rows within contribution limits, for each query with limits.
-
-        The tables of a family have one sentence in common, because they count the same rows.
-        """
-        names: dict[object, list[str]] = {}
-        texts: dict[object, str] = {}
-        for query in self.queries:
-            rows = query.name if query.finest is None else id(query.finest)
-            names.setdefault(rows, []).append(query.name)
-            texts[rows] = texts.get(rows) or contribution_limits_text(query)
-        found = [(_table_range_text(names[rows]), text) for rows, text in texts.items() if text]
-        return [f"{tables}: values are {text}." for tables, text in found]
-
     def of_query(self, name: str) -> tuple[PlannedColumn, ...]:
         """Return the columns of one query, in declared order."""
         return tuple(column for column in self.columns if column.query.name == name)
@@ -264,8 +240,9 @@ class Plan:
                 }
                 for query, column, margin in self.computed_columns()
             ],
-            "counted_rows": self.counted_rows_texts(),
-            "bounded_rows": self.contribution_limits_texts(),
+            "counted_rows": counted_rows_texts(self.queries),
+            "treatments": [treatment_record(query).to_json() for query in self.queries],
+            "bounded_rows": contribution_limits_texts(self.queries),
             "reading": interpretation_of(self.guarantee),
             "warnings": list(self.warnings),
             "shared": list(self.shared),

@@ -15,6 +15,7 @@ from dprelease.errors.local_paths import check_paths
 from dprelease.exact.engines import frame_of, open_duckdb, refuse_unknown_frames
 from dprelease.exact.post_view import run_statement, to_pandas
 from dprelease.numerics.rounding import Number, exact_of, plain_text
+from dprelease.planning.bounded_words import contribution_limits_texts
 from dprelease.planning.declaration_findings import single_errors
 from dprelease.planning.guarantees import release_budget
 from dprelease.planning.plan import Plan
@@ -170,7 +171,7 @@ def answer_attributes(plan: Plan) -> dict[str, Any]:
             c.measurement.name: float(c.margin()) for c in plan.columns if c.measurement.is_choice
         },
         "mechanisms": {c.measurement.name: c.mechanism.name for c in plan.columns},
-        "bounded_rows": plan.contribution_limits_texts(),
+        "bounded_rows": contribution_limits_texts(plan.queries),
         **({"labels": labels} if labels else {}),
     }
 

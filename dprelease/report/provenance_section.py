@@ -13,7 +13,7 @@ from dprelease.documents.file_records import FamilyRecord, TableRecord
 from dprelease.documents.manifest import CentralManifest
 from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest
 from dprelease.mechanisms.base import Mechanism
-from dprelease.planning.bounded_words import contribution_limits_text
+from dprelease.planning.bounded_words import contribution_limits_text, table_range_text
 from dprelease.planning.invariant_plans import without_invariants
 from dprelease.planning.plan import PlannedColumn
 from dprelease.report.localization import round_up_to_three_digits, to_three_digits
@@ -127,17 +127,23 @@ def _bounds_table(context: Context) -> PageTable | None:
 
 
 def _treatments_table(context: Context) -> PageTable | None:
-    """Return the table of treatments of missing and undeclared values, once per column."""
-    found: dict[tuple[str, str], list[Markup]] = {}
+    """Return the table of treatments of missing and undeclared values, with the tables of each."""
+    tables: dict[tuple[str, str], list[str]] = {}
     for held in context.facts.record.treatments:
         for column, says in held.columns.items():
-            row = context.cells(context.names.name(column), context.names.sentence(says, LONGEST))
-            found.setdefault((column, says), row)
-    if not found:
+            tables.setdefault((column, says), []).append(held.query)
+    if not tables:
         return None
-    heads = _table_heads(context, "column", "treatment")
-    title = context.words.say("made.treatment")
-    return PageTable(title, heads, _truncate_rows(context, list(found.values())))
+    rows = [
+        context.cells(
+            context.names.name(column),
+            context.names.sentence(says, LONGEST),
+            context.names.name(table_range_text(queries), LONGEST),
+        )
+        for (column, says), queries in tables.items()
+    ]
+    heads = _table_heads(context, "column", "treatment", "tables")
+    return PageTable(context.words.say("made.treatment"), heads, _truncate_rows(context, rows))
 
 
 def _counted_rows_sentences(context: Context) -> Iterator[Markup]:

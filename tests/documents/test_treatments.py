@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dprelease.documents.treatments import treatment_record
 from dprelease.exact.duckdb import Engine
+from dprelease.planning.bounded_words import table_range_text
+from dprelease.planning.treatments import treatment_record, treatment_rows
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.columns import CutColumn
@@ -208,6 +209,25 @@ def test_rows_count_as_it_is_said(name: str, unit: str, tmp_path: Path) -> None:
         assert sum(wanted) == engine_count(query, frame, public), (query.name, record)
     if len(asked) > 1 and asked[0].finest is not None:  # the same rows in every table
         assert len({treatment_record(query).rows for query in asked}) == 1
+        keys = {key.column for query in asked for key in query.key_columns}
+        assert all(keys <= set(treatment_record(query).columns) for query in asked)
+
+
+def test_plan_and_manifest_state_the_treatment_of_every_key_in_every_table(tmp_path: Path) -> None:
+    """Also of keys that only other tables of a family have, and of columns in conditions."""
+    asked = queries(tmp_path, "hierarchy that agrees", "rows")
+    by_column: dict[str, set[str]] = {}
+    for tables, column, words in treatment_rows(asked):
+        assert tables == table_range_text([query.name for query in asked])  # one for all tables
+        by_column.setdefault(column, set()).add(words)
+    assert set(by_column) == {"state", "town", "flag", "code"}
+    assert all(len(words) == 1 for words in by_column.values())
+    separate = [row[0] for row in treatment_rows(queries(tmp_path, "marginals", "rows"))]
+    assert "q_total" not in separate and "q_sex" in separate
+    columns = treatment_record(queries(tmp_path, "condition", "rows")[0]).columns
+    assert {"pay", "flag", "day"} <= set(columns)
+    compared = [words for words in columns.values() if words.startswith("condition; ")]
+    assert len(compared) == 2
 
 
 def engine_count(query: Query, frame: pa.Table, public: list[dict[str, Any]]) -> int:

@@ -31,7 +31,6 @@ COUNTED = re.compile(r"\{len\([^{}]*\)(?::,)?\} (?:more )?[a-z]+s\b")
 KNOWN = {
     "localized_text.py": "a text that is too long has many letters",
     "guarantees.py": "a number that is cut off is long",
-    "plan.py": "a family of one table has its own words",
     "plan_shown.py": "a text that is cut off is long",
     "certificate_shown.py": "a release has many noised numbers, or they are listed",
     "files_shown.py": "few files are named",

@@ -17,14 +17,17 @@ WIDE_HEADS = ("cells", "parameters", "sensitivity")
 
 def table_plan_text(planned: Plan, *, wide: bool) -> str:
     """Return the text of a plan of tables."""
+    from dprelease.planning.bounded_words import contribution_limits_texts, counted_rows_texts
+
     warnings = [f"Warning: {one_line(warning)}" for warning in planned.warnings]
     parts = [
         _guarantee_text(planned),
         table_text(_plan_table_rows(planned, 6 if wide else 4), wide=wide, more=WIDE_HEADS),
         _counted_rows_text(planned, wide=wide),
         *_computed_columns_text(planned, wide=wide),
-        *planned.counted_rows_texts(),
-        *planned.contribution_limits_texts(),
+        *counted_rows_texts(planned.queries),
+        *_treatments_text(planned, wide=wide),
+        *contribution_limits_texts(planned.queries),
     ]
     return "\n\n".join([*parts, *_attacker_texts(planned), *warnings])
 
@@ -69,6 +72,15 @@ def _counted_rows_text(planned: Plan, *, wide: bool) -> str:
         for c in planned.columns
     ]
     return table_text([("column", "what it counts"), *named], wide=wide)
+
+
+def _treatments_text(planned: Plan, *, wide: bool) -> list[str]:
+    """Return a table of the treatments of columns in a list; an empty list if there are none."""
+    from dprelease.planning.treatments import treatment_rows
+
+    rows = [("column", "missing and undeclared values", "in")]
+    rows += [(column, words, tables) for tables, column, words in treatment_rows(planned.queries)]
+    return [table_text(rows, wide=wide)] if len(rows) > 1 else []
 
 
 def _computed_columns_text(planned: Plan, *, wide: bool) -> list[str]:

@@ -58,6 +58,12 @@ class Key:
         return self.leaf or self.column
 
     @property
+    def leaves_out_rows(self) -> bool:
+        """Whether rows with some missing, undeclared or outside value belong to no cell."""
+        covered = self.kind == "boolean" or (self.kind == "text" and self.others is not None)
+        return self.nulls is None or not covered
+
+    @property
     def size(self) -> int:
         """The number of cells, including the additional last cell if `rest` is true."""
         return len(self.values) + self.rest

@@ -196,6 +196,7 @@ SENTENCES: dict[str, str] = {
     "made.head.bounds": "Bounds",
     "made.head.step": "Step",
     "made.head.treatment": "What happens to other values",
+    "made.head.tables": "In the tables",
     "made.range": "{low} to {high} {unit}",
     "made.treatment": "Keys, and values that are missing",
     "made.cut": "What was cut off",

@@ -5,9 +5,9 @@ In a family of consistent tables, the same rows count in every table: those with
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from dprelease.planning.bounded_words import counted_rows_text, read_keys
+from dprelease.planning.bounded_words import counted_rows_text, read_keys, table_range_text
 from dprelease.query.expressions.computed_order import with_input_columns
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.resolve import Query
@@ -28,9 +28,15 @@ class TreatmentRecord(Part):
     join: str | None = None
 
 
+KEY, OTHER_KEY = "key", "key of other tables of the family"
+"""The roles of a key in a table that has it, and in the other tables of its family."""
+
+VALUE = "value"
+
+
 def treatment_record(query: Query) -> TreatmentRecord:
     """Return the record of one table: which rows count in it, and the treatment of its columns."""
-    roles = [*_key_treatments(query), *_value_treatments(query)]
+    roles = [*_key_treatments(query), *_value_treatments(query), *_condition_treatments(query)]
     if query.unit.id is not None:
         roles.append((query.unit.id, "id", "missing: drop"))
     texts_by_column: dict[str, list[str]] = {}
@@ -44,23 +50,44 @@ def treatment_record(query: Query) -> TreatmentRecord:
     )
 
 
-VALUE = "value"
+def treatment_rows(queries: Sequence[Query]) -> list[tuple[str, str, str]]:
+    """Return the tables, the column, and the treatment of its values, once for each treatment.
+
+    A family's tables have the same treatments, whether a column is a key of the table or not.
+    """
+    names: dict[tuple[str, str], list[str]] = {}
+    for query in queries:
+        for column, words in treatment_record(query).columns.items():
+            for role in (KEY, OTHER_KEY):
+                words = words.removeprefix(f"{role}; ")
+            names.setdefault((column, words), []).append(query.name)
+    return [(table_range_text(tables), *row) for row, tables in names.items()]
 
 
 def _key_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
     """Yield column, role and treatment of the table's keys, and of its family's other keys."""
     columns, read = query.table.columns, read_keys(query)
     own = [key.column for key in query.key_columns]
-    for key in query.key_columns:
-        if key.read_from != key.column:
-            yield key.column, "key", f"the area to which the value of '{key.leaf}' is assigned"
+    for column, leaf in _outer_levels(query).items():
+        role = KEY if column in own else OTHER_KEY
+        yield column, role, f"the area to which the value of '{leaf}' is assigned"
     for key in read:
-        column = columns[key.column]
-        role = "key" if key.column in own else "key of other tables of the family"
+        declared = columns[key.column]
         words = (
-            _key_treatment(key, column) if query.private is None else _private_key_treatment(column)
+            _key_treatment(key, declared)
+            if query.private is None
+            else _private_key_treatment(declared)
         )
-        yield key.column, role, words
+        yield key.column, KEY if key.column in own else OTHER_KEY, words
+
+
+def _outer_levels(query: Query) -> dict[str, str]:
+    """Return the levels of areas that are not read from rows, with the column that is read."""
+    levels = {key.column: key.leaf for key in query.key_columns if key.read_from != key.column}
+    if query.finest is not None and query.declared_family is not None:
+        *outer, leaf = query.declared_family.hierarchy or ("",)
+        levels |= dict.fromkeys(outer, leaf)
+    return levels
 
 
 def _key_treatment(key: Key, column: Column) -> str:
@@ -108,6 +135,21 @@ def _value_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
                 )
             elif name != query.unit.id:
                 yield name, VALUE, "missing: not counted"
+
+
+def _condition_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
+    """Yield the treatment of the values that the condition and the join compare."""
+    for name in () if query.predicate is None else query.predicate.columns:
+        yield (
+            name,
+            "condition",
+            "compared before missing and undeclared values are replaced; a row does not count if "
+            "the condition is unknown because values are missing",
+        )
+    join = query.join
+    for name, _ in () if join is None or join.by_unit else join.on:
+        other = "" if join is None else join.declared.table.name
+        yield name, "join", f"missing or not in '{other}': the columns of '{other}' are missing"
 
 
 def computed_and_joined(query: Query, columns: dict[str, str]) -> TreatmentRecord:
