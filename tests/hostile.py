@@ -33,7 +33,7 @@ privacy_unit: {id: person, max_groups: 2, max_rows_per_group: 2}
 columns:
   person: {type: integer}
   city: {type: category, values_from: cities.csv}
-  age: {type: number, lower: 0, upper: 115, step: 1, nulls: 0}
+  age: {type: number, lower: 0, upper: 115, step: 1, fill: 0}
 """
 RELEASE = """\
 title: People

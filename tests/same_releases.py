@@ -32,7 +32,7 @@ TABLE: dict[str, Any] = {
         "state": {"type": "category", "values": [f"{i:02}" for i in range(12)]},
         "town": {"type": "text"},
         "age": {"type": "integer", "lower": 0, "upper": 99},
-        "pay": {"type": "number", "lower": 0, "upper": 1000, "step": "0.01", "nulls": 0},
+        "pay": {"type": "number", "lower": 0, "upper": 1000, "step": "0.01", "fill": 0},
         "band": {"cut": "age", "edges": [0, 18, 65, 100]},
     },
 }

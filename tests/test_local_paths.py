@@ -50,8 +50,8 @@ PATHS_AS_TEXTS = {("init", "source"), ("rehearse", "on")}
 
 TEXT_KEYS = (
     "acknowledge column columns config count count_distinct cube cut delimiter derive down_to "
-    "expression frequencies group_by hierarchy id level marginals marginals_at master max mean "
-    "median memory_limit min mode name nulls of on others owner partition quote ratio rollup sheet "
+    "expression fill frequencies group_by hierarchy id level marginals marginals_at master max mean "
+    "median memory_limit min missing mode name nulls of on others owner partition quote ratio rollup sheet "
     "source stddev sum table title top_k unit values variance where wide within"
 )
 URI_KEYS = {"Source.path", "SparkSpec.staging"}

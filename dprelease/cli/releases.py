@@ -14,7 +14,7 @@ from dprelease.cli.reporting import AsJson, Wide
 from dprelease.cli.shown.agreement_shown import draw_errors, family_errors, standard_error_texts
 from dprelease.cli.shown.disk_shown import disk_space_texts, has_unknown_rows
 from dprelease.cli.shown.files_shown import file_list
-from dprelease.cli.shown.outlook_shown import ledger_forecast_texts, refusal_text
+from dprelease.cli.shown.outlook_shown import ledger_forecast_texts, refusal_text, warning_text
 from dprelease.cli.shown.plan_shown import table_plan_text
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors import Findings, QueryError
@@ -37,6 +37,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
     with reporting.report_failures(as_json, prints_only=True):
         from dprelease.planning.declaration_findings import load_declaration
         from dprelease.planning.invariant_plans import invariant_warnings
+        from dprelease.planning.notes.declaration_warnings import declaration_warnings
         from dprelease.planning.notes.notes import notes
         from dprelease.query.unread import unreadable_table_errors
         from dprelease.release import kinds
@@ -54,13 +55,14 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         opened = engine_exposures(declaration)
         refused = unreadable_table_errors(declaration, queries)
         bare = columns_without_labels(declaration.spec)
-        noted = notes(queries)
+        noted, warned = notes(queries), declaration_warnings(declaration)
         answer = {
             "ok": True,
             "queries": len(queries),
             "columns": columns,
             "left_open": opened,
             "unread": [error.to_json() for error in refused],
+            "warnings": [warning.to_json() for warning in warned],
             "without_label": bare,
             **{note.name: note.items for note in noted},
         }
@@ -72,6 +74,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         lines += [
             f"Warning: {one_line(warning)}" for warning in [*map(refusal_text, refused), *warnings]
         ]
+        lines += [f"Warning: {one_line(warning_text(warning))}" for warning in warned]
         lines += [one_line(str(note)) for note in noted if note.items]
         if bare:
             lines.append(f"Without a label, although others have one: {one_line(', '.join(bare))}.")

@@ -198,10 +198,10 @@ def treatment_record(part: Records) -> TreatmentRecord:
     columns = {}
     for column in part.columns:
         declared = part.declared.table.columns[column.name]
-        nulls = getattr(declared, "nulls", DROP)
+        fill = getattr(declared, "fill", DROP)
         if column.key is None:
-            columns[column.name] = f"missing: {nulls}; outside the bounds: clamped"
+            columns[column.name] = f"missing: {fill}; outside the bounds: clamped"
         else:
-            others = getattr(declared, "others", nulls)
-            columns[column.name] = f"missing: {nulls}; not declared: {others}"
+            others = getattr(declared, "others", fill)
+            columns[column.name] = f"missing: {fill}; not declared: {others}"
     return TreatmentRecord(query=part.name, rows="Every record counts.", columns=columns)

@@ -42,7 +42,7 @@ ROW_PROPERTIES = (
     "upper",
     "step",
     "format",
-    "nulls",
+    "fill",
     "others",
     "within",
     "cut",
@@ -51,6 +51,9 @@ ROW_PROPERTIES = (
 )
 """Declared properties of a column that determine the rows of a cell; the other properties are
 descriptions."""
+
+LATER_PROPERTIES = ("missing", "pivot")
+"""Further such properties, which a digest contains only if they are declared."""
 
 
 def invariant_name(query: Query, measurement: Measurement) -> str:
@@ -129,7 +132,12 @@ def _column_definitions(query: Query, names: Sequence[str]) -> dict[str, Any]:
         if name in query.formulas:
             found[name] = query.formulas[name].sql
             continue
-        found[name] = query.table.columns[name].model_dump(mode="json", include={*ROW_PROPERTIES})
+        column = query.table.columns[name]
+        definition = column.model_dump(mode="json", include={*ROW_PROPERTIES})
+        if "fill" in definition:  # ledgers have digests with the key's earlier name
+            definition["nulls"] = definition.pop("fill")
+        later = {key: getattr(column, key, None) for key in LATER_PROPERTIES}
+        found[name] = definition | {key: value for key, value in later.items() if value}
     return found
 
 

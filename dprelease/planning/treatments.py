@@ -113,7 +113,7 @@ def _private_key_treatment(column: Column) -> str:
     """Return the treatment of a private key, which may have any value if it declares no list."""
     if isinstance(column, CategoryColumn | CutColumn):
         outside = "not declared" if isinstance(column, CategoryColumn) else "outside the edges"
-        return f"missing: {column.nulls}; {outside}: {column.others}"
+        return f"missing: {column.fill}; {outside}: {column.others}"
     return "missing: drop"
 
 
@@ -124,8 +124,8 @@ def _value_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
         for name in aggregate.reads:
             column = columns[name]
             if name == aggregate.column and aggregate.lattice is not None:
-                nulls = getattr(column, "nulls", DROP)
-                yield name, VALUE, f"missing: {nulls}; outside the bounds: clamped"
+                fill = getattr(column, "fill", DROP)
+                yield name, VALUE, f"missing: {fill}; outside the bounds: clamped"
             elif aggregate.by_places:
                 key = key_of(name, column)
                 yield (

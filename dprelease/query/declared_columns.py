@@ -111,4 +111,4 @@ class DeclaredColumns:
 
     def drops_missing(self, column: str) -> bool:
         """Return whether rows with a missing value are left out, because nothing replaces it."""
-        return bool(getattr(self.table.columns[column], "nulls", DROP) == DROP)
+        return bool(getattr(self.table.columns[column], "fill", DROP) == DROP)

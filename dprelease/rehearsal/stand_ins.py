@@ -44,6 +44,7 @@ TEXT_FORMAT_KEYS = (
     "thousands",
     "date_format",
     "timestamp_format",
+    "pivot",
     "time_zone",
 )
 """The keys of a source that describe the format of its texts, which stand-in files share."""

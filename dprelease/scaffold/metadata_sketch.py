@@ -20,6 +20,7 @@ from dprelease.scaffold.sketch import (
     NUMBER,
     OTHERS,
     TEXT,
+    odd_characters_text,
     quote_yaml,
     to_table_name,
     yaml_text,
@@ -115,7 +116,8 @@ def _column_text(column: ColumnDescription, is_unit: bool) -> str:
         return f"{{type: {kind}{label}}}"
     if column.values:
         values = ", ".join(quote_yaml(value) for value in dict.fromkeys(column.values))
-        return f"{{type: category, values: [{values}]{label}}}{MARK}"
+        odd = odd_characters_text(column.values)
+        return f"{{type: category, values: [{values}]{label}}}{MARK}{odd}"
     bounds = _bounds_text(column)
     if bounds:
         return f"{{type: {column.kind}, {bounds}{label}}}{MARK}"

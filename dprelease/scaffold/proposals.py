@@ -14,7 +14,7 @@ from pathlib import Path
 from dprelease.errors import RunState
 from dprelease.exact.reading.peek import ColumnPeek, peek_at_file
 from dprelease.numerics.rounding import plain_text
-from dprelease.scaffold.sketch import quote_yaml, sketch
+from dprelease.scaffold.sketch import odd_characters_text, quote_yaml, sketch
 from dprelease.schema.load import PEEKED
 
 WARNING = """\
@@ -69,11 +69,12 @@ def proposal_text(column: ColumnPeek) -> str:
     """Return the text of a column in the schema; empty if there is no proposal from its values."""
     if column.values is not None:
         values = ", ".join(quote_yaml(value) for value in column.values)
-        return f"{{type: category, values: [{values}]}}{MARK}"
+        return f"{{type: category, values: [{values}]}}{MARK}{odd_characters_text(column.values)}"
     if column.lower is None or column.upper is None:
         return ""
     lower, upper = (
         end.isoformat() if isinstance(end, date) else plain_text(end)
         for end in (column.lower, column.upper)
     )
-    return f"{{type: {column.kind}, lower: {lower}, upper: {upper}}}{MARK}"
+    codes = f", missing: [{', '.join(map(str, column.codes))}]" if column.codes else ""
+    return f"{{type: {column.kind}, lower: {lower}, upper: {upper}{codes}}}{MARK}"

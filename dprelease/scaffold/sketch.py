@@ -22,6 +22,7 @@ from dprelease.numerics.rounding import exact
 from dprelease.schema.load import CONFIRM
 from dprelease.schema.model import shorten
 from dprelease.schema.public_values.key_files import are_valid_texts
+from dprelease.schema.public_values.odd_characters import odd_texts
 from dprelease.schema.source_files import find_files, problem_of
 from dprelease.schema.table import Source
 from dprelease.statements.values.source_equality import comparison_of, inexact_comparison_error
@@ -104,6 +105,14 @@ CSV_HEAD = """\
 NULLS = (
     f"  {CONFIRM}: some of the first rows have these common signs for missing values. If they mean "
     "a missing value in every column, remove this comment"
+)
+PIVOT = (
+    f"  {CONFIRM}: years have two digits, and this is the latest year that they can mean: {{last}} "
+    "is {year}, and {next} is {before}. If days lie ahead, write a later year"
+)
+CODES = (
+    f"{CONFIRM}: these numbers look like codes for a missing value. If one of them is a real "
+    "value, remove it"
 )
 INTEGER = "{type: integer}  # FILL IN lower and upper, to sum it or to group by it"
 NUMBER = "{type: number}  # FILL IN lower, upper and step, to sum it"
@@ -227,7 +236,7 @@ def source_lines(
     if not format_keys:
         lines = [f"source: {yaml_text(path)}"]
     else:
-        marks = {"nulls": NULLS}
+        marks = {"nulls": NULLS, "pivot": _pivot_mark(format_keys.get("pivot"))}
         format_lines = [
             f"  {key}: {json.dumps(value)}{marks.get(key, '')}"
             for key, value in format_keys.items()
@@ -243,6 +252,20 @@ def source_lines(
             "# The first rows are plain ASCII. If later ones are not UTF-8, declare `encoding`."
         )
     return lines
+
+
+def _pivot_mark(year: KeyValue | None) -> str:
+    """Return the comment on a proposed pivot; empty without one."""
+    if not isinstance(year, int):
+        return ""
+    ends = {"last": f"{year % 100:02}", "next": f"{(year + 1) % 100:02}"}
+    return PIVOT.format(**ends, year=year, before=year - 99)
+
+
+def odd_characters_text(values: Sequence[str]) -> str:
+    """Return an addition to a comment that names odd characters in values; empty without any."""
+    odd = {words: None for _, found in odd_texts(values) for words in found}
+    return f"; some characters can't be seen or look like others: {', '.join(odd)}" if odd else ""
 
 
 def _type_from_values(name: str, proposals: Mapping[str, str], form: DetectedFormat | None) -> str:
@@ -262,6 +285,10 @@ def _type_from_cells(kind: ApparentType, form: DetectedFormat) -> str:
     if kind.layout is not None and f"{kind.name}_format" not in form.source:
         inside = f"{{type: {kind.name}"
         body = body.replace(inside, f"{inside}, format: {json.dumps(kind.layout)}")
+    if kind.codes:
+        declared, _, comment = body.partition("  # ")
+        listed = ", ".join(map(str, kind.codes))
+        body = f"{declared[:-1]}, missing: [{listed}]}}  {CODES}. {comment}"
     if kind.is_unsure:
         body += "  # FILL IN" * ("#" not in body) + "; which is first, the day or the month?"
     return body

@@ -19,7 +19,6 @@ from pydantic import (
     PrivateAttr,
     Tag,
     ValidationInfo,
-    field_validator,
     model_validator,
 )
 
@@ -30,6 +29,7 @@ from dprelease.schema.field_types import (
     TEXT_SCHEMA,
     Day,
     Exact,
+    Pivot,
     ShortForm,
     Text,
     TimeFormat,
@@ -37,6 +37,7 @@ from dprelease.schema.field_types import (
     refuse,
     refuse_substitute,
     refuse_substitute_outside_bounds,
+    refuse_two_digit_years,
     refuse_undeclared_substitutes,
     to_fraction,
     to_text,
@@ -59,6 +60,13 @@ from dprelease.schema.public_values.key_files import (
     expand_file_name,
 )
 from dprelease.schema.public_values.listed_values import listed_values
+from dprelease.schema.public_values.missing_codes import (
+    Filled,
+    WithMissing,
+    check_category_codes,
+    check_number_codes,
+    check_truth_codes,
+)
 from dprelease.schema.public_values.nesting import OF_ONE_QUERY, refuse_nesting
 from dprelease.schema.public_values.value_labels import (
     Listed,
@@ -74,7 +82,16 @@ class Computable(Documented):
     expression: Text | None = None
 
 
-class IntegerColumn(Computable):
+class WithFillValue(Computable, WithMissing, Filled):
+    """A column of numbers."""
+
+    @property
+    def fill_value(self) -> Fraction | None:
+        """The number that replaces missing values; None drops the rows."""
+        return None if self.fill == DROP else to_fraction(self.fill)
+
+
+class IntegerColumn(WithFillValue):
     """Integers; with bounds they can be summed and used as keys."""
 
     type: Literal["integer"]
@@ -83,7 +100,6 @@ class IntegerColumn(Computable):
     step: Annotated[Whole, Field(ge=1)] = 1
     unit: Text | None = None
     decimals: Decimals | None = None
-    nulls: Text = DROP
     labels: ValueLabels = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -96,7 +112,8 @@ class IntegerColumn(Computable):
         if self.lattice is not None:
             check_digits(self.lattice)
         check_step(_to_fraction(low), _to_fraction(high), Fraction(self.step), "this column")
-        refuse_substitute_outside_bounds(self.nulls, _to_fraction(low), _to_fraction(high))
+        refuse_substitute_outside_bounds(self.fill, _to_fraction(low), _to_fraction(high))
+        check_number_codes(self.missing, self.fill)
         known = "no bounds are declared" if low is None else f"whole numbers from {low} to {high}"
         refuse_unknown_labels(self.labels, lambda text: _is_within(text, low, high), known)
         return self
@@ -108,13 +125,8 @@ class IntegerColumn(Computable):
             return None
         return lattice_of(Fraction(self.lower), Fraction(self.upper), Fraction(self.step))
 
-    @property
-    def null_value(self) -> Fraction | None:
-        """Return the substitute for missing values; None drops the rows."""
-        return None if self.nulls == DROP else to_fraction(self.nulls)
 
-
-class NumberColumn(Computable):
+class NumberColumn(WithFillValue):
     """Real numbers, rounded to steps before they are summed."""
 
     type: Literal["number"]
@@ -123,7 +135,6 @@ class NumberColumn(Computable):
     step: Exact | None = None
     unit: Text | None = None
     decimals: Decimals | None = None
-    nulls: Text = DROP
 
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:
@@ -137,7 +148,8 @@ class NumberColumn(Computable):
         lattice = self.lattice
         if lattice is not None:
             check_digits(lattice)
-        refuse_substitute_outside_bounds(self.nulls, low, high)
+        refuse_substitute_outside_bounds(self.fill, low, high)
+        check_number_codes(self.missing, self.fill)
         return self
 
     @property
@@ -151,35 +163,24 @@ class NumberColumn(Computable):
             return None
         return lattice_of(self.lower, self.upper, self.step or default_step(self.lower, self.upper))
 
-    @property
-    def null_value(self) -> Fraction | None:
-        """Return the substitute for missing values; None drops the rows."""
-        return None if self.nulls == DROP else to_fraction(self.nulls)
-
 
 def _to_fraction(value: int | None) -> Fraction | None:
     """Return an integer as a fraction; None for None."""
     return None if value is None else Fraction(value)
 
 
-class BooleanColumn(Computable):
+class BooleanColumn(Computable, WithMissing, Filled):
     """True or false; as a key it has the cells false, true."""
 
     type: Literal["boolean"]
-    nulls: Text = DROP
     labels: ValueLabels = Field(default_factory=dict)
 
-    @field_validator("nulls")
-    @classmethod
-    def _refuse_other_substitutes(cls, nulls: str) -> str:
-        """Refuse a substitute for missing values that is not a boolean."""
-        if nulls not in (DROP, "true", "false"):
-            refuse_substitute("nulls", nulls, "true or false", ("true", "false"))
-        return nulls
-
     @model_validator(mode="after")
-    def _refuse_unknown_labels(self) -> Self:
-        """Refuse labels of values other than true and false."""
+    def _refuse_other_values(self) -> Self:
+        """Refuse a substitute and labels of values other than true and false."""
+        if self.fill not in (DROP, "true", "false"):
+            refuse_substitute("fill", self.fill, "true or false", ("true", "false"))
+        check_truth_codes(self.missing)
         refuse_unknown_labels(self.labels, ("true", "false").__contains__, "true and false")
         return self
 
@@ -199,14 +200,14 @@ def _is_day_within(text: str, first: date, last: date) -> bool:
         return False
 
 
-class DateColumn(Computable):
+class DateColumn(Computable, WithMissing, Filled):
     """Dates; with bounds they can be used as keys, one cell per day."""
 
     type: Literal["date"]
     lower: Day | None = None
     upper: Day | None = None
     format: TimeFormat = "%Y-%m-%d"
-    nulls: Text = DROP
+    pivot: Pivot | None = None
 
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:
@@ -215,21 +216,22 @@ class DateColumn(Computable):
             refuse("DP-SCHEMA-012", column="this column")
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
             refuse("DP-SCHEMA-001")
-        if self.nulls != DROP:
+        if self.fill != DROP:
             first, last = self.lower or date.min, self.upper or date.max
-            if not _is_day_within(self.nulls, first, last):
-                refuse_substitute("nulls", self.nulls, f"a date from {first} to {last}")
+            if not _is_day_within(self.fill, first, last):
+                refuse_substitute("fill", self.fill, f"a date from {first} to {last}")
         return self
 
 
-class TimestampColumn(Documented):
+class TimestampColumn(WithMissing):
     """Timestamps without a time zone, or in UTC; for `where` only."""
 
     type: Literal["timestamp"]
     format: TimeFormat = "%Y-%m-%d %H:%M:%S"
+    pivot: Pivot | None = None
 
 
-class TextColumn(Computable):
+class TextColumn(Computable, WithMissing):
     """Any text, compared as stored: for ids, joins, `where` and private keys."""
 
     type: Literal["text"]
@@ -240,7 +242,7 @@ _PARTS = {"anyOf": [{"type": "array", "items": TEXT_SCHEMA}, _LABELLED]}
 _BY_AREA = {"type": "object", "additionalProperties": _PARTS}
 
 
-class CategoryColumn(Computable):
+class CategoryColumn(Computable, WithMissing, Filled):
     """Texts with a public, ordered list of values; the source's values are compared as text.
 
     `within`: another category, each of whose values is an area that contains values of this one.
@@ -255,7 +257,6 @@ class CategoryColumn(Computable):
         Annotated[ValuesFrom, BeforeValidator(expand_file_name), ShortForm(TEXT_SCHEMA)] | None
     ) = None
     within: Text | None = None
-    nulls: Text = DROP
     others: Text = DROP
     _parent_areas: tuple[str, ...] = PrivateAttr(())
     _labels: Mapping[str, LocalizedText] = PrivateAttr(default_factory=dict)
@@ -304,7 +305,8 @@ class CategoryColumn(Computable):
         if self.values is None:
             refuse("DP-SCHEMA-002", column="this column")
         refuse_duplicates(self.values)
-        refuse_undeclared_substitutes(self.nulls, self.others, self.values)
+        refuse_undeclared_substitutes(self.fill, self.others, self.values)
+        check_category_codes(self.missing, self.values)
         return self
 
 
@@ -313,7 +315,7 @@ CutLabels = Annotated[Listed | None, BeforeValidator(to_listed), ShortForm(_LIST
 """The names of the intervals in order; a mapping also has a label for each name."""
 
 
-class CutColumn(Documented):
+class CutColumn(Filled):
     """A category computed from a number: the interval [edge i, edge i + 1) that contains it.
 
     `closed: right` makes the intervals (edge i, edge i + 1].
@@ -323,7 +325,6 @@ class CutColumn(Documented):
     edges: tuple[Exact, ...]
     closed: Literal["left", "right"] = "left"
     labels: CutLabels = None
-    nulls: Text = DROP
     others: Text = DROP
 
     @model_validator(mode="after")
@@ -331,7 +332,7 @@ class CutColumn(Documented):
         """Refuse edges and names that do not form intervals, and unknown substitutes."""
         refuse_edges(self.edges, None if self.labels is None else len(self.labels))
         refuse_duplicates(self.values)
-        refuse_undeclared_substitutes(self.nulls, self.others, self.values)
+        refuse_undeclared_substitutes(self.fill, self.others, self.values)
         return self
 
     @property
@@ -395,3 +396,5 @@ def check_computed(columns: Mapping[str, Column]) -> None:
             refuse_nesting(name, column.within, OF_ONE_QUERY)
         if is_stored(column):
             refuse("DP-DERIVE-001", column=name)
+        if isinstance(column, DateColumn):
+            refuse_two_digit_years(column.format, column.pivot, name, "derive", name, "format")

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import Annotated, Any, NoReturn
 
-from pydantic import BeforeValidator, GetJsonSchemaHandler, ValidationError, WithJsonSchema
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, ValidationError, WithJsonSchema
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from dprelease.errors.local_paths import URI_CODE, uri_fields
@@ -164,6 +164,19 @@ def to_time_format(value: object) -> str:
     return text
 
 
+def has_two_digit_years(layout: str) -> bool:
+    """Return whether a format has years of two digits, whose century is not in the text."""
+    return "%y" in layout
+
+
+def refuse_two_digit_years(layout: str, pivot: int | None, column: str, *spot: str) -> None:
+    """Raise DP-YEAR-001 at `spot` for years of two digits without a pivot."""
+    if has_two_digit_years(layout) and pivot is None:
+        year = date.today().year
+        ends = {"short": f"{year % 100:02}", "next": f"{(year + 1) % 100:02}", "before": year - 99}
+        refuse("DP-YEAR-001", spot=spot, column=column, layout=layout, year=year, **ends)
+
+
 class ShortForm:
     """Adds a short form, which a validator expands, to a field's JSON Schema."""
 
@@ -193,24 +206,27 @@ Name = Annotated[str, BeforeValidator(to_name), WithJsonSchema({"type": "string"
 Day = Annotated[
     date, BeforeValidator(to_date), WithJsonSchema({"type": "string", "format": "date"})
 ]
+Pivot = Annotated[Whole, Field(ge=100, le=9999)]
+"""The latest year that the two digits of a year can mean."""
+
 TimeFormat = Annotated[str, BeforeValidator(to_time_format), WithJsonSchema({"type": "string"})]
 
 
 def refuse_substitute_outside_bounds(
-    nulls: str, low: Fraction | None, high: Fraction | None
+    fill: str, low: Fraction | None, high: Fraction | None
 ) -> None:
     """Raise DP-SCHEMA-005 for a substitute for missing values that does not lie in the bounds."""
-    if nulls == DROP:
+    if fill == DROP:
         return
     if low is None or high is None:
-        refuse_substitute("nulls", nulls, "allowed without `lower` and `upper`")
+        refuse_substitute("fill", fill, "allowed without `lower` and `upper`")
     try:
-        inside = low <= exact(nulls) <= high
+        inside = low <= exact(fill) <= high
     except ValueError:
         inside = False
     if not inside:
         bounds = f"{plain_text(low)} to {plain_text(high)}"
-        refuse_substitute("nulls", nulls, f"a number within the bounds, {bounds}")
+        refuse_substitute("fill", fill, f"a number within the bounds, {bounds}")
 
 
 def refuse_substitute(key: str, written: str, allowed: str, known: Iterable[str] = ()) -> NoReturn:
@@ -221,9 +237,9 @@ def refuse_substitute(key: str, written: str, allowed: str, known: Iterable[str]
     refuse("DP-SCHEMA-005", key=key, column="this column", **fields)
 
 
-def refuse_undeclared_substitutes(nulls: str, others: str, values: Sequence[str]) -> None:
+def refuse_undeclared_substitutes(fill: str, others: str, values: Sequence[str]) -> None:
     """Refuse substitutes for missing or undeclared values that are not declared values."""
-    for key, cell in (("nulls", nulls), ("others", others)):
+    for key, cell in (("fill", fill), ("others", others)):
         if cell != DROP and cell not in values:
             shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
             refuse_substitute(key, cell, f"a declared value ({shown})", values)

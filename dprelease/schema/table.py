@@ -23,18 +23,23 @@ from dprelease.schema.columns import (
     is_stored,
 )
 from dprelease.schema.field_types import (
+    DROP,
     TEXT_SCHEMA,
     Flag,
     Name,
+    Pivot,
     ShortForm,
     Text,
     TimeFormat,
     Whole,
     errors_of_checks,
+    has_two_digit_years,
     refuse,
     refuse_all,
+    refuse_two_digit_years,
 )
 from dprelease.schema.model import Model, check_column_names, shorten
+from dprelease.schema.public_values.missing_codes import check_date_codes
 from dprelease.schema.public_values.nesting import nested_columns
 from dprelease.schema.rehearsal_form import RehearsalSpec, refuse_unknown_values
 from dprelease.schema.source_texts import (
@@ -92,7 +97,9 @@ class Source(Model):
 
     The keys from `delimiter` on describe how the values of a CSV or JSON lines file are written;
     nothing is ever guessed. Of these keys, workbooks accept `nulls` and the date formats, and
-    SQLite files the date formats. `time_zone` is the time zone of local timestamps, in any source.
+    SQLite files the date formats. `pivot` is the latest year that two digits (%y) can mean, for all
+    columns without a `pivot` of their own. `time_zone` is the time zone of local timestamps, in any
+    source.
     """
 
     path: Text | None = None
@@ -110,6 +117,7 @@ class Source(Model):
     thousands: Thousands | None = None
     date_format: TimeFormat | None = None
     timestamp_format: TimeFormat | None = None
+    pivot: Pivot | None = None
     time_zone: TimeZone = UTC
 
     @model_validator(mode="after")
@@ -283,14 +291,17 @@ class Table(Model):
 
     @model_validator(mode="after")
     def _write_formats(self) -> Self:
-        """Give each date column without a format the format that the source declares."""
+        """Give date columns without a format, or without a pivot, those of the source."""
         for name, column in self.columns.items():
             if not isinstance(column, DateColumn | TimestampColumn) or self.source is None:
                 continue
             days = isinstance(column, DateColumn)
             format_ = self.source.date_format if days else self.source.timestamp_format
             if format_ and is_stored(column) and "format" not in column.model_fields_set:
-                self.columns[name] = column.model_copy(update={"format": format_})
+                column = column.model_copy(update={"format": format_})
+            if has_two_digit_years(column.format) and column.pivot is None and is_stored(column):
+                column = column.model_copy(update={"pivot": self.source.pivot})
+            self.columns[name] = column
         return self
 
     @model_validator(mode="after")
@@ -300,7 +311,9 @@ class Table(Model):
         leaning = [partial(self._check_column, name, one) for name, one in self.columns.items()]
         rehearsed = partial(refuse_unknown_values, self.rehearsal, self.columns)
         refuse_all(
-            errors_of_checks(self._sort_nested_columns, *leaning, self._check_unit, rehearsed)
+            errors_of_checks(
+                self._sort_nested_columns, *leaning, self._check_pivot, self._check_unit, rehearsed
+            )
         )
         return self
 
@@ -317,6 +330,26 @@ class Table(Model):
             cut = self.columns.get(column.cut)
             if not isinstance(cut, IntegerColumn | NumberColumn):
                 refuse("DP-SCHEMA-007", column=name, source=column.cut)
+
+        if isinstance(column, DateColumn | TimestampColumn):
+            self._check_dates(name, column)
+
+    def _check_dates(self, name: str, column: DateColumn | TimestampColumn) -> None:
+        """Refuse years without a century, a pivot without use, and codes that are misspelled."""
+        at = "date_format" if isinstance(column, DateColumn) else "timestamp_format"
+        is_own = "format" in column.model_fields_set or not self.source
+        spot = ("columns", name, "format") if is_own else ("source", at)
+        refuse_two_digit_years(column.format, column.pivot, name, *spot)
+        if column.pivot is not None and not has_two_digit_years(column.format):
+            refuse("DP-YEAR-002", spot=("columns", name, "pivot"), layout=column.format)
+        check_date_codes(column.missing, column.format, name, getattr(column, "fill", DROP))
+
+    def _check_pivot(self) -> None:
+        """Refuse a pivot of the source that no column uses."""
+        formats = [getattr(column, "format", "") for column in self.columns.values()]
+        if self.source and self.source.pivot and not any(map(has_two_digit_years, formats)):
+            layout = self.source.date_format or self.source.timestamp_format or "dates"
+            refuse("DP-YEAR-002", spot=("source", "pivot"), layout=layout)
 
     def _check_unit(self) -> None:
         """Refuse a privacy unit that the table can't have, or whose id can't identify people."""

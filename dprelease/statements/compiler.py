@@ -214,7 +214,7 @@ class Compiler:
 
     def has_null_value(self, column: str) -> bool:
         """Return whether the declaration replaces missing numbers of a column."""
-        return getattr(self.columns[column], "null_value", None) is not None
+        return getattr(self.columns[column], "fill_value", None) is not None
 
     def steps(self, aggregate: Aggregate) -> str:
         """Return SQL of a value as a BIGINT number of steps within the bounds; NULL if missing."""

@@ -224,7 +224,7 @@ def cut_case_sql(column: CutColumn, *, as_label: bool, key: Key | None = None) -
     ]
     cells = [quoting.text(v) if as_label else str(i) for i, v in enumerate(column.values)]
     positions = {"drop": "NULL"} | dict(zip(column.values, cells, strict=True))
-    null, other = positions[column.nulls], positions[column.others]
+    null, other = positions[column.fill], positions[column.others]
     if key is None and not as_label:
         null = other = "NULL"
     below = "<" if column.closed == "left" else "<="

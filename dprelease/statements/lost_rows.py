@@ -17,6 +17,7 @@ from dprelease.statements.layers import SOURCE, needed_columns, typed_column_sql
 from dprelease.statements.meanings import typed_value_sql
 from dprelease.statements.partition_counts import key_text_sql
 from dprelease.statements.raw_keys import raw_key_sql
+from dprelease.statements.values.missing_codes import missing_code_sql, unread_code_sql
 from dprelease.statements.values.physical import base_type
 
 ROWS, CONDITION, NO_CELL, NO_ID = "rows", "condition", "no cell", "no id"
@@ -75,6 +76,13 @@ def _unread_counts(
         is_present = f"{quoted} IS NOT NULL"
         if base_type(physical[name]) == "VARCHAR":
             is_present += f" AND trim({quoted}) <> ''"
+        kind = base_type(physical[name])
+        codes = [
+            missing_code_sql(value, quoted, kind, column, table.time_zone),
+            unread_code_sql(quoted, kind, column),
+        ]
+        for code in filter(None, codes):
+            is_present += f" AND NOT coalesce({code}, false)"
         yield (UNREAD, name), _count_sql(f"{is_present} AND ({value}) IS NULL")
 
 

@@ -39,6 +39,7 @@ from dprelease.statements.values.categories import (
     is_beyond_floats,
     same_meaning_pair,
 )
+from dprelease.statements.values.missing_codes import missing_code_sql
 from dprelease.statements.values.physical import (
     DECLARED_AS,
     EXACT_FLOATS,
@@ -138,7 +139,8 @@ def typed_value_sql(
         bits = {"FLOAT": 32, "DOUBLE": 64}[stored]
         most = f"2^{EXACT_FLOATS[stored].bit_length() - 1}"
         raise DataError("DP-DATA-015", column=name, bits=bits, most=most)
-    return sql
+    missing = missing_code_sql(sql, source, stored, column, zone)
+    return sql if missing is None else f"CASE WHEN {missing} THEN NULL ELSE {sql} END"
 
 
 def _remedy_text(name: str, column: Column, stored: str) -> str:
@@ -341,7 +343,8 @@ def _timestamp_of_text_sql(physical: PhysicalColumn) -> str | None:
     if FAMILY_OF[physical.stored] != "texts" and not reads_integers(physical.column.format):
         # A frame whose dates are all missing has a float column of NaN; other numbers are no dates.
         return _null_sql(physical) if physical.stored in FLOATS else None
-    return timestamp_of_text_sql(physical.text, physical.column.format, physical.zone)
+    column = physical.column
+    return timestamp_of_text_sql(physical.text, column.format, physical.zone, column.pivot)
 
 
 CONVERSIONS: dict[tuple[str, str], Conversion] = {

@@ -57,7 +57,7 @@ def _declared_value_sql(column: CategoryColumn, value: str) -> str:
     """Return SQL of the declared value of a category, with the same rules as for public keys."""
     known = ", ".join(quoting.text(text) for text in column.values or ())
     null, other = (
-        "NULL" if cell == DROP else quoting.text(cell) for cell in (column.nulls, column.others)
+        "NULL" if cell == DROP else quoting.text(cell) for cell in (column.fill, column.others)
     )
     return (
         f"(CASE WHEN {value} IS NULL THEN {null} WHEN {value} IN ({known}) THEN {value} "

@@ -31,6 +31,6 @@ def presence_condition_sql(query: Query, vectors: Sequence[Measurement]) -> str:
         return ""
     (name,) = read
     column = query.table.columns[name]
-    is_number = isinstance(column, IntegerColumn | NumberColumn) and column.null_value is None
+    is_number = isinstance(column, IntegerColumn | NumberColumn) and column.fill_value is None
     known = is_number and name in needed_columns(query)
     return f"{quoting.identifier(name)} IS NOT NULL" if known else ""

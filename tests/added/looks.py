@@ -33,7 +33,7 @@ COLUMNS: dict[str, Any] = {
     "k": {"type": "category", "values": ["a", "b", "c"], "others": "c"},
     "m": {"type": "category", "values": ["x", "y"]},
     "n": {"type": "integer", "lower": -7, "upper": 4, "unit": "m"},
-    "s": {"type": "integer", "lower": 3, "upper": 31, "step": 4, "nulls": 5},
+    "s": {"type": "integer", "lower": 3, "upper": 31, "step": 4, "fill": 5},
     "x": {"type": "number", "lower": -3, "upper": 1, "step": 0.25},
     "flag": {"type": "boolean"},
 }

@@ -15,11 +15,11 @@ COLUMNS: dict[str, Any] = {
     "state": {"type": "category", "values": ["A", "B"]},
     "town": {"type": "category", "within": "state", "values": {"A": ["a1", "a2"], "B": ["b1", "b2"]}},
     "code": {"type": "integer", "lower": 1, "upper": 4},
-    "age": {"type": "integer", "lower": 0, "upper": 99, "step": 3, "nulls": 30},
+    "age": {"type": "integer", "lower": 0, "upper": 99, "step": 3, "fill": 30},
     "gain": {"type": "integer", "lower": -20, "upper": 50},
     "pay": {"type": "number", "lower": "-2.5", "upper": 100, "step": "0.25"},
     "day": {"type": "date", "lower": "2024-01-01", "upper": "2024-01-04"},
-    "flag": {"type": "boolean", "nulls": "false"},
+    "flag": {"type": "boolean", "fill": "false"},
     "place": {"type": "text"},
     "adult": {"cut": "age", "edges": [0, 18, 100]},
     "more": {"type": "number", "lower": 0, "upper": 200, "step": 1, "expression": "pay * 2 + age"},
@@ -145,8 +145,8 @@ LOCAL: dict[str, Any] = {
 }  # fmt: skip
 OF_LOCAL = {
     **COLUMNS,
-    "sex": {"type": "category", "values": ["f", "m", "x"], "others": "x", "nulls": "x"},
-    "gain": {"type": "integer", "lower": -20, "upper": 50, "nulls": 0},
+    "sex": {"type": "category", "values": ["f", "m", "x"], "others": "x", "fill": "x"},
+    "gain": {"type": "integer", "lower": -20, "upper": 50, "fill": 0},
 }
 FEDERATED: dict[str, Any] = {
     "federated": {"parties": 3, "honest": 2},

@@ -65,9 +65,9 @@ CHOSEN: dict[str, Any] = {
 }  # fmt: skip
 OF_RECORDS: dict[str, Any] = {
     **OF_LOCAL,
-    "day": {"type": "date", "lower": "2024-01-01", "upper": "2024-01-04", "nulls": "2024-01-01"},
-    "pay": {"type": "number", "lower": "-2.5", "upper": 100, "step": "0.25", "nulls": 0},
-    "adult": {"cut": "age", "edges": [0, 18, 100], "nulls": "0-17", "others": "0-17"},
+    "day": {"type": "date", "lower": "2024-01-01", "upper": "2024-01-04", "fill": "2024-01-01"},
+    "pay": {"type": "number", "lower": "-2.5", "upper": 100, "step": "0.25", "fill": 0},
+    "adult": {"cut": "age", "edges": [0, 18, 100], "fill": "0-17", "others": "0-17"},
 }
 RECORDS: dict[str, dict[str, Any]] = {
     "category": {"sex": {}}, "truth value": {"flag": {}}, "date": {"day": {}}, "cut": {"adult": {}},

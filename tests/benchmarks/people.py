@@ -43,7 +43,7 @@ columns:
   sex: {{type: category, values: [F, M]}}
   race: {{type: category, values: [A, B, C, D, E, F]}}
   age: {{type: integer, lower: 0, upper: 115, unit: years}}
-  income: {{type: integer, lower: 0, upper: 200000, unit: USD/year, nulls: drop}}
+  income: {{type: integer, lower: 0, upper: 200000, unit: USD/year, fill: drop}}
 """
 
 

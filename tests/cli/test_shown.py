@@ -104,7 +104,7 @@ def test_all_that_unicode_has() -> None:
             assert escaped == (code == 0xA0), hex(code)
 
 
-BERN = {"nulls": "Bern", "others": "Bern"}
+BERN = {"fill": "Bern", "others": "Bern"}
 SCHEMA = {
     "table": "people",
     "owner": PLAIN,
@@ -332,7 +332,7 @@ WRONG = {
     "schema": ("table", "source", "owner", "privacy_unit", "columns", "size", "HOSTILE"),
     "schema/privacy_unit": ("id", "max_groups", "HOSTILE"),
     "schema/columns": ("HOSTILE", "city"),
-    "schema/columns/pay": ("type", "lower", "step", "nulls", "expression", "HOSTILE"),
+    "schema/columns/pay": ("type", "lower", "step", "fill", "expression", "HOSTILE"),
     "schema/columns/city": ("values", "values_from", "others", "cut", "edges"),
 }
 PLACES = [f"{part}/{key}" for part, keys in WRONG.items() for key in keys]

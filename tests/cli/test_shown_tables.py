@@ -88,8 +88,8 @@ def central(folder: Path) -> list[str]:
 def local(folder: Path) -> list[str]:
     schema = yaml.safe_load(SCHEMA)
     del schema["privacy_unit"]
-    schema["columns"]["city"]["nulls"] = "Rome"
-    schema["columns"][LONG] = {"type": "integer", "lower": 0, "upper": 9, "nulls": 0}
+    schema["columns"]["city"]["fill"] = "Rome"
+    schema["columns"][LONG] = {"type": "integer", "lower": 0, "upper": 9, "fill": 0}
     (folder / "people.yaml").write_text(yaml.safe_dump(schema))
     (folder / "people.csv").write_text(f"city,{LONG}\n" + "Bern,3\n" * 9)
     budget = {"epsilon": 1, "neighbours": "replace"}

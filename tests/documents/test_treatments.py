@@ -25,18 +25,18 @@ COLUMNS: dict[str, Any] = {
     "sex": {"type": "category", "values": ["f", "m", "x"], "others": "x"},
     "state": {"type": "category", "values": ["A", "B"]},
     "town": {
-        "type": "category", "within": "state", "nulls": "b2",
+        "type": "category", "within": "state", "fill": "b2",
         "values": {"A": ["a1", "a2"], "B": ["b1", "b2"]},
     },
     "code": {"type": "integer", "lower": 1, "upper": 4},
-    "size": {"type": "integer", "lower": 1, "upper": 3, "nulls": 2},
+    "size": {"type": "integer", "lower": 1, "upper": 3, "fill": 2},
     "gain": {"type": "integer", "lower": -20, "upper": 50},
-    "pay": {"type": "number", "lower": "-2.5", "upper": 100, "step": "0.25", "nulls": 1},
+    "pay": {"type": "number", "lower": "-2.5", "upper": 100, "step": "0.25", "fill": 1},
     "day": {"type": "date", "lower": "2024-01-01", "upper": "2024-01-04"},
-    "flag": {"type": "boolean", "nulls": "false"},
+    "flag": {"type": "boolean", "fill": "false"},
     "place": {"type": "text"},
     "adult": {"cut": "gain", "edges": [-20, 0, 51]},
-    "older": {"cut": "gain", "edges": [0, 20, 51], "others": "0-19", "nulls": "20-50"},
+    "older": {"cut": "gain", "edges": [0, 20, 51], "others": "0-19", "fill": "20-50"},
 }  # fmt: skip
 VALUES: dict[str, tuple[Any, ...]] = {
     "id": (1, 2, 3, None),

@@ -36,14 +36,14 @@ table: people
 {unit}
 columns:
   id: {{type: integer}}
-  state: {{type: category, values: [NO, EA, WE], nulls: WE}}
+  state: {{type: category, values: [NO, EA, WE], fill: WE}}
   county: {{type: category, within: state, values: {counties}}}
-  tract: {{type: category, within: county, values: {tracts}, nulls: {nulls}, others: {others}}}
-  sex: {{type: category, values: [f, m], nulls: m}}
+  tract: {{type: category, within: county, values: {tracts}, fill: {nulls}, others: {others}}}
+  sex: {{type: category, values: [f, m], fill: m}}
   race: {{type: category, values: [a, b, c], others: c}}
-  day: {{type: date, lower: 2020-02-28, upper: 2020-03-01, nulls: 2020-03-01}}
+  day: {{type: date, lower: 2020-02-28, upper: 2020-03-01, fill: 2020-03-01}}
   old: {{type: boolean}}
-  size: {{type: integer, lower: 1, upper: 3, nulls: 2}}
+  size: {{type: integer, lower: 1, upper: 3, fill: 2}}
   n: {{type: integer, lower: -5, upper: 20}}
   band: {{cut: n, edges: [-5, 0, 5, 21], others: 0-4}}
   x: {{type: number, lower: -2.5, upper: 10, step: 0.25}}

@@ -29,7 +29,18 @@ def typed(query: Query, name: str, row: Row) -> Any:
 
 
 def value_of(column: Any, value: Any) -> Any:
-    """Return a stored value as the column's kind; None if it is missing."""
+    """Return a stored value as the column's kind; None if it is missing, or a code for that."""
+    found = _uncoded_value(column, value)
+    if found is None or column.type in ("boolean", "date", "timestamp"):
+        return found
+    if column.type in ("category", "text"):
+        return None if found in column.missing else found
+    finite = math.isfinite(found)
+    return None if finite and float(found) in map(float, column.missing) else found
+
+
+def _uncoded_value(column: Any, value: Any) -> Any:
+    """Return a stored value as the column's kind, without a look at codes."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     kind = column.type
@@ -84,7 +95,7 @@ def cut_cell(query: Query, name: str, row: Row) -> int | None:
     value = typed(query, column.cut, row)
     cells = {label: i for i, label in enumerate(column.values)}
     if value is None:
-        return cells.get(column.nulls)
+        return cells.get(column.fill)
     for i, (low, high) in enumerate(zip(column.edges, column.edges[1:], strict=False)):
         inside = low <= value < high if column.closed == "left" else low < value <= high
         if inside:
@@ -131,9 +142,9 @@ def steps(query: Query, aggregate: Sum, row: Row) -> int | None:
     column = query.table.columns[aggregate.column]
     value = typed(query, aggregate.column, row)
     if value is None:
-        if column.null_value is None:
+        if column.fill_value is None:
             return None
-        value = column.null_value
+        value = column.fill_value
         sign = -1 if value < 0 else 1
         found = sign * math.floor(abs(value) / aggregate.step + Fraction(1, 2))
         return min(max(found, aggregate.lower), aggregate.upper)

@@ -154,7 +154,7 @@ def some_rows(seed: int, size: int) -> list[dict[str, Any]]:
 
 COLUMNS: dict[str, Any] = {
     "id": {"type": "text"},
-    "k": {"type": "category", "values": ["a", "b"], "others": "b", "nulls": "b"},
+    "k": {"type": "category", "values": ["a", "b"], "others": "b", "fill": "b"},
     "n": {"type": "integer", "lower": 0, "upper": 9},
     "x": {"type": "number", "lower": 0, "upper": 10, "step": "0.5"},
     "d": {"type": "date", "lower": "2024-01-01", "upper": "2024-12-31", "format": "%d.%m.%Y"},

@@ -357,7 +357,7 @@ def test_what_is_in_a_sheet(tmp_path: Path) -> None:
         sheet["F60"].number_format = "0.00"
 
     columns = {
-        "k": {"type": "category", "values": ["a", "b", "none"], "nulls": "none"},
+        "k": {"type": "category", "values": ["a", "b", "none"], "fill": "none"},
         "n": {"type": "integer", "lower": 0, "upper": 9},
         "2024": {"type": "integer", "lower": 0, "upper": 10},
     }

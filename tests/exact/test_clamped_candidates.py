@@ -132,7 +132,7 @@ def test_only_stored_whole_numbers_are(name: str) -> None:
     types = {"c": "VARCHAR", "w": name}
     assert clamped(table("integer", 0, 9)) == (name in TYPES)
     assert clamped(table("number", 0, 9)) == (name in TYPES and name != "BIGINT")
-    assert not clamped(table("integer", 0, 9, nulls=3))
+    assert not clamped(table("integer", 0, 9, fill=3))
     assert not clamped(table("integer", 0, 9, step=3))
     ids = {"type": "integer", "lower": 0, "upper": 9}
     columns = {"c": {"type": "category", "values": KEYS}, "w": ids, "id": ids}

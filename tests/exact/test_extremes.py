@@ -32,7 +32,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "digits": {"type": "date", "format": "%Y%m%d"},
     "timestamp": {"type": "timestamp"},
     "category": {"type": "category", "values": ["a", "1", "true", "2024-01-01"]},
-    "padded": {"type": "category", "values": ["01", "02"], "others": "02", "nulls": "01"},
+    "padded": {"type": "category", "values": ["01", "02"], "others": "02", "fill": "01"},
     "text": {"type": "text"},
 }
 ASKED: dict[str, dict[str, Any]] = {

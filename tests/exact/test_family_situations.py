@@ -195,7 +195,7 @@ columns:
   id: {type: text}
   place: {type: integer}
   age: {type: number}
-  sex: {type: category, values: [f, m], nulls: m}
+  sex: {type: category, values: [f, m], fill: m}
   state: {type: integer}
 """
 PLACES = """\
@@ -204,7 +204,7 @@ public: true
 columns:
   code: {type: integer}
   north: {type: category, values: [s, n]}
-  town: {type: category, within: north, values: {n: [Oslo, Bergen], s: [Rome]}, nulls: Rome}
+  town: {type: category, within: north, values: {n: [Oslo, Bergen], s: [Rome]}, fill: Rome}
 """
 JOINED = """\
 title: A family

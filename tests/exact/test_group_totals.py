@@ -55,8 +55,8 @@ CASES = [
 
 def asking(number: str, asked: str, nulls: str | int) -> list[Query]:
     columns = {
-        "v": NUMBERS[number] | {"nulls": nulls},
-        "w": {"type": "integer", "lower": 0, "upper": 9, "nulls": "drop"},
+        "v": NUMBERS[number] | {"fill": nulls},
+        "w": {"type": "integer", "lower": 0, "upper": 9, "fill": "drop"},
         "k": {"type": "category", "values": ["1", "2", "3"]},
     }
     if number != "huge":

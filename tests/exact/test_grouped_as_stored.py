@@ -24,7 +24,7 @@ from dprelease.statements.values import stored_numbers, stored_texts
 from tests.exact.build import ask, declare
 
 CODES = {"type": "category", "values": ["01", "02", "10", "2024-01-01", "x", "", "none", "other"]}
-ZEROS = CODES | {"nulls": "none", "others": "other"}
+ZEROS = CODES | {"fill": "none", "others": "other"}
 FEW = {"type": "category", "values": ["1", "2", "0"]}
 DAYS = [date(2024, 1, 1), date(2024, 1, 2), None]
 NOONS = [datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, 22, tzinfo=UTC), None]

@@ -40,10 +40,10 @@ TRIP_TYPES = pa.schema(
 STATIONS: dict[str, Any] = {
     "station": {"type": "integer"},
     "code": {"type": "text"},
-    "region": {"type": "category", "values": ["north", "south"], "nulls": "south"},
+    "region": {"type": "category", "values": ["north", "south"], "fill": "south"},
     "height": {"type": "number", "lower": 0, "upper": 10, "step": "0.5"},
     "double": {"expression": "height * 2", "type": "number", "lower": 0, "upper": 20, "step": 1},
-    "level": {"cut": "height", "edges": [0, 5, 11], "nulls": "0-4"},
+    "level": {"cut": "height", "edges": [0, 5, 11], "fill": "0-4"},
 }
 STATION_TYPES = pa.schema(
     [
@@ -303,7 +303,7 @@ def test_joined_columns_are_used_in_conditions_and_expressions() -> None:
 
 PEOPLE: dict[str, Any] = {
     "id": {"type": "integer"},
-    "sex": {"type": "category", "values": ["F", "M"], "nulls": "M"},
+    "sex": {"type": "category", "values": ["F", "M"], "fill": "M"},
     "rate": {"type": "integer", "lower": 0, "upper": 3},
 }
 VISITS: dict[str, Any] = {
@@ -336,7 +336,7 @@ def private_query(
     bounds: Row, by: list[str], neighbours: Neighbours = Neighbours.ADD_REMOVE, **join: Any
 ) -> Query:
     """Return a query of people beside their visits."""
-    cost = {"expression": "rate * days", "type": "integer", "lower": -3, "upper": 12, "nulls": 1}
+    cost = {"expression": "rate * days", "type": "integer", "lower": -3, "upper": 12, "fill": 1}
     return ask(
         declare(PEOPLE, privacy_unit={**ONE, **bounds}),
         {

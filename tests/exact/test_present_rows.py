@@ -21,9 +21,9 @@ from tests.exact.build import ask, declare
 PAY: dict[str, Any] = {"type": "number", "lower": 0, "upper": 9, "step": "0.25"}
 COLUMNS: dict[str, Any] = {
     "id": {"type": "integer"},
-    "state": {"type": "category", "values": ["NH", "VT"], "nulls": "VT"},
+    "state": {"type": "category", "values": ["NH", "VT"], "fill": "VT"},
     "pay": PAY,
-    "filled": {**PAY, "nulls": "3"},
+    "filled": {**PAY, "fill": "3"},
     "age": {"type": "integer", "lower": 0, "upper": 9},
     "twice": {**PAY, "expression": "pay + pay"},
     "band": {"cut": "pay", "edges": [0, 4, 10]},

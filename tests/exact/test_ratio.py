@@ -14,7 +14,7 @@ from tests.exact.build import ask, declare, exact
 SIDES: dict[str, dict[str, Any]] = {
     "a": {"type": "integer", "lower": 0, "upper": 9},
     "b": {"type": "number", "lower": -2, "upper": 9, "step": "0.5"},
-    "c": {"type": "number", "lower": 0, "upper": 9, "step": 1, "nulls": 5},
+    "c": {"type": "number", "lower": 0, "upper": 9, "step": 1, "fill": 5},
     "d": {"type": "integer", "lower": 1, "upper": 90, "expression": "a * 2"},
 }
 VALUES: dict[str, list[Any]] = {
@@ -32,7 +32,7 @@ def _value(name: str, row: dict[str, Any]) -> float | None:
         return None if row["a"] is None else min(max(2 * min(row["a"], 10**9), 1), 90)
     value = row[name]
     if value is None or value != value:
-        return SIDES[name].get("nulls")
+        return SIDES[name].get("fill")
     return min(max(value, SIDES[name]["lower"]), SIDES[name]["upper"])
 
 
@@ -52,7 +52,7 @@ def test_both_sides_are_of_the_same_rows(over: str, under: str, unit: dict[str, 
                 expected["xy".index(row["k"])] += _value(side, row) or 0
         assert (found[part.name] * float(part.step) == expected).all(), part.name
     # Where the other side is declared to count when it is missing, nothing needs to be said.
-    said = [over != under and "nulls" not in SIDES[other] for other in (under, over)]
+    said = [over != under and "fill" not in SIDES[other] for other in (under, over)]
     for part, other, beside in zip(published.parts, (under, over), said, strict=True):
         assert (f"in which '{other}' is not missing" in part.aggregate.description) is beside
     assert ("both present" in published.formula) is any(said)

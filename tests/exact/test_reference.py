@@ -26,10 +26,10 @@ from tests.exact.reference import reference
 COLUMNS: dict[str, Any] = {
     "id": {"type": "integer"},
     "k": {"type": "category", "values": ["a", "b", "c"], "others": "c"},
-    "m": {"type": "category", "values": ["x", "y"], "nulls": "y"},
-    "n": {"type": "integer", "lower": -5, "upper": 20},
-    "s": {"type": "integer", "lower": -7, "upper": 31, "step": 4, "nulls": 3},
-    "x": {"type": "number", "lower": "-2.5", "upper": 10, "step": "0.25"},
+    "m": {"type": "category", "values": ["x", "y"], "fill": "y", "missing": ["q"]},
+    "n": {"type": "integer", "lower": -5, "upper": 20, "missing": [7, 20]},
+    "s": {"type": "integer", "lower": -7, "upper": 31, "step": 4, "fill": 3, "missing": 5},
+    "x": {"type": "number", "lower": "-2.5", "upper": 10, "step": "0.25", "missing": "0.125"},
     "flag": {"type": "boolean"},
     "group": {"cut": "n", "edges": [-5, 0, 5, 21], "others": "0-4"},
     "right": {"cut": "n", "edges": [-5, 0, 5, 20], "closed": "right"},
@@ -186,7 +186,7 @@ PRESENCE: dict[str, dict[str, Any]] = {
     **COLUMNS,
     "plain": {"type": "category", "values": ["a", "b"]},
     "part": {"type": "category", "values": {"a": ["a1"], "b": ["b1"]}, "within": "plain"},
-    "filled": {"cut": "n", "edges": [0, 5], "nulls": "0-4"},
+    "filled": {"cut": "n", "edges": [0, 5], "fill": "0-4"},
     "double": {"type": "number", "expression": "x / n"},
     "later": {"cut": "double", "edges": [0, 1], "closed": "right"},
     "note": {"type": "text"},
@@ -410,7 +410,7 @@ def test_another_unit_never_changes_which_rows_are_kept(rows: list[dict[str, Any
 SINGLE = {
     "five": {"type": "integer", "lower": 5, "upper": 5},
     "none": {"type": "integer", "lower": 0, "upper": 0},
-    "half": {"type": "number", "lower": "-0.5", "upper": "-0.5", "step": "0.5", "nulls": "-0.5"},
+    "half": {"type": "number", "lower": "-0.5", "upper": "-0.5", "step": "0.5", "fill": "-0.5"},
 }
 """Columns with a single value."""
 

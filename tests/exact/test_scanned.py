@@ -30,7 +30,7 @@ from tests.exact.build import ask, declare
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "state": {"type": "category", "values": ["A", "B", "C"], "others": "C"},
-    "race": {"type": "category", "values": ["x", "y"], "nulls": "y"},
+    "race": {"type": "category", "values": ["x", "y"], "fill": "y"},
     "sex": {"type": "category", "values": ["F", "M"]},
     "adult": {"type": "boolean"},
     "age": {"type": "integer", "lower": 0, "upper": 4},

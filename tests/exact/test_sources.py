@@ -200,7 +200,7 @@ POISON_TEXTS = [
 def test_poison_counts_as_declared_and_never_raises(tmp_path: Path) -> None:
     """Every unreadable value is missing or clamped; no value stops a run (V15, V20)."""
     columns = {
-        "k": {"type": "category", "values": ["a", "b"], "others": "b", "nulls": "b"},
+        "k": {"type": "category", "values": ["a", "b"], "others": "b", "fill": "b"},
         "n": {"type": "integer", "lower": 0, "upper": 9},
         "x": {"type": "number", "lower": 0, "upper": 9, "step": 1},
         "d": {"type": "date", "lower": "2024-01-01", "upper": "2024-12-31"},

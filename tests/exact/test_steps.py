@@ -31,7 +31,7 @@ def cases() -> Iterator[tuple[str, tuple[str, str], str]]:
 
 
 def column_of(kind: str, bounds: tuple[str, str], step: str, nulls: str) -> Any:
-    spec = {"type": kind, "lower": bounds[0], "upper": bounds[1], "step": step, "nulls": nulls}
+    spec = {"type": kind, "lower": bounds[0], "upper": bounds[1], "step": step, "fill": nulls}
     return declare({"v": spec}).table.columns["v"]
 
 
@@ -39,9 +39,9 @@ def expected(column: IntegerColumn | NumberColumn, asked: Sum, value: float | No
     """Return the steps by whole numbers and fractions alone; None for a value that is dropped."""
     lower, upper, step = Fraction(column.lower or 0), Fraction(column.upper or 0), asked.step
     if value is None:
-        if column.null_value is None:
+        if column.fill_value is None:
             return None
-        return min(max(away(column.null_value / step), asked.lower), asked.upper)
+        return min(max(away(column.fill_value / step), asked.lower), asked.upper)
     exact = Fraction(value) if math.isfinite(value) else (upper if value > 0 else lower)
     inside = min(max(exact, lower), upper)
     if isinstance(column, IntegerColumn):  # half up, counted from the lowest step

@@ -37,14 +37,14 @@ LISTS: dict[str, tuple[list[str], str]] = {
 
 NUMBERS = [-100, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 127, None]
 TYPES = (pa.int8(), pa.int32(), pa.int64())
-STAND_INS = ({}, {"nulls": "none"}, {"others": "other"}, {"nulls": "none", "others": "other"})
+STAND_INS = ({}, {"fill": "none"}, {"others": "other"}, {"fill": "none", "others": "other"})
 
 
 def queries(category: dict[str, Any]) -> list[Query]:
     """Return queries that read the code of each row: alone, of ids, and several in one scan."""
     columns = {
         "c": category,
-        "d": {"type": "category", "values": ["x"], "nulls": "x"},
+        "d": {"type": "category", "values": ["x"], "fill": "x"},
         "w": {"type": "integer", "lower": 0, "upper": 9},
         "id": {"type": "integer", "lower": 0, "upper": 999},
     }
@@ -120,7 +120,7 @@ def counted(values: list[str], stand_ins: dict[str, str], table: pa.Table) -> li
         if row["w"] < 8:
             other = stand_ins.get("others")
             known = meant.get(row["c"], other)
-            counts[stand_ins.get("nulls") if row["c"] is None else known] += 1
+            counts[stand_ins.get("fill") if row["c"] is None else known] += 1
     return [counts[value] for value in values]
 
 

@@ -52,7 +52,7 @@ def test_floats_that_are_no_text_of_their_own(
     """NaN is missing, whatever a file tells of its columns; minus zero is zero."""
     values = [1.0, 2.0, float("nan"), -0.0, 0.0, *[None] * missing]
     pq.write_table(pa.table({"v": pa.array(values, kind)}), tmp_path / "t.parquet")
-    values_of = {"type": "category", "values": ["0", "1", "2", "missing"], "nulls": "missing"}
+    values_of = {"type": "category", "values": ["0", "1", "2", "missing"], "fill": "missing"}
     number = {"type": "number", "lower": 0, "upper": 9, "step": 1}
     for column, by, wanted in ((values_of, ["v"], [2, 1, 1, 1 + missing]), (number, [], [4])):
         declared = declare({"v": column}, source=str(tmp_path / "t.parquet"))

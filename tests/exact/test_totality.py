@@ -20,7 +20,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.statements.compiled_statements import CompiledQuery
 from tests.exact.build import ask, declare, exact
 
-KEY = {"type": "category", "values": ["a", "b"], "others": "b", "nulls": "b"}
+KEY = {"type": "category", "values": ["a", "b"], "others": "b", "fill": "b"}
 DIGITS = {"type": "integer", "lower": 0, "upper": 9}
 ROWS = {"rows": {"count": "*"}}
 EXTREMES = [2**63 - 1, -(2**63), -(2**63) + 1, 2**62, 0]

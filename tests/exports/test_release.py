@@ -371,7 +371,7 @@ def test_single_records_have_formats(tmp_path: Path) -> None:
     city = re.compile(r"^(  city: .*)}$", re.MULTILINE)
     people.write_text(
         city.sub(
-            r"\1, nulls: Bern, others: Bern}",
+            r"\1, fill: Bern, others: Bern}",
             people.read_text().replace(
                 "privacy_unit: {id: person, max_groups: 2, max_rows_per_group: 2}\n", ""
             ),

@@ -62,7 +62,7 @@ def _text(draw: Draw) -> Spec:
 
 def _nulls(draw: Draw, values: list[Any]) -> Spec:
     """Return what stands in for a missing value, if anything does."""
-    return {"nulls": draw(st.sampled_from(values))} if draw(st.booleans()) else {}
+    return {"fill": draw(st.sampled_from(values))} if draw(st.booleans()) else {}
 
 
 KINDS: dict[str, Callable[[Draw], Spec]] = {

@@ -156,8 +156,8 @@ class World:
     def run_local(self, records: dict[str, Any]) -> Path:
         """Publish single records, likewise."""
         changed = {**schema(self.unit), "columns": dict(COLUMNS)}
-        changed["columns"]["city"] = {**COLUMNS["city"], "nulls": "Bern", "others": "Bern"}
-        changed["columns"]["age"] = {**COLUMNS["age"], "nulls": 0}
+        changed["columns"]["city"] = {**COLUMNS["city"], "fill": "Bern", "others": "Bern"}
+        changed["columns"]["age"] = {**COLUMNS["age"], "fill": 0}
         (self.folder / "people.yaml").write_text(json.dumps(changed))
         budget = {"epsilon": EPSILON, "delta": DELTA, "neighbours": "replace"}
         return self.run({}, mode="local", records=records, budget=budget)

@@ -158,7 +158,7 @@ budget: {epsilon: 8}
 queries:
   kinds:
     from: visits
-    derive: {weekend: {expression: "day >= DATE '2024-01-06'", type: boolean, nulls: true}}
+    derive: {weekend: {expression: "day >= DATE '2024-01-06'", type: boolean, fill: true}}
     marginals: [[state, city], [state, band, age], [state, day, weekend], [state, insured], [sex]]
     columns: {n: {count: "*", round_to: 5, non_negative: true}}
   spent:

@@ -24,10 +24,10 @@ SCHEMA = """\
 table: people
 source: nowhere.csv
 columns:
-  town: {type: category, values: [u, v], nulls: u, others: u}
-  sex: {type: category, values: [f, m], nulls: f, others: f}
-  work: {type: boolean, nulls: false}
-  age: {type: integer, lower: 0, upper: 99, nulls: 0}
+  town: {type: category, values: [u, v], fill: u, others: u}
+  sex: {type: category, values: [f, m], fill: f, others: f}
+  work: {type: boolean, fill: false}
+  age: {type: integer, lower: 0, upper: 99, fill: 0}
 """
 RELEASE = """\
 title: A small world

@@ -12,13 +12,13 @@ size: 3000
 privacy_unit: {id: person, max_groups: 3, max_rows_per_group: 2}
 columns:
   person: {type: text}
-  state: {type: category, values: [BE, ZH, GE], nulls: ZH, others: GE}
+  state: {type: category, values: [BE, ZH, GE], fill: ZH, others: GE}
   city: {type: category, within: state, values: {BE: [Bern, Thun], ZH: [Uster, Wald], GE: [Onex]}}
   sex: {type: category, values: [f, m]}
   insured: {type: boolean}
   age: {type: integer, lower: 0, upper: 99, unit: years}
   band: {cut: age, edges: [0, 18, 65, 100]}
-  cost: {type: number, lower: -10, upper: 1000, step: 0.5, nulls: 0}
+  cost: {type: number, lower: -10, upper: 1000, step: 0.5, fill: 0}
   hours: {type: number, lower: 1, upper: 12, step: 1}
   day: {type: date, lower: 2024-01-01, upper: 2024-01-10}
   seen: {type: timestamp}
@@ -49,7 +49,7 @@ public: true
 source: nowhere.csv
 columns:
   code: {type: text}
-  coast: {type: category, values: [coast, inland], nulls: inland}
+  coast: {type: category, values: [coast, inland], fill: inland}
 """
 RELEASE = """\
 title: Everything

@@ -41,10 +41,10 @@ source: nowhere.csv
 owner: office
 columns:
   person: {type: text}
-  city: {type: category, values: [Bern, Thun, Wald], nulls: Bern, others: Bern}
-  insured: {type: boolean, nulls: false}
-  age: {type: integer, lower: 0, upper: 99, unit: years, nulls: 0}
-  cost: {type: number, lower: -10, upper: 1000, step: 0.5, nulls: 0}
+  city: {type: category, values: [Bern, Thun, Wald], fill: Bern, others: Bern}
+  insured: {type: boolean, fill: false}
+  age: {type: integer, lower: 0, upper: 99, unit: years, fill: 0}
+  cost: {type: number, lower: -10, upper: 1000, step: 0.5, fill: 0}
 """
 RECORDS = """\
 title: Records

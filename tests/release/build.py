@@ -14,7 +14,7 @@ source: people.csv
 privacy_unit: {id: person, max_groups: 2, max_rows_per_group: 2}
 columns:
   person: {type: integer}
-  city: {type: category, values: [Bern, Oslo, Rome], nulls: drop, others: Rome}
+  city: {type: category, values: [Bern, Oslo, Rome], fill: drop, others: Rome}
   age: {type: integer, lower: 0, upper: 115}
   pay: {type: number, lower: 0, upper: 5000, step: 0.5}
 """

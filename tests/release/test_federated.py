@@ -42,7 +42,7 @@ SCHEMA = """\
 table: people
 source: people.csv
 columns:
-  city: {type: category, values: [Bern, Oslo], nulls: drop, others: drop}
+  city: {type: category, values: [Bern, Oslo], fill: drop, others: drop}
   pay: {type: integer, lower: 0, upper: 1000}
 """
 RELEASE = """\

@@ -357,7 +357,7 @@ def test_ledgers_allow_invariants_by_name(allowed: tuple[str, ...], tmp_path: Pa
     )
 
 
-G = 'derive: {{g: {{expression: "{}", type: category, values: [f, m], nulls: f, others: f}}}}\n'
+G = 'derive: {{g: {{expression: "{}", type: category, values: [f, m], fill: f, others: f}}}}\n'
 BY_G = G + "    cube: [g, sex]"
 FUNCTIONS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "an expression": (
@@ -439,7 +439,7 @@ def test_words_about_columns_make_no_other_function(tmp_path: Path) -> None:
 
 def test_keys_that_every_row_has_make_no_other_function(tmp_path: Path) -> None:
     """Two releases may publish the same totals exactly, each beside other tables."""
-    every = "[f, m], nulls: f, others: f"
+    every = "[f, m], fill: f, others: f"
     functions = []
     for keys in ("[sex]", "[], [sex]", "[]"):
         tree = f"hierarchy: [state, town]\n    marginals: [{keys}]"

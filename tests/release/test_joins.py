@@ -34,7 +34,7 @@ columns:
   hours: {type: number, lower: 0, upper: 80}
   rate: {type: number, lower: 0, upper: 200}
   stop: {type: text}
-  pay: {expression: hours * rate, type: number, lower: 0, upper: 5000, step: 0.5, nulls: 0}
+  pay: {expression: hours * rate, type: number, lower: 0, upper: 5000, step: 0.5, fill: 0}
 """,
     "visits.yaml": """\
 table: visits
@@ -52,7 +52,7 @@ public: true
 source: stations.csv
 columns:
   name: {type: text}
-  region: {type: category, values: [north, south, nowhere], nulls: nowhere}
+  region: {type: category, values: [north, south, nowhere], fill: nowhere}
   km: {type: number, lower: 0, upper: 10, step: 0.5}
   key: {expression: lower(trim(name)), type: text}
 """,

@@ -50,12 +50,12 @@ owner: office
 source: people.csv
 columns:
   name: {type: text}
-  city: {type: category, values: [Bern, Oslo, Rome], nulls: Bern, others: Rome}
-  member: {type: boolean, nulls: false}
-  born: {type: date, lower: 2000-01-01, upper: 2000-01-10, nulls: 2000-01-01}
-  age: {type: integer, lower: 0, upper: 115, nulls: 0}
-  group: {cut: age, edges: [0, 18, 65], nulls: 0-17, others: 18-64}
-  pay: {type: number, lower: 0, upper: 5000, step: 0.5, nulls: 0}
+  city: {type: category, values: [Bern, Oslo, Rome], fill: Bern, others: Rome}
+  member: {type: boolean, fill: false}
+  born: {type: date, lower: 2000-01-01, upper: 2000-01-10, fill: 2000-01-01}
+  age: {type: integer, lower: 0, upper: 115, fill: 0}
+  group: {cut: age, edges: [0, 18, 65], fill: 0-17, others: 18-64}
+  pay: {type: number, lower: 0, upper: 5000, step: 0.5, fill: 0}
 """
 RELEASE = """\
 title: People one by one
@@ -375,10 +375,10 @@ def test_other_budgets(tmp_path: Path) -> None:
 def acs(tmp_path: Path) -> Path:
     (tmp_path / "persons.yaml").write_text(
         f"table: persons\nsource: {{path: {ACS}, nulls: [N]}}\ncolumns:\n"
-        "  SEX: {type: category, values: ['1', '2'], nulls: '1', others: '1'}\n"
-        "  AGEP: {type: integer, lower: 0, upper: 99, nulls: 0}\n"
-        "  age_group: {cut: AGEP, edges: [0, 18, 45, 65, 100], nulls: 0-17, others: 0-17}\n"
-        "  PINCP: {type: number, lower: 0, upper: 150000, step: 1, nulls: 0}\n"
+        "  SEX: {type: category, values: ['1', '2'], fill: '1', others: '1'}\n"
+        "  AGEP: {type: integer, lower: 0, upper: 99, fill: 0}\n"
+        "  age_group: {cut: AGEP, edges: [0, 18, 45, 65, 100], fill: 0-17, others: 0-17}\n"
+        "  PINCP: {type: number, lower: 0, upper: 150000, step: 1, fill: 0}\n"
     )
     (tmp_path / "release.yaml").write_text(
         "title: Persons\ntables: [persons.yaml]\nmode: local\n"

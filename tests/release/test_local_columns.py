@@ -25,13 +25,13 @@ VALUES: dict[str, list[Any]] = {
     "day": ["2000-01-01", "2000-01-03", "1999-12-31", "2024-02-02", "no day", None] * 2,
 }
 STORED: dict[str, Any] = {
-    "row": {"type": "category", "values": VALUES["row"], "nulls": "0", "others": "0"},
-    "n": {"type": "integer", "lower": 0, "upper": 70, "nulls": 3},
-    "x": {"type": "number", "lower": 0, "upper": 70, "step": 0.5, "nulls": 0},
-    "text": {"type": "number", "lower": 0, "upper": 70, "step": 0.5, "nulls": 0},
-    "c": {"type": "category", "values": ["a", "b"], "nulls": "b", "others": "a"},
-    "flag": {"type": "boolean", "nulls": True},
-    "day": {"type": "date", "lower": "2000-01-01", "upper": "2000-01-04", "nulls": "2000-01-02"},
+    "row": {"type": "category", "values": VALUES["row"], "fill": "0", "others": "0"},
+    "n": {"type": "integer", "lower": 0, "upper": 70, "fill": 3},
+    "x": {"type": "number", "lower": 0, "upper": 70, "step": 0.5, "fill": 0},
+    "text": {"type": "number", "lower": 0, "upper": 70, "step": 0.5, "fill": 0},
+    "c": {"type": "category", "values": ["a", "b"], "fill": "b", "others": "a"},
+    "flag": {"type": "boolean", "fill": True},
+    "day": {"type": "date", "lower": "2000-01-01", "upper": "2000-01-04", "fill": "2000-01-02"},
 }
 CUTS = {
     f"{of} {closed} {edges}": {"cut": of, "edges": edges, "closed": closed}
@@ -46,7 +46,7 @@ def columns(name: str) -> dict[str, Any]:
     if name in STORED:
         return dict(STORED)
     labels = [f"band {i}" for i in range(len(CUTS[name]["edges"]) - 1)]
-    ends = {"labels": labels, "nulls": labels[-1], "others": labels[0]}
+    ends = {"labels": labels, "fill": labels[-1], "others": labels[0]}
     return {**STORED, "cut": {**CUTS[name], **ends}}
 
 
@@ -72,8 +72,8 @@ def test_records_and_central_queries_agree(name: str) -> None:
 
 
 def test_a_cut_of_a_computed_column_is_refused_like_the_column() -> None:
-    twice = {"type": "number", "lower": 0, "upper": 140, "expression": "x * 2", "nulls": 0}
-    band = {"cut": "twice", "edges": [0, 70, 140], "nulls": "0-69", "others": "0-69"}
+    twice = {"type": "number", "lower": 0, "upper": 140, "expression": "x * 2", "fill": 0}
+    band = {"cut": "twice", "edges": [0, 70, 140], "fill": "0-69", "others": "0-69"}
     for column in ("twice", "band"):
         with pytest.raises(DpReleaseError, match="DP-LOCAL-004"):
             resolve_records(local({**STORED, "twice": twice, "band": band}, column))

@@ -56,8 +56,8 @@ def declared(folder: Path, source: dict[str, str] | None) -> Path:
         "table": "people",
         **({} if source is None else {"source": source}),
         "columns": {
-            "income": {"type": "integer", "lower": 0, "upper": 1000 * ROWS, "nulls": 0},
-            "high": {"type": "boolean", "nulls": False},
+            "income": {"type": "integer", "lower": 0, "upper": 1000 * ROWS, "fill": 0},
+            "high": {"type": "boolean", "fill": False},
         },
     }
     (folder / "people.yaml").write_text(json.dumps(table))
@@ -182,7 +182,7 @@ Record = tuple[int, ...]
 def small_plan(folder: Path) -> list[LocalColumn]:
     """Return two columns of truth values, whose responses keep a value with a chance of 5 / 8."""
     declared(folder, None)
-    truth = {"type": "boolean", "nulls": False}
+    truth = {"type": "boolean", "fill": False}
     table = {"table": "people", "columns": {"a": truth, "b": truth}}
     (folder / "people.yaml").write_text(json.dumps(table))
     (folder / "release.yaml").write_text(RELEASE.replace("{income: {}, high: {}}", "[a, b]"))

@@ -27,8 +27,8 @@ owner: office
 privacy_unit: {id: person, max_groups: 1, max_rows_per_group: 1}
 columns:
   person: {type: integer}
-  city: {type: category, values: [Bern, Oslo], nulls: Bern, others: Bern}
-  age: {type: integer, lower: 0, upper: 100, nulls: 0}
+  city: {type: category, values: [Bern, Oslo], fill: Bern, others: Bern}
+  age: {type: integer, lower: 0, upper: 100, fill: 0}
 """
 COLUMNS = """\
 queries:

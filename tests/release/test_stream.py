@@ -30,7 +30,7 @@ SCHEMA = """\
 table: people
 source: people.csv
 columns:
-  city: {type: category, values: [Bern, Oslo, Rome], nulls: drop, others: Rome}
+  city: {type: category, values: [Bern, Oslo, Rome], fill: drop, others: Rome}
   day: {type: date, lower: "2024-01-01", upper: "2024-01-05"}
   level: {type: integer, lower: -3, upper: 4}
   ok: {type: boolean}

@@ -132,8 +132,8 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "",
         "DP-DECL-003",
     ),
-    "nulls of another level": (
-        {"state": STATES, "county": county(nulls="BE")},
+    "fill of another level": (
+        {"state": STATES, "county": county(fill="BE")},
         FULL,
         "DP-SCHEMA-005",
     ),

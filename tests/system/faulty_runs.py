@@ -82,7 +82,7 @@ def made(folder: Path, way: str) -> Callable[[], int]:
         schema = schema.replace(
             "privacy_unit: {id: person, max_groups: 2, max_rows_per_group: 2}\n", ""
         )
-    schema = schema.replace("upper: 115}", "upper: 115, nulls: 0}")
+    schema = schema.replace("upper: 115}", "upper: 115, fill: 0}")
     (folder / "people.yaml").write_text(schema)
     unit = "each row" if way == "local" else "person"
     near = "replace" if way == "local" else "add_remove"

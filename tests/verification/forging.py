@@ -31,9 +31,9 @@ source: people.csv
 privacy_unit: {id: person, max_groups: 2, max_rows_per_group: 2}
 columns:
   person: {type: integer}
-  city: {type: category, values: [Bern, Oslo, Rome], nulls: Bern, others: Rome}
-  age: {type: integer, lower: 0, upper: 115, nulls: 0}
-  pay: {type: number, lower: 0, upper: 5000, step: 0.5, nulls: 0}
+  city: {type: category, values: [Bern, Oslo, Rome], fill: Bern, others: Rome}
+  age: {type: integer, lower: 0, upper: 115, fill: 0}
+  pay: {type: number, lower: 0, upper: 5000, step: 0.5, fill: 0}
 """
 CENTRAL = """\
 title: People by city

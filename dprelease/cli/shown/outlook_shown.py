@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dprelease.errors import DataError, LedgerError
+from dprelease.errors import DataError, DeclarationError, DpReleaseError, LedgerError
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
@@ -27,7 +27,17 @@ class ForecastTexts:
 def refusal_text(refusal: DataError) -> str:
     """Return a text that a run would be refused for a table that its engine can't read."""
     run = "a run would fail, unless a frame is passed instead of the table"
-    return f"{run}. {refusal.code}  {refusal.cause} {refusal.fix[:1].upper()}{refusal.fix[1:]}"
+    return f"{run}. {_sentence(refusal)}"
+
+
+def warning_text(warning: DeclarationError) -> str:
+    """Return the text of a warning with its position in a declaration."""
+    return f"{warning.place}: {_sentence(warning)}"
+
+
+def _sentence(error: DpReleaseError) -> str:
+    """Return the code, the cause and the fix of an error in one line."""
+    return f"{error.code}  {error.cause} {error.fix[:1].upper()}{error.fix[1:]}"
 
 
 def ledger_forecast_texts(

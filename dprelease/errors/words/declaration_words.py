@@ -189,6 +189,45 @@ TEMPLATES: dict[str, Template] = {
         "would be rounded to one or two values.",
         fix="declare a step that is much smaller than this distance, or correct the bounds.",
     ),
+    "DP-MISSING-001": Template(
+        cause="'{text}' is a missing value of '{column}', and '{value}' is one of its values.",
+        fix="remove it from one of the two lists: a code that is counted is no missing value.",
+    ),
+    "DP-MISSING-002": Template(
+        cause="The missing value '{text}' of '{column}' is not {wanted}, so no value equals it.",
+        fix="write the code in that form; a text without digits, such as k.A., is also allowed.",
+    ),
+    "DP-MISSING-003": Template(
+        cause="`fill` of '{column}' is {text}, which `missing` declares as a missing value.",
+        fix="write `drop`, or a value that does not stand for a missing one.",
+    ),
+    "DP-MISSING-004": Template(
+        cause="The key `nulls` of '{column}' is called `fill` now.",
+        fix="rename it; the next version no longer reads `nulls` here. Under `source`, `nulls` "
+        "keeps its name: the texts of a file that mean a missing value.",
+    ),
+    "DP-MISSING-005": Template(
+        cause="The upper bound of '{column}' is {upper}, and no missing values are declared; "
+        "{upper} often means no answer.",
+        fix="if it does, write `missing: [{upper}]`, and as `upper` the largest real value; if it "
+        "is a real value, write `missing: []`.",
+    ),
+    "DP-YEAR-001": Template(
+        cause="The format {layout} of '{column}' has years of two digits, and no `pivot` says "
+        "which century they mean.",
+        fix="write the latest year that they can mean, such as `pivot: {year}`: then {short} is "
+        "{year}, and {next} is {before}.",
+    ),
+    "DP-YEAR-002": Template(
+        cause="`pivot` is declared for {layout}, a format without years of two digits.",
+        fix="remove it, or write %y in the format for a year of two digits.",
+    ),
+    "DP-CHAR-001": Template(
+        cause="{what} of '{column}' {verb} characters that can't be seen, or that look like "
+        "others: {found}.",
+        fix="if the data has the same characters, this is right; otherwise type the text again, "
+        "because it would match no value.",
+    ),
     "DP-RELEASE-001": Template(
         cause="No table '{name}' is declared{nearest}.",
         fix="declared tables are: {known}.",

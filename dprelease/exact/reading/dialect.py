@@ -12,12 +12,14 @@ import io
 import itertools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from pathlib import Path
 from typing import Literal
 
+from dprelease.exact.reading.likely_codes import likely_codes
 from dprelease.exact.reading.plain import BYTE_ORDER_MARK, TextDecoding, open_file
+from dprelease.schema.field_types import has_two_digit_years
 from dprelease.schema.source_texts import SPACES, UTF_8, Compression
 from dprelease.schema.table import Source
 from dprelease.statements.values.spelling import ISO_TEXT
@@ -30,7 +32,8 @@ DELIMITERS = (",", ";", "\t", "|")
 NULL_TEXTS = frozenset({
     "", "na", "n/a", "n.a.", "<na>", "#n/a", "#na", "null", "(null)", "#null!", "nil", "none",
     "nan", "-", "--", "---", ".", "..", "...", ":", "?", "\\n", "nd", "n/d", "n.d.", "missing",
-    "unknown", "not available", "not applicable",
+    "unknown", "not available", "not applicable", "no answer", "k.a.", "k. a.", "keine angabe",
+    "sans réponse", "sin respuesta", "geen antwoord",
 })  # fmt: skip
 """Texts for missing values, in lower case. No other content of a file is ever reported."""
 
@@ -59,7 +62,7 @@ DATE_FORMATS = (
 TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", " %H:%M:%S.%f")
 DAY_AND_MONTH = (("%d/%m", "%m/%d"), ("%d-%m", "%m-%d"))
 
-KeyValue = str | list[str]
+KeyValue = str | int | list[str]
 """A value that `source` can have for one of its keys."""
 
 
@@ -77,6 +80,8 @@ class ApparentType:
     is_unsure: bool = False
     is_code: bool = False
     is_mixed: bool = False
+    codes: tuple[int, ...] = ()
+    """Numbers that look like codes for missing values."""
     refusal: str = ""
     """The reason why the column can't be used; empty if it can be used."""
 
@@ -155,10 +160,27 @@ def detect_cell_formats(
         cells, SEPARATORS_COMMA_FIRST if semicolons else SEPARATORS_POINT_FIRST
     )
     decimal, thousands = _separators_to_declare(cells, marks)
-    columns = {name: _apparent_type(values, *marks) for name, values in cells.items()}
+    columns = {
+        name: _with_codes(_apparent_type(values, *marks), values, *marks)
+        for name, values in cells.items()
+    }
     common = {kind: _common_format(columns, kind) for kind in ("date", "timestamp")}
     source: dict[str, KeyValue] = {"decimal": decimal, "thousands": thousands}
-    return source | {f"{kind}_format": layout for kind, layout in common.items()}, columns
+    source |= {f"{kind}_format": layout for kind, layout in common.items()}
+    if any(has_two_digit_years(kind.layout or "") for kind in columns.values()):
+        source["pivot"] = date.today().year
+    return source, columns
+
+
+def _with_codes(
+    kind: ApparentType, values: list[str], decimal: str, thousands: str | None
+) -> ApparentType:
+    """Return the apparent type of a column with the codes that its numbers seem to have."""
+    if kind.name not in ("integer", "number"):
+        return kind
+    between = "[" + (SPACES if thousands == " " else re.escape(thousands or ",")) + "]"
+    plain = (re.sub(between, "", value) if thousands else value for value in values)
+    return replace(kind, codes=tuple(likely_codes(float(v.replace(decimal, ".")) for v in plain)))
 
 
 def _null_texts(written: dict[str, list[str]], columns: dict[str, ApparentType]) -> list[str]:
@@ -180,7 +202,8 @@ def _is_typed(kind: ApparentType) -> bool:
 
 def _is_null_text(cell: str) -> bool:
     """Return whether a text is in `NULL_TEXTS`, in lower case, upper case or capitalized."""
-    spellings = (cell.lower(), cell.upper(), cell.capitalize(), "NaN", "N/a")
+    spellings = (cell.lower(), cell.upper(), cell.capitalize(), "NaN", "N/a", "k.A.", "k. A.")
+    spellings += ("keine Angabe", "Keine Angabe")
     return cell.lower() in NULL_TEXTS and cell in spellings
 
 

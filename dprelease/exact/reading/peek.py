@@ -17,6 +17,7 @@ from dprelease.errors import DataError, Place, State
 from dprelease.exact.postgres.server_form import ServerTable
 from dprelease.exact.postgres.server_link import open_servers
 from dprelease.exact.postgres.server_rows import server_rows
+from dprelease.exact.reading.likely_codes import likely_codes
 from dprelease.exact.sources.source_reader import reader_of
 from dprelease.schema.table import Source
 
@@ -33,12 +34,16 @@ of one record."""
 
 @dataclass(frozen=True, slots=True)
 class ColumnPeek:
-    """Summary of the values of one column; `values` is None if there are too many of them."""
+    """Summary of the values of one column; `values` is None if there are too many of them.
+
+    `codes` are numbers that look like codes for missing values; the bounds are without them.
+    """
 
     kind: str
     lower: Fraction | date | None = None
     upper: Fraction | date | None = None
     values: tuple[str, ...] | None = None
+    codes: tuple[int, ...] = ()
 
 
 def peek_at_file(source: Path, table: str | None = None) -> dict[str, ColumnPeek]:
@@ -132,11 +137,18 @@ def _summarize_column(column: pa.ChunkedArray) -> ColumnPeek | None:
 
 def _summarize_numbers(kind: str, column: pa.ChunkedArray) -> ColumnPeek:
     """Return the summary of a column of numbers: its bounds, rounded outwards."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    codes = tuple(likely_codes(map(float, column.drop_null().to_pylist())))
+    if codes:
+        column = column.filter(pc.invert(pc.is_in(column, pa.array(list(codes), column.type))))
     low, high = _least_and_greatest(column)
     if low is None:
         return ColumnPeek(kind)
     # An error in the last digit of a bound does not matter next to the rounding outwards.
-    return ColumnPeek(kind, _round_outwards(Fraction(low), -1), _round_outwards(Fraction(high), 1))
+    lower, upper = _round_outwards(Fraction(low), -1), _round_outwards(Fraction(high), 1)
+    return ColumnPeek(kind, lower, upper, codes=codes)
 
 
 def _least_and_greatest(column: pa.ChunkedArray) -> tuple[Any, Any]:

@@ -5,7 +5,7 @@ A note warns about a valid declaration with effects that its author may not expe
 - Bands may have names that do not cover all of their values, and edges that leave out values.
 - Conditions see stored values, while expressions see declared codes.
 - Booleans that are read from texts count as missing for all but a few texts.
-- Values in a file may contain a header line, or spaces around them.
+- Values in a file may contain a header line.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from dprelease.schema.load import Declared
 from dprelease.statements.layers import needed_columns, needed_joined_columns
 
 HEADINGS_TEXT = "Values of files: {}. The first line of each is the column name, not a value."
-SPACES_TEXT = "Spaces around values: {}. A stored code without these spaces is a different code."
-"""The texts of the notes on values in files, for a list of columns."""
+"""The text of the note on values in files, for a list of columns."""
 
 
 def columns_listed_below_headings(queries: Sequence[Query]) -> list[str]:
@@ -52,16 +51,6 @@ def columns_listed_below_headings(queries: Sequence[Query]) -> list[str]:
     return list(items)
 
 
-def columns_with_outer_spaces(queries: Sequence[Query]) -> list[str]:
-    """Return the columns with values that begin or end with a space, each with a count."""
-    items: dict[str, None] = {}
-    for name, column in _categories(queries):
-        number = sum(value != value.strip() for value in column.values or ())
-        if number:
-            items[f"{count_text(number, 'value', 'values')} of {name}"] = None
-    return list(items)
-
-
 def _categories(queries: Sequence[Query]) -> Iterator[tuple[str, CategoryColumn]]:
     """Yield the name and the declaration of each category column of the queries."""
     for query in queries:
@@ -72,7 +61,7 @@ def _categories(queries: Sequence[Query]) -> Iterator[tuple[str, CategoryColumn]
 
 TRUTHS_TEXT = (
     "Truth values read from texts: {}. Only true, t, 1, false, f and 0 are truth values; any other "
-    "text, such as Yes, counts as missing, and is replaced as `nulls` declares. For such texts, "
+    "text, such as Yes, counts as missing, and is replaced as `fill` declares. For such texts, "
     "declare a category; `dprelease profile` counts them."
 )
 """The text of the note on booleans that are read from texts."""
@@ -117,7 +106,7 @@ CODES_READ_TEXT = (
 
 
 def comparisons_with_substitutes(queries: Sequence[Query]) -> list[str]:
-    """Return the comparisons in `where` with a value that `others` or `nulls` declares.
+    """Return the comparisons in `where` with a value that `others` or `fill` declares.
 
     A condition sees stored values, before undeclared codes and missing values are replaced with the
     declared value. So the condition keeps only rows that store exactly this text, perhaps none.
@@ -171,7 +160,7 @@ def _codes_in_comparisons(tree: exp.Expr, columns: Mapping[str, Column]) -> Iter
         for name in dict.fromkeys(item.name for item in node.find_all(exp.Column)):
             column = columns.get(name)
             if isinstance(column, CategoryColumn | CutColumn):
-                cells = sorted({column.others, column.nulls} - {DROP})
+                cells = sorted({column.others, column.fill} - {DROP})
                 yield from (f"{name} with '{cell}'" for cell in cells if cell in texts)
 
 
@@ -239,5 +228,4 @@ def notes(queries: Sequence[Query]) -> list[Note]:
         Note("codes_read", CODES_READ_TEXT, columns_processed_as_codes(queries)),
         Note("bands", BANDS_TEXT, band_descriptions(queries)),
         Note("listed_below_headings", HEADINGS_TEXT, columns_listed_below_headings(queries)),
-        Note("with_spaces", SPACES_TEXT, columns_with_outer_spaces(queries)),
     ]

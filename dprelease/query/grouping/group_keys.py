@@ -112,18 +112,18 @@ def key_of(name: str, column: Column) -> Key | str:
                 name,
                 "text",
                 values,
-                nulls=_position(values, column.nulls),
+                nulls=_position(values, column.fill),
                 others=_position(values, column.others),
             )
         case BooleanColumn():
-            nulls = None if column.nulls == DROP else int(to_bool(column.nulls))
+            nulls = None if column.fill == DROP else int(to_bool(column.fill))
             return Key(name, "boolean", (False, True), nulls=nulls)
         case IntegerColumn(lower=int() as low, upper=int() as high):
-            nulls = None if column.nulls == DROP else to_int(column.nulls) - low
+            nulls = None if column.fill == DROP else to_int(column.fill) - low
             return Key(name, "integer", range(low, high + 1), nulls=nulls)
         case DateColumn(lower=date() as first, upper=date() as last):
             days = tuple(first + timedelta(days=i) for i in range((last - first).days + 1))
-            nulls = None if column.nulls == DROP else (to_date(column.nulls) - first).days
+            nulls = None if column.fill == DROP else (to_date(column.fill) - first).days
             return Key(name, "date", days, nulls=nulls)
         case IntegerColumn() | DateColumn():
             return "it has no bounds, so its values are not public"

@@ -13,7 +13,7 @@ from dprelease.schema.source_types.equality import EqualityRule
 from dprelease.system.lake_tables import Problem
 
 TEXT_OPTIONS = ("encoding", "compression", "decimal", "thousands")
-TIME_OPTIONS = ("date_format", "timestamp_format")
+TIME_OPTIONS = ("date_format", "timestamp_format", "pivot")
 SHEET_OPTIONS = ("sheet", "header")
 OPTIONS = ("delimiter", "quote", "nulls", *TEXT_OPTIONS, *TIME_OPTIONS, *SHEET_OPTIONS)
 """All keys of `source` that only some source types support."""

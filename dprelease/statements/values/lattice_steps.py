@@ -30,7 +30,7 @@ def steps(value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, ph
     exactly, and rounded half up from the lower bound. The result is the same for every stored type.
     """
     low, high, step = lattice.lower, lattice.upper, lattice.step
-    null = column.null_value
+    null = column.fill_value
     if is_whole(column, step, physical) and max(abs(low), abs(high)) * step < WIDEST_EXACT:
         sql = _whole_steps_sql(value, column, low, high, step.numerator)
         if null is None:

@@ -154,18 +154,19 @@ def boolean_of_text_sql(text: str) -> str:
     )
 
 
-def timestamp_of_text_sql(text: str, layout: str, zone: str = UTC) -> str:
+def timestamp_of_text_sql(text: str, layout: str, zone: str = UTC, pivot: int | None = None) -> str:
     """Return SQL of the TIMESTAMP of a text in the declared format, or otherwise in ISO 8601.
 
     The timestamp is in local time: a text with an offset from UTC is converted to the time zone.
+    `pivot`: the latest year that the two digits of a year can mean, if the format has such years.
     """
     width = _digit_count(layout)
     if width is not None:
         text = _zero_padded_sql(text, width)
-    declared = (
-        f"CASE WHEN NOT {matches_sql(text, WORDS_FOR_DAYS)} "
-        f"THEN try_strptime({text}, {quoting.text(layout)}) END"
-    )
+    instant = f"try_strptime({text}, {quoting.text(layout)})"
+    if pivot is not None:
+        instant = _pivoted_sql(instant, layout, pivot)
+    declared = f"CASE WHEN NOT {matches_sql(text, WORDS_FOR_DAYS)} THEN {instant} END"
     if misreads_iso_dates(layout):
         return declared
     trimmed = f"trim({text})"
@@ -174,6 +175,21 @@ def timestamp_of_text_sql(text: str, layout: str, zone: str = UTC) -> str:
         local = instant_sql(trimmed, "TIMESTAMPTZ", zone)
         iso = f"WHEN {matches_sql(text, FAR_TEXT)} THEN {local} {iso}"
     return f"coalesce({declared}, CASE {iso} END)"
+
+
+def _pivoted_sql(instant: str, layout: str, pivot: int) -> str:
+    """Return SQL of a timestamp moved by centuries into the 100 years that end with `pivot`.
+
+    The SQL is NULL for a day that this year does not have: 1900 and 2100 have no 29 February.
+    """
+    year = f"{pivot} - (({pivot} - year({instant})) % 100 + 100) % 100"
+    centuries = f"to_years(CAST({year} - year({instant}) AS INTEGER))"
+    if "%j" in layout:  # the number of a day stays the same, not the day of a month
+        first = f"date_trunc('year', {instant})"
+        moved = f"({first} + {centuries} + ({instant} - {first}))"
+        return f"CASE WHEN year({moved}) = {year} THEN {moved} END"
+    moved = f"({instant} + {centuries})"
+    return f"CASE WHEN day({moved}) = day({instant}) THEN {moved} END"
 
 
 def misreads_iso_dates(layout: str) -> bool:

@@ -82,7 +82,7 @@ def as_stored(
 
     Returns None if the engine must convert the value.
     """
-    if column.null_value is not None:
+    if column.fill_value is not None:
         return None
     if is_whole(column, lattice.step, physical):
         return _clamped_candidate(value, lattice, column, base_type(physical))

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from dprelease.query import quoting
 from dprelease.query.resolve import Query
+from dprelease.schema.columns import Column
 from dprelease.statements.layers import grouping_columns
 from dprelease.statements.values.categories import CACHED, FEW, IS_NUMBER
 from dprelease.statements.values.physical import SMALL_INTEGERS, base_type
@@ -31,8 +32,15 @@ def found_as_numbers(query: Query, physical: Mapping[str, str]) -> frozenset[str
     return frozenset(
         name
         for name in grouping_columns(query)
-        if base_type(physical[name]) in SMALL_INTEGERS and _are_digits(keys[name].texts)
+        if base_type(physical[name]) in SMALL_INTEGERS
+        and _are_digits(keys[name].texts)
+        and not _has_codes(query.table.columns[name])
     )
+
+
+def _has_codes(column: Column) -> bool:
+    """Return whether some stored numbers are codes for missing values."""
+    return bool(getattr(column, "missing", ()))
 
 
 def run_position_sql(values: tuple[str, ...], number: str) -> str | None:

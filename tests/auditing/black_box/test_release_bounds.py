@@ -35,9 +35,9 @@ source: nowhere.csv
 {unit}
 columns:
   person: {{type: integer, lower: 0, upper: 9}}
-  city: {{type: category, values: [Bern, Oslo, Rome], nulls: Bern, others: Rome}}
-  area: {{type: integer, lower: 0, upper: 99, nulls: 0}}
-  pay: {{type: integer, lower: 0, upper: 20, nulls: 0}}
+  city: {{type: category, values: [Bern, Oslo, Rome], fill: Bern, others: Rome}}
+  area: {{type: integer, lower: 0, upper: 99, fill: 0}}
+  pay: {{type: integer, lower: 0, upper: 20, fill: 0}}
 """
 UNIT = "privacy_unit: {id: person, max_groups: 2, max_rows_per_group: 1}"
 TABLES = """\

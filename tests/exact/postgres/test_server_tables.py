@@ -293,7 +293,7 @@ def test_a_table_in_parts(case: str, server: Server, tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "out/t.parquet").num_rows == 2
 
 
-COLUMNS_OF_ONE = {"n": {**WHOLE, "nulls": 0}}
+COLUMNS_OF_ONE = {"n": {**WHOLE, "fill": 0}}
 ONE_BY_ONE = """
 title: one by one
 mode: local
