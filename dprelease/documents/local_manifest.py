@@ -26,7 +26,7 @@ from dprelease.planning.local_plan import (
     local_interpretation_of,
     record_noise_json,
 )
-from dprelease.planning.treatments import TreatmentRecord
+from dprelease.planning.treatments import TreatmentRecord, missing_codes_text
 from dprelease.postprocess.record_estimates import estimates_json
 from dprelease.query.local_records import Records
 from dprelease.schema.document_part import Part
@@ -204,4 +204,7 @@ def treatment_record(part: Records) -> TreatmentRecord:
         else:
             others = getattr(declared, "others", fill)
             columns[column.name] = f"missing: {fill}; not declared: {others}"
+        read = part.declared.table.columns[getattr(declared, "cut", column.name)]
+        codes = missing_codes_text(read)
+        columns[column.name] += f"; {codes}" if codes else ""
     return TreatmentRecord(query=part.name, rows="Every record counts.", columns=columns)

@@ -152,6 +152,12 @@ def _condition_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
         yield name, "join", f"missing or not in '{other}': the columns of '{other}' are missing"
 
 
+def missing_codes_text(column: Column) -> str:
+    """Return the codes that count as missing values of a column, in words; empty without any."""
+    codes = getattr(column, "missing", ())
+    return f"missing values: also {', '.join(codes)}" if codes else ""
+
+
 def computed_and_joined(query: Query, columns: dict[str, str]) -> TreatmentRecord:
     """Return a treatment record, which also states the query's computed and joined columns."""
     table, join = query.table, query.join
@@ -164,6 +170,8 @@ def computed_and_joined(query: Query, columns: dict[str, str]) -> TreatmentRecor
         words = [described[name]] if name in described else []
         if join is not None and name in join.columns:
             words.append(f"from '{join.declared.table.name}'")
+        codes = missing_codes_text(table.columns[name])
+        words += [codes] if codes else []
         expression = expression_of(table.columns[name])
         if expression is not None:
             words.append(f"computed in each row: {expression}")

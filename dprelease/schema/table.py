@@ -337,7 +337,7 @@ class Table(Model):
     def _check_dates(self, name: str, column: DateColumn | TimestampColumn) -> None:
         """Refuse years without a century, a pivot without use, and codes that are misspelled."""
         at = "date_format" if isinstance(column, DateColumn) else "timestamp_format"
-        is_own = "format" in column.model_fields_set or not self.source
+        is_own = self.source is None or getattr(self.source, at) != column.format
         spot = ("columns", name, "format") if is_own else ("source", at)
         refuse_two_digit_years(column.format, column.pivot, name, *spot)
         if column.pivot is not None and not has_two_digit_years(column.format):

@@ -17,6 +17,7 @@ from dprelease.errors import DataError
 from dprelease.errors.words.data_words import (
     CONVERT,
     DAYS,
+    DECODE,
     EQUAL_NUMBERS,
     MIXED_OBJECTS,
     NUMBERED,
@@ -49,6 +50,7 @@ from dprelease.statements.values.physical import (
     OBJECTS,
     SMALL_INTEGERS,
     ZONED,
+    are_bytes,
     base_type,
 )
 from dprelease.statements.values.spelling import (
@@ -147,6 +149,8 @@ def _remedy_text(name: str, column: Column, stored: str) -> str:
     """Return the sentence that tells what to do if a stored type can't be read as declared."""
     if stored == OBJECTS:
         return MIXED_OBJECTS.format(column=name)
+    if are_bytes(stored):
+        return DECODE.format(column=name)
     if stored not in FAMILY_OF:
         return CONVERT
     if isinstance(column, TextColumn):

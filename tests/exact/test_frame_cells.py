@@ -8,12 +8,15 @@ import itertools
 import traceback
 import uuid
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, NoReturn
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dprelease
@@ -221,6 +224,38 @@ def test_bytes_are_read_as_the_texts_that_they_are() -> None:
     query = ask(declare(columns), {"n": {"count": "*"}}, ["v"])
     cells = plain([b"VT", "Zürich".encode(), "Zürich".encode("latin-1"), "VT"])
     assert exact(query, pd.DataFrame({"v": cells}))["n"].tolist() == [2, 1]
+
+
+def columns_of_bytes(folder: Path) -> dict[str, tuple[object, str | None]]:
+    """Return frames, and the path of a file, whose column `v` is one of bytes by its type."""
+    cells, kinds = pa.array([b"VT", None]), [pa.large_binary(), pa.binary_view(), pa.binary(2)]
+    table = pa.table({"v": cells})
+    pq.write_table(table, folder / "t.parquet")
+    return {
+        **{str(kind): (pa.table({"v": cells.cast(kind)}), None) for kind in kinds},
+        "dictionary": (pa.table({"v": cells.dictionary_encode()}), None),
+        "pandas": (pd.DataFrame({"v": pd.Series(cells, dtype=pd.ArrowDtype(pa.binary()))}), None),
+        "polars": (pl.DataFrame({"v": [b"VT", None]}).to_arrow(), None),
+        "relation": (duckdb.sql("SELECT 'VT'::BLOB AS v"), None),
+        "Parquet": (None, str(folder / "t.parquet")),
+    }
+
+
+@pytest.mark.parametrize("kind", ["category", "text", "integer", "date"])
+def test_columns_of_bytes_are_refused_with_the_way_to_decode_them(
+    kind: str, tmp_path: Path
+) -> None:
+    """By their type and in the same words, whatever holds them; a column of texts is not."""
+    column = {"type": kind} | ({"values": ["VT"]} if kind == "category" else {})
+    for name, (frame, path) in columns_of_bytes(tmp_path).items():
+        declared = declare({"v": column}, **({} if path is None else {"source": path}))
+        with pytest.raises(DataError) as caught:
+            exact(ask(declared, {"n": {"count": "v"}}), frame)
+        assert (caught.value.code, caught.value.column) == ("DP-DATA-004", "v"), name
+        assert "df['v'].str.decode" in caught.value.fix, name
+    (found,) = exact(ask(declare({"v": {"type": "text"}}), {"n": {"count": "v"}}),
+                     pa.table({"v": ["VT"]}))["n"]  # fmt: skip
+    assert found == 1
 
 
 LEAST, MOST = -(2**63), 2**63 - 1

@@ -143,7 +143,7 @@ KINDS: dict[str, dict[str, pa.DataType]] = {
     "narrow": {**WHOLE, "age": pa.int16(), "pay": pa.float32(), "at": pa.timestamp("ms")},
     "wide": {**dict.fromkeys(WHOLE, pa.int64()), "pay": pa.float64(), "at": pa.timestamp("ns")},
     "floats": {**dict.fromkeys(WHOLE, pa.float32()), "pay": pa.decimal128(9, 3)},
-    "doubles": {**dict.fromkeys(WHOLE, pa.float64()), "pay": pa.decimal128(6, 1)},
+    "doubles": {**dict.fromkeys(WHOLE, pa.float64()), "pay": pa.decimal128(6, 2)},
 }
 
 

@@ -7,6 +7,13 @@ from dprelease.errors.template import Template
 CONVERT = "declare the stored type, or convert the source"
 """The fix for a stored type that can't be read as declared."""
 
+DECODE = (
+    "bytes are no text before they are decoded by their encoding: store it as text, in pandas by "
+    "df['{column}'].str.decode('latin-1') or read_sas(..., encoding='latin-1'), in polars by "
+    "pl.col('{column}').cast(pl.String) for UTF-8"
+)
+"""The fix for a column of bytes; a template."""
+
 AS_TEXT = "store it as text, in pandas by read_csv(..., dtype={{'{column}': str}})"
 SPELLED = (
     "texts differ by their spelling, and a number column stores 01 and 1.0 both as 1: "

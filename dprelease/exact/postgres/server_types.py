@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
-from dprelease.errors.words.data_words import CONVERT
+from dprelease.errors.words.data_words import CONVERT, DECODE
 from dprelease.query import quoting
 from dprelease.schema.columns import Column
 from dprelease.schema.source_types.equality import OTHER
 from dprelease.statements.meanings import may_lose_values
+from dprelease.statements.values.physical import are_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,9 +148,8 @@ def column_request(name: str, stored: StoredColumn, column: Column) -> ColumnQue
     way = _reading_of_type(stored)
     if way is None:
         kind = getattr(column, "type", "cut")
-        raise DataError(
-            "DP-DATA-004", column=name, physical=stored.type, declared=kind, way=CONVERT
-        )
+        fix = DECODE.format(column=name) if are_bytes(stored.type) else CONVERT
+        raise DataError("DP-DATA-004", column=name, physical=stored.type, declared=kind, way=fix)
     if stored.type == "numeric" and may_lose_values(column, DECIMAL):
         return ColumnQuery(
             "NULL::pg_catalog.text", pa.decimal128(38, 0)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dprelease.errors import DataError, DpReleaseError, FrameError, State
-from dprelease.errors.words.data_words import CONVERT
+from dprelease.errors.words.data_words import CONVERT, DECODE
 from dprelease.exact.reading.arrow import is_unsupported_decimal, to_readable_type
 from dprelease.exact.reading.cell_texts import TextReading, texts_of
 from dprelease.exact.reading.sources import source_fields, stored_columns
 from dprelease.schema.columns import DateColumn, TimestampColumn
 from dprelease.schema.load import Declared
 from dprelease.statements.meanings import may_lose_values
-from dprelease.statements.values.physical import OBJECTS, OF_OBJECTS
+from dprelease.statements.values.physical import OBJECTS, OF_OBJECTS, are_bytes
 from dprelease.statements.values.spelling import reads_integers
 from dprelease.system.signal_propagation import reraise_handler_errors
 
@@ -295,4 +295,5 @@ def read_as_declared(
 def _type_mismatch_error(name: str, physical: str, declared: Declared) -> DataError:
     """Return the error of a column whose stored type can't be read as the declared type."""
     kind = getattr(declared.table.columns[name], "type", "cut")
-    return DataError("DP-DATA-004", column=name, physical=physical, declared=kind, way=CONVERT)
+    way = DECODE.format(column=name) if are_bytes(physical) else CONVERT
+    return DataError("DP-DATA-004", column=name, physical=physical, declared=kind, way=way)

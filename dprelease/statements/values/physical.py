@@ -62,6 +62,12 @@ DECLARED_AS = {
 """The stored type that a plan assumes for each declared type if the source is not available."""
 
 
+def are_bytes(physical: str) -> bool:
+    """Return whether a stored type of the engine, Arrow or pandas is one of bytes."""
+    name = physical.lower()
+    return name in ("blob", "bytea", "bytes") or "binary" in name
+
+
 def base_type(physical: str) -> str:
     """Return a DuckDB type without its parameters; LIST for any array or list."""
     name = physical.upper().strip().strip('"')
