@@ -10,8 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+from dprelease.documents.limit_labels import label_with_confidence, label_with_limits
 from dprelease.documents.metadata import Code, CodeList, ColumnMetadata, Role
+from dprelease.errors.printable import one_line
 from dprelease.numerics.rounding import plain_text
+from dprelease.planning.bounded_words import CuttingLimits, cutting_limits
 from dprelease.postprocess.families import Flag, Output
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.grouping.group_keys import Key, key_of
@@ -124,6 +127,11 @@ class ColumnRequest:
         """Return the confidence of the margin and the interval: as declared, or the default."""
         return plain_text(self.published.margin or DEFAULT_CONFIDENCE)
 
+    @property
+    def limits(self) -> CuttingLimits | None:
+        """Return the contribution limits that may leave out rows; None if none can."""
+        return cutting_limits(self.query, self.published.parts)
+
 
 def column_requests(query: Query, spec: QuerySpec) -> dict[str, ColumnRequest]:
     """Return the published columns of a query by name, each with its declaration."""
@@ -233,9 +241,9 @@ class ColumnMetadataBuilder:
 
     def _value_metadata(self, request: ColumnRequest, name: str, kind: str) -> ColumnMetadata:
         """Return the metadata of a value column."""
-        label = self.texts(request.spec.label)
-        if request.rank is not None:
-            label = {tag: f"{text} {request.rank}" for tag, text in label.items()}
+        label = self._label(request)
+        if request.limits is not None:
+            label = label_with_limits(label, request.limits, self._unit_label(request.query))
         return ColumnMetadata(
             name,
             kind,
@@ -253,8 +261,11 @@ class ColumnMetadataBuilder:
         self, request: ColumnRequest, name: str, kind: str, role: Role
     ) -> ColumnMetadata:
         """Return the metadata of a companion of a value column."""
-        of = request.published.name
+        of, limits = request.published.name, request.limits
         is_number = role in IN_ITS_UNIT
+        label = companion_label(self._label(request), name.removeprefix(f"{of}_"))
+        if limits is not None and role in AT_CONFIDENCE:
+            label = label_with_confidence(label, limits, request.confidence)
         return ColumnMetadata(
             name,
             kind,
@@ -262,7 +273,7 @@ class ColumnMetadataBuilder:
             of=of,
             unit=request.published.unit if is_number else "",
             decimals=request.decimals if is_number else None,
-            label=companion_label(self.texts(request.spec.label), name.removeprefix(f"{of}_")),
+            label=label,
             codes=self._quality_codes(request.published) if role is Role.QUALITY else None,
             confidence=request.confidence if role in AT_CONFIDENCE else "",
         )
@@ -271,6 +282,24 @@ class ColumnMetadataBuilder:
         """Return the quality codes of a column, with their labels."""
         labels = quality_labels(published.quality, self.languages)
         return CodeList(CODES, cast("Mapping[Code, Mapping[str, str]]", labels))
+
+    def _label(self, request: ColumnRequest) -> dict[str, str]:
+        """Return the label of a value column without the words on its contribution limits.
+
+        A column without a declared label has its name as label if limits may leave out rows.
+        """
+        label = self.texts(request.spec.label)
+        if request.rank is not None:
+            label = {tag: f"{text} {request.rank}" for tag, text in label.items()}
+        if not label and request.limits is not None:
+            label = dict.fromkeys(self.languages, one_line(request.published.name))
+        return label
+
+    def _unit_label(self, query: Query) -> dict[str, str]:
+        """Return the label of the id of the privacy unit, or its name, in each language."""
+        columns, unit = query.table.columns, str(query.unit.id)
+        label = self._column_label(columns[unit], columns) if unit in columns else {}
+        return label or dict.fromkeys(self.languages, unit)
 
     def _candidate_codes(self, request: ColumnRequest) -> CodeList | None:
         """Return the candidates of a column whose answer is a label; None for numbers."""

@@ -34,7 +34,11 @@ from dprelease.planning.bounded_words import measured_value_text
 from dprelease.planning.guarantees import interpretation_of
 from dprelease.planning.invariant_plans import invariant_name
 from dprelease.planning.plan import Plan, PlannedColumn
-from dprelease.planning.treatments import treatment_record
+from dprelease.planning.treatments import (
+    DifferentlyBoundedRecord,
+    bounding_records,
+    treatment_record,
+)
 from dprelease.postprocess.families import Family
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.document_part import Part
@@ -91,6 +95,7 @@ class CentralManifest(GuaranteedManifest):
 
     dp_variant: Variant
     privacy_unit: list[UnitRecord]
+    differently_bounded: list[DifferentlyBoundedRecord] = Field(default_factory=list)
     measurements: list[MeasurementRecord]
     invariants: list[ExactRecord] = Field(default_factory=list)
     families: list[FamilyRecord] = Field(default_factory=list)
@@ -141,6 +146,7 @@ def build(
         "composition": composition_text(plan.guarantee),
         "reading": ReadingRecord.model_validate(interpretation_of(plan.guarantee)),
         "privacy_unit": [unit_record(query) for query in plan.queries],
+        "differently_bounded": bounding_records(plan.queries),
         "measurements": [measurement_record(column) for column in plan.noisy_columns],
         "invariants": [
             _invariant_record(column) for column in plan.columns if column.measurement.exact

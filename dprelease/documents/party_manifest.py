@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from pydantic import Field
+
 from dprelease.documents.file_records import FileDigest, FileRecord, file_record
 from dprelease.documents.manifest import UNPROTECTED
 from dprelease.documents.rehearsal_manifest import (
@@ -23,7 +25,11 @@ from dprelease.documents.release_metadata import metadata_of_messages
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.bounded_words import measured_value_text
 from dprelease.planning.federated_plan import FederatedPlan, ShareColumn
-from dprelease.planning.treatments import treatment_record
+from dprelease.planning.treatments import (
+    DifferentlyBoundedRecord,
+    bounding_records,
+    treatment_record,
+)
 from dprelease.privacy.event import Event
 from dprelease.query.resolve import Query
 from dprelease.schema.document_part import Part
@@ -79,6 +85,7 @@ class PartiesManifest(ReleaseManifest):
     trust: list[TrustRecord]
     trust_words: list[str]
     privacy_unit: list[UnitRecord]
+    differently_bounded: list[DifferentlyBoundedRecord] = Field(default_factory=list)
     measurements: list[ShareRecord]
     files: list[FileRecord]
 
@@ -125,6 +132,7 @@ def build(
         "trust": [TrustRecord.model_validate(trust.to_json()) for trust in plan.trusts],
         "trust_words": TRUST,
         "privacy_unit": [unit_record(query) for query in queries],
+        "differently_bounded": bounding_records(queries),
         "treatments": [treatment_record(query) for query in queries],
         "measurements": [share_record(share, plan.parties) for share in plan.shares],
         "files": [

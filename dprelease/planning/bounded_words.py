@@ -6,16 +6,55 @@ All sentences follow from declarations.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from dprelease.query.aggregates.aggregate import IDS
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 
 
+@dataclass(frozen=True, slots=True)
+class CuttingLimits:
+    """Contribution limits that may leave out rows of a privacy unit from a column.
+
+    In the column, a privacy unit counts in at most `groups` groups, with at most `rows` rows in
+    each. `counted` is what the column counts, as in `Aggregate.counted`: rows, ids, or neither.
+    """
+
+    groups: int
+    rows: int
+    counted: str
+
+
+def cutting_limits(query: Query, parts: Sequence[Measurement]) -> CuttingLimits | None:
+    """Return the limits that may leave out rows from a column; None if none can.
+
+    `parts`: the measurements from which the column is computed. Ids are counted once in each group,
+    so for these only `max_groups` matters. It matters only if there are more groups.
+    """
+    unit, groups = query.unit, bounded_groups(query)
+    counted = {part.aggregate.counted for part in parts}
+    if unit.id is None or (counted == {IDS} and groups is not None and groups <= unit.max_groups):
+        return None
+    return CuttingLimits(
+        groups=unit.max_groups if groups is None else min(unit.max_groups, groups),
+        rows=unit.max_rows_per_group,
+        counted=counted.pop() if len(counted) == 1 and len(parts) == 1 else "",
+    )
+
+
+def bounded_groups(query: Query) -> int | None:
+    """Return the number of groups to which `max_groups` applies; None for private keys."""
+    if query.finest is not None:
+        return query.finest.size
+    return None if query.private else query.cells  # the number of selected keys is a result
+
+
 def measured_value_text(query: Query, measurement: Measurement) -> str:
     """Return a text on what a measurement counts or sums, and whether limits leave out rows."""
     return measurement.aggregate.description + (
-        ", after contribution limits" if query.unit.contribution_limits_text else ""
+        ", after contribution limits" if cutting_limits(query, [measurement]) else ""
     )
 
 
@@ -45,16 +84,14 @@ def _finest_groups_text(query: Query) -> str:
 def _left_out_rows_text(query: Query) -> str:
     """Return a sentence on the rows that `max_groups` may leave out."""
     most, rows = query.unit.max_groups, query.unit.max_rows_per_group
-    cells = None if query.private else query.cells  # the number of selected keys is a result
-    if query.finest is not None:
-        cells = query.finest.size
+    cells = bounded_groups(query)
     if cells is not None and cells <= most:
         only = "is one group" if cells == 1 else f"are {cells:,} groups"
         return (
             f"There {only}, so `max_groups` leaves out nothing; only rows above {rows} per group "
             "are left out"
         )
-    keys = query.key_columns if query.finest is None else query.finest.keys
+    keys = read_keys(query)
     days = [key.column for key in keys if key.kind == "date"]
     if days and cells is not None:
         on = "one day" if most == 1 else f"{most:,} days"
@@ -123,3 +160,87 @@ def table_range_text(names: Sequence[str]) -> str:
     if len(names) <= 3:
         return ", ".join(names)
     return f"{names[0]}, {names[1]} and {len(names) - 2} more tables"
+
+
+@dataclass(frozen=True, slots=True)
+class DifferentlyBounded:
+    """Tables that count different rows of a person because contribution limits apply to each.
+
+    `source`: the name of the table that they read. `id`: the id of the privacy unit. `tables`: the
+    names of the tables.
+    """
+
+    source: str
+    id: str
+    tables: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """Return sentences on why the tables do not add up, and what to change."""
+        return (
+            f"{table_range_text(self.tables)}: these tables do not add up, even without noise. The "
+            f"contribution limits of '{self.source}' apply to the rows and groups of each table "
+            f"separately, so a '{self.id}' may lose rows in one table and not in another. To apply "
+            "them once for all tables, declare the tables as `marginals` of one query with "
+            "`consistent`, or as queries of one `family`; for a condition (`where`), use a key "
+            "instead"
+        )
+
+
+def differently_bounded(queries: Sequence[Query]) -> list[DifferentlyBounded]:
+    """Return the tables of each source that readers may add up, but that count different rows.
+
+    These are tables of one source and one privacy unit that count or sum the same, with different
+    groups or different conditions, where contribution limits may leave out rows.
+    """
+    by_source: dict[tuple[str, str | None], list[Query]] = {}
+    for query in queries:
+        by_source.setdefault((query.declared.table.name, query.unit.id), []).append(query)
+    found = []
+    for (source, unit), readers in by_source.items():
+        tables = _tables_with_other_rows(readers)
+        if tables:
+            found.append(DifferentlyBounded(source, str(unit), tables))
+    return found
+
+
+def _tables_with_other_rows(queries: Sequence[Query]) -> tuple[str, ...]:
+    """Return the tables that sum the same as another table of one source, over other rows.
+
+    Sums, means and counts of one column are compared, and counts of rows. Numbers of distinct ids
+    or values are left out: they do not add up in any case.
+    """
+    boundings: dict[str | None, set[object]] = {}
+    tables: dict[str | None, list[str]] = {}
+    cut: set[str | None] = set()
+    for query in queries:
+        bounding = _bounding_of(query)
+        for measurement in query.measurements:
+            if measurement.is_vector and not measurement.aggregate.is_distinct:
+                column = measurement.aggregate.column
+                boundings.setdefault(column, set()).add(bounding)
+                tables.setdefault(column, []).append(query.name)
+                if cutting_limits(query, [measurement]) is not None:
+                    cut.add(column)
+    names = {name for column in cut if len(boundings[column]) > 1 for name in tables[column]}
+    return tuple(query.name for query in queries if query.name in names)
+
+
+def _bounding_of(query: Query) -> tuple[object, ...]:
+    """Return what determines which rows contribution limits keep; equal for equal rows.
+
+    The selection of rows depends on a person's id, groups and rows. So it is the same in two
+    queries with the same keys, condition, joined rows and limits.
+    """
+    keys = frozenset(key.column for key in read_keys(query))
+    read = keys.union(() if query.predicate is None else query.predicate.columns)
+    joined = None
+    if query.join is not None and query.join.by_unit:
+        joined = query.join.declared.table.name, query.join.on
+    return (
+        query.unit,
+        keys,
+        None if query.predicate is None else query.predicate.sql,
+        frozenset((name, query.formulas[name].sql) for name in read if name in query.formulas),
+        joined,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,12 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.auto.ledger_cost import LedgerCost, extra_ledger_cost
 from dprelease.planning.auto.mechanism_choice import noises_of
-from dprelease.planning.bounded_words import contribution_limits_texts, counted_rows_texts
+from dprelease.planning.bounded_words import (
+    contribution_limits_texts,
+    counted_rows_texts,
+    cutting_limits,
+    differently_bounded,
+)
 from dprelease.planning.budget_shares import Share, spend_budget, undivided_share
 from dprelease.planning.calibration import Factors, make_accounting_input
 from dprelease.planning.guarantees import (
@@ -90,7 +95,7 @@ class PlannedColumn:
     @property
     def is_bounded(self) -> bool:
         """Return whether contribution limits may leave out rows of a person."""
-        return self.query.unit.id is not None
+        return cutting_limits(self.query, [self.measurement]) is not None
 
     @property
     def accounting_input(self) -> PricedVector:
@@ -243,6 +248,7 @@ class Plan:
             "counted_rows": counted_rows_texts(self.queries),
             "treatments": [treatment_record(query).to_json() for query in self.queries],
             "bounded_rows": contribution_limits_texts(self.queries),
+            "differently_bounded": [asdict(one) for one in differently_bounded(self.queries)],
             "reading": interpretation_of(self.guarantee),
             "warnings": list(self.warnings),
             "shared": list(self.shared),

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dprelease.planning.bounded_words import counted_rows_text, read_keys, table_range_text
+from dprelease.planning.bounded_words import (
+    counted_rows_text,
+    differently_bounded,
+    read_keys,
+    table_range_text,
+)
 from dprelease.query.expressions.computed_order import with_input_columns
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.resolve import Query
@@ -32,6 +37,25 @@ KEY, OTHER_KEY = "key", "key of other tables of the family"
 """The roles of a key in a table that has it, and in the other tables of its family."""
 
 VALUE = "value"
+
+
+class DifferentlyBoundedRecord(Part):
+    """Tables of one source that don't add up, because limits apply to each of them separately."""
+
+    source: str
+    id: str
+    tables: list[str]
+    words: str
+
+
+def bounding_records(queries: Sequence[Query]) -> list[DifferentlyBoundedRecord]:
+    """Return a record of the tables of each source whose limits leave out different rows."""
+    return [
+        DifferentlyBoundedRecord(
+            source=one.source, id=one.id, tables=list(one.tables), words=f"{one.words}."
+        )
+        for one in differently_bounded(queries)
+    ]
 
 
 def treatment_record(query: Query) -> TreatmentRecord:

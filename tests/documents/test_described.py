@@ -258,15 +258,18 @@ def test_texts_of_a_release_of_aggregates(tmp_path: Path) -> None:
     assert adult.codes is not None
     assert [adult.codes.label(code, "en") for code in adult.codes.values] == ["false", "Adult"]
     assert (pay.unit, pay.decimals, margin.unit, margin.decimals) == ("EUR", 1, "EUR", 1)
-    assert pay.title("fr") == "Somme"
-    assert margin.label == {"en": "Sum, margin of error", "fr": "Somme, marge d’erreur"}
+    assert pay.title("fr") == "Somme, au plus 2 x 1 lignes par id"
+    assert {tag: text.split(", ")[:2] for tag, text in margin.label.items()} == {
+        "en": ["Sum", "margin of error"],
+        "fr": ["Somme", "marge d’erreur"],
+    }
     assert (words.title("en"), flag.title("fr")) == ("Sum, in words", "Somme, peu fiable")
     assert (words.unit, flag.unit, flag.decimals) == ("", "", None)
     assert (quality.title("en"), quality.title("fr")) == ("Sum, quality", "Somme, qualité")
     assert quality.codes is not None
     assert list(quality.codes.values) == list(CODES)
     assert quality.codes.label("A", "fr") == "marge d’erreur d’au plus 5 % de la valeur"
-    assert (number.decimals, number.label, number.title("en")) == (0, {}, "n")
+    assert (number.decimals, number.title("en")) == (0, "n, at most 2 x 1 per id")
 
 
 def test_lists_of_codes_of_every_kind(tmp_path: Path) -> None:
@@ -291,7 +294,8 @@ def test_lists_of_codes_of_every_kind(tmp_path: Path) -> None:
         column.codes is None for column in tables["found"].columns if column.role != "quality"
     )
     _, first, second, mid, one = tables["chosen"].columns
-    assert (first.title("en"), second.title("fr")) == ("Sex 1", "Sex 2")
+    assert first.title("en").startswith("Sex 1, at most ")
+    assert second.title("fr").startswith("Sex 2, au plus ")
     assert first.codes is not None
     assert first.codes.label("M", "fr") == "Masculin"
     assert (mid.unit, mid.codes) == ("years", None)
@@ -320,9 +324,9 @@ def test_texts_of_families_records_and_parties(tmp_path: Path) -> None:
     assert [town.codes.label(code, "und") for code in town.codes.values] == ["One", "Two", "b1"]
     beside = tables["estimates/pop"] if "estimates/pop" in tables else tables["estimates/pop_total"]
     assert {column.title("und") for column in beside.columns} == {
-        "Persons",
+        "Persons, at most 2 x 1 per id",
         "Persons, se",
-        "Persons, moe",
+        "Persons, moe, 95 % confidence about the count after contribution limits",
     }
     assert {column.decimals for column in beside.columns} == {2}
     (records,) = local.tables

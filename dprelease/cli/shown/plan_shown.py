@@ -17,7 +17,11 @@ WIDE_HEADS = ("cells", "parameters", "sensitivity")
 
 def table_plan_text(planned: Plan, *, wide: bool) -> str:
     """Return the text of a plan of tables."""
-    from dprelease.planning.bounded_words import contribution_limits_texts, counted_rows_texts
+    from dprelease.planning.bounded_words import (
+        contribution_limits_texts,
+        counted_rows_texts,
+        differently_bounded,
+    )
 
     warnings = [f"Warning: {one_line(warning)}" for warning in planned.warnings]
     parts = [
@@ -28,6 +32,7 @@ def table_plan_text(planned: Plan, *, wide: bool) -> str:
         *counted_rows_texts(planned.queries),
         *_treatments_text(planned, wide=wide),
         *contribution_limits_texts(planned.queries),
+        *(f"{one_line(one.words)}." for one in differently_bounded(planned.queries)),
     ]
     return "\n\n".join([*parts, *_attacker_texts(planned), *warnings])
 
@@ -67,8 +72,10 @@ def _percent_text(confidence: float) -> str:
 
 def _counted_rows_text(planned: Plan, *, wide: bool) -> str:
     """Return a table that says which rows each column counts, or which values it adds up."""
+    from dprelease.planning.bounded_words import measured_value_text
+
     named = [
-        (f"{c.query.name}.{c.measurement.name}", c.measurement.aggregate.description)
+        (f"{c.query.name}.{c.measurement.name}", measured_value_text(c.query, c.measurement))
         for c in planned.columns
     ]
     return table_text([("column", "what it counts"), *named], wide=wide)

@@ -17,6 +17,7 @@ import sqlglot
 from sqlglot import exp
 
 from dprelease.errors.printable import count_text
+from dprelease.planning.bounded_words import differently_bounded
 from dprelease.query.expressions.nodes import declared_code_sql
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import (
@@ -164,6 +165,8 @@ def _codes_in_comparisons(tree: exp.Expr, columns: Mapping[str, Column]) -> Iter
                 yield from (f"{name} with '{cell}'" for cell in cells if cell in texts)
 
 
+BOUNDED_TEXT = "Tables that are bounded differently: {}."
+
 BANDS_TEXT = (
     "Bands: {}. Use `labels` to name them, and `others` to include values outside the edges."
 )
@@ -228,4 +231,5 @@ def notes(queries: Sequence[Query]) -> list[Note]:
         Note("codes_read", CODES_READ_TEXT, columns_processed_as_codes(queries)),
         Note("bands", BANDS_TEXT, band_descriptions(queries)),
         Note("listed_below_headings", HEADINGS_TEXT, columns_listed_below_headings(queries)),
+        Note("differently_bounded", BOUNDED_TEXT, [x.words for x in differently_bounded(queries)]),
     ]

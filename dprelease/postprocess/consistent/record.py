@@ -42,7 +42,7 @@ def family_record(
     records = InventedRecord(name=records_name(family), most=MOST_RECORDS)
     return ConsistencyRecord(
         algorithm="dprelease-consistency/2",
-        words=_texts(family, columns, spec),
+        words=_texts(family, columns, spec, limited=_has_limits(shape)),
         levels=[LevelRecord(name=name, areas=count) for name, count in levels],
         attributes=[AttributeRecord(name=k.column, values=k.size) for k in shape.attributes],
         columns=[_column_record(agreed, spec) for agreed in columns],
@@ -54,11 +54,19 @@ def family_record(
     )
 
 
-def _texts(family: str, columns: Sequence[FamilyColumn], spec: ConsistentSpec) -> list[str]:
+def _has_limits(shape: Shape) -> bool:
+    """Return whether contribution limits may leave out rows of the family."""
+    return shape.placed[0].table.query.unit.id is not None
+
+
+def _texts(
+    family: str, columns: Sequence[FamilyColumn], spec: ConsistentSpec, *, limited: bool
+) -> list[str]:
     """Return texts on the properties of the published values."""
+    what = " of the values after contribution limits" if limited else ""
     words = [
-        "Estimates are unbiased: least squares of all measurements of the family. They add up "
-        "over levels and tables exactly, as multiples of a power of 2 of their step.",
+        f"Estimates{what} are unbiased: least squares of all measurements of the family. They add "
+        "up over levels and tables exactly, as multiples of a power of 2 of their step.",
         f"That power is 2^-{FINEST}, or a coarser one where sums of measurements would not fit in "
         "64 bits. Measurements that fit none, sums above about 2^50 steps, are cut, and estimates "
         "then have no standard errors.",

@@ -11,7 +11,7 @@ from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.schema.columns import Column
 from dprelease.schema.number_bounds import Lattice
 
-ROWS = "rows"
+ROWS, IDS = "rows", "ids"
 
 
 Kind = TypeVar("Kind", bound="Aggregate")
@@ -119,6 +119,11 @@ class Aggregate(ABC):
     def part(self) -> Fraction | None:
         """The fraction of values below a selected quantile; None for other aggregates."""
         return None
+
+    @property
+    def counted(self) -> str:
+        """What is counted, one each: `ROWS` or `IDS`; empty for other aggregates."""
+        return ""
 
     @property
     def adds_up(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
-from dprelease.query.aggregates.aggregate import Aggregate
+from dprelease.query.aggregates.aggregate import ROWS, Aggregate
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED
 
@@ -29,6 +29,11 @@ class Count(Aggregate):
         if self.column is None:
             return "count of rows"
         return f"count of rows in which '{self.column}' is not missing"
+
+    @property
+    def counted(self) -> str:
+        """Return that rows are counted."""
+        return ROWS
 
     @property
     def adds_up(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
-from dprelease.query.aggregates.aggregate import Aggregate
+from dprelease.query.aggregates.aggregate import IDS, Aggregate
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.schema.columns import Column
@@ -45,6 +45,11 @@ class CountDistinct(Aggregate):
     def by_places(self) -> bool:
         """Whether declared values are counted, and not ids."""
         return self.values is not None
+
+    @property
+    def counted(self) -> str:
+        """Return that ids are counted: a person's number of rows in a group doesn't matter."""
+        return IDS if self.values is None else ""
 
     @property
     def adds_up(self) -> bool:

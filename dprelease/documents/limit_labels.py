@@ -1,0 +1,111 @@
+"""Words on contribution limits for the labels of columns, in seven languages.
+
+A number from which limits may leave out rows is not what its name says: "visits" are visits after
+contribution limits. So its label states the limits, and the label of its margin states that the
+margin is about the number after these limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TypeVar
+
+from dprelease.errors.printable import one_line
+from dprelease.numerics.rounding import plain_text
+from dprelease.planning.bounded_words import CuttingLimits
+from dprelease.query.aggregates.aggregate import IDS, ROWS
+
+Words = TypeVar("Words")
+
+ENGLISH = "en"
+"""The language of the words if a release declares no languages, or has no words for one."""
+
+AT_MOST = {
+    "en": "at most {most} per {unit}", "de": "höchstens {most} je {unit}",
+    "fr": "au plus {most} par {unit}", "es": "como máximo {most} por {unit}",
+    "it": "al massimo {most} per {unit}", "nl": "hoogstens {most} per {unit}",
+    "pt": "no máximo {most} por {unit}",
+}  # fmt: skip
+
+ROW_NOUNS = {
+    "en": ("row", "rows"), "de": ("Zeile", "Zeilen"), "fr": ("ligne", "lignes"),
+    "es": ("fila", "filas"), "it": ("riga", "righe"), "nl": ("rij", "rijen"),
+    "pt": ("linha", "linhas"),
+}  # fmt: skip
+
+GROUP_NOUNS = {
+    "en": ("group", "groups"), "de": ("Gruppe", "Gruppen"), "fr": ("groupe", "groupes"),
+    "es": ("grupo", "grupos"), "it": ("gruppo", "gruppi"), "nl": ("groep", "groepen"),
+    "pt": ("grupo", "grupos"),
+}  # fmt: skip
+"""The nouns for one and for several rows or groups."""
+
+COUNT_CONFIDENCE = {
+    "en": "{confidence} % confidence about the count after contribution limits",
+    "de": "{confidence} % Konfidenz für die Anzahl nach den Beitragsgrenzen",
+    "fr": "confiance de {confidence} % pour le nombre après les limites de contribution",
+    "es": "confianza del {confidence} % sobre el número tras los límites de contribución",
+    "it": "confidenza del {confidence} % sul numero dopo i limiti di contributo",
+    "nl": "{confidence} % betrouwbaarheid voor het aantal na de bijdragelimieten",
+    "pt": "confiança de {confidence} % sobre o número após os limites de contribuição",
+}
+
+VALUE_CONFIDENCE = {
+    "en": "{confidence} % confidence about the value after contribution limits",
+    "de": "{confidence} % Konfidenz für den Wert nach den Beitragsgrenzen",
+    "fr": "confiance de {confidence} % pour la valeur après les limites de contribution",
+    "es": "confianza del {confidence} % sobre el valor tras los límites de contribución",
+    "it": "confidenza del {confidence} % sul valore dopo i limiti di contributo",
+    "nl": "{confidence} % betrouwbaarheid voor de waarde na de bijdragelimieten",
+    "pt": "confiança de {confidence} % sobre o valor após os limites de contribuição",
+}
+
+
+def label_with_limits(
+    label: Mapping[str, str], limits: CuttingLimits, unit: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the label of a value column, followed by its contribution limits, by language.
+
+    `unit`: the name of the privacy unit in each language. Visits of patients who count with two
+    rows in three groups get "Visits, at most 3 x 2 per patient"; a sum gets "3 x 2 rows", and a
+    number of patients "3 groups".
+    """
+    labels = {}
+    for tag, text in label.items():
+        words = _in_language(AT_MOST, tag).format(
+            most=_most_text(limits, tag), unit=one_line(unit[tag])
+        )
+        labels[tag] = f"{text}, {words}"
+    return labels
+
+
+def label_with_confidence(
+    label: Mapping[str, str], limits: CuttingLimits, confidence: str
+) -> dict[str, str]:
+    """Return the label of a margin, followed by its confidence and by what it is about."""
+    words = COUNT_CONFIDENCE if limits.counted else VALUE_CONFIDENCE
+    percent = plain_text(100 * Fraction(confidence))
+    labels = {}
+    for tag, text in label.items():
+        sentence = _in_language(words, tag)
+        number = percent if sentence is words[ENGLISH] else percent.replace(".", ",")
+        labels[tag] = f"{text}, {sentence.format(confidence=number)}"
+    return labels
+
+
+def _most_text(limits: CuttingLimits, tag: str) -> str:
+    """Return how often a privacy unit counts at most: "3 x 2", "3 x 2 rows" or "3 groups"."""
+    if limits.counted == IDS:
+        one, several = _in_language(GROUP_NOUNS, tag)
+        return f"{limits.groups} {one if limits.groups == 1 else several}"
+    product = f"{limits.groups} x {limits.rows}" if limits.groups > 1 else str(limits.rows)
+    if limits.counted == ROWS:
+        return product
+    one, several = _in_language(ROW_NOUNS, tag)
+    return f"{product} {one if product == '1' else several}"
+
+
+def _in_language(words: Mapping[str, Words], tag: str) -> Words:
+    """Return the words in the language of a tag such as de-AT; English if there are none."""
+    return words.get(tag.partition("-")[0], words[ENGLISH])

@@ -1,0 +1,223 @@
+"""A number from which contribution limits may leave out rows says so wherever it is read."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import dprelease
+from dprelease import cli
+from dprelease.verification.verify import verify
+
+RUN = CliRunner()
+LANGUAGES = ("en", "de", "fr", "es", "it", "nl", "pt")
+TABLE = """\
+table: visits
+source: visits.csv
+privacy_unit: {id: patient, max_groups: 3, max_rows_per_group: 2}
+columns:
+  patient: {type: integer, label: PATIENT}
+  chapter: {type: category, values: [a, b, c, d, e]}
+  sex: {type: category, values: [f, m]}
+  cost: {type: integer, lower: 0, upper: 9}
+"""
+RELEASE = """\
+title: Visits
+about: {languages: [LANGUAGES]}
+tables: [visits.yaml]
+budget: {epsilon: 1}
+queries:
+  QUERIES
+output: out
+"""
+COLUMNS = {
+    "visits": ('{count: "*", margin: 0.995}', [], "visits, at most {} per patient"),
+    "patients": ("{count_distinct: patient, margin: true}", [], None),
+    "cost": ("{sum: cost, margin: true, label: Cost}", [], "Cost, at most {} rows per patient"),
+    "mean": ("{mean: cost}", [], "mean, at most {} rows per patient"),
+    "top": ("{median: cost}", [], "top, at most {} rows per patient"),
+}
+
+
+def _write(folder: Path, queries: str, *, languages: str = "en", table: str = TABLE) -> Path:
+    """Write a release with these queries, and return its file."""
+    (folder / "visits.yaml").write_text(table.replace("PATIENT", "patient"))
+    rows = [f"{1 + i % 9},{'abcde'[i % 5]},{'fm'[i % 2]},{i % 10}" for i in range(60)]
+    (folder / "visits.csv").write_text("\n".join(["patient,chapter,sex,cost", *rows, ""]))
+    text = RELEASE.replace("QUERIES", queries).replace("LANGUAGES", languages)
+    path = folder / "release.yaml"
+    path.write_text(text)
+    return path
+
+
+def _query(name: str, more: str = "") -> str:
+    columns = ", ".join(f"{column}: {spec}" for column, (spec, _, _) in COLUMNS.items())
+    return f"{name}: {{from: visits, {more}columns: {{{columns}}}}}"
+
+
+def _labels(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the labels of the published columns, by file and name."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    return {
+        file["name"].removesuffix(".parquet"): {
+            column["name"]: column.get("label", {}) for column in file["columns"]
+        }
+        for file in manifest["files"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("keys", "product", "groups"),
+    [
+        ("", "2", None),
+        ("group_by: [sex], ", "2 x 2", None),
+        ("group_by: [chapter], ", "3 x 2", "3 groups"),
+    ],
+)
+def test_labels_state_the_limits_that_may_leave_out_rows(
+    keys: str, product: str, groups: str | None, tmp_path: Path
+) -> None:
+    """Numbers of people are exempt if `max_groups` leaves out none of the groups."""
+    path = dprelease.read_release(_write(tmp_path, _query("q", keys))).run()
+    labels = _labels(path)["q"]
+    for name, (_, _, words) in COLUMNS.items():
+        if words is not None:
+            assert labels[name]["en"] == words.format(product)
+    wanted = {} if groups is None else {"en": f"patients, at most {groups} per patient"}
+    assert labels["patients"] == wanted
+    assert labels["visits_moe"]["en"] == (
+        "visits, margin of error, 99.5 % confidence about the count after contribution limits"
+    )
+    assert labels["cost_moe"]["en"].endswith("95 % confidence about the value after contribution "
+                                             "limits")  # fmt: skip
+    assert bool(labels["patients_moe"]) == (groups is not None)
+    assert verify(path).ok
+
+
+def test_rows_that_are_people_have_no_limits(tmp_path: Path) -> None:
+    """Neither words nor labels are added where each row is a privacy unit."""
+    table = TABLE.replace("privacy_unit: {id: patient, max_groups: 3, max_rows_per_group: 2}\n", "")
+    query = '{from: visits, columns: {visits: {count: "*", margin: true}}}'
+    path = dprelease.read_release(_write(tmp_path, f"q: {query}", table=table)).run()
+    assert set(map(str, _labels(path)["q"].values())) == {"{}"}
+
+
+def test_every_language_has_its_words(tmp_path: Path) -> None:
+    """All seven languages have different words; others have the English words."""
+    tags = [*LANGUAGES, "pl"]
+    path = dprelease.read_release(
+        _write(tmp_path, _query("q", "group_by: [chapter], "), languages=", ".join(tags))
+    ).run()
+    for name, label in _labels(path)["q"].items():
+        if name != "chapter":
+            texts = [label[tag].partition(",")[2] for tag in tags]
+            if name.endswith("_moe"):
+                continue
+            assert texts[-1] == texts[0] != ""
+            assert all("3" in text and "patient" in text for text in texts)
+            assert len(set(texts[:-1])) >= 6  # some words are equal in Italian and Dutch
+    moe = _labels(path)["q"]["visits_moe"]
+    assert len({moe[tag] for tag in LANGUAGES}) == len(LANGUAGES)
+    assert "99.5" in moe["en"]
+    assert all("99,5" in moe[tag] for tag in LANGUAGES[1:])
+
+
+FORMATS = "parquet, csv, excel, json-stat, sdmx-csv, report, datapackage"
+
+
+def test_every_format_shows_the_words(tmp_path: Path) -> None:
+    """Parquet fields, CSVW, workbook, JSON-stat, SDMX, report and data package."""
+    release = _write(
+        tmp_path, _query("q", "group_by: [chapter], ").replace(", top: {median: cost}", "")
+    )
+    release.write_text(release.read_text() + f"formats: [{FORMATS}]\n")
+    path = dprelease.read_release(release).run()
+    words = "visits, at most 3 x 2 per patient"
+    fields = pq.read_schema(path / "q.parquet")
+    assert fields.field("visits").metadata[b"label"].decode() == words
+    for folder in ("csv", "json-stat", "sdmx-csv", "excel"):
+        assert any(words in text for text in _texts_in(path / folder)), folder
+    for file in ("datapackage.json", "report.html", "manifest.json"):
+        assert words in (path / file).read_text(), file
+
+
+def _texts_in(folder: Path) -> list[str]:
+    """Return the contents of all files of a folder, and of the parts of its workbooks."""
+    texts = []
+    for file in folder.rglob("*"):
+        if file.suffix == ".xlsx":
+            with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as book:
+                texts += [book.read(name).decode(errors="replace") for name in book.namelist()]
+        elif file.is_file():
+            texts.append(file.read_text())
+    return texts
+
+
+COUNT = 'columns: {n: {count: "*"}}'
+SUM = "columns: {cost: {sum: cost}}"
+PEOPLE = "columns: {people: {count_distinct: patient}}"
+DIFFERENT: dict[str, tuple[dict[str, str], list[str]]] = {
+    "total and groups": ({"a": COUNT, "b": f"group_by: [sex], {COUNT}"}, ["a", "b"]),
+    "a condition": ({"a": COUNT, "b": f"where: \"sex = 'f'\", {COUNT}"}, ["a", "b"]),
+    "marginals without consistency": (
+        {"a": f"marginals: [[], [sex], [chapter, sex]], {COUNT}"},
+        ["a_total", "a_sex", "a_chapter_sex"],
+    ),
+    "one table of another measure": (
+        {"a": COUNT, "b": SUM, "c": f"group_by: [sex], {COUNT}"},
+        ["a", "c"],
+    ),
+    "a mean and a count": ({"a": "columns: {m: {mean: cost}}", "b": f"group_by: [sex], {SUM}"},
+                           ["a", "b"]),
+    "the same keys": ({"a": f"group_by: [sex], {COUNT}", "b": f"group_by: [sex], {COUNT}"}, []),
+    "keys in another order": (
+        {"a": f"group_by: [sex, chapter], {COUNT}", "b": f"group_by: [chapter, sex], {COUNT}"},
+        [],
+    ),
+    "different measures": ({"a": COUNT, "b": f"group_by: [sex], {SUM}"}, []),
+    "people": ({"a": PEOPLE, "b": f"group_by: [chapter], {PEOPLE}"}, []),
+    "a family": ({"a": f"marginals: [[], [sex]], consistent: true, {COUNT}"}, []),
+    "a formula of another query": (
+        {
+            "a": f"derive: {{k: {{expression: cost > 1, type: boolean}}}}, group_by: [k], {COUNT}",
+            "b": f"derive: {{k: {{expression: cost > 2, type: boolean}}}}, group_by: [k], {COUNT}",
+        },
+        ["a", "b"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DIFFERENT)
+def test_tables_that_are_bounded_differently_are_named(case: str, tmp_path: Path) -> None:
+    """In check, plan and manifest, with the reason and the way to tables that add up."""
+    queries, wanted = DIFFERENT[case]
+    text = "\n  ".join(f"{name}: {{from: visits, {spec}}}" for name, spec in queries.items())
+    release = _write(tmp_path, text)
+    checked = json.loads(RUN.invoke(cli.app, ["check", str(release), "--json"]).stdout)
+    planned = json.loads(RUN.invoke(cli.app, ["plan", str(release), "--json"]).stdout)
+    path = dprelease.read_release(release).run()
+    manifest = json.loads((path / "manifest.json").read_text())
+    recorded = manifest.get("differently_bounded", [])
+    assert bool(checked["differently_bounded"]) == bool(wanted)
+    named = [list(one["tables"]) for one in planned["differently_bounded"]]
+    assert named == [one["tables"] for one in recorded] == ([wanted] if wanted else [])
+    shown = [RUN.invoke(cli.app, [command, str(release)]).stdout for command in ("check", "plan")]
+    for text in shown:
+        assert ("`consistent`" in text) == bool(wanted)
+    assert verify(path).ok
+
+
+def test_rows_that_are_people_are_never_bounded_differently(tmp_path: Path) -> None:
+    """Without an id, no limit applies."""
+    table = TABLE.replace("privacy_unit: {id: patient, max_groups: 3, max_rows_per_group: 2}\n", "")
+    text = f"a: {{from: visits, {COUNT}}}\n  b: {{from: visits, group_by: [sex], {COUNT}}}"
+    release = _write(tmp_path, text, table=table)
+    planned = json.loads(RUN.invoke(cli.app, ["plan", str(release), "--json"]).stdout)
+    assert planned["differently_bounded"] == []
