@@ -149,7 +149,8 @@ def _fraction_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
 
 def _bound_table(bounds: tuple[TriedLimit, ...]) -> list[tuple[str, ...]]:
     """Return a table of the effects of tried contribution limits."""
-    heads = ("column", "bound", "", "rows cut", "cut off a cell", "noise", "error at most", "unit")
+    effects = ("rows lost", "people who lose rows", "cut off a cell", "noise", "error at most")
+    heads = ("column", "limit", "", *effects, "unit")
     lines: list[tuple[str, ...]] = [heads]
     for one in bounds:
         lines.append(
@@ -158,6 +159,7 @@ def _bound_table(bounds: tuple[TriedLimit, ...]) -> list[tuple[str, ...]]:
                 f"{one.bound} {one.value:,}",
                 "declared" if one.declared else "",
                 f"{100 * one.cut_rows:.3g} %",
+                f"{100 * one.cut_people:.3g} %",
                 _number_text(one.cut),
                 _number_text(one.noise),
                 _number_text(one.error),

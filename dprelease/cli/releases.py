@@ -15,7 +15,7 @@ from dprelease.cli.shown.agreement_shown import draw_errors, family_errors, stan
 from dprelease.cli.shown.disk_shown import disk_space_texts, has_unknown_rows
 from dprelease.cli.shown.files_shown import file_list
 from dprelease.cli.shown.outlook_shown import ledger_forecast_texts, refusal_text, warning_text
-from dprelease.cli.shown.plan_shown import table_plan_text
+from dprelease.cli.shown.plan_shown import noise_by_limit_texts, table_plan_text
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors import Findings, QueryError
 from dprelease.errors.printable import count_text, one_line
@@ -124,18 +124,22 @@ def plan(
             draw_errors(declaration, planned, plot)
         agreement, most = family_errors(declaration, planned), made.max_table_bytes
         from dprelease.cli.shown.reading_shown import scan_records, scans_text
+        from dprelease.planning.limit_choices import noise_by_limit
 
+        by_limit = list(noise_by_limit(declaration, planned))
         if as_json:  # the JSON form and the text form compute different costs
             read = {"reads": scan_records(declaration.spec, queries)} if explain else {}
             agreed = [row for one in agreement for row in one.to_json()]
             at_most = {"tables_at_most": None if has_unknown_rows(planned) else most}  # bytes
             details = {"consistent": agreed, "ledger": charged.answer, **at_most}
+            details["noise_by_limit"] = [noise.to_json() for noise in by_limit]
             details["unread"] = [error.to_json() for error in refused]
             reporting.print_result(True, {**planned.to_json(), **read, **details}, "")
             return
         words = [
             _any_plan_text(declaration, planned, wide=wide),
             *standard_error_texts(agreement, planned, wide=wide),
+            *noise_by_limit_texts(by_limit, wide=wide),
         ]
         if explain:
             words.append(scans_text(declaration.spec, queries))

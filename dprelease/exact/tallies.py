@@ -6,7 +6,7 @@ The counts are for people who may see the data. They have no noise and are never
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,8 +20,12 @@ from dprelease.exact.reading.plain import open_file as open_raw
 from dprelease.exact.settings import Settings
 from dprelease.exact.sources.source_reader import reader_of
 from dprelease.exact.sources.text_files_reader import TextFilesReader
+from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
 from dprelease.schema.source_texts import UTF_8
+from dprelease.statements.bounding import contributions_sql
+from dprelease.statements.compiled_queries import compile_rows_within_limits
+from dprelease.statements.finest_cells import compile_finest
 from dprelease.statements.lost_rows import compile_left_out_rows
 
 Tally = dict[tuple[str, str], int]
@@ -42,6 +46,29 @@ class Tallies:
 
     def __repr__(self) -> str:
         return "<Tallies>"
+
+
+@dataclass(frozen=True, slots=True)
+class Contributions:
+    """How many privacy units have so many groups and, in one group, at most so many rows.
+
+    `numbers`: the number of privacy units, by their number of groups and their largest number of
+    rows in one group.
+    """
+
+    numbers: Mapping[tuple[int, int], int]
+
+    def __repr__(self) -> str:
+        return "<Contributions>"
+
+    def share_above(self, unit: PrivacyUnit) -> float:
+        """Return the share of privacy units that lose rows under the limits of `unit`."""
+        above = sum(
+            number
+            for (groups, rows), number in self.numbers.items()
+            if groups > unit.max_groups or rows > unit.max_rows_per_group
+        )
+        return above / max(1, sum(self.numbers.values()))
 
 
 class TallyingEngine(Engine):
@@ -74,6 +101,28 @@ class TallyingEngine(Engine):
             dict(zip(lost.selected_counts, asked, strict=True)),
             lines,
         )
+
+    def contributions(self, query: Query) -> Contributions:
+        """Return how many groups and rows privacy units have, before contribution limits.
+
+        Raises
+        ------
+        DataError
+            The errors of `tallies`.
+        """
+        self.compile(query)
+        types = self.physical, self.joined_types
+        if query.finest is None:
+            rows, compiled = compile_rows_within_limits(query, *types)
+            self._add_key_tables(compiled.key_tables)
+        else:
+            finest = compile_finest(query, *types, bounded=True)
+            rows = finest.all_rows_sql
+            self._add_key_tables(finest.key_tables)
+        sql = contributions_sql(rows)
+        found = self._read_rows(lambda link: link.execute(sql).fetchall())
+        self.refuse_change()
+        return Contributions({(groups, most): number for groups, most, number in found})
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Compare contribution limits by the rows that each limit leaves out, and by the errors."""
+"""Compare contribution limits by the rows and people that lose rows, and by the errors."""
 
 from __future__ import annotations
 
@@ -6,22 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dprelease.errors import DpReleaseError
-from dprelease.exact.engine_api import QueryEngine
+from dprelease.exact.tallies import TallyingEngine
 from dprelease.numerics.rounding import finite
+from dprelease.planning.limit_choices import HIGHEST_LIMITS, limits_to_try, plan_with_limit
 from dprelease.planning.plan import Plan
-from dprelease.planning.prepare import prepare
-from dprelease.profile.exact_sums import (
-    MANY_GROUPS,
-    MANY_ROWS,
-    Sums,
-    limits_to_try,
-    sums_under_limits,
-)
+from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, Sums, sums_under_limits
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
-
-HIGHEST_LIMITS = {"max_groups": MANY_GROUPS, "max_rows_per_group": MANY_ROWS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +32,7 @@ class TriedLimit:
     value: int
     declared: bool
     cut_rows: float
+    cut_people: float
     cut: float
     noise: float | None
 
@@ -56,18 +48,18 @@ class TriedLimit:
 
 
 def try_limits(
-    declaration: Declaration, queries: Sequence[Query], engines: Mapping[str, QueryEngine]
+    declaration: Declaration, queries: Sequence[Query], engines: Mapping[str, TallyingEngine]
 ) -> Iterator[TriedLimit]:
     """Yield the effects of tried contribution limits, query by query.
 
     Three kinds of queries are left out: queries whose units have one row each, queries with
     non-public keys, and joins of tables with separate limits.
     """
-    with_bounds = [query for query in queries if _has_limits(query)]
     plans: dict[tuple[str, str, int], Plan | None] = {}
-    for query in with_bounds:
+    for query in filter(_has_limits, queries):
         engine = engines[query.name]
         unlimited = sums_under_limits(engine, query, MANY_GROUPS, MANY_ROWS)
+        people = engine.contributions(query)
         for bound, most in HIGHEST_LIMITS.items():
             declared = getattr(query.unit, bound)
             space = query.finest or query.keys
@@ -75,17 +67,22 @@ def try_limits(
             for value in limits_to_try(declared, highest_useful):
                 key = query.declared.table.name, bound, value
                 if key not in plans:
-                    plans[key] = _plan_or_none(_with_limit(declaration, *key))
-                pair = {
-                    **{name: getattr(query.unit, name) for name in HIGHEST_LIMITS},
-                    bound: value,
-                }
-                limited = sums_under_limits(
-                    engine, query, pair["max_groups"], pair["max_rows_per_group"]
+                    plans[key] = plan_with_limit(declaration, *key)
+                unit = replace(query.unit, **{bound: value})
+                limited = sums_under_limits(engine, query, unit.max_groups, unit.max_rows_per_group)
+                tried = TriedLimit(
+                    query=query.name,
+                    column="",
+                    unit="",
+                    bound=bound,
+                    value=value,
+                    declared=value == declared,
+                    cut_rows=1 - limited.rows / unlimited.rows if unlimited.rows else 0.0,
+                    cut_people=people.share_above(unit),
+                    cut=0.0,
+                    noise=None,
                 )
-                yield from _effects_of_limit(
-                    query, bound, value, value == declared, limited, unlimited, plans[key]
-                )
+                yield from _effects_on_columns(query, tried, limited, unlimited, plans[key])
 
 
 def _has_limits(query: Query) -> bool:
@@ -94,47 +91,20 @@ def _has_limits(query: Query) -> bool:
     return query.unit.id is not None and query.private is None and not by_unit
 
 
-def _effects_of_limit(
-    query: Query,
-    bound: str,
-    value: int,
-    declared: bool,
-    limited: Sums,
-    unlimited: Sums,
-    plan: Plan | None,
+def _effects_on_columns(
+    query: Query, tried: TriedLimit, limited: Sums, unlimited: Sums, plan: Plan | None
 ) -> Iterator[TriedLimit]:
-    """Yield, for each column of a query, what one value of a contribution limit cuts off."""
+    """Yield, for each column of a query, the effects of a tried limit on the column."""
     errors: dict[str, float | None] = {}
     if plan is not None:
         planned = plan.of_query(query.name)
         errors = {c.measurement.name: finite(c.mean_absolute_error) for c in planned}
-    left_out_share = 1 - limited.rows / unlimited.rows if unlimited.rows else 0.0
     for measurement in query.measurements:
         if measurement.name in limited.vectors:
-            yield TriedLimit(
-                query=query.name,
+            yield replace(
+                tried,
                 column=measurement.name,
                 unit=measurement.unit,
-                bound=bound,
-                value=value,
-                declared=declared,
-                cut_rows=left_out_share,
                 cut=limited.mean_difference(unlimited, measurement.name),
                 noise=errors.get(measurement.name),
             )
-
-
-def _with_limit(declaration: Declaration, table: str, bound: str, value: int) -> Declaration:
-    """Return the declaration in which one contribution limit of one table is changed."""
-    declared = declaration.tables[table]
-    unit = declared.table.privacy_unit.model_copy(update={bound: value})
-    changed = replace(declared, table=declared.table.model_copy(update={"privacy_unit": unit}))
-    return replace(declaration, tables={**declaration.tables, table: changed})
-
-
-def _plan_or_none(declaration: Declaration) -> Plan | None:
-    """Return the plan of a declaration; None if no noise fits the budget."""
-    try:
-        return prepare(declaration)[1]
-    except DpReleaseError:  # no noise fits the budget under this limit
-        return None

@@ -6,7 +6,7 @@ answers about cells.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from dprelease.exact.engine_api import QueryEngine
 from dprelease.numerics.lattice import LIMIT, Floats, Integers
+from dprelease.planning.limit_choices import HIGHEST_LIMITS
 from dprelease.postprocess.derived_values import FRACTIONS, fractions_of
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.aggregates.count import Count
@@ -22,8 +23,7 @@ from dprelease.query.resolve import Query
 from dprelease.schema.mechanism import AUTO, MechanismSpec
 
 ROWS = "rows of the cell"
-MANY_GROUPS, MANY_ROWS = 10**6, 10**9
-"""The highest contribution limits that can be declared."""
+MANY_GROUPS, MANY_ROWS = HIGHEST_LIMITS.values()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -85,12 +85,3 @@ def _row_count_measurement(query: Query, unit: PrivacyUnit) -> Measurement:
     sensitivity = count.sensitivity(unit, query.neighbours, query.keys.size)
     noise = MechanismSpec(name=AUTO)
     return Measurement(ROWS, count, sensitivity, "rows", noise, Fraction(1), ROWS)
-
-
-def limits_to_try(declared: int, most: int) -> Sequence[int]:
-    """Return the limits to try: 1, and the declared limit, also divided or multiplied by 2 and 4.
-
-    Other limits above `most` are left out, because they have the same effect as `most`.
-    """
-    candidates = {1, declared // 4, declared // 2, 2 * declared, 4 * declared}
-    return sorted({declared, *(bound for bound in candidates if 1 <= bound <= most)})

@@ -128,3 +128,14 @@ def limited_rows_sql(
         steps = limited_row_ctes(unit, values, cells, text=text)
     named = ", ".join(f"{name} AS ({sql})" for name, sql in [("coded", rows), *steps])
     return f"WITH {named} SELECT * FROM kept"
+
+
+def contributions_sql(rows: str) -> str:
+    """Return a SELECT of how many ids have so many groups and at most so many rows in a group.
+
+    `rows` is a SELECT of `id` and `cell`, which are never NULL. The columns of the result are
+    `groups`, `most` and `number`.
+    """
+    in_cell = f"SELECT id, cell, count(*) AS n FROM ({rows}) GROUP BY id, cell"
+    by_id = f"SELECT count(*) AS groups, max(n) AS most FROM ({in_cell}) GROUP BY id"
+    return f"SELECT groups, most, count(*) AS number FROM ({by_id}) GROUP BY groups, most"

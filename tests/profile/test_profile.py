@@ -146,6 +146,11 @@ def test_bounds_are_tried_by_the_statements_of_the_release(tmp_path: Path) -> No
         declared = {"max_groups": 2, "max_rows_per_group": 1, one.bound: one.value}
         kept = slow(frame, declared["max_groups"], declared["max_rows_per_group"])
         assert one.cut_rows == pytest.approx(1 - kept / len(rows))
+        sizes = frame.groupby(["person", "city", "sex"]).size().groupby("person")
+        losing = (sizes.size() > declared["max_groups"]) | (
+            sizes.max() > declared["max_rows_per_group"]
+        )
+        assert one.cut_people == losing.mean()
         step = {"n": 1, "cost": 10}[one.column.split(".")[0]]
         assert one.cut == pytest.approx((len(rows) - kept) / 6 * step) or one.column.startswith(
             "cost"
@@ -153,9 +158,9 @@ def test_bounds_are_tried_by_the_statements_of_the_release(tmp_path: Path) -> No
         assert one.noise is not None
         assert one.error == one.cut + one.noise
         seen[one.bound, one.value] = one.noise
-    assert {value for bound, value in seen if bound == "max_groups"} == {1, 2, 4}
-    assert {value for bound, value in seen if bound == "max_rows_per_group"} == {1, 2, 4}
-    assert seen["max_groups", 1] < seen["max_groups", 2] < seen["max_groups", 4]
+    assert {value for bound, value in seen if bound == "max_groups"} == {1, 2, 5}
+    assert {value for bound, value in seen if bound == "max_rows_per_group"} == {1, 2, 5}
+    assert seen["max_groups", 1] < seen["max_groups", 2] < seen["max_groups", 5]
 
 
 def test_bounds_of_tables_that_agree_are_those_of_each_trial(tmp_path: Path) -> None:
@@ -172,7 +177,7 @@ def test_bounds_of_tables_that_agree_are_those_of_each_trial(tmp_path: Path) -> 
         for one in found
         if one.query == "by_city_city" and one.column == "n" and one.bound == "max_groups"
     }
-    assert by_groups == pytest.approx({1: 11 / 12, 2: 10 / 12, 4: 9 / 12})
+    assert by_groups == pytest.approx({1: 11 / 12, 2: 10 / 12, 5: 9 / 12})
 
 
 def test_what_bounds_do_to_means_and_ratios(tmp_path: Path) -> None:

@@ -9,6 +9,9 @@ from dprelease.cli.shown.shown_tables import table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dprelease.planning.limit_choices import NoiseByLimit
     from dprelease.planning.plan import Plan
 
 WIDE_HEADS = ("cells", "parameters", "sensitivity")
@@ -35,6 +38,31 @@ def table_plan_text(planned: Plan, *, wide: bool) -> str:
         *(f"{one_line(one.words)}." for one in differently_bounded(planned.queries)),
     ]
     return "\n\n".join([*parts, *_attacker_texts(planned), *warnings])
+
+
+def noise_by_limit_texts(noises: Sequence[NoiseByLimit], *, wide: bool) -> list[str]:
+    """Return a table for each contribution limit of a source: the margins for other limits."""
+    by_limit: dict[tuple[str, str], list[NoiseByLimit]] = {}
+    for noise in noises:
+        by_limit.setdefault((noise.source, noise.limit), []).append(noise)
+    texts = []
+    for (source, limit), found in by_limit.items():
+        values = [
+            f"{value:,}{' (declared)' * (value == found[0].declared)}" for value in found[0].values
+        ]
+        rows = [(f"{limit} of {source}:", *values, "at", "unit")]
+        rows += [
+            (
+                noise.column,
+                *("none fits" if x is None else f"{x:,.4g}" for x in noise.margins),
+                _percent_text(noise.confidence),
+                noise.unit,
+            )
+            for noise in found
+        ]
+        text = table_text(rows, wide=wide, right=values)
+        texts.append(f"Margins of error for other contribution limits, at the same budget\n{text}")
+    return texts
 
 
 def _plan_table_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:

@@ -1,0 +1,152 @@
+"""The noise for other contribution limits than the declared ones, which need no data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from dprelease.errors import DpReleaseError
+from dprelease.numerics.rounding import finite
+from dprelease.planning.bounded_words import bounded_groups
+from dprelease.planning.plan import Plan
+from dprelease.planning.prepare import prepare
+from dprelease.query.resolve import Query
+from dprelease.schema.load import Declaration
+
+HIGHEST_LIMITS = {"max_groups": 10**6, "max_rows_per_group": 10**9}
+"""The contribution limits, and the highest value of each that can be declared."""
+
+MOST_COLUMNS = 64
+"""Releases with more columns are not planned again for other limits, because it would be slow."""
+
+LEAST_PART, LARGEST_MULTIPLE = 20, 8
+"""Tried limits lie between this part and this multiple of the declared one, apart from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseByLimit:
+    """The noise of one column for several values of one contribution limit.
+
+    `source`: the table that declares the limit. `limit`: the name of the limit. `column`: the
+    column as query.column. `margins`: the margin of error of a cell for each of `values`, at
+    `confidence` and at the same budget; None where no noise fits the budget.
+    """
+
+    source: str
+    limit: str
+    declared: int
+    column: str
+    unit: str
+    confidence: float
+    values: tuple[int, ...]
+    margins: tuple[float | None, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the noise by limit as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNoise:
+    """The margin of error of one column, its confidence, and its unit."""
+
+    margin: float | None
+    confidence: float
+    unit: str
+
+
+def noise_by_limit(declaration: Declaration, plan: Plan) -> Iterator[NoiseByLimit]:
+    """Yield the noise of all columns for other limits, from plans with these limits.
+
+    Columns whose noise does not depend on a limit are left out, and releases with many columns.
+    """
+    sources: dict[str, list[Query]] = {}
+    for query in plan.queries:
+        if query.unit.id is not None:
+            sources.setdefault(query.declared.table.name, []).append(query)
+    if len(plan.columns) > MOST_COLUMNS:
+        return
+    for source, queries in sources.items():
+        for limit, highest in HIGHEST_LIMITS.items():
+            declared = getattr(declaration.tables[source].table.unit, limit)
+            most = highest
+            if limit == "max_groups":
+                most = max(bounded_groups(query) or highest for query in queries)
+            values = limits_to_try(declared, most)
+            plans = [
+                plan if value == declared else plan_with_limit(declaration, source, limit, value)
+                for value in values
+            ]
+            names = {query.name for query in queries}
+            noises = [{} if one is None else _noise_by_column(one, names) for one in plans]
+            for column, noise in _noise_by_column(plan, names).items():
+                margins = tuple(
+                    found[column].margin if column in found else None for found in noises
+                )
+                if len(set(margins)) > 1:
+                    yield NoiseByLimit(
+                        source,
+                        limit,
+                        declared,
+                        column,
+                        noise.unit,
+                        noise.confidence,
+                        values,
+                        margins,
+                    )
+
+
+def limits_to_try(declared: int, most: int) -> tuple[int, ...]:
+    """Return the declared limit, and those of 1, 2, 5, 10, 20, ... around it.
+
+    Limits above `most` have the same effect as `most`, and are left out.
+    """
+    low, high = declared / LEAST_PART, min(LARGEST_MULTIPLE * declared, most)
+    series = (digit * 10**power for power in range(10) for digit in (1, 2, 5))
+    return tuple(sorted({1, declared, *(value for value in series if low <= value <= high)}))
+
+
+def plan_with_limit(declaration: Declaration, source: str, limit: str, value: int) -> Plan | None:
+    """Return the plan with another value of one limit of a table; None if no noise fits."""
+    declared = declaration.tables[source]
+    unit = declared.table.privacy_unit.model_copy(update={limit: value})
+    changed = replace(declared, table=declared.table.model_copy(update={"privacy_unit": unit}))
+    try:
+        return prepare(replace(declaration, tables={**declaration.tables, source: changed}))[1]
+    except DpReleaseError:  # no noise fits the budget under this limit
+        return None
+
+
+def _noise_by_column(plan: Plan, names: set[str]) -> Mapping[str, ColumnNoise]:
+    """Return the noise of the columns of some queries; of consistent tables, that of estimates.
+
+    A column of consistent tables has the largest margin of its estimates in all tables.
+    """
+    found = {}
+    for column in plan.noisy_columns:
+        query, measurement = column.query, column.measurement
+        if query.name in names and query.finest is None:
+            confidence = float(column.confidence)
+            found[f"{query.name}.{measurement.name}"] = ColumnNoise(
+                finite(float(column.margin(confidence))), confidence, measurement.error_unit
+            )
+    return found | _noise_of_families(plan, names)
+
+
+def _noise_of_families(plan: Plan, names: set[str]) -> Mapping[str, ColumnNoise]:
+    """Return the largest margin of each column of consistent tables; empty if there are none."""
+    if not any(query.finest is not None and query.name in names for query in plan.queries):
+        return {}
+    from dprelease.planning.families.family_errors import agreed_errors  # slow to import
+
+    found = {}
+    for errors in agreed_errors(plan):
+        if errors.agreed.shape.placed[0].name in names:
+            largest = max((row.margin.greatest for row in errors.rows), default=0.0)
+            found[f"{errors.family}.{errors.agreed.name}"] = ColumnNoise(
+                finite(largest * float(errors.agreed.step)),
+                float(errors.agreed.confidence),
+                errors.agreed.measurement.error_unit,
+            )
+    return found
