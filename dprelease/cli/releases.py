@@ -124,7 +124,7 @@ def plan(
             draw_errors(declaration, planned, plot)
         agreement, most = family_errors(declaration, planned), made.max_table_bytes
         from dprelease.cli.shown.reading_shown import scan_records, scans_text
-        from dprelease.planning.limit_choices import noise_by_limit
+        from dprelease.planning.notes.limit_choices import noise_by_limit
 
         by_limit = list(noise_by_limit(declaration, planned))
         if as_json:  # the JSON form and the text form compute different costs

@@ -8,7 +8,7 @@ from typing import Any
 
 from dprelease.exact.tallies import TallyingEngine
 from dprelease.numerics.rounding import finite
-from dprelease.planning.limit_choices import HIGHEST_LIMITS, limits_to_try, plan_with_limit
+from dprelease.planning.notes.limit_choices import HIGHEST_LIMITS, limits_to_try, plan_with_limit
 from dprelease.planning.plan import Plan
 from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, Sums, sums_under_limits
 from dprelease.query.resolve import Query

@@ -14,7 +14,7 @@ import numpy as np
 
 from dprelease.exact.engine_api import QueryEngine
 from dprelease.numerics.lattice import LIMIT, Floats, Integers
-from dprelease.planning.limit_choices import HIGHEST_LIMITS
+from dprelease.planning.notes.limit_choices import HIGHEST_LIMITS
 from dprelease.postprocess.derived_values import FRACTIONS, fractions_of
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.aggregates.count import Count

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dprelease.planning.limit_choices import limits_to_try, noise_by_limit
+from dprelease.planning.notes.limit_choices import limits_to_try, noise_by_limit
 from dprelease.planning.prepare import prepare
 from dprelease.schema.load import read_declaration
 

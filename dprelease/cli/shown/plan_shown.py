@@ -11,7 +11,7 @@ from dprelease.errors.printable import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dprelease.planning.limit_choices import NoiseByLimit
+    from dprelease.planning.notes.limit_choices import NoiseByLimit
     from dprelease.planning.plan import Plan
 
 WIDE_HEADS = ("cells", "parameters", "sensitivity")
