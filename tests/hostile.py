@@ -251,7 +251,7 @@ PLACES = {
     "epsilon of a column": ("release.yaml", 'count: "*"', 'count: "*", epsilon: {}'),
     "moe": ("release.yaml", 'count: "*"', 'count: "*", moe: {}'),
     "relative_moe": ("release.yaml", 'count: "*"', 'count: "*", relative_moe: "{} % at 10"'),
-    "flag_above": ("release.yaml", 'count: "*"', 'count: "*", flag_above: {} %'),
+    "suppress_above": ("release.yaml", 'count: "*"', 'count: "*", suppress_above: {} %'),
     "round_to": ("release.yaml", 'count: "*"', 'count: "*", round_to: {}'),
     "share": ("release.yaml", "from: people", "from: people\n    share: {}"),
     "epsilon": ("release.yaml", "epsilon: 1", "epsilon: {}"),

@@ -90,8 +90,8 @@ def releases() -> dict[str, dict[str, Any]]:
     found["private"] = release({"private": PRIVATE, **both}, "auto")
     found["changed"] = release(both, "laplace", budget={**APPROXIMATE, "neighbours": "replace"})
     found["optimal"] = release({"counts": {**COUNTS, "group_by": []}}, "optimal")
-    found["flagged"] = release(
-        {"counts": {**COUNTS, "columns": {"n": {"count": "*", "flag_above": "30%"}}}}, "laplace"
+    found["emptied"] = release(
+        {"counts": {**COUNTS, "columns": {"n": {"count": "*", "suppress_above": "30%"}}}}, "laplace"
     )
     found["weights"] = release({"counts": {**COUNTS, "share": "3"}, "sums": SUMS}, "gaussian")
     found["total"] = release({"counts": {**COUNTS, "group_by": []}}, "staircase")

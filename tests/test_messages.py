@@ -112,7 +112,12 @@ def test_statements(tmp_path: Path, mistake: dict[str, Any]) -> None:
 
 
 def test_percentages_are_accepted(tmp_path: Path) -> None:
-    for new in ("margin: 95 %", "flag_above: 30 %", "flag_above: 0.3", "flag_above: 300 %"):
+    for new in (
+        "margin: 95 %",
+        "suppress_above: 30 %",
+        "suppress_above: 0.3",
+        "suppress_above: 300 %",
+    ):
         write(tmp_path, "release.yaml", "sum: income", f"sum: income\n        {new}")
         read_declaration(tmp_path / "release.yaml")
 

@@ -61,10 +61,6 @@ WORDS: dict[str, dict[str, str]] = {
         "es": "límite superior", "it": "limite superiore", "nl": "bovengrens",
         "pt": "limite superior",
     },
-    "unreliable": {
-        "en": "unreliable", "de": "unzuverlässig", "fr": "peu fiable", "es": "poco fiable",
-        "it": "poco affidabile", "nl": "onbetrouwbaar", "pt": "pouco fiável",
-    },
     "adjusted": {
         "en": "adjusted", "de": "angepasst", "fr": "ajusté", "es": "ajustado", "it": "corretto",
         "nl": "aangepast", "pt": "ajustado",
@@ -97,8 +93,12 @@ OWN_UNIT = frozenset(("sum", "mean", "stddev", "quantile", "median", "min", "max
 """Keywords of aggregates that have the unit and the decimals of their source column."""
 
 BESIDE = {
-    "moe": Role.MARGIN, "label": Role.LABEL, "unreliable": Role.FLAG, "quality": Role.QUALITY,
-}  # fmt: skip
+    "moe": Role.MARGIN,
+    "lower": Role.LOWER,
+    "upper": Role.UPPER,
+    "label": Role.LABEL,
+    "quality": Role.QUALITY,
+}
 """Roles of companions of a directly published column, by the ending of the companion's name."""
 
 AT_CONFIDENCE = frozenset((Role.MARGIN, Role.LOWER, Role.UPPER))

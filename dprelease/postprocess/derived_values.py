@@ -1,4 +1,4 @@
-"""Compute columns from several noisy vectors, with margins of error: post-processing only.
+"""Compute columns from several noisy vectors, with intervals: post-processing only.
 
 `WHOLE` and `FRACTIONS` have the arithmetic of every computed form of `query/forms`.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.numerics.lattice import LIMIT, Floats, Integers
-from dprelease.postprocess.margins import pivot_of, ratio_margins, sum_width
+from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
+from dprelease.postprocess.margins import compatible_ratios, pivot_of, sum_width
 from dprelease.postprocess.variance_margins import VarianceNoise
 from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.square_sum import SquareSum
@@ -79,11 +79,53 @@ def fractions_of(column: OutputColumn, vectors: Vectors) -> Floats:
     return FRACTIONS[column.form].values(column, vectors)
 
 
-def margins_of(column: OutputColumn, vectors: Vectors, laws: Laws, confidence: float) -> Floats:
-    """Return margins of error (n,) of fractions, in the column's unit; NaN where there is none."""
-    return FRACTIONS[column.form].margins(
+@dataclass(frozen=True)
+class Estimates:
+    """Fractions (n,) with their intervals, in the unit of their column."""
+
+    values: Floats
+    """NaN where the noisy divisor is not above 0."""
+    lower: Floats
+    upper: Floats
+    """Ends of the intervals, at worst the bounds; infinite if there is no bound."""
+    unsure: Flags
+    """Whether the noisy divisor is not clearly above 0, so that no value is published."""
+    moved: Flags
+    """Whether the value was moved to a bound."""
+
+    def scaled(self, step: float) -> Estimates:
+        """Return the estimates in a unit of which one step has this size."""
+        values, lower, upper = (x * step for x in (self.values, self.lower, self.upper))
+        return Estimates(values, lower, upper, self.unsure, self.moved)
+
+    @property
+    def half_widths(self) -> Floats:
+        """Return the larger distance (n,) of each value to an end; NaN without a value."""
+        with np.errstate(invalid="ignore"):
+            return np.maximum(self.values - self.lower, self.upper - self.values)
+
+
+def estimates_of(
+    column: OutputColumn, vectors: Vectors, laws: Laws, confidence: float
+) -> Estimates:
+    """Return fractions with their intervals at a confidence, in the column's unit."""
+    return FRACTIONS[column.form].estimates(
         column, vectors, _part_mechanisms(column, laws), confidence
     )
+
+
+def ends_of(column: OutputColumn) -> tuple[float, float]:
+    """Return the bounds of fractions, in the column's unit; an end is infinite if none follows."""
+    if column.form == RATIO:
+        step = float(column.parts[0].step / column.parts[1].step)
+        low, high = _ends_of_ratio(column)
+        return low * step, high * step
+    total = narrow_aggregate(column.parts[-2].aggregate, Sum)
+    step = float(total.step)
+    if column.form == MEAN:
+        return total.lower * step, total.upper * step
+    widest = _widest(total) * step**2
+    return 0.0, math.sqrt(widest) if column.form == STDDEV else widest
 
 
 def typical_margin(column: OutputColumn, laws: Laws, confidence: float) -> float | None:
@@ -113,7 +155,7 @@ def evenly_spread(column: OutputColumn, laws: Laws, confidence: float) -> float 
         part.name: np.array([part.aggregate.evenly_spread(EVENLY_SPREAD_ROWS)], dtype=np.int64)
         for part in column.parts
     }
-    margin = float(margins_of(column, vectors, laws, confidence)[0])
+    margin = float(estimates_of(column, vectors, laws, confidence).half_widths[0])
     return margin if math.isfinite(margin) else None
 
 
@@ -144,14 +186,42 @@ def _means(column: OutputColumn, vectors: Vectors) -> Floats:
     return (moments.mean + total.center) * float(total.step)
 
 
-def _mean_margins(
+def _mean_estimates(
     column: OutputColumn, vectors: Vectors, parts: list[Mechanism], confidence: float
-) -> Floats:
-    """Return the margins of error (n,) of means, in the column's unit."""
+) -> Estimates:
+    """Return means with their intervals, in the column's unit."""
     total, moments = _moments(column, vectors)
+    sums = vectors[column.parts[0].name].astype(np.float64)
     ends = float(total.least), float(total.most)
-    pivot = pivot_of(parts[0], parts[1], confidence, max(map(abs, ends)))
-    return ratio_margins(moments.mean, moments.count, pivot, ends) * float(total.step)
+    ratios = _bounded_ratios(sums, moments.count, parts, confidence, ends)
+    center, step = float(total.center), float(total.step)
+    values, lower, upper = (x + center for x in (ratios.values, ratios.lower, ratios.upper))
+    return Estimates(values, lower, upper, ratios.unsure, ratios.moved).scaled(step)
+
+
+def _bounded_ratios(
+    over: Floats, under: Floats, parts: list[Mechanism], confidence: float,
+    ends: tuple[float, float], *, positive: bool = True,
+) -> Estimates:  # fmt: skip
+    """Return ratios of noisy values with their intervals, in steps.
+
+    `positive`: whether the true divisor can't be negative, so that a noisy one that is 0 or less
+    says nothing about the ratio.
+    """
+    known = under > 0.0 if positive else under != 0.0
+    raw = _ratio(over, np.where(known, under, 0.0))
+    values = np.clip(raw, *ends)
+    pivot = pivot_of(parts[0], parts[1], confidence)
+    # A value beyond a bound counts as at the bound, so that it is always in its interval.
+    lower, upper = compatible_ratios(
+        np.where(known & positive, values * under, over), under, pivot, ends
+    )
+    if positive:
+        lower, upper = np.where(known, lower, ends[0]), np.where(known, upper, ends[1])
+    distance = under if positive else np.abs(under)
+    unsure = ~(distance > parts[1].half_width(confidence))
+    moved = (values != raw) & ~np.isnan(raw) & (ends[0] < ends[1])
+    return Estimates(values, lower, upper, unsure, moved)
 
 
 def _variances(column: OutputColumn, vectors: Vectors) -> Floats:
@@ -166,15 +236,20 @@ def _deviations(column: OutputColumn, vectors: Vectors) -> Floats:
     return np.sqrt(_variance(column, vectors)[1]) * step
 
 
-def _variance(column: OutputColumn, vectors: Vectors) -> tuple[Moments, Floats]:
-    """Return the moments, and sample variances in squared steps: NaN below two rows."""
+def _variance(column: OutputColumn, vectors: Vectors) -> tuple[Moments, Floats, Flags]:
+    """Return the moments, sample variances in squared steps, and which were moved to a bound.
+
+    The variances are NaN below two rows.
+    """
     squares = narrow_aggregate(column.parts[0].aggregate, SquareSum)
     total, moments = _moments(column, vectors)
     count = np.where(moments.count >= 2.0, moments.count, math.nan)
     square_sums = vectors[column.parts[0].name].astype(np.float64)
     mean_square = (square_sums / count + squares.offset) * squares.coarse
-    population = np.clip(mean_square - moments.mean**2, 0.0, _widest(total) / 2)
-    return moments, population * count / (count - 1.0)
+    raw = mean_square - moments.mean**2
+    population = np.clip(raw, 0.0, _widest(total) / 2)
+    moved = (population != raw) & ~np.isnan(raw) & (total.least < total.most)
+    return moments, population * count / (count - 1.0), moved
 
 
 def _widest(total: Sum) -> float:
@@ -182,30 +257,51 @@ def _widest(total: Sum) -> float:
     return (total.upper - total.lower) ** 2 / 2
 
 
-def _spread_margins(
+def _spread_estimates(
     column: OutputColumn, vectors: Vectors, parts: list[Mechanism], confidence: float
-) -> Floats:
-    """Return margins (n,) of variances or standard deviations: the distance to the farther end."""
+) -> Estimates:
+    """Return variances or standard deviations with their intervals, in the column's unit."""
     squares, total = (
         narrow_aggregate(column.parts[0].aggregate, SquareSum),
         narrow_aggregate(column.parts[1].aggregate, Sum),
     )
-    value, step = _variance(column, vectors)[1], float(total.step) ** 2
+    moments, values, moved = _variance(column, vectors)
+    ends, step = (float(total.least), float(total.most)), float(total.step) ** 2
     if total.least == total.most:  # all values are the same, in any data
-        return value
-    ends = float(total.least), float(total.most)
-    spread = VarianceNoise(parts[0], parts[1], parts[2], squares.coarse, squares.offset, ends)
-    noised = [vectors[part.name].astype(np.float64) for part in column.parts]
-    low, high = spread.ranges(noised[0], noised[1], noised[2], confidence)
+        low, high = np.zeros(values.shape), np.zeros(values.shape)
+    else:
+        spread = VarianceNoise(parts[0], parts[1], parts[2], squares.coarse, squares.offset, ends)
+        noised = [vectors[part.name].astype(np.float64) for part in column.parts]
+        low, high = spread.ranges(noised[0], noised[1], noised[2], confidence)
+    low, high = np.fmin(low, values), np.fmax(high, values)
     if column.form == STDDEV:
-        low, high, value, step = np.sqrt(low), np.sqrt(high), np.sqrt(value), float(total.step)
-    return np.maximum(np.maximum(value - low, high - value), 0.0) * step
+        low, high, values, step = np.sqrt(low), np.sqrt(high), np.sqrt(values), float(total.step)
+    unsure = ~(moments.count - 1.0 > parts[2].half_width(confidence))
+    return Estimates(values, low, high, unsure, moved).scaled(step)
 
 
 def _ratios(column: OutputColumn, vectors: Vectors) -> Floats:
     """Return ratios (n,) of two sums, in the column's unit."""
     over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
-    return _ratio(over, under) * float(column.parts[0].step / column.parts[1].step)
+    values = np.clip(_ratio(over, under), *_ends_of_ratio(column))
+    return values * float(column.parts[0].step / column.parts[1].step)
+
+
+def _ends_of_ratio(column: OutputColumn) -> tuple[float, float]:
+    """Return the least and the largest ratio that the bounds allow, in steps; infinite if none.
+
+    With positive divisors, the ratio of two sums over the same rows is a weighted mean of the
+    ratios of the rows, so it is between the least and the largest of these.
+    """
+    over, under = (narrow_aggregate(part.aggregate, Sum) for part in column.parts)
+    low, high = -math.inf, math.inf
+    if under.least > 0:
+        corners = [a / b for a in (over.least, over.most) for b in (under.least, under.most)]
+        return min(corners), max(corners)
+    if under.least == 0:
+        low = 0.0 if over.least >= 0 else low
+        high = 0.0 if over.most <= 0 else high
+    return low, high
 
 
 def _ratio(over: Floats, under: Floats) -> Floats:
@@ -213,22 +309,20 @@ def _ratio(over: Floats, under: Floats) -> Floats:
     return over / np.where(under == 0.0, math.nan, under)
 
 
-def _ratio_margins(
+def _ratio_estimates(
     column: OutputColumn, vectors: Vectors, parts: list[Mechanism], confidence: float
-) -> Floats:
-    """Return the margins of error (n,) of ratios of two sums; NaN where there is none."""
+) -> Estimates:
+    """Return ratios of two sums with their intervals, in the column's unit.
+
+    An interval without an end is only published for an unsure divisor.
+    """
     over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
-    ratio = _ratio(over, under)
-    margins = np.full(ratio.shape, math.nan)
-    # One pivot is computed for each size of ratios, so that the margin of a cell doesn't depend on
-    # other cells.
-    size = np.ceil(np.log2(np.maximum(np.abs(ratio), 1.0)) / 2)
-    for power in np.unique(size[np.isfinite(size)]).tolist():
-        cells = size == power
-        pivot = pivot_of(parts[0], parts[1], confidence, 4.0 * 4.0**power)
-        margins[cells] = ratio_margins(ratio[cells], under[cells], pivot, None)
-    margins[~np.isfinite(margins)] = math.nan
-    return margins * float(column.parts[0].step / column.parts[1].step)
+    positive = narrow_aggregate(column.parts[1].aggregate, Sum).least >= 0
+    ends = _ends_of_ratio(column)
+    found = _bounded_ratios(over, under, parts, confidence, ends, positive=positive)
+    unsure = found.unsure | np.isinf(found.lower) | np.isinf(found.upper)
+    step = float(column.parts[0].step / column.parts[1].step)
+    return replace(found, unsure=unsure).scaled(step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,20 +339,20 @@ class SumArithmetic:
 
 @dataclass(frozen=True, slots=True)
 class FractionArithmetic:
-    """The arithmetic of fractions: their values, and a margin for each cell.
+    """The arithmetic of fractions: their values, and their intervals for each cell.
 
     `by_rows`: whether the margin in a cell of evenly spread values follows from its rows alone.
     """
 
     values: Callable[[OutputColumn, Vectors], Floats]
-    margins: Callable[[OutputColumn, Vectors, list[Mechanism], float], Floats]
+    estimates: Callable[[OutputColumn, Vectors, list[Mechanism], float], Estimates]
     by_rows: bool = True
 
 
 WHOLE: dict[Form, SumArithmetic] = {SUM: SumArithmetic(_sums, sum_margin)}
 FRACTIONS: dict[Form, FractionArithmetic] = {
-    MEAN: FractionArithmetic(_means, _mean_margins),
-    RATIO: FractionArithmetic(_ratios, _ratio_margins, by_rows=False),
-    VARIANCE: FractionArithmetic(_variances, _spread_margins),
-    STDDEV: FractionArithmetic(_deviations, _spread_margins),
+    MEAN: FractionArithmetic(_means, _mean_estimates),
+    RATIO: FractionArithmetic(_ratios, _ratio_estimates, by_rows=False),
+    VARIANCE: FractionArithmetic(_variances, _spread_estimates),
+    STDDEV: FractionArithmetic(_deviations, _spread_estimates),
 }

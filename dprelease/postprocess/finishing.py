@@ -37,10 +37,8 @@ def _clip_to_limit(steps: int) -> int:
 
 
 def finished_fractions(values: Floats, post: PostProcessing) -> Floats:
-    """Return fractions to publish; NaN for empty cells."""
+    """Return fractions to publish; NaN stays NaN."""
     published = values.copy()
-    if post.suppress_below is not None:
-        published[published < float(post.suppress_below)] = math.nan
     if post.non_negative:
         published = np.maximum(published, 0.0)
     if post.round_to is not None:

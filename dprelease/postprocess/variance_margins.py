@@ -22,11 +22,14 @@ import numpy as np
 
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import Floats
-from dprelease.postprocess.margins import mean_range, pivot_of
+from dprelease.postprocess.margins import compatible_ratios, pivot_of
 from dprelease.postprocess.noise_table import spread_draws
 
-MEAN_MISS_SHARE = 1 / 50
-"""Fraction of the miss probability that is spent on the mean; it matters only in small cells."""
+MEAN_MISS_SHARE = 1 / 20
+"""Fraction of the miss probability that is spent on the mean.
+
+A larger one makes intervals of small cells narrower and those of large cells a little wider.
+"""
 
 DRAWS = 2**16
 LEAST_TAIL_DRAWS = 64
@@ -60,24 +63,27 @@ class VarianceNoise:
     def ranges(
         self, squares: Floats, sums: Floats, counts: Floats, confidence: float
     ) -> tuple[Floats, Floats]:
-        """Return least and largest (n,) compatible variances; NaN where the count is below 2."""
-        low, high = (np.full(counts.shape, math.nan) for _ in range(2))
+        """Return least and largest (n,) compatible variances.
+
+        They are all possible variances where the count is below 2, or where none is compatible.
+        """
+        low, high = np.zeros(counts.shape), np.full(counts.shape, self.widest)
         two_rows = np.flatnonzero(counts >= 2)
         miss = 1.0 - confidence
-        pivot = pivot_of(
-            self.total, self.count, 1.0 - miss * MEAN_MISS_SHARE, max(map(abs, self.ends))
-        )
+        pivot = pivot_of(self.total, self.count, 1.0 - miss * MEAN_MISS_SHARE)
         widths = width_table(self, 1.0 - miss * (1.0 - MEAN_MISS_SHARE))
         for start in range(0, len(two_rows), BATCH_CELLS):
             cells = two_rows[start : start + BATCH_CELLS]
             n, s = counts[cells], sums[cells]
             q = (squares[cells] + self.offset * n) * self.coarse
             mean = np.clip(s / n, *self.ends)
-            first, last = mean_range(mean, n, pivot, self.ends)
+            first, last = compatible_ratios(mean * n, n, pivot, self.ends)
             part = np.linspace(0.0, 1.0, MEANS)
             t = np.concatenate((first[:, None] + (last - first)[:, None] * part, mean[:, None]), 1)
             point = q[:, None] - 2 * t * s[:, None] + t * t * n[:, None]
-            low[cells], high[cells] = self._compatible(t, point, n, widths)
+            least, largest = self._compatible(t, point, n, widths)
+            found = least <= largest
+            low[cells[found]], high[cells[found]] = least[found], largest[found]
         return low, high
 
     def _compatible(

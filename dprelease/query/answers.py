@@ -24,11 +24,13 @@ from dprelease.query.aggregates.key_selection import Partitions
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.query.measurement import Form, Measurement, OutputColumn
+from dprelease.query.people import people_column_text, people_vector
 from dprelease.query.post import PostProcessing
 from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.release import PRIVATE_KEYS, PrivateKeysSpec
+from dprelease.schema.release_parts.limits import SuppressionSpec
 
 ColumnParser = Callable[[DeclaredColumns, DeclaredColumn], ColumnParts | None]
 
@@ -111,6 +113,22 @@ class AnswerCollector:
         self.columns.append(
             OutputColumn(name, form, parts, unit, spec.margin, post, computed.at, quality)
         )
+
+    def find_people(self) -> None:
+        """Find the counts of people that suppression needs; refuse columns without one."""
+        unit = self.declared.table.unit
+        for i, column in enumerate(self.columns):
+            if column.post.suppress_people is None:
+                continue
+            people = people_vector(column, self.columns, unit)
+            if people is None:
+                added = people_column_text(unit)
+                self.declared.refuse(
+                    "DP-QUERY-015", "columns", column.name, "suppress_below",
+                    column=column.name, count=added,
+                )  # fmt: skip
+            else:
+                self.columns[i] = replace(column, people=people)
 
     def add_keys(self, spec: PrivateKeysSpec) -> None:
         """Add the selection of private keys.
@@ -232,9 +250,10 @@ class AnswerCollector:
                 self.declared.refuse(
                     "DP-QUERY-010", "columns", name, key, column=name, key=key, step=step
                 )
+        rule = spec.suppress_below or SuppressionSpec.model_construct()
         return PostProcessing(
-            spec.suppress_below, spec.non_negative, spec.round_to,
-            spec.bottom_code, spec.top_code, spec.labels, spec.flag_above,
+            rule.value, spec.non_negative, spec.round_to, spec.bottom_code, spec.top_code,
+            spec.labels, rule.people, spec.suppress_above,
         )  # fmt: skip
 
     def _unit_of(self, aggregate: Aggregate) -> str:

@@ -118,6 +118,8 @@ class OutputColumn:
     """The fraction of values below the quantile, for a quantile that is read from a tree."""
     quality: tuple[Fraction, ...] = ()
     """The limits of the quality classes; empty if no quality is published."""
+    people: str = ""
+    """The name of the noisy vector that counts the people of each cell, if a rule needs it."""
 
     @property
     def step(self) -> Fraction | None:

@@ -15,10 +15,11 @@ LEFT_EMPTY = "are left empty"
 class PostProcessing:
     """The steps of post-processing, in the order of the fields; None skips a step.
 
-    Noised values below `suppress_below` become null. With `non_negative`, negative values become 0.
+    Noised values below `suppress_below` become null, and so do values of cells in which the noised
+    number of people is below `suppress_people`, or whose margin of error exceeds the fraction
+    `suppress_above` of the published value. With `non_negative`, negative values become 0.
     Every value is rounded to the nearest multiple of `round_to`, halves away from zero. Values
     below `bottom_code` or above `top_code` are replaced by these numbers, and `labels` marks them.
-    `flag_above` flags cells whose expected error exceeds this fraction of the noised value.
     """
 
     suppress_below: Fraction | None = None
@@ -27,7 +28,18 @@ class PostProcessing:
     bottom_code: Fraction | None = None
     top_code: Fraction | None = None
     labels: bool = False
-    flag_above: Fraction | None = None
+    suppress_people: Fraction | None = None
+    suppress_above: Fraction | None = None
+
+    @property
+    def leaves_small_empty(self) -> bool:
+        """Whether cells with small values or few people are left empty."""
+        return self.suppress_below is not None or self.suppress_people is not None
+
+    @property
+    def leaves_cells_empty(self) -> bool:
+        """Whether any rule leaves cells empty."""
+        return self.leaves_small_empty or self.suppress_above is not None
 
     def descriptions(self, unit: str) -> Iterator[str]:
         """Yield descriptions of the steps, for the manifest."""
@@ -46,10 +58,15 @@ class PostProcessing:
         if self.top_code is not None:
             limit = _amount_text(self.top_code, unit)
             yield f"Noised values above {limit} are published as that number."
-        if self.flag_above is not None:
+        if self.suppress_people is not None:
             yield (
-                "Cells are flagged whose margin of error is above "
-                f"{plain_text(100 * self.flag_above)} % of the noised value."
+                f"Cells in which the noised number of people is below "
+                f"{plain_text(self.suppress_people)} {LEFT_EMPTY}."
+            )
+        if self.suppress_above is not None:
+            yield (
+                "Cells whose margin of error is above "
+                f"{plain_text(100 * self.suppress_above)} % of the value {LEFT_EMPTY}."
             )
 
 

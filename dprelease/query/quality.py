@@ -94,7 +94,8 @@ def too_wide(values: Floats, lower: Floats, upper: Floats, limit: Fraction) -> F
     """Return which values (n,) have a half-width above this fraction of the value."""
     with np.errstate(invalid="ignore"):
         widths = np.maximum(values - lower, upper - values)
-        return ~(widths <= float(limit) * np.abs(values) * (1.0 + TOLERANCE))
+        narrow = widths <= float(limit) * np.abs(values) * (1.0 + TOLERANCE)
+    return ~(narrow | np.isnan(values))
 
 
 def quality_formula(name: str, limits: Limits) -> str:

@@ -244,6 +244,7 @@ class _Resolver:
             answers.add_keys(private)
         for column, spec in query_spec.columns.items():
             answers.add(column, spec)
+        answers.find_people()
         return Query(
             name=name,
             declared=self.view.base,

@@ -31,43 +31,72 @@ def _column_errors(one: ColumnComparison, table: pa.Table) -> ColumnErrors:
     """Return the errors of one column of a truth table, by size class and for all cells."""
     rows = _to_floats(table, one.rows_column)
     errors = _published_errors(one, table)
-    margins = (
-        _to_floats(table, one.margin_column) if one.margin_column in table.column_names else None
-    )
-    cut = None
+    covered, cut = _coverage(one, table, errors), None
     if one.unlimited_column and not one.rows_off_column:
         cut = _to_floats(table, one.unlimited_column) - _to_floats(table, one.true_column)
     return ColumnErrors(
         table=one.table,
         column=one.column,
         unit=one.unit,
-        confidence=one.confidence if margins is not None else None,
+        confidence=one.confidence if covered is not None else None,
         expected=one.expected,
-        classes=class_errors(errors, rows, margins, cut),
-        **dict(error_figures(errors, margins, cut)),
+        classes=class_errors(errors, rows, covered, cut),
+        **dict(error_figures(errors, covered, cut)),
     )
 
 
+def _coverage(one: ColumnComparison, table: pa.Table, errors: Floats) -> Floats | None:
+    """Return whether each cell's interval holds the exact value; None without intervals.
+
+    Cells without a value have an interval too, and count.
+    """
+    if one.interval_columns:
+        exact = _to_floats(table, one.true_column)
+        ends = [_to_floats(table, name) for name in one.interval_columns]
+        return within_interval(exact, ends[0], ends[1])
+    if one.margin_column not in table.column_names:
+        return None
+    return within_margins(errors, _to_floats(table, one.margin_column))
+
+
+def within_margins(errors: Floats, margins: Floats) -> Floats:
+    """Return 1 for each cell whose error is within its margin, 0 for others, NaN if unknown."""
+    inside = np.abs(errors) <= margins * (1 + 1e-12)
+    return np.where(np.isfinite(errors) & np.isfinite(margins), inside, math.nan)
+
+
+def within_interval(exact: Floats, lower: Floats, upper: Floats) -> Floats:
+    """Return 1 for each exact value in its interval, 0 for others, and NaN without a value.
+
+    A missing end is unbounded. The tolerance is that of sums of floats.
+    """
+    low, high = np.nan_to_num(lower, nan=-math.inf), np.nan_to_num(upper, nan=math.inf)
+    slack = 1e-9 * np.maximum(np.abs(exact), 1.0)
+    inside = (low <= exact + slack) & (exact - slack <= high)
+    return np.where(np.isfinite(exact), inside, math.nan)
+
+
 def class_errors(
-    errors: Floats, rows: Floats, margins: Floats | None, cut: Floats | None = None
+    errors: Floats, rows: Floats, covered: Floats | None, cut: Floats | None = None
 ) -> list[ClassErrors]:
     """Return the errors of the cells of each size class.
 
-    `rows` has the true number of rows of each cell. A cell whose error is NaN is counted as empty.
-    `cut` has, for each cell, the amount by which contribution limits lower the exact value.
+    `rows` has the true number of rows of each cell, and `covered` is 1 where its interval holds the
+    exact value, 0 where not, and NaN without an interval. A cell whose error is NaN counts as
+    empty. `cut` has, for each cell, the amount by which contribution limits lower the exact value.
     """
     known = np.isfinite(errors)
     return [
-        ClassErrors(rows=label, **dict(_figures_of_cells(errors, known, margins, cut, inside)))
+        ClassErrors(rows=label, **dict(_figures_of_cells(errors, known, covered, cut, inside)))
         for label, inside in _size_classes(rows)
         if inside.any()
     ]
 
 
-def error_figures(errors: Floats, margins: Floats | None, cut: Floats | None = None) -> Figures:
-    """Return the errors of all cells together; `margins` and `cut` are as in `class_errors`."""
+def error_figures(errors: Floats, covered: Floats | None, cut: Floats | None = None) -> Figures:
+    """Return the errors of all cells together; `covered` and `cut` are as in `class_errors`."""
     every = np.ones(len(errors), dtype=np.bool_)
-    return _figures_of_cells(errors, np.isfinite(errors), margins, cut, every)
+    return _figures_of_cells(errors, np.isfinite(errors), covered, cut, every)
 
 
 def _published_errors(one: ColumnComparison, table: pa.Table) -> Floats:
@@ -90,17 +119,15 @@ def _size_classes(rows: Floats) -> Iterable[tuple[str, Flags]]:
 
 
 def _figures_of_cells(
-    errors: Floats, known: Flags, margins: Floats | None, cut: Floats | None, inside: Flags
+    errors: Floats, known: Flags, covered: Floats | None, cut: Floats | None, inside: Flags
 ) -> Figures:
     """Return the figures of the cells `inside`; None for a figure that no cell contributes to."""
     known_errors = errors[inside & known].tolist()
     n = len(known_errors)
-    covered = mean_cut = None
-    if margins is not None:
-        has_margin = inside & known & np.isfinite(margins)
-        if has_margin.any():
-            within_margin = np.abs(errors[has_margin]) <= margins[has_margin] * (1 + 1e-12)
-            covered = int(within_margin.sum()) / int(has_margin.sum())
+    share = mean_cut = None
+    if covered is not None:
+        counted = covered[inside & np.isfinite(covered)]
+        share = float(counted.sum()) / len(counted) if len(counted) else None
     if cut is not None:
         amounts = cut[inside & np.isfinite(cut)].tolist()
         mean_cut = math.fsum(amounts) / len(amounts) if amounts else None
@@ -111,7 +138,7 @@ def _figures_of_cells(
         bias=math.fsum(known_errors) / n if n else None,
         root_mean_square_error=math.sqrt(math.fsum(e * e for e in known_errors) / n) if n else None,
         largest_error=max(map(abs, known_errors)) if n else None,
-        covered=covered,
+        covered=share,
         cut=mean_cut,
     )
 

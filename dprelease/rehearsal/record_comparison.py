@@ -14,7 +14,7 @@ from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.planning.local_plan import LocalColumn
 from dprelease.query.local_records import RecordColumn, Records
-from dprelease.rehearsal.error_summary import class_errors, error_figures
+from dprelease.rehearsal.error_summary import class_errors, error_figures, within_margins
 from dprelease.tables.record_figures import Estimate, record_estimates
 from dprelease.tables.record_table import public_values, records_to_arrow
 
@@ -133,6 +133,7 @@ def record_errors(
             name: _to_floats(estimates.column(name))[is_of_column] for name in ESTIMATE_NUMBERS
         }
         errors = values["estimate"] - values["true"]
+        covered = within_margins(errors, values["margin"])
         records.append(
             ColumnErrors(
                 table=estimates_table(part),
@@ -140,8 +141,8 @@ def record_errors(
                 unit=SHARE_UNIT if column.is_response else planned.measurement.unit,
                 confidence=CONFIDENCE,
                 expected=None,
-                classes=class_errors(errors, values["records"], values["margin"]),
-                **dict(error_figures(errors, values["margin"])),
+                classes=class_errors(errors, values["records"], covered),
+                **dict(error_figures(errors, covered)),
             )
         )
     return records
@@ -155,7 +156,7 @@ def _single_record_errors(
 ) -> ColumnErrors:
     """Return the errors of the single records in one column; `true` names the true values."""
     column, noised = planned.column, truth.column(planned.column.name)
-    margins: Floats | None = None
+    covered: Floats | None = None
     if column.is_response:
         errors = _change_flags(noised, truth.column(true))
         response = planned.mechanism
@@ -164,17 +165,17 @@ def _single_record_errors(
             expected = 1.0 - response.true_value_probability
     else:
         errors = _to_floats(noised) - _to_floats(truth.column(true))
-        margins = np.full(len(errors), float(planned.margin()))
+        covered = within_margins(errors, np.full(len(errors), float(planned.margin())))
         error = planned.mean_absolute_error
         expected = None if np.isinf(error) else error
     return ColumnErrors(
         table=part.name,
         column=column.name,
         unit=CHANGED_UNIT if column.is_response else planned.measurement.unit,
-        confidence=None if margins is None else CONFIDENCE,
+        confidence=None if covered is None else CONFIDENCE,
         expected=expected,
         classes=[],
-        **dict(error_figures(errors, margins)),
+        **dict(error_figures(errors, covered)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,18 +13,18 @@ from dprelease.documents.truth_columns import truth_columns
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.planning.plan import Plan
 from dprelease.planning.quantile_target import RankTarget
+from dprelease.postprocess.derived_values import FRACTIONS
 from dprelease.postprocess.families import Family
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.grouping.group_keys import KeySpace
 from dprelease.query.measurement import OutputColumn, quantile_vector_name
-from dprelease.query.post import NO_POST_PROCESSING
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.truth import MISSING, Truth, cumulative_counts, value_totals
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.tables import formats
 from dprelease.tables.arrays import float_array, key_values, wrap_array
 from dprelease.tables.key_columns import KeyArrays
-from dprelease.tables.published_columns import published_arrays, published_types
+from dprelease.tables.published_columns import exact_array, published_types
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,8 @@ class ColumnComparison:
     The fields that end in `_column` are names of columns of the truth table, and empty if there is
     no such column. `true_column` has the exact values, and `unlimited_column` the exact values
     without contribution limits. `rows_off_column` has the errors of a choice, in rows;
-    `margin_column` has the margins of error, and `rows_column` the number of rows of each cell.
+    `margin_column` has the margins of error, or `interval_columns` the ends of intervals, and
+    `rows_column` the number of rows of each cell.
     `published_column` says whether the cell is published.
     """
 
@@ -52,6 +53,7 @@ class ColumnComparison:
     margin_column: str
     rows_column: str
     published_column: str
+    interval_columns: tuple[str, ...] = ()
 
 
 def published_tables(families: Sequence[Family]) -> Iterator[tuple[str, Query, bool]]:
@@ -98,6 +100,7 @@ def columns_to_compare(families: Sequence[Family], plan: Plan) -> list[ColumnCom
                     margin_column=_margin_column(column, as_noised),
                     rows_column=names.rows,
                     published_column=names.told,
+                    interval_columns=_interval_columns(column, as_noised),
                 )
             )
     return comparisons
@@ -119,6 +122,13 @@ def _columns_by_table(families: Sequence[Family]) -> dict[str, tuple[str, ...]]:
 def _margin_column(column: OutputColumn, as_noised: bool) -> str:
     """Return the name of the column with the margins of a column; empty if it has no margins."""
     return f"{column.name}_moe" if column.margin is not None or not as_noised else ""
+
+
+def _interval_columns(column: OutputColumn, as_noised: bool) -> tuple[str, ...]:
+    """Return the names of the ends of a column's intervals; empty if it has a margin or none."""
+    if not as_noised or column.form not in FRACTIONS:
+        return ()
+    return f"{column.name}_lower", f"{column.name}_upper"
 
 
 def compare_with_truth(
@@ -168,10 +178,9 @@ def _exact_arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa
 
     arrays = {}
     for column in query.columns:
-        unprocessed = replace(column, post=NO_POST_PROCESSING, margin=None, quality=())
         missing = _missing_flags(column, vectors)
         filled = {n: np.where(v == MISSING, 0, v) for n, v in vectors.items()}
-        array = published_arrays(query, unprocessed, filled, {})[column.name]
+        array = exact_array(query, column, filled)
         if missing.any():
             array = pc.if_else(pa.array(missing), pa.scalar(None, array.type), array)
         arrays[column.name] = array

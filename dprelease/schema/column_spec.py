@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -19,7 +20,6 @@ from pydantic_core import PydanticCustomError
 from dprelease.schema.aggregate_keywords import WORDS, OfColumn, Origin, QuantileSpec
 from dprelease.schema.amounts import (
     confidence_level,
-    fraction_or_percentage,
     percentage,
     refuse_several_keys,
     require_above_zero,
@@ -35,6 +35,7 @@ from dprelease.schema.field_types import (
 )
 from dprelease.schema.localized_text import Decimals, Documented
 from dprelease.schema.mechanism import Mechanism
+from dprelease.schema.release_parts.limits import Percentage, Suppression
 
 DEFAULT_CONFIDENCE = Fraction(95, 100)
 
@@ -106,16 +107,21 @@ class ColumnSpec(WordKeys):
     ] = None
     non_negative: Flag = False
     round_to: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
-    suppress_below: Exact | None = None
+    suppress_below: Suppression = None
+    suppress_above: Annotated[Percentage | None, AfterValidator(require_above_zero)] = None
     bottom_code: Exact | None = None
     top_code: Exact | None = None
     labels: Flag = False
-    flag_above: Annotated[
-        Exact | None, BeforeValidator(fraction_or_percentage), AfterValidator(require_above_zero),
-        WithJsonSchema({"type": "string", "description": "such as 30 %"}),
-    ] = None  # fmt: skip
     decimals: Decimals | None = None
     quality: Flag = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_flags(cls, values: object) -> object:
+        """Refuse `flag_above`, which the quality of every value replaces."""
+        if isinstance(values, Mapping) and "flag_above" in values:
+            refuse("DP-RELEASE-021", key="flag_above")
+        return values
 
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:
@@ -129,8 +135,8 @@ class ColumnSpec(WordKeys):
             refuse("DP-RELEASE-015")
         if self.margin_wanted is not None and keyword.origin is not Origin.NOISED:
             refuse("DP-RELEASE-012", key="relative_moe" if self.moe is None else "moe")
-        if (self.margin is not None or self.flag_above is not None) and present[0] in CHOSEN:
-            refuse("DP-RELEASE-013", key="flag_above" if self.margin is None else "margin")
+        if (self.margin is not None or self.suppress_above is not None) and present[0] in CHOSEN:
+            refuse("DP-RELEASE-013", key="suppress_above" if self.margin is None else "margin")
         coded = self.bottom_code is not None or self.top_code is not None
         if self.bottom_code is not None and self.top_code is not None:
             coded = self.bottom_code < self.top_code
@@ -139,6 +145,9 @@ class ColumnSpec(WordKeys):
         changed = coded or self.non_negative or self.round_to or self.suppress_below is not None
         if changed and keyword.origin is Origin.LABEL:
             refuse("DP-RELEASE-016")
+        by_value = self.suppress_below is not None and self.suppress_below.value is not None
+        if by_value and keyword.origin is not Origin.NOISED:
+            refuse("DP-RELEASE-022", key="suppress_below", word=present[0])
         return self
 
     @property
@@ -171,9 +180,14 @@ class ColumnSpec(WordKeys):
         """Return the names of all columns that are published for a declared column `name`."""
         if self.ranks > 1:
             return [f"{name}_{rank}" for rank in range(1, self.ranks + 1)]
-        extra_columns = {"moe": self.margin is not None, "label": self.labels}
-        extra_columns["unreliable"] = self.flag_above is not None
-        extra_columns["quality"] = self.has_quality
+        has_interval = WORDS[self.aggregate_and_options[0]].origin is Origin.COMPUTED
+        extra_columns = {
+            "moe": self.margin is not None and not has_interval,
+            "lower": has_interval,
+            "upper": has_interval,
+            "label": self.labels,
+            "quality": self.has_quality,
+        }
         return [
             name,
             *(f"{name}_{suffix}" for suffix, is_published in extra_columns.items() if is_published),

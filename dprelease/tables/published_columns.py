@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,8 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.postprocess.derived_values import (
     FRACTIONS,
     WHOLE,
+    estimates_of,
     fractions_of,
-    margins_of,
     whole_margin,
     whole_of,
 )
@@ -25,13 +26,20 @@ from dprelease.postprocess.monotone import ascending, is_quantile
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import OutputColumn
-from dprelease.query.quality import CODES, CONFIDENCE, FEW_PEOPLE, quality_codes
+from dprelease.query.post import NO_POST_PROCESSING
+from dprelease.query.quality import (
+    CODES,
+    CONFIDENCE,
+    FEW_PEOPLE,
+    SUPPRESSED,
+    UNSURE_DIVISOR,
+    quality_codes,
+    too_wide,
+)
 from dprelease.query.resolve import Query
-from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.tables.arrays import (
     FEW_VALUES,
     arrow_type_of_steps,
-    boolean_array,
     float_array,
     key_values,
     scale_steps,
@@ -54,12 +62,12 @@ def published_types(query: Query, column: OutputColumn) -> list[tuple[str, str]]
         return [(column.name, kinds[candidates_of(query, column).kind])]
     kind = arrow_type_of_steps(column.step)
     types = [(column.name, kind)]
-    if column.margin is not None:
+    if column.form in FRACTIONS:
+        types += [(f"{column.name}_lower", kind), (f"{column.name}_upper", kind)]
+    elif column.margin is not None:
         types.append((f"{column.name}_moe", kind))
     if column.post.labels:
         types.append((f"{column.name}_label", "string"))
-    if column.post.flag_above is not None:
-        types.append((f"{column.name}_unreliable", "bool"))
     if column.quality:
         types.append((f"{column.name}_quality", "string"))
     return types
@@ -74,40 +82,68 @@ def published_arrays(
         return {column.name: take_values(candidates, vectors[column.parts[0].name])}
     if column.form in FRACTIONS:
         return _fraction_arrays(column, vectors, laws)
+    return _lattice_arrays(query, column, vectors, laws)
+
+
+def exact_array(query: Query, column: OutputColumn, vectors: Vectors) -> pa.Array:
+    """Return the values of a column without noise, before post-processing."""
+    if column.form in FRACTIONS:
+        return float_array(fractions_of(column, vectors))
+    plain = replace(column, post=NO_POST_PROCESSING, margin=None, quality=())
+    return published_arrays(query, plain, vectors, {})[column.name]
+
+
+def _lattice_arrays(
+    query: Query, column: OutputColumn, vectors: Vectors, laws: Mechanisms
+) -> dict[str, pa.Array]:
+    """Return a column of multiples of a step, and its companion columns, by name."""
     steps, step = _published_steps(query, column, vectors), column.step or Fraction(1)
-    steps, empty = post_process(steps, column.post, step)
+    steps, small = post_process(steps, column.post, step)
+    values, width = steps.astype(np.float64), 0.0
+    if column.post.suppress_above is not None:
+        width = float(_lattice_margin(column, laws, CONFIDENCE))
+    emptied = emptied_cells(column, vectors, values, values - width, values + width)
+    if small is not None:
+        emptied[FEW_PEOPLE] = emptied.get(FEW_PEOPLE, small) | small
     array = scale_steps(steps, step)
-    values = array if empty is None else with_nulls(array, empty)
-    return {column.name: values, **lattice_companions(column, values, laws)}
+    if emptied:
+        array = with_nulls(array, np.logical_or.reduce(list(emptied.values())))
+    return {column.name: array, **lattice_companions(column, array, laws, emptied)}
+
+
+def emptied_cells(
+    column: OutputColumn, vectors: Vectors, values: Floats, lower: Floats, upper: Floats
+) -> dict[str, Flags]:
+    """Return which cells (n,) the rules of a column leave empty, by quality code.
+
+    `lower` and `upper` are the ends of the 95 % intervals, in the unit of the values.
+    """
+    emptied = {}
+    if column.post.suppress_people is not None:
+        emptied[FEW_PEOPLE] = vectors[column.people] < math.ceil(column.post.suppress_people)
+    if column.post.suppress_above is not None:
+        emptied[SUPPRESSED] = too_wide(values, lower, upper, column.post.suppress_above)
+    return emptied
 
 
 def lattice_companions(
-    column: OutputColumn, values: pa.Array, laws: Mechanisms
+    column: OutputColumn, values: pa.Array, laws: Mechanisms, emptied: Mapping[str, Flags]
 ) -> dict[str, pa.Array]:
     """Return the companion columns of published multiples of a step, by name.
 
-    They are computed from the published values and the noise alone.
+    They are computed from the published values, the noise and the reasons of empty cells alone.
     """
     arrays, step = {}, column.step or Fraction(1)
-
-    def margins(confidence: float) -> pa.Array:
-        """Return the margins of error of all cells, which are equal."""
-        width = _lattice_margin(column, laws, confidence)
-        return scale_steps(np.full(len(values), width), step)
-
     if column.margin is not None:
-        arrays[f"{column.name}_moe"] = margins(float(column.margin))
+        width = _lattice_margin(column, laws, column.margin)
+        arrays[f"{column.name}_moe"] = scale_steps(np.full(len(values), width), step)
     if column.post.labels:
         arrays[f"{column.name}_label"] = _labelled_texts(column, values)
-    if column.post.flag_above is not None:
-        widths = margins(float(column.margin or DEFAULT_CONFIDENCE))
-        arrays[f"{column.name}_unreliable"] = _flag_array(column, values, widths)
     if column.quality:
         numbers = _as_floats(values)
-        width = float(_lattice_margin(column, laws, float(CONFIDENCE)) * step)
-        empty = {FEW_PEOPLE: np.isnan(numbers)}
+        width = float(_lattice_margin(column, laws, CONFIDENCE) * step)
         arrays[f"{column.name}_quality"] = quality_array(
-            column, numbers, numbers - width, numbers + width, emptied=empty
+            column, numbers, numbers - width, numbers + width, emptied=emptied
         )
     return arrays
 
@@ -132,11 +168,11 @@ def quality_array(
     return take_values(text_array(CODES), codes.astype(np.int64))
 
 
-def _lattice_margin(column: OutputColumn, laws: Mechanisms, confidence: float) -> int:
+def _lattice_margin(column: OutputColumn, laws: Mechanisms, confidence: Fraction) -> int:
     """Return the margin of error of all cells of a column, in steps."""
     if column.form in WHOLE:
-        return whole_margin(column, laws, confidence)
-    return int(laws[column.parts[0].name].half_width(confidence))
+        return whole_margin(column, laws, float(confidence))
+    return int(laws[column.parts[0].name].half_width(float(confidence)))
 
 
 def _published_steps(query: Query, column: OutputColumn, vectors: Vectors) -> Integers:
@@ -153,21 +189,25 @@ def _fraction_arrays(
     column: OutputColumn, vectors: Vectors, laws: Mechanisms
 ) -> dict[str, pa.Array]:
     """Return the published fractions of a column, and their companion columns, by name."""
-    values = finished_fractions(fractions_of(column, vectors), column.post)
-    arrays = {column.name: float_array(values)}
-    confidence = float(column.margin or DEFAULT_CONFIDENCE)
-    if column.margin is not None:
-        margin = float_array(margins_of(column, vectors, laws, confidence))
-        arrays[f"{column.name}_moe"] = margin
+    confidence = column.margin or CONFIDENCE
+    shown = estimates_of(column, vectors, laws, float(confidence))
+    rated = shown
+    if confidence != CONFIDENCE and (column.quality or column.post.suppress_above):
+        rated = estimates_of(column, vectors, laws, float(CONFIDENCE))
+    values = finished_fractions(np.where(shown.unsure, math.nan, shown.values), column.post)
+    emptied = {UNSURE_DIVISOR: shown.unsure}
+    emptied |= emptied_cells(column, vectors, values, rated.lower, rated.upper)
+    values[np.logical_or.reduce(list(emptied.values()))] = math.nan
+    arrays = {
+        column.name: float_array(values),
+        f"{column.name}_lower": float_array(shown.lower),
+        f"{column.name}_upper": float_array(shown.upper),
+    }
     if column.post.labels:
         arrays[f"{column.name}_label"] = _labelled_texts(column, arrays[column.name])
-    if column.post.flag_above is not None:
-        margin = float_array(margins_of(column, vectors, laws, confidence))
-        arrays[f"{column.name}_unreliable"] = _flag_array(column, arrays[column.name], margin)
     if column.quality:
-        width = margins_of(column, vectors, laws, float(CONFIDENCE))
         arrays[f"{column.name}_quality"] = quality_array(
-            column, values, values - width, values + width
+            column, values, rated.lower, rated.upper, at_bound=shown.moved, emptied=emptied
         )
     return arrays
 
@@ -184,13 +224,6 @@ def _labelled_texts(column: OutputColumn, array: pa.Array) -> pa.Array:
             at_end = pc.equal(array.cast(pa.float64()), float(end))
             labels = pc.if_else(at_end, f"{plain_text(end)} {words}", labels)
     return labels
-
-
-def _flag_array(column: OutputColumn, values: pa.Array, margin: pa.Array) -> pa.Array:
-    """Return whether the margin of error of each value exceeds the declared fraction of it."""
-    numbers, widths = _as_floats(values), _as_floats(margin)
-    with np.errstate(invalid="ignore"):
-        return boolean_array(~(widths <= np.abs(numbers) * float(column.post.flag_above or 0)))
 
 
 def _as_floats(array: pa.Array) -> Floats:

@@ -2,8 +2,8 @@
 
 Published values must be possible under the declaration, for some noise: companion columns follow
 from the value and its noise, post-processing must not change the value, and a selected value lies
-within its bounds. Fractions are not checked, because their margins depend on noisy parts that are
-not published.
+within its bounds. The intervals of fractions depend on noisy parts that are not published, so that
+only their quality is computed again.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ from dprelease.verification.manifest_comparison import (
     recompute_guarantee,
 )
 from dprelease.verification.published_keys import has_keys
+from dprelease.verification.published_quality import are_possible_fractions, published_reasons
 from dprelease.verification.recorded_noise import (
     is_declared_noise,
     is_recorded_choice,
@@ -105,10 +106,10 @@ def _is_possible_batch(
         known = pc.is_in(values, value_set=key_values(candidates_of(query, column)))
         return values.null_count == 0 and bool(pc.all(known).as_py() is not False)
     if not column.form.on_lattice:
-        return True
-    if values.null_count and column.post.suppress_below is None:
+        return are_possible_fractions(batch, column)
+    if values.null_count and not column.post.leaves_cells_empty:
         return False
-    expected_columns = lattice_companions(column, values, laws)
+    expected_columns = lattice_companions(column, values, laws, published_reasons(batch, column))
     if any(not batch.column(name).equals(array) for name, array in expected_columns.items()):
         return False
     aggregate = column.parts[0].aggregate

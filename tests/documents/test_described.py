@@ -65,7 +65,7 @@ CENTRAL: dict[str, Any] = {
             "description": "Yearly.", "footnotes": ["All."],
             "tables": {"q_total": {"label": "All pay", "footnotes": "Of all."}},
             "columns": {
-                "pay": {"sum": "pay", "margin": True, "flag_above": "30 %", "top_code": 900, "bottom_code": 10,
+                "pay": {"sum": "pay", "margin": True, "top_code": 900, "bottom_code": 10,
                         "labels": True, "label": {"en": "Sum", "fr": "Somme"}},
                 "n": {"count": "*", "decimals": 0},
             },
@@ -203,7 +203,7 @@ def test_roles_of_every_kind(tmp_path: Path) -> None:
     key, value = "key", "value"
     pay = {
         "pay": (value, "pay"), "pay_moe": ("margin", "pay"), "pay_label": ("label", "pay"),
-        "pay_unreliable": ("flag", "pay"), "pay_quality": ("quality", "pay"), "n": (value, "n"),
+        "pay_quality": ("quality", "pay"), "n": (value, "n"),
         "n_quality": ("quality", "n"),
     }  # fmt: skip
     assert found["q_total"] == pay
@@ -251,7 +251,7 @@ def test_texts_of_a_release_of_aggregates(tmp_path: Path) -> None:
     assert by_sex.description == {"en": "Yearly.", "fr": "Yearly."}
     assert by_sex.rows == 4
     assert tables["found"].rows is None
-    sex, adult, pay, margin, words, flag, quality, number, _ = by_sex.columns
+    sex, adult, pay, margin, words, quality, number, _ = by_sex.columns
     assert (sex.label, sex.description["fr"]) == (BOTH, "As registered.")
     assert sex.codes is not None
     assert [sex.codes.label(code, "fr") for code in sex.codes.values] == ["Féminin", "Masculin"]
@@ -263,8 +263,8 @@ def test_texts_of_a_release_of_aggregates(tmp_path: Path) -> None:
         "en": ["Sum", "margin of error"],
         "fr": ["Somme", "marge d’erreur"],
     }
-    assert (words.title("en"), flag.title("fr")) == ("Sum, in words", "Somme, peu fiable")
-    assert (words.unit, flag.unit, flag.decimals) == ("", "", None)
+    assert words.title("en") == "Sum, in words"
+    assert (words.unit, quality.unit, quality.decimals) == ("", "", None)
     assert (quality.title("en"), quality.title("fr")) == ("Sum, quality", "Somme, qualité")
     assert quality.codes is not None
     assert list(quality.codes.values) == list(CODES)
@@ -274,7 +274,7 @@ def test_texts_of_a_release_of_aggregates(tmp_path: Path) -> None:
 
 def test_lists_of_codes_of_every_kind(tmp_path: Path) -> None:
     tables = {table.name: table for table in described(declaration_of(tmp_path, "central")).tables}
-    ward, ages, mean, _, part, _ = tables["bands"].columns
+    ward, ages, mean, *_, part, _, _, _ = tables["bands"].columns
     assert ward.codes is not None
     assert [ward.codes.label(code, "en") for code in ward.codes.values] == ["1", "West", "3"]
     assert ages.name == "age_band"

@@ -59,7 +59,7 @@ queries:
     marginals: [[city, sex], [city], [sex], []]
     columns:
       people: {count_distinct: person, margin: true, suppress_below: 8}
-      pay: {sum: pay, mechanism: laplace, margin: true, flag_above: 40 %}
+      pay: {sum: pay, mechanism: laplace, margin: true}
       pay_mean: {mean: pay, margin: true}
   days:
     from: people

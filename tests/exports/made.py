@@ -71,7 +71,7 @@ queries:
     from: people
     group_by: [area, Größe]
     columns:
-      n: {{count: "*", margin: 0.9, suppress_below: 2, flag_above: 50 %, weight: 9, label: {both("People")}}}
+      n: {{count: "*", margin: 0.9, suppress_below: 2, weight: 9, label: {both("People")}}}
       pay: {{sum: pay, margin: true, weight: 9, label: {both("Pay")}}}
       paid: {{mean: pay, margin: true, decimals: 1, label: {both("Mean pay")}}}
       coded: {{count: "*", bottom_code: 1, top_code: 4, labels: true, non_negative: true, label: {both("Coded")}}}

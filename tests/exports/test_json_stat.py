@@ -111,7 +111,15 @@ def test_a_release_is_valid_and_tells_what_a_number_is(tmp_path: Path) -> None:
     datasets = {name: read(folder / name) for name in names}
     cells = datasets["cells_city_sex.json"]
     index = cells["dimension"]["metric"]["category"]["index"]
-    assert index == ["people", "people_moe", "pay", "pay_moe", "pay_mean", "pay_mean_moe"]
+    assert index == [
+        "people",
+        "people_moe",
+        "pay",
+        "pay_moe",
+        "pay_mean",
+        "pay_mean_lower",
+        "pay_mean_upper",
+    ]
     rated = {int(i) % len(index) for i, status in cells["status"].items() if status not in "OQ"}
     assert rated == {index.index(name) for name in ("people", "pay", "pay_mean")}
     assert set(cells["status"].values()) <= set(cells["extension"]["status"]["label"])

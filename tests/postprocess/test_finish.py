@@ -89,14 +89,15 @@ queries:
     from: people
     group_by: [city]
     columns:
-      rows: {count: "*", bottom_code: 30, top_code: 42, labels: true, flag_above: 1 %}
-      age: {mean: age, round_to: 5, bottom_code: 10, top_code: 100, flag_above: 50 %}
-      tiny: {mean: pay, suppress_below: 1000000}
+      rows: {count: "*", bottom_code: 30, top_code: 42, labels: true, suppress_above: 50 %}
+      age: {mean: age, round_to: 5, bottom_code: 10, top_code: 100, suppress_above: 50 %}
+      persons: {count_distinct: person}
+      tiny: {mean: pay, suppress_below: {people: 1000000}}
 output: out/coded
 """
 
 
-def test_codes_labels_and_flags(tmp_path: Path) -> None:
+def test_codes_labels_and_qualities(tmp_path: Path) -> None:
     path = write(tmp_path, [f"{i},{('Bern', 'Oslo')[i % 2]},{i % 80},{i}.0\n" for i in range(72)])
     path.write_text(CODED)
     out = dprelease.read_release(path).run()
@@ -105,11 +106,14 @@ def test_codes_labels_and_flags(tmp_path: Path) -> None:
     assert abs(bern - 36) < 6 > abs(oslo - 36)
     assert none == 30
     assert found["rows_label"] == [str(bern), str(oslo), "30 or less"]
-    assert found["rows_unreliable"] == [False] * 3  # at such a budget there is no margin
+    rated = ["at_bound" if value in (30, 42) else "A" for value in (bern, oslo)]
+    assert found["rows_quality"] == [*rated, "at_bound"]  # at such a budget there is no margin
     shown = [value for value in found["age"] if value is not None]
     assert all(value % 5 == 0 and 10 <= value <= 100 for value in shown)
-    assert len(found["age_unreliable"]) == 3
+    assert found["age_quality"][2] == "unsure_divisor"
     assert found["tiny"] == [None] * 3
+    assert found["tiny_quality"] == ["few_people", "few_people", "unsure_divisor"]
+    assert None not in found["tiny_lower"] + found["tiny_upper"]
     assert dprelease.verify(out).ok
     record = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     words = record["files"][0]["post_processing"]
@@ -118,4 +122,5 @@ def test_codes_labels_and_flags(tmp_path: Path) -> None:
     noisy = pq.read_table(
         dprelease.read_release(path).run(output=tmp_path / "noisy") / "by_city.parquet"
     )
-    assert noisy["rows_unreliable"].to_pylist() == [True] * 3  # a margin of some rows of forty
+    assert noisy["rows"].to_pylist() == [None] * 3  # a margin of some rows of forty
+    assert noisy["rows_quality"].to_pylist() == ["unreliable"] * 3

@@ -1,4 +1,4 @@
-"""What stands beside a published value: its margin at the declared confidence, and its flag."""
+"""What stands beside a published value: its margin or interval, and its quality."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from flint import arb
 
+from dprelease.errors import DpReleaseError
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import make_plan
@@ -127,8 +128,14 @@ def test_intervals_of_what_is_computed_hold_the_truth(level: str) -> None:
     asked = float(level)
     for column in query.columns:
         found = arrays(query, column, noisy, laws)
-        values, margins = numbers(found[column.name]), numbers(found[f"{column.name}_moe"])
-        share = float(np.mean(np.abs(values - true[column.name]) <= margins + 1e-9))
+        values = numbers(found[column.name])
+        if column.form in FRACTIONS:
+            ends = [numbers(found[f"{column.name}_{end}"]) for end in ("lower", "upper")]
+        else:
+            margins = numbers(found[f"{column.name}_moe"])
+            ends = [values - margins, values + margins]
+        truth = true[column.name]
+        share = float(np.mean((ends[0] <= truth + 1e-9) & (truth - 1e-9 <= ends[1])))
         slack = 5 * np.sqrt(asked * (1 - asked) / RELEASES)
         if column.form in FRACTIONS or len(column.parts) > 1:
             most = asked + slack + (0.1 if column.name in ("var", "sd") else 0.03) * (1 - asked)
@@ -137,28 +144,108 @@ def test_intervals_of_what_is_computed_hold_the_truth(level: str) -> None:
             assert share >= asked - slack
 
 
-def test_flags_are_where_the_margin_is_above_the_declared_part() -> None:
-    """Cells of every size in one table: both answers occur, and each is that of its own numbers."""
-    sizes = np.unique(np.concatenate(([0], np.geomspace(1, ROWS, 60).astype(np.int64))))
+SIZES = np.unique(np.concatenate(([0], np.geomspace(1, ROWS, 60).astype(np.int64))))
+
+
+def test_the_quality_follows_from_the_published_numbers() -> None:
+    """Cells of every size in one table: many codes occur, and each is that of its own numbers."""
     for epsilon in ("0.3", "3"):
-        query, laws, vectors, _ = released(epsilon, margin="0.9", flag_above="20 %")
-        scaled = {name: (held[0] * sizes) // ROWS for name, held in vectors.items()}
+        query, laws, vectors, _ = released(epsilon, margin="0.95")
+        scaled = {name: (held[0] * SIZES) // ROWS for name, held in vectors.items()}
         for sign in (1, -1):
             noisy = {name: sign * held for name, held in scaled.items()}
             for column in query.columns:
                 found = arrays(query, column, noisy, laws)
-                flags = found[f"{column.name}_unreliable"]
-                values, margins = found[column.name], found[f"{column.name}_moe"]
-                for value, margin, flag in zip(values, margins, flags, strict=True):
-                    known = value is not None and margin is not None
-                    assert flag is not (known and float(margin) <= 0.2 * abs(float(value)))
+                codes = found[f"{column.name}_quality"]
+                values = numbers(found[column.name])
+                if column.form in FRACTIONS:
+                    ends = [numbers(found[f"{column.name}_{end}"]) for end in ("lower", "upper")]
+                    width = np.maximum(values - ends[0], ends[1] - values)
+                else:
+                    width = numbers(found[f"{column.name}_moe"])
+                for value, margin, code in zip(values, width, codes, strict=True):
+                    if np.isnan(value):
+                        assert code == "unsure_divisor"
+                    elif code != "at_bound":
+                        part = margin / abs(value) if value else np.inf
+                        assert code == "ABCD"[np.searchsorted([0.05, 0.15, 0.3], part - 1e-9)]
                 if sign == 1 and column.name not in ("kinds", "held"):
-                    assert set(flags) == {True, False}, (column.name, epsilon)
+                    assert {"A", "D"} <= set(codes), (column.name, epsilon)
+                if sign == -1 and column.form in FRACTIONS and column.name != "rate":
+                    assert set(codes) == {"unsure_divisor"}
 
 
-def test_a_suppressed_value_is_flagged() -> None:
-    query, laws, _, _ = released(flag_above="20 %", suppress_below=50)
-    column = query.columns[0]
-    found = arrays(query, column, {"rows": np.array([3, 10**6])}, laws)
+def test_the_quality_is_that_at_95_percent() -> None:
+    """Another confidence of a margin or an interval changes these, and no code."""
+    codes = {}
+    for level in LEVELS:
+        query, laws, vectors, _ = released("3", margin=level)
+        scaled = {name: (held[0] * SIZES) // ROWS for name, held in vectors.items()}
+        for column in query.columns:
+            found = arrays(query, column, scaled, laws)[f"{column.name}_quality"]
+            known = found != "unsure_divisor"  # a value needs a divisor above its own margin
+            codes.setdefault(column.name, []).append(np.where(known, found, ""))
+    for name, several in codes.items():
+        for one in several:
+            both = (one != "") & (several[1] != "")
+            assert both.sum() > 20
+            assert np.array_equal(one[both], several[1][both]), name
+
+
+def test_cells_with_a_wide_margin_are_left_empty() -> None:
+    query, laws, vectors, _ = released("0.3", suppress_above="20 %")
+    plain, _, _, _ = released("0.3")
+    scaled = {name: (held[0] * SIZES) // ROWS for name, held in vectors.items()}
+    for column, other in zip(query.columns, plain.columns, strict=True):
+        found, before = (
+            arrays(one, each, scaled, laws) for one, each in ((query, column), (plain, other))
+        )
+        values, held = numbers(found[column.name]), numbers(before[column.name])
+        emptied = np.isnan(values) & ~np.isnan(held)
+        assert set(found[f"{column.name}_quality"][emptied]) <= {"unreliable"}
+        shown = ~np.isnan(values)
+        assert np.array_equal(values[shown], held[shown])
+        assert not set(before[f"{column.name}_quality"][emptied]) & {"A", "B"}
+        assert not set(found[f"{column.name}_quality"][shown]) & {"D"}
+        assert emptied.any() == (column.name != "kinds") or column.name == "kinds"
+        for end in ("lower", "upper"):  # the interval stays
+            if column.form in FRACTIONS:
+                assert np.array_equal(found[f"{column.name}_{end}"], before[f"{column.name}_{end}"])
+
+
+def test_cells_with_few_people_are_left_empty() -> None:
+    """By the own count of a mean, or by another column that counts all rows."""
+    query, laws, _, _ = released(suppress_below={"people": 50})
+    assert {column.name: column.people for column in query.columns} == {
+        "rows": "rows", "held": "held", "kinds": "rows", "years": "rows", "total": "total.count",
+        "mean": "total.count", "var": "total.count", "sd": "total.count", "rate": "rows",
+    }  # fmt: skip
+    noisy = {name: np.array([10**6, 10**6]) for name in laws}
+    for column in query.columns:
+        few = {**noisy, column.people: np.array([49, 50 if column.name == "rows" else 10**6])}
+        found = arrays(query, column, few, laws)
+        assert found[column.name][0] is None
+        assert found[column.name][1] is not None
+        assert found[f"{column.name}_quality"][0] in ("few_people", "unsure_divisor")
+        assert found[f"{column.name}_quality"][1] not in ("few_people", "unsure_divisor")
+
+
+def test_what_no_count_of_people_goes_with_is_refused() -> None:
+    """The message names the column to add; with it, the rule is accepted."""
+    people = {"people": 5}
+    unit = {"id": "id", "max_groups": 1, "max_rows_per_group": 3}
+    table = declare(COLUMNS, privacy_unit=unit)
+    asked = {"rows": {"count": "*"}, "mean": {"mean": "x", "suppress_below": people}}
+    with pytest.raises(DpReleaseError) as caught:
+        ask(table, asked)
+    assert "DP-QUERY-015" in str(caught.value)
+    assert "count_distinct: id" in str(caught.value)
+    query = ask(table, {**asked, "persons": {"count_distinct": "id"}})
+    assert query.columns[1].people == "persons"
+
+
+def test_a_suppressed_value_has_a_reason() -> None:
+    query = ask(declare(COLUMNS), {"rows": {"count": "*", "suppress_below": 50}})
+    found = arrays(query, query.columns[0], {"rows": np.array([3, 10**6])}, planned("1"))
     assert found["rows"].tolist() == [None, 10**6]
-    assert found["rows_unreliable"].tolist() == [True, False]
+    assert found["rows_quality"].tolist() == ["few_people", "A"]

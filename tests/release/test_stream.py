@@ -47,7 +47,7 @@ queries:
     from: people
     group_by: [city, level, day, ok]
     columns:
-      rows: {count: "*", margin: true, suppress_below: 2, flag_above: 30 %}
+      rows: {count: "*", margin: true, suppress_below: 2, suppress_above: 30 %}
       pay: {sum: pay, mechanism: laplace, margin: true, round_to: 5}
       top: {sum: age, bottom_code: 0, top_code: 300, labels: true}
       share: {ratio: [age, pay], margin: true}

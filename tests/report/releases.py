@@ -48,7 +48,7 @@ QUERIES = {
     where: age >= 18
     group_by: [city, sex]
     columns:
-      people: {count: "*", margin: true, flag_above: 30 %}
+      people: {count: "*", margin: true, suppress_above: 30 %}
       ids: {count_distinct: person, moe: 40}
       pay: {sum: pay, margin: 99 %}
       mean_pay: {mean: pay, margin: true}

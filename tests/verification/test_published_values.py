@@ -35,7 +35,7 @@ queries:
     from: people
     group_by: [city]
     columns:
-      n: {count: "*", margin: true, flag_above: 0.1, non_negative: true}
+      n: {count: "*", margin: true, non_negative: true}
       few: {count: "*", suppress_below: 5}
       pay: {sum: pay, round_to: 10, margin: true}
       coded: {count: "*", bottom_code: 7, top_code: 55, labels: true, round_to: 10}
@@ -94,7 +94,6 @@ def put(value: object) -> Callable[[list[object]], object]:
         ("n", put(-1)),
         ("n", put(None)),
         ("n_moe", put(0)),
-        ("n_unreliable", lambda values: values.__setitem__(0, not values[0])),
         ("n_quality", put("B")),
         ("n_quality", put(None)),
         ("few_quality", put("undefined")),
@@ -109,6 +108,13 @@ def put(value: object) -> Callable[[list[object]], object]:
         ("mid", put(-1)),
         ("mid", put(121)),
         ("mid", put(None)),
+        ("each", put(400.0)),
+        ("each", put(None)),
+        ("each_lower", put(-1.0)),
+        ("each_lower", put(None)),
+        ("each_upper", put(5001.0)),
+        ("each_quality", put("few_people")),
+        ("each_quality", put("D")),
         ("usual", put("Ulm")),
         ("usual", put(None)),
     ],
@@ -129,7 +135,7 @@ def test_what_no_release_has(
         ("pay", put(10)),
         ("mid", put(120)),
         ("usual", put("Rome")),
-        ("each", put(17.25)),
+        ("each", lambda values: values.__setitem__(1, float(str(values[1])) * (1 + 1e-12))),
     ],
 )
 def test_what_noise_may_give(

@@ -287,10 +287,9 @@ TEMPLATES: dict[str, Template] = {
         "that publishes categories can have none of these keys.",
     ),
     "DP-RELEASE-017": Template(
-        cause="`flag_above` would flag only cells whose expected error is at least {percent} % of "
-        "the value.",
-        fix="write the threshold with a percent sign, such as 30 %, or as a fraction, such as "
-        "0.3; a threshold above 100 % needs the sign.",
+        cause="This share is {percent} % of the value, because it has no percent sign.",
+        fix="write the share with a percent sign, such as 30 %, or as a fraction, such as 0.3; a "
+        "share above 100 % needs the sign.",
     ),
     "DP-RELEASE-018": Template(
         cause="This is {found}, but {wanted} is needed.",
@@ -305,6 +304,17 @@ TEMPLATES: dict[str, Template] = {
     "DP-RELEASE-020": Template(
         cause="The file of values '{name}' changed after it was read.",
         fix="run again when no other program writes to it.",
+    ),
+    "DP-RELEASE-021": Template(
+        cause="`flag_above` has been replaced: every value has a quality in the column "
+        "`<name>_quality`.",
+        fix="remove `flag_above`. At the top of the release, `quality: {{limits: [5 %, 15 %, "
+        "30 %]}}` sets the limits; `suppress_above: 30 %` at the column leaves such cells empty.",
+    ),
+    "DP-RELEASE-022": Template(
+        cause="`suppress_below` with a number compares the value itself, which here is a {word}, "
+        "and not the number of people.",
+        fix="write `suppress_below: {{people: 10}}` to leave cells with fewer people empty.",
     ),
     "DP-RELEASE-011": Template(
         cause="The release uses a ledger, but the table '{name}' has no owner.",

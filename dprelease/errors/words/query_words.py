@@ -49,6 +49,11 @@ TEMPLATES: dict[str, Template] = {
         cause="The `{key}` of '{column}' is not a multiple of the column's step, {step}.",
         fix="use a multiple of the step, such as 5 for counts.",
     ),
+    "DP-QUERY-015": Template(
+        cause="`suppress_below: {{people: ...}}` of '{column}' needs a noisy count of people, and "
+        "no column of the query counts people.",
+        fix="add a column such as `persons: {{{count}}}`.",
+    ),
     "DP-QUERY-011": Template(
         cause="The mechanism of '{column}' does not fit: noise is for counts and sums, selection "
         "for quantiles and most frequent values.",

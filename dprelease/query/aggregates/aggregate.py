@@ -130,6 +130,10 @@ class Aggregate(ABC):
         """Whether the result for all parties together is the sum of the results of the parties."""
         return False
 
+    def counts_people(self, unit: PrivacyUnit) -> bool:
+        """Return whether a cell's value is the number of people with one of the counted rows."""
+        return False
+
     def unit(self, columns: Mapping[str, Column]) -> str:
         """Return the unit of the aggregate's values, in a table with these columns."""
         return ROWS

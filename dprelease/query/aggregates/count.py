@@ -23,6 +23,10 @@ class Count(Aggregate):
             per_group=rows, within_group=rows, unit=unit, neighbours=neighbours, cells=cells
         )
 
+    def counts_people(self, unit: PrivacyUnit) -> bool:
+        """Return whether each person has at most one row in a cell."""
+        return unit.id is None or unit.max_rows_per_group == 1
+
     @property
     def description(self) -> str:
         """Return the description of the counted rows."""

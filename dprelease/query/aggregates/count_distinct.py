@@ -29,6 +29,10 @@ class CountDistinct(Aggregate):
             per_group=moved, within_group=moved, unit=unit, neighbours=neighbours, cells=cells
         )
 
+    def counts_people(self, unit: PrivacyUnit) -> bool:
+        """Return whether ids of people are counted."""
+        return self.column == unit.id
+
     @property
     def description(self) -> str:
         """Return the description of what is counted."""

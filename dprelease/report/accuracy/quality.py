@@ -91,7 +91,7 @@ class EmptyCells(StrEnum):
     @classmethod
     def of(cls, output: OutputColumn) -> EmptyCells | None:
         """Return why cells of a column may be empty; None if they can't be."""
-        small, divided = output.post.suppress_below is not None, not output.form.on_lattice
+        small, divided = output.post.leaves_small_empty, not output.form.on_lattice
         if small and divided:
             return cls.EITHER
         return cls.SMALL if small else cls.DIVIDED if divided else None
@@ -171,15 +171,32 @@ class ColumnQuality:
         return self.table.companion_of(self.column.name, Role.STANDARD_ERROR)
 
     @property
+    def _end_columns(self) -> tuple[ColumnMetadata, ...]:
+        """Return the ends of the intervals; empty if the column has a margin or no interval."""
+        if self._margin_column is not None:
+            return ()
+        ends = (
+            self.table.companion_of(self.column.name, role) for role in (Role.LOWER, Role.UPPER)
+        )
+        return tuple(end for end in ends if end is not None)
+
+    @property
     def source_columns(self) -> list[str]:
         """Return the names of the columns from which the quality is computed."""
-        companions = (self._margin_column, self._error_column, self._flag_column)
+        companions = (
+            self._margin_column, self._error_column, self._flag_column, *self._end_columns,
+        )  # fmt: skip
         return [self.column.name, *(one.name for one in companions if one is not None)]
 
     def margins_of(self, batch: pa.RecordBatch) -> Floats:
         """Return the margin of each cell of a batch; NaN for cells without a margin."""
         if self._margin_column is not None:
             return to_floats(batch.column(self._margin_column.name))
+        if self._end_columns:
+            values = to_floats(batch.column(self.column.name))
+            low, high = (to_floats(batch.column(end.name)) for end in self._end_columns)
+            farther: Floats = np.maximum(values - low, high - values)
+            return farther
         if self._error_column is not None:
             return Z95 * to_floats(batch.column(self._error_column.name))
         fixed = self.expected
@@ -242,8 +259,8 @@ def column_quality(facts: Facts, table: TableMetadata, column: ColumnMetadata) -
     output = facts.query_column(table, column)
     if output is None:
         return one
-    measured, flag_above = output.parts[0], output.post.flag_above
-    limit, absolute = flag_above, flag_above is None and measured.wanted is not None
+    measured, limit = output.parts[0], output.post.suppress_above
+    absolute = limit is None and measured.wanted is not None
     step = output.step
     return replace(
         one,

@@ -1,16 +1,16 @@
-"""Limits of a release: sizes of its plan, and margins of error of its quality classes."""
+"""Limits of a release: sizes of its plan, quality classes, and rules that leave cells empty."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from dprelease.schema.amounts import fraction_or_percentage
-from dprelease.schema.field_types import Exact, ShortForm, Whole, refuse, to_bool
+from dprelease.schema.field_types import NUMBER_SCHEMA, Exact, ShortForm, Whole, refuse, to_bool
 from dprelease.schema.model import Model
 
 
@@ -26,6 +26,36 @@ Percentage = Annotated[
     BeforeValidator(fraction_or_percentage),
     WithJsonSchema({"type": ["string", "number"], "description": "such as 30 %"}),
 ]
+
+
+class SuppressionSpec(Model):
+    """Which cells are left empty: those with fewer `people`, or with a smaller noisy `value`.
+
+    `people` compares a noisy count of people in the same cell; a number alone stands for `value`.
+    """
+
+    people: Exact | None = None
+    value: Exact | None = None
+
+    @model_validator(mode="after")
+    def _refuse_both_or_none(self) -> Self:
+        """Refuse a rule with both limits, or with none."""
+        if (self.people is None) == (self.value is None):
+            refuse("DP-DECL-003", problem="it must be a number, or a mapping such as {people: 10}")
+        return self
+
+
+def _expand_suppression(value: object) -> object:
+    """Return the mapping that a number stands for."""
+    if value is None or isinstance(value, Mapping | SuppressionSpec):
+        return value
+    return {"value": value}
+
+
+Suppression = Annotated[
+    SuppressionSpec | None, BeforeValidator(_expand_suppression), ShortForm(NUMBER_SCHEMA)
+]
+
 
 QUALITY_LIMITS = (Fraction(5, 100), Fraction(15, 100), Fraction(30, 100))
 """Largest margins of error of the quality classes A, B and C, as fractions of the value."""
