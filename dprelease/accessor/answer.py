@@ -70,8 +70,8 @@ def answer_query(
         The budget, noise and margins.
     shape
         A function that returns the answer in the final shape. Its arguments are a frame, which has
-        the keys in declared order and then each column, followed by its margin `<name>_moe` if it
-        has one; and the names of these columns.
+        the keys in declared order and then each column, followed by its companion columns such as
+        `<name>_moe`; and the names of these columns.
 
     Raises
     ------

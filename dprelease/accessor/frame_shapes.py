@@ -17,10 +17,12 @@ from dprelease.schema.yaml_text.reader import Plain
 if TYPE_CHECKING:
     import pandas as pd
 
-COUNTS = ("count", "moe")
-"""Names of the column of counts, and of the column of their margins of error."""
+COUNTS = ("count", "moe", "quality")
+"""Names of the column of counts, and of the columns of their margins of error and quality."""
 
-MARGIN = "_moe"
+COMPANIONS = ("_moe", "_lower", "_upper", "_quality")
+"""Endings of the names of the columns that may follow a column of values."""
+
 Label = str | tuple[str, str]
 """Label of a column, with one level or with two levels."""
 
@@ -33,9 +35,21 @@ def list_or_none(value: object) -> list[Any] | None:
 
 
 def names_of_answers(wanted: Sequence[str], keys: Iterable[str]) -> list[str]:
-    """Return column names of an answer; neither a name nor `<name>_moe` is the name of a key."""
+    """Return column names of an answer; neither a name nor a companion's is the name of a key."""
     taken = {normalized_name(key) for key in keys}
-    return [unused_name(name, taken, ("", MARGIN)) for name in wanted]
+    return [unused_name(name, taken, ("", *COMPANIONS)) for name in wanted]
+
+
+def one_aggregate(answer: pd.DataFrame, keys: Collection[str], name: str) -> pd.DataFrame:
+    """Return the answer of one aggregate as `value`, followed by its companions without its name.
+
+    These are `moe` or `lower` and `upper`, and `quality`.
+    """
+    names = [
+        column.removeprefix(f"{name}_") if column.startswith(f"{name}_") else "value"
+        for column in answer.columns[len(keys) :]
+    ]
+    return with_named_columns(answer, keys, names)
 
 
 def with_named_columns(
@@ -205,9 +219,10 @@ def shape_groups(
         labels[name] = _unique_label(label, taken) if label in labels.values() else label
         taken.add(labels[name])
     for name in names:
-        margin = _unique_label(_label_with_suffix(labels[name], MARGIN), taken)
-        labels[f"{name}{MARGIN}"] = margin
-        taken.add(margin)
+        for ending in COMPANIONS:
+            companion = _unique_label(_label_with_suffix(labels[name], ending), taken)
+            labels[f"{name}{ending}"] = companion
+            taken.add(companion)
     heads: Any = [labels[name] for name in shown.columns]
     shown = shown.set_axis(pd.MultiIndex.from_tuples(heads) if levels else heads, axis=1)
     shown.attrs = answer.attrs

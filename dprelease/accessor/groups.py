@@ -78,9 +78,10 @@ class GroupBy(Groups, Generic[One]):
             if not isinstance(aggregates, Mapping | None):
                 raise UsageError("DP-SESSION-014", kind=type(aggregates).__name__)
             wanted = frame_shapes.aggregates_by_label(aggregates, named)
-            moes = [f"{name}{frame_shapes.MARGIN}" for name in named] if margins else []
+            endings = frame_shapes.COMPANIONS if margins else ()
+            companions = [f"{name}{ending}" for name in named for ending in endings]
             frame_shapes.refuse_duplicate_labels(
-                [*(() if self.as_index else self.by), *named, *moes]
+                [*(() if self.as_index else self.by), *named, *companions]
             )
             return self._aggregate(rows, wanted, options, margins=margins)
 

@@ -17,7 +17,7 @@ from dprelease.accessor.argument_checks import refuse_data_arguments, without_nu
 from dprelease.accessor.query_options import OPTIONS, refuse_unknown_option
 from dprelease.errors import RunState
 from dprelease.schema.aggregate_keywords import WORDS
-from dprelease.schema.column_spec import CHOSEN
+from dprelease.schema.column_spec import CHOSEN, COMPUTED
 from dprelease.schema.field_types import Text
 
 Name = Literal[
@@ -47,7 +47,9 @@ class QueryMethodHelp:
 BOUNDED = "Any column of numbers with declared bounds."
 NUMBERS = "Any column of numbers with declared bounds; its values are clamped to the bounds."
 VALUES = "Any column with declared values."
-COUNTS = "`count` and `moe`, the margin of error, indexed by the keys and then by the {}."
+COUNTS = (
+    "`count`, `moe` (the margin of error) and `quality`, indexed by the keys and then by the {}."
+)
 
 QUESTIONS: dict[Name, QueryMethodHelp] = {
     "count": QueryMethodHelp(
@@ -102,7 +104,7 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     ),
     "margins": (
         "bool, default False",
-        "Whether to add `<name>_moe` next to each column that has a margin of error.",
+        "Whether to add `<name>_moe`, or `<name>_lower` and `<name>_upper`, and `<name>_quality`.",
     ),
     "named": ("", 'Result columns of any name, as in `pay=("income", "mean")`.'),
 }
@@ -201,6 +203,15 @@ def _parameter_text(parameter: Parameter, described: QueryMethodHelp) -> str:
     return f"{name} : {kind}\n    {described.of}"
 
 
+def _companions_text(name: str) -> str:
+    """Return the words for the columns after the value of one aggregate."""
+    if name in CHOSEN:
+        return ""
+    if name in COMPUTED:
+        return ", `lower` and `upper`, the ends of its interval, and `quality`"
+    return ", `moe`, the margin of error, and `quality`"
+
+
 def _returns_text(
     ask: Callable[..., object], described: QueryMethodHelp, *, is_of_rows: bool
 ) -> str:
@@ -209,8 +220,7 @@ def _returns_text(
         return f"pandas.DataFrame\n    {described.answer}"
     values = f" ({described.value})" if described.value else ""
     if is_of_rows:
-        margin = "" if ask.__name__ in CHOSEN else ", and `moe`, the margin of error"
-        return f"pandas.DataFrame\n    The keys, `value`{values}{margin}."
+        return f"pandas.DataFrame\n    The keys, `value`{values}{_companions_text(ask.__name__)}."
     kind = "pandas.DataFrame"
     if inspect.signature(ask).return_annotation == "Shape":
         kind = "pandas.Series or pandas.DataFrame"

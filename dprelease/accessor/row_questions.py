@@ -45,12 +45,12 @@ class RowQuestions(ABC):
             yield replace(self._selection(), state=state)
 
     def _answer_one_aggregate(self, keyword: str, spec: Plain, options: RowOptions) -> pd.DataFrame:
-        """Return the answer to a query with one aggregate, as columns `value` and `moe`."""
+        """Return the answer to a query with one aggregate, as `value` and its companions."""
         with self._one_query() as rows:
             keys = keys_of(options)
             return answer_query(
                 rows, keyword, {"answer": {keyword: spec}}, keys, options,
-                lambda answer, _: frame_shapes.with_named_columns(answer, keys, ("value", "moe")),
+                lambda answer, names: frame_shapes.one_aggregate(answer, keys, names[0]),
             )  # fmt: skip
 
     @query_method

@@ -50,8 +50,8 @@ MOST_LETTERS = 50
 NOISED = "noised"
 """The name of the noised table in the statement that reads it."""
 
-WITH_MARGIN = ("", "_moe")
-"""The endings of the names of a noised column and of its margin of error."""
+WITH_COMPANIONS = ("", "_moe", "_lower", "_upper", "_quality")
+"""The endings of the names of a noised column and of its companion columns."""
 
 SQL_PLACE = Place(key="sql")
 
@@ -233,7 +233,7 @@ class _Splitter:
         text = node.sql("duckdb")
         if text not in self.names:
             kind, column, spec = self._aggregate_spec(node)
-            names = [f"{name}{part}" for name in self.found.columns for part in WITH_MARGIN]
+            names = [f"{name}{part}" for name in self.found.columns for part in WITH_COMPANIONS]
             taken = {normalized_name(name) for name in (*names, *self.found.group_by, PRIVATE_KEYS)}
             default_name = f"{kind}_{'rows' if column == '*' else column}"
             name = (
@@ -371,8 +371,8 @@ def _is_valid_column_name(name: str, taken: Collection[str]) -> bool:
 
 
 def _is_unused(name: str, taken: Collection[str]) -> bool:
-    """Return whether neither a name nor the name of its margin of error is taken."""
-    return all(f"{name}{part}".casefold() not in taken for part in WITH_MARGIN)
+    """Return whether neither a name nor the name of a companion column is taken."""
+    return all(f"{name}{part}".casefold() not in taken for part in WITH_COMPANIONS)
 
 
 def _unused_name(new_name: str, taken: Collection[str]) -> str:

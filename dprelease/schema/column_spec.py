@@ -70,6 +70,9 @@ CHOSEN = frozenset(
 )
 """The aggregate keywords whose values are selected among candidates."""
 
+COMPUTED = frozenset(name for name, word in WORDS.items() if word.origin is Origin.COMPUTED)
+"""The aggregate keywords whose values are computed, and have an interval."""
+
 HAS_QUALITY = frozenset((Origin.NOISED, Origin.COMPUTED))
 """Origins of values that have a quality."""
 
@@ -180,7 +183,7 @@ class ColumnSpec(WordKeys):
         """Return the names of all columns that are published for a declared column `name`."""
         if self.ranks > 1:
             return [f"{name}_{rank}" for rank in range(1, self.ranks + 1)]
-        has_interval = WORDS[self.aggregate_and_options[0]].origin is Origin.COMPUTED
+        has_interval = self.aggregate_and_options[0] in COMPUTED
         extra_columns = {
             "moe": self.margin is not None and not has_interval,
             "lower": has_interval,

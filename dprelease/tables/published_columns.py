@@ -135,8 +135,8 @@ def lattice_companions(
     """
     arrays, step = {}, column.step or Fraction(1)
     if column.margin is not None:
-        width = _lattice_margin(column, laws, column.margin)
-        arrays[f"{column.name}_moe"] = scale_steps(np.full(len(values), width), step)
+        steps = _lattice_margin(column, laws, column.margin)
+        arrays[f"{column.name}_moe"] = scale_steps(np.full(len(values), steps), step)
     if column.post.labels:
         arrays[f"{column.name}_label"] = _labelled_texts(column, values)
     if column.quality:
