@@ -24,7 +24,7 @@ from dprelease.release.run_options import with_engine
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.covering import thinned
-from tests.exact import test_derived, test_joins, test_reference
+from tests.exact import test_derived, test_joins, test_missing_codes, test_reference
 from tests.exact.build import ask, declare
 from tests.exact.spark import both, local_spark, of_source, some_rows, some_table
 from tests.release import build as release_build
@@ -191,6 +191,23 @@ def test_parquet(unit: bool, tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "t1.parquet", row_group_size=50)
     pq.write_table(table.slice(0, 10), tmp_path / "t2.parquet")
     both([of_source(f"{tmp_path}/t*.parquet", unit)])
+
+
+@pytest.mark.parametrize("kind", ["csv", "json_lines", "narrow", "doubles"])
+def test_codes_for_missing_values_and_years_of_two_digits(kind: str, tmp_path: Path) -> None:
+    kinds = test_missing_codes.KINDS.get(kind)
+    if kinds is None:
+        source = test_missing_codes.FILES[kind](tmp_path)
+    else:
+        pq.write_table(test_missing_codes.plain_numbers(kinds), tmp_path / "t.parquet")
+        source = {"path": str(tmp_path / "t.parquet")}
+    declared = declare(test_missing_codes.COLUMNS, source=source)
+    asked = test_missing_codes.ASKED.values()
+    both([ask(declared, one["columns"], one.get("by"), one.get("where")) for one in asked])
+    (tmp_path / "days.csv").write_text("d\n31.12.99\n01.02.03\n30.06.26\n")
+    days = {"d": {"type": "date", "lower": "1926-01-01", "upper": "2025-12-31"}}
+    form = {"path": str(tmp_path / "days.csv"), "date_format": "%d.%m.%y", "pivot": 2025}
+    both([ask(declare(days, source=form), {"n": {"count": "*"}}, ["d"])])
 
 
 def test_a_count_that_reads_no_column(tmp_path: Path) -> None:

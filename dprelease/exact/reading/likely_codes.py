@@ -13,6 +13,9 @@ from statistics import median
 FEWEST = 3
 """Fewest occurrences of a code: a code stands for the missing answers of several people."""
 
+FIRST_OF_TWO_DIGITS = 10
+"""Codes below this number are found only among whole numbers from 0 on, such as those of scales."""
+
 FEWEST_VALUES = 2
 """Fewest different numbers besides codes in a column."""
 
@@ -43,6 +46,8 @@ def likely_codes(numbers: Iterable[float]) -> list[int]:
         high.insert(0, values.pop())
     if len(values) < FEWEST_VALUES:
         return []
+    if values[0] < 0 or not all(map(float.is_integer, values)):
+        high = [code for code in high if code >= FIRST_OF_TWO_DIGITS]
     distances = [b - a for a, b in pairwise(values)]
     if high and high[0] - values[-1] <= median(distances):
         high = [code for code in high if code in NINES and code == high[-1]]
