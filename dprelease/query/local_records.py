@@ -187,9 +187,7 @@ def _default_mechanism(column: Column, default: MechanismSpec) -> MechanismSpec:
 
 def _dropping_options(column: Column) -> list[str]:
     """Return the YAML keys of a column whose settings would drop records."""
-    names = (
-        ["`nulls`", "`others`"] if isinstance(column, CategoryColumn | CutColumn) else ["`nulls`"]
-    )
+    names = ["`fill`", "`others`"] if isinstance(column, CategoryColumn | CutColumn) else ["`fill`"]
     return [name for name in names if getattr(column, name.strip("`"), DROP) == DROP]
 
 

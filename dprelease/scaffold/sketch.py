@@ -110,10 +110,7 @@ PIVOT = (
     f"  {CONFIRM}: years have two digits, and this is the latest year that they can mean: {{last}} "
     "is {year}, and {next} is {before}. If days lie ahead, write a later year"
 )
-CODES = (
-    f"{CONFIRM}: these numbers look like codes for a missing value. If one of them is a real "
-    "value, remove it"
-)
+CODES = f"{CONFIRM}: these values look like missing ones. If one of them is real, remove it"
 INTEGER = "{type: integer}  # FILL IN lower and upper, to sum it or to group by it"
 NUMBER = "{type: number}  # FILL IN lower, upper and step, to sum it"
 TEXT = "{type: text}  # or {type: category, values: [FILL IN]}, to group by it"
@@ -287,8 +284,8 @@ def _type_from_cells(kind: ApparentType, form: DetectedFormat) -> str:
         body = body.replace(inside, f"{inside}, format: {json.dumps(kind.layout)}")
     if kind.codes:
         declared, _, comment = body.partition("  # ")
-        listed = ", ".join(map(str, kind.codes))
-        body = f"{declared[:-1]}, missing: [{listed}]}}  {CODES}. {comment}"
+        listed = ", ".join(map(json.dumps, kind.codes))
+        body = f"{declared[:-1]}, missing: [{listed}]}}  {CODES}{'. ' * bool(comment)}{comment}"
     if kind.is_unsure:
         body += "  # FILL IN" * ("#" not in body) + "; which is first, the day or the month?"
     return body

@@ -11,12 +11,12 @@ from dprelease.schema.load import Declaration, read_declaration
 
 COLUMNS: dict[str, Any] = {
     "id": {"type": "integer"},
-    "sex": {"type": "category", "values": ["f", "m", "x"], "others": "x"},
+    "sex": {"type": "category", "values": ["f", "m", "x"], "others": "x", "missing": "q"},
     "state": {"type": "category", "values": ["A", "B"]},
     "town": {"type": "category", "within": "state", "values": {"A": ["a1", "a2"], "B": ["b1", "b2"]}},
     "code": {"type": "integer", "lower": 1, "upper": 4},
     "age": {"type": "integer", "lower": 0, "upper": 99, "step": 3, "fill": 30},
-    "gain": {"type": "integer", "lower": -20, "upper": 50},
+    "gain": {"type": "integer", "lower": -20, "upper": 50, "missing": [7]},
     "pay": {"type": "number", "lower": "-2.5", "upper": 100, "step": "0.25"},
     "day": {"type": "date", "lower": "2024-01-01", "upper": "2024-01-04"},
     "flag": {"type": "boolean", "fill": "false"},

@@ -57,6 +57,19 @@ def test_numbers_that_look_like_codes_are_proposed_as_missing(case: str, tmp_pat
         assert (column.lower, column.upper) == (18, 89)
 
 
+def test_texts_in_json_are_proposed_as_missing_in_their_columns(tmp_path: Path) -> None:
+    """A source of JSON has no `nulls`; texts among texts may be values, and are not named."""
+    rows = [{"a": 5, "b": "2024-01-01", "c": True, "d": "NA"}] * 5
+    rows += [{"a": "k.A.", "b": ".", "c": "unknown", "d": CANARY}]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = sketch(tmp_path / "t.jsonl")
+    (tmp_path / "t.yaml").write_text(text.replace(CONFIRM, "#"))
+    columns = read_table(tmp_path / "t.yaml").table.columns
+    found = {name: getattr(column, "missing", None) for name, column in columns.items()}
+    assert found == {"a": ("k.A.",), "b": (".",), "c": ("unknown",), "d": ()}
+    assert text.count(CONFIRM) == 3
+
+
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_a_pivot_is_proposed_for_years_of_two_digits(kind: str, tmp_path: Path) -> None:
     path = tmp_path / f"t.{kind}"

@@ -80,8 +80,8 @@ class ApparentType:
     is_unsure: bool = False
     is_code: bool = False
     is_mixed: bool = False
-    codes: tuple[int, ...] = ()
-    """Numbers that look like codes for missing values."""
+    codes: tuple[int | str, ...] = ()
+    """Numbers, and in JSON also texts, that look like codes for missing values."""
     refusal: str = ""
     """The reason why the column can't be used; empty if it can be used."""
 
@@ -189,10 +189,15 @@ def _null_texts(written: dict[str, list[str]], columns: dict[str, ApparentType])
     Only texts in columns of numbers (including codes with leading zeros), dates or booleans are
     returned. Any other text is somebody's value, and is not reported.
     """
-    typed = (name for name, kind in columns.items() if _is_typed(kind))
-    seen = {cell.strip() for name in typed for cell in written[name]}
-    marks = sorted(cell for cell in seen if cell and _is_null_text(cell))
+    typed = [written[name] for name, kind in columns.items() if _is_typed(kind)]
+    marks = null_texts_of(itertools.chain.from_iterable(typed))
     return ["", *marks] if marks else []
+
+
+def null_texts_of(cells: Iterable[str]) -> list[str]:
+    """Return the texts of a fixed list that stand for missing values among cells, sorted."""
+    seen = {cell.strip() for cell in cells}
+    return sorted(cell for cell in seen if cell and _is_null_text(cell))
 
 
 def _is_typed(kind: ApparentType) -> bool:

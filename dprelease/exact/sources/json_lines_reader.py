@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from dprelease.exact.reading.dialect import (
     ApparentType,
     DetectedFormat,
     detect_cell_formats,
+    null_texts_of,
     read_first_lines,
 )
 from dprelease.exact.reading.plain import has_byte_order_mark
@@ -97,6 +99,12 @@ def detect_json_lines_format(file: Path) -> DetectedFormat:
         name: [_cell_text(row.get(name)) for row in rows] for name in names if name not in nested
     }
     cell_form, columns = detect_cell_formats(cells, semicolons=False)
+    columns = {  # a source of JSON has no `nulls`
+        name: replace(kind, codes=(*kind.codes, *null_texts_of(cells[name])))
+        if kind.name != "text"
+        else kind
+        for name, kind in columns.items()
+    }
     if cell_form["thousands"] == ".":  # numbers of JSON have a decimal point
         cell_form["thousands"] = ""
     kept = {key: value for key, value in (source | cell_form).items() if value}

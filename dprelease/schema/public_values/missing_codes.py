@@ -10,14 +10,14 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from dprelease.numerics.rounding import exact, plain_text
 from dprelease.schema.field_types import DROP, Text, refuse, to_text
 from dprelease.schema.localized_text import Documented
-from dprelease.schema.model import shorten
+from dprelease.schema.model import THIS_COLUMN, shorten
 
 MOST_CODES = 100
 LONGEST_ID = 20
@@ -96,7 +96,7 @@ def check_number_codes(codes: Sequence[str], fill: str) -> None:
                 code, "a number, such as 99 or 9.9, with a point before the decimals"
             )
     if fill != DROP and number_of(fill) in numbers_of(codes):
-        refuse("DP-MISSING-003", key="fill", column="this column", text=shorten(fill))
+        refuse("DP-MISSING-003", key="fill", column=THIS_COLUMN, text=shorten(fill))
 
 
 def check_truth_codes(codes: Sequence[str]) -> None:
@@ -145,13 +145,15 @@ def day_of(code: str, layout: str) -> date | None:
         return None
 
 
-def _refuse_declared(code: str, value: str) -> None:
+def _refuse_declared(code: str, value: str) -> NoReturn:
     """Raise DP-MISSING-001 for a code that a column declares as a value."""
     fields = {"text": shorten(code), "value": shorten(value)}
-    refuse("DP-MISSING-001", key="missing", column="this column", **fields)
+    refuse("DP-MISSING-001", key="missing", column=THIS_COLUMN, **fields)
 
 
-def _refuse_unreadable(code: str, wanted: str, name: str = "this column") -> None:
+def _refuse_unreadable(code: str, wanted: str, name: str = THIS_COLUMN) -> NoReturn:
     """Raise DP-MISSING-002 for a code that a column could never find."""
-    spot = {"key": "missing"} if name == "this column" else {"spot": ("columns", name, "missing")}
+    spot: dict[str, object] = {"key": "missing"}
+    if name != THIS_COLUMN:
+        spot = {"spot": ("columns", name, "missing")}
     refuse("DP-MISSING-002", **spot, column=name, text=shorten(code), wanted=wanted)
