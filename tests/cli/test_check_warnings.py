@@ -101,6 +101,7 @@ def test_where_odd_characters_are_found(tmp_path: Path) -> None:
         '{type: integer, missing: ["k.\\u00a0A."]}': "missing",
         "{type: category, values_from: {file: codes.csv, column: A}}": "values",
         '{type: category, values: {"a\\u200b": A, b: B}}': "values.a\u200b",
+        """{type: text, expression: "CASE WHEN age > 3 THEN 'x\\u00a0' END"}""": "expression",
     }
     for i, (column, key) in enumerate(cases.items()):
         folder = tmp_path / str(i)

@@ -27,9 +27,9 @@ TEXT_LITERAL = re.compile("'((?:[^']|'')*)'")
 def declaration_warnings(declaration: Declaration) -> list[DeclarationError]:
     """Return the warnings about a release file and its tables, in the order of files and lines."""
     documents = [declaration.document, *(one.document for one in declaration.tables.values())]
-    found = [*_warnings_of_release(declaration.document)]
+    found: list[DeclarationError] = []
     for document in documents:
-        found += _earlier_keys(document)
+        found += [*_earlier_keys(document), *_odd_literals(document)]
     for declared in declaration.tables.values():
         for name, column in declared.table.columns.items():
             found += _bounds_of_nines(declared.document, name, column)
@@ -66,10 +66,10 @@ def _odd_values(document: Document, name: str, column: Column) -> Iterator[Decla
         yield from _odd_text_warning(document, ("columns", name, key), texts, name)
 
 
-def _warnings_of_release(document: Document) -> Iterator[DeclarationError]:
-    """Yield warnings about odd characters in conditions, expressions and lists of areas."""
+def _odd_literals(document: Document) -> Iterator[DeclarationError]:
+    """Yield warnings about odd characters in the texts of conditions and expressions."""
     for keys, value in _values_of(document.values):
-        if keys[:1] == ("queries",) and keys[-1] in ("where", "expression") and value is not None:
+        if keys[0] in ("queries", "columns") and keys[-1] in ("where", "expression"):
             texts = [text.replace("''", "'") for text in TEXT_LITERAL.findall(str(value))]
             yield from _odd_text_warning(document, keys, texts, ".".join(map(str, keys[1:])))
 
