@@ -14,6 +14,11 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
+from dprelease.documents.release_metadata import metadata_of, metadata_of_sums
+from dprelease.planning.kinds import kind_of
+from dprelease.query.resolve import resolve
+from dprelease.schema.column_spec import KINDS
+from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify
 
 RUN = CliRunner()
@@ -37,6 +42,7 @@ queries:
   QUERIES
 output: out
 """
+MARGIN = 'columns: {n: {count: "*", margin: true}}'
 COLUMNS = {
     "visits": ('{count: "*", margin: 0.995}', [], "visits, at most {} per patient"),
     "patients": ("{count_distinct: patient, margin: true}", [], None),
@@ -99,6 +105,68 @@ def test_labels_state_the_limits_that_may_leave_out_rows(
                                              "limits")  # fmt: skip
     assert bool(labels["patients_moe"]) == (groups is not None)
     assert verify(path).ok
+
+
+KEYWORDS = {
+    "count": '"*"',
+    "count_distinct": "sex",
+    "sum": "cost",
+    "mean": "cost",
+    "variance": "cost",
+    "stddev": "cost",
+    "ratio": "[cost, price]",
+    "median": "cost",
+    "quantile": "{of: cost, at: 0.9}",
+    "min": "cost",
+    "max": "cost",
+    "mode": "sex",
+    "top_k": "sex",
+}
+
+
+@pytest.mark.parametrize("keyword", KINDS)
+@pytest.mark.parametrize("private", [False, True], ids=["public keys", "private keys"])
+def test_every_aggregate_states_its_limits(keyword: str, private: bool, tmp_path: Path) -> None:
+    """A new keyword needs an entry here; with private keys, the number of groups is not known."""
+    table = TABLE + "  price: {type: integer, lower: 1, upper: 9}\n"
+    keys = "group_by: [chapter], " + "private_keys: true, " * private
+    column = f"value: {{{keyword}: {KEYWORDS[keyword]}{', k: 2' * (keyword == 'top_k')}}}"
+    release = _write(tmp_path, f"q: {{from: visits, {keys}columns: {{{column}}}}}", table=table)
+    release.write_text(release.read_text().replace("epsilon: 1", "epsilon: 1, delta: 1e-9"))
+    declaration = read_declaration(release)
+    (described,) = metadata_of(declaration, resolve(declaration)).tables
+    assert described.values
+    for value in described.values:
+        rows = "" if keyword == "count" else " rows"
+        assert value.label["en"].endswith(f", at most 3 x 2{rows} per patient")
+
+
+def test_limits_of_families_are_those_of_the_finest_cells(tmp_path: Path) -> None:
+    """The rows of a person may be in three finest cells, which add up in the total."""
+    family = f"marginals: [[], [chapter]], consistent: {{non_negative: true}}, {MARGIN}"
+    release = _write(tmp_path, f"q: {{from: visits, {family}}}")
+    release.write_text(release.read_text().replace("epsilon: 1", "epsilon: 1, delta: 1e-9"))
+    path = dprelease.read_release(release).run()
+    labels = _labels(path)
+    for name in ("estimates/q_total", "tables/q_total", "estimates/q_chapter"):
+        assert labels[name]["n"] == {"en": "n, at most 3 x 2 per patient"}
+        about = "95 % confidence about the count after contribution limits"
+        assert about in labels[name]["n_moe"]["en"]
+    assert "after contribution limits" in (path / "manifest.json").read_text()
+    assert verify(path).ok
+
+
+def test_sums_of_parties_state_the_limits(tmp_path: Path) -> None:
+    """In the metadata of the sums of their messages."""
+    release = _write(tmp_path, f"q: {{from: visits, group_by: [chapter], {COUNT}}}")
+    release.write_text(release.read_text() + "federated: {parties: 2}\n")
+    declaration = read_declaration(release)
+    (described,) = metadata_of_sums(
+        declaration, kind_of(declaration.spec).resolve(declaration)
+    ).tables
+    by_name = {column.name: column.label for column in described.columns}
+    assert by_name["n"] == {"en": "n, at most 3 x 2 per patient"}
+    assert "after contribution limits" in by_name["n_moe"]["en"]
 
 
 def test_rows_that_are_people_have_no_limits(tmp_path: Path) -> None:
