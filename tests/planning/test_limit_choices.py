@@ -41,6 +41,7 @@ def test_noise_by_limit_is_the_noise_of_plans_with_these_limits(
     declaration = read_declaration(tmp_path / "release.yaml")
     _, plan = prepare(declaration)
     found = {(one.limit, one.column): one for one in noise_by_limit(declaration, plan)}
+    assert {("max_groups", "chapters.n"), ("max_rows_per_group", "chapters.n")} <= {*found}
     assert ("max_groups", "total.n") not in found  # a total has one group
     assert not [column for _, column in found if column == "total.people"]
     for (limit, column), one in found.items():
