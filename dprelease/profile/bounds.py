@@ -10,6 +10,7 @@ from dprelease.exact.tallies import TallyingEngine
 from dprelease.numerics.rounding import finite
 from dprelease.planning.notes.limit_choices import HIGHEST_LIMITS, limits_to_try, plan_with_limit
 from dprelease.planning.plan import Plan
+from dprelease.privacy.unit import PrivacyUnit
 from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, Sums, sums_under_limits
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
@@ -68,7 +69,7 @@ def try_limits(
                 key = query.declared.table.name, bound, value
                 if key not in plans:
                     plans[key] = plan_with_limit(declaration, *key)
-                unit = replace(query.unit, **{bound: value})
+                unit = _with_limit(query.unit, bound, value)
                 limited = sums_under_limits(engine, query, unit.max_groups, unit.max_rows_per_group)
                 tried = TriedLimit(
                     query=query.name,
@@ -83,6 +84,13 @@ def try_limits(
                     noise=None,
                 )
                 yield from _effects_on_columns(query, tried, limited, unlimited, plans[key])
+
+
+def _with_limit(unit: PrivacyUnit, bound: str, value: int) -> PrivacyUnit:
+    """Return a privacy unit with another value of one contribution limit."""
+    if bound == "max_groups":
+        return replace(unit, max_groups=value)
+    return replace(unit, max_rows_per_group=value)
 
 
 def _has_limits(query: Query) -> bool:

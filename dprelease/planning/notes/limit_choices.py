@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -118,7 +118,7 @@ def plan_with_limit(declaration: Declaration, source: str, limit: str, value: in
         return None
 
 
-def _noise_by_column(plan: Plan, names: set[str]) -> Mapping[str, ColumnNoise]:
+def _noise_by_column(plan: Plan, names: set[str]) -> dict[str, ColumnNoise]:
     """Return the noise of the columns of some queries; of consistent tables, that of estimates.
 
     A column of consistent tables has the largest margin of its estimates in all tables.
@@ -134,7 +134,7 @@ def _noise_by_column(plan: Plan, names: set[str]) -> Mapping[str, ColumnNoise]:
     return found | _noise_of_families(plan, names)
 
 
-def _noise_of_families(plan: Plan, names: set[str]) -> Mapping[str, ColumnNoise]:
+def _noise_of_families(plan: Plan, names: set[str]) -> dict[str, ColumnNoise]:
     """Return the largest margin of each column of consistent tables; empty if there are none."""
     if not any(query.finest is not None and query.name in names for query in plan.queries):
         return {}
