@@ -139,7 +139,7 @@ def plan(
         words = [
             _any_plan_text(declaration, planned, wide=wide),
             *standard_error_texts(agreement, planned, wide=wide),
-            *noise_by_limit_texts(by_limit, wide=wide),
+            *noise_by_limit_texts(planned, by_limit, wide=wide),
         ]
         if explain:
             words.append(scans_text(declaration.spec, queries))

@@ -5,8 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from dprelease.planning.notes.limit_choices import limits_to_try, noise_by_limit
+from dprelease import cli
+from dprelease.planning.notes.limit_choices import (
+    MOST_COLUMNS,
+    TOO_MANY_COLUMNS,
+    limits_to_try,
+    noise_by_limit,
+)
 from dprelease.planning.prepare import prepare
 from dprelease.schema.load import read_declaration
 
@@ -67,3 +74,21 @@ def test_limits_to_try_are_around_the_declared_one() -> None:
     assert limits_to_try(1, 10**6) == (1, 2, 5)
     assert limits_to_try(12, 5) == (1, 2, 5, 12)
     assert limits_to_try(1000, 10**6) == (1, 50, 100, 200, 500, 1000, 2000, 5000)
+
+
+def test_many_columns_are_not_planned_again(tmp_path: Path) -> None:
+    """The plan says so instead of taking a minute."""
+    (tmp_path / "visits.yaml").write_text(LIMITED)
+    query = "n{i}: {from: visits, group_by: [chapter], columns: {n: {count: '*'}}}"
+    several = "\n  ".join(query.replace("{i}", str(i)) for i in range(MOST_COLUMNS + 1))
+    text = LIMITED_RELEASE[: LIMITED_RELEASE.index("  total:")] + f"  {several}\noutput: out\n"
+    path = tmp_path / "release.yaml"
+    path.write_text(text)
+    shown = CliRunner().invoke(cli.app, ["plan", str(path)]).stdout
+    assert TOO_MANY_COLUMNS in shown
+    declaration = read_declaration(path)
+    assert list(noise_by_limit(declaration, prepare(declaration)[1])) == []
+    path.write_text(text.replace(query.replace("{i}", "0"), ""))
+    shown = CliRunner().invoke(cli.app, ["plan", str(path)]).stdout
+    assert TOO_MANY_COLUMNS not in shown
+    assert "n1.n" in shown.partition("Margins of error for other")[2]

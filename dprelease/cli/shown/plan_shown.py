@@ -40,8 +40,12 @@ def table_plan_text(planned: Plan, *, wide: bool) -> str:
     return "\n\n".join([*parts, *_attacker_texts(planned), *warnings])
 
 
-def noise_by_limit_texts(noises: Sequence[NoiseByLimit], *, wide: bool) -> list[str]:
+def noise_by_limit_texts(planned: Plan, noises: Sequence[NoiseByLimit], *, wide: bool) -> list[str]:
     """Return a table for each contribution limit of a source: the margins for other limits."""
+    from dprelease.planning.notes.limit_choices import TOO_MANY_COLUMNS, has_too_many_columns
+
+    if has_too_many_columns(planned):
+        return [TOO_MANY_COLUMNS]
     by_limit: dict[tuple[str, str], list[NoiseByLimit]] = {}
     for noise in noises:
         by_limit.setdefault((noise.source, noise.limit), []).append(noise)

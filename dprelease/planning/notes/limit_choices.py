@@ -17,8 +17,13 @@ from dprelease.schema.load import Declaration
 HIGHEST_LIMITS = {"max_groups": 10**6, "max_rows_per_group": 10**9}
 """The contribution limits, and the highest value of each that can be declared."""
 
-MOST_COLUMNS = 64
+MOST_COLUMNS = 24
 """Releases with more columns are not planned again for other limits, because it would be slow."""
+
+TOO_MANY_COLUMNS = (
+    f"Margins of error for other contribution limits are shown for at most {MOST_COLUMNS} columns: "
+    "to see them, declare another limit, or fewer queries, and plan again."
+)
 
 LEAST_PART, LARGEST_MULTIPLE = 20, 8
 """Tried limits lie between this part and this multiple of the declared one, apart from 1."""
@@ -63,10 +68,8 @@ def noise_by_limit(declaration: Declaration, plan: Plan) -> Iterator[NoiseByLimi
     """
     sources: dict[str, list[Query]] = {}
     for query in plan.queries:
-        if query.unit.id is not None:
+        if query.unit.id is not None and not has_too_many_columns(plan):
             sources.setdefault(query.declared.table.name, []).append(query)
-    if len(plan.columns) > MOST_COLUMNS:
-        return
     for source, queries in sources.items():
         for limit, highest in HIGHEST_LIMITS.items():
             declared = getattr(declaration.tables[source].table.unit, limit)
@@ -95,6 +98,12 @@ def noise_by_limit(declaration: Declaration, plan: Plan) -> Iterator[NoiseByLimi
                         values,
                         margins,
                     )
+
+
+def has_too_many_columns(plan: Plan) -> bool:
+    """Return whether a plan has limits, but too many columns to be made again for others."""
+    limited = any(query.unit.id is not None for query in plan.queries)
+    return limited and len(plan.columns) > MOST_COLUMNS
 
 
 def limits_to_try(declared: int, most: int) -> tuple[int, ...]:
