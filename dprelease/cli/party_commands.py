@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from dprelease.planning.plan import Plan
 
 
-def federated_plan_text(plan: Plan, *, wide: bool) -> str:
-    """Return the guarantees by number of honest parties, and the noise of every party, as text."""
+def federated_plan_text(plan: Plan, *, wide: bool, explain: bool) -> str:
+    """Return the guarantees by number of honest parties, and the explained noise of a party."""
     from dprelease.planning.federated_plan import FederatedPlan
 
     assert isinstance(plan, FederatedPlan)  # the caller has checked this
@@ -44,4 +44,5 @@ def federated_plan_text(plan: Plan, *, wide: bool) -> str:
         "Messages of single parties are not for publication: they have the epsilon of one honest "
         "party. The others hold where nothing but the sum is seen."
     )
-    return "\n\n".join([table_text(rows, wide=wide), words, table_text(shares, wide=wide)])
+    noise = [table_text(shares, wide=wide)] if explain else []
+    return "\n\n".join([table_text(rows, wide=wide), words, *noise])

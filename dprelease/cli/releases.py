@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,13 +16,18 @@ from dprelease.cli.shown.agreement_shown import draw_errors, family_errors, stan
 from dprelease.cli.shown.disk_shown import disk_space_texts, has_unknown_rows
 from dprelease.cli.shown.files_shown import file_list
 from dprelease.cli.shown.outlook_shown import ledger_forecast_texts, refusal_text, warning_text
-from dprelease.cli.shown.plan_shown import noise_by_limit_texts, table_plan_text
+from dprelease.cli.shown.plan_shown import (
+    explained_plan_texts,
+    noise_by_limit_texts,
+    table_plan_text,
+)
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors import Findings, QueryError
 from dprelease.errors.printable import count_text, one_line
 from dprelease.schema.release_parts.engine_names import ENGINES
 
 if TYPE_CHECKING:
+    from dprelease.planning.families.family_errors import AgreedErrors
     from dprelease.planning.plan import Plan
     from dprelease.schema.load import Declaration
 
@@ -86,18 +92,21 @@ def plan(
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="Also draw the errors by budget, and an attacker's errors, as PNG, SVG or PDF."
+            help="Also draw margins by rows in a cell, and an attacker's errors: PNG, SVG or PDF."
         ),
     ] = None,
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Also list which tables are read in one scan, and why."),
+        typer.Option(
+            "--explain",
+            help="Also print all noise, which rows count, what an attacker learns, and all scans.",
+        ),
     ] = False,
     variables: Set = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print noise, expected error and privacy cost of every column; opens no data."""
+    """Print the guarantee, and the margin of error of every published column; opens no data."""
     with reporting.report_failures(as_json, prints_only=plot is None):
         from dprelease.planning.declaration_findings import load_declaration
         from dprelease.planning.kinds import kind_of
@@ -120,7 +129,7 @@ def plan(
         if plot is not None:
             from dprelease.planning.plan_charts import draw_plan
 
-            draw_plan(declaration, planned, plot)
+            draw_plan(planned, plot)
             draw_errors(declaration, planned, plot)
         agreement, most = family_errors(declaration, planned), made.max_table_bytes
         from dprelease.cli.shown.reading_shown import scan_records, scans_text
@@ -136,33 +145,44 @@ def plan(
             details["unread"] = [error.to_json() for error in refused]
             reporting.print_result(True, {**planned.to_json(), **read, **details}, "")
             return
-        words = [
-            _any_plan_text(declaration, planned, wide=wide),
-            *standard_error_texts(agreement, planned, wide=wide),
-            *noise_by_limit_texts(planned, by_limit, wide=wide),
-        ]
+        words = _plan_texts(declaration, planned, agreement, charged.words, wide, explain)
         if explain:
+            words += standard_error_texts(agreement, planned, wide=wide)
+            words += noise_by_limit_texts(planned, by_limit, wide=wide)
             words.append(scans_text(declaration.spec, queries))
-        words += disk_space_texts(declaration, planned, most)
+        words += disk_space_texts(declaration, planned, most, explain=explain)
         words += [f"Warning: {one_line(refusal_text(error))}" for error in refused]
-        reporting.print_result(False, None, "\n\n".join([*words, *charged.words]))
+        reporting.print_result(False, None, "\n\n".join(words))
 
 
-def _any_plan_text(declaration: Declaration, planned: Plan, *, wide: bool) -> str:
-    """Return the text of a plan: of single records, of one party's messages, or of tables."""
+def _plan_texts(
+    declaration: Declaration,
+    planned: Plan,
+    agreement: Sequence[AgreedErrors],
+    ledger: Sequence[str],
+    wide: bool,
+    explain: bool,
+) -> list[str]:
+    """Return the texts of a plan: of single records, of one party's messages, or of tables."""
     from dprelease.planning.kinds import FEDERATED, LOCAL, kind_of
 
     kind = kind_of(declaration.spec)  # has no texts for a terminal: they need this package
     if kind is LOCAL:
         from dprelease.cli.local_commands import local_plan_text
 
-        return local_plan_text(planned, wide=wide)
-    words = table_plan_text(planned, wide=wide)
+        return [local_plan_text(planned, wide=wide), *ledger]
+    from dprelease.planning.families.family_errors import family_margins
+
+    margins = family_margins(agreement)
+    words = [table_plan_text(planned, wide=wide, ledger=ledger, estimates=margins)]
+    if explain:
+        words += explained_plan_texts(planned, wide=wide)
     if kind is not FEDERATED:
         return words
     from dprelease.cli.party_commands import federated_plan_text
 
-    return f"{federated_plan_text(planned, wide=wide)}\n\nAll honest parties together:\n\n{words}"
+    parties = federated_plan_text(planned, wide=wide, explain=explain)
+    return [parties, "All honest parties together:", *words]
 
 
 def run(

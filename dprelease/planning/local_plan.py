@@ -22,7 +22,8 @@ from dprelease.planning.guarantees import (
     meets_budget,
 )
 from dprelease.planning.noise_requests import NoiseRequest
-from dprelease.planning.plan import LARGE_EPSILON, Plan, PlannedColumn
+from dprelease.planning.notes.warnings import LARGE_EPSILON
+from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.local_records import RecordColumn, Records, resolve_records

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -40,6 +40,12 @@ from dprelease.planning.invariant_plans import (
 )
 from dprelease.planning.largest_totals import too_large_total_errors
 from dprelease.planning.noise_requests import NoiseRequest
+from dprelease.planning.notes.published_columns import (
+    NO_ESTIMATES,
+    PublishedColumn,
+    published_columns,
+)
+from dprelease.planning.notes.warnings import declaration_warnings, negligible_noise_warnings
 from dprelease.planning.quantile_target import rank_from_end
 from dprelease.planning.treatments import treatment_record
 from dprelease.planning.tree_error import path_width
@@ -58,10 +64,6 @@ from dprelease.schema.release import BudgetSpec
 
 if TYPE_CHECKING:
     from dprelease.query.local_records import Records
-
-LARGE_EPSILON = 10.0
-NEARLY_CERTAIN = Fraction(999, 1000)
-"""The plan warns of noise that is 0 with at least this probability."""
 
 FEW_KINDS = 16
 """A plan with at most so many kinds of columns also reports its guarantee in other definitions."""
@@ -222,6 +224,15 @@ class Plan:
                 if is_computed(column):
                     yield query, column, typical_margin(column, mechanisms, 0.95)
 
+    def published(
+        self, estimates: Mapping[tuple[str, str], float] = NO_ESTIMATES
+    ) -> list[PublishedColumn]:
+        """Return every published number with its margin, and with what limits its accuracy.
+
+        `estimates` are the margins of consistent tables, by table and column.
+        """
+        return list(published_columns(self, estimates))
+
     def of_query(self, name: str) -> tuple[PlannedColumn, ...]:
         """Return the columns of one query, in declared order."""
         return tuple(column for column in self.columns if column.query.name == name)
@@ -245,6 +256,7 @@ class Plan:
                 }
                 for query, column, margin in self.computed_columns()
             ],
+            "published": [column.to_json() for column in self.published()],
             "counted_rows": counted_rows_texts(self.queries),
             "treatments": [treatment_record(query).to_json() for query in self.queries],
             "bounded_rows": contribution_limits_texts(self.queries),
@@ -324,8 +336,8 @@ def make_plan(
         raise BudgetError("DP-BUDGET-004", place=place_of("", ""), reason=reason)
     warnings = (
         *invariant_warnings(guarantee.invariants),
-        *_declaration_warnings(queries, guarantee),
-        *_negligible_noise_warnings(without_invariants(columns)),
+        *declaration_warnings(queries, guarantee),
+        *negligible_noise_warnings(without_invariants(columns)),
     )
     return Plan(columns, guarantee, limit, warnings)
 
@@ -354,30 +366,3 @@ def guarantee_of_columns(columns: Sequence[PlannedColumn], budget: BudgetSpec) -
 def _place_without_file(query: str, column: str) -> Place:
     """Return the position of a column, or of the budget, of a release that has no file."""
     return Place(key=f"queries.{query}.columns.{column}" if query else "budget")
-
-
-def _negligible_noise_warnings(columns: Sequence[PlannedColumn]) -> Iterator[str]:
-    """Yield a warning for each column whose noise is nearly always 0."""
-    for column in columns:
-        mechanism = column.mechanism
-        if isinstance(mechanism, Mechanism) and mechanism.half_width(float(NEARLY_CERTAIN)) == 0:
-            yield (
-                f"the noise of '{column.query.name}.{column.measurement.name}' is 0 with a "
-                f"probability above {100 * float(NEARLY_CERTAIN):g} %: with that probability the "
-                "true numbers are published."
-            )
-
-
-def _declaration_warnings(queries: Sequence[Query], guarantee: Guarantee) -> Iterator[str]:
-    """Yield a warning for each valid but probably unintended declaration."""
-    for table in {query.table.name: query.table for query in queries}.values():
-        if table.size is not None and guarantee.delta * table.size >= 1:
-            yield (
-                f"delta {float(guarantee.delta):g} is not below 1 / {table.size:,}, the declared "
-                f"size of '{table.name}': publishing a few complete records would satisfy it."
-            )
-    if guarantee.epsilon > LARGE_EPSILON:
-        yield (
-            f"epsilon {guarantee.epsilon:.4g} promises little: a belief of 1 % may rise to "
-            f"{100 * interpretation_of(guarantee)['largest_posterior'][0]['posterior']:.4g} %."
-        )

@@ -1,32 +1,38 @@
-"""Charts of a plan: errors against budgets, and the unavoidable errors of an attacker."""
+"""Charts of a plan: margins by rows in a cell, and the unavoidable errors of an attacker."""
 
 from __future__ import annotations
 
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.errors import DpReleaseError
-from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.charts import is_drawn, save_chart
-from dprelease.planning.plan import Plan, make_plan
-from dprelease.planning.prepare import prepare
+from dprelease.planning.families.family_errors import agreed_errors, family_margins
+from dprelease.planning.notes.published_columns import Limit
+from dprelease.planning.plan import Plan
 from dprelease.planning.trade_off import epsilon_delta_pairs, least_missed
-from dprelease.query.resolve import resolve
-from dprelease.schema.load import Declaration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BUDGET_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+ROWS = tuple(10.0 ** (power / 4) for power in range(4, 21))
+"""Numbers of rows in a cell for which margins are drawn."""
+
+LARGEST_MARGIN = 10.0
+"""Margins up to this part of the value are drawn."""
+
+QUALITY_LIMITS = {"A": 0.05, "B": 0.15, "C": 0.30}
+"""Largest margins of the quality classes, as parts of the value; D is above."""
+
+TITLE = "margin of a published number"
+NO_MARGIN = ": depends on values, or too large"
 MOST_LINES = 4
-"""Maximum number of lines in one chart; columns of one unit are divided among several charts."""
+"""Maximum number of lines in one chart; more columns are divided among several charts."""
 
 LABEL_LENGTH = 34
 """Characters in a line of a label."""
@@ -43,8 +49,8 @@ LINE_COLOUR = "C0"
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorChart:
-    """A chart of errors of columns with the same unit; columns with close errors share a line."""
+class MarginChart:
+    """A chart of relative margins of columns; columns with close margins share a line."""
 
     title: str
     lines: tuple[tuple[tuple[str, ...], tuple[float, ...]], ...]
@@ -54,12 +60,11 @@ class ErrorChart:
         return [_label_text(names, values) for names, values in self.lines]
 
 
-def draw_plan(declaration: Declaration, plan: Plan, path: Path) -> None:
+def draw_plan(plan: Plan, path: Path) -> None:
     """Write all charts into one file; raise OutputError DP-OUTPUT-002 if it can't be written."""
     from matplotlib.figure import Figure
 
-    measure, amounts, errors = errors_by_budget(declaration, plan)
-    charts = charts_of(plan, errors)
+    charts = charts_of(relative_margins(plan))
     charts_per_row = 2 if len(charts) + 1 in (2, 4) else 3
     rows = [charts[i : i + charts_per_row] for i in range(0, len(charts) + 1, charts_per_row)]
     row_heights = [max(map(_chart_height, row), default=CHART_HEIGHT) for row in rows]
@@ -70,32 +75,40 @@ def draw_plan(declaration: Declaration, plan: Plan, path: Path) -> None:
     subplots = figure.subplots(len(rows), charts_per_row, squeeze=False, height_ratios=row_heights)
     axes = list(subplots.flat)
     for axis, chart in zip(axes, charts, strict=False):
-        _draw_errors(axis, chart, measure, amounts)
+        _draw_margins(axis, chart)
     _draw_trade_off(axes[len(charts)], plan)
     for axis in axes[len(charts) + 1 :]:
         axis.remove()
     save_chart(figure, path)
 
 
-def _chart_height(chart: ErrorChart) -> float:
+def _chart_height(chart: MarginChart) -> float:
     """Return the height in inches of a chart in which all of its labels fit."""
     return max(CHART_HEIGHT, LABEL_LINE_HEIGHT * _label_line_count(chart) + FRAME_HEIGHT)
 
 
-def charts_of(plan: Plan, errors: Mapping[str, Sequence[float]]) -> list[ErrorChart]:
-    """Return charts of all columns, by unit, without lines that cover each other."""
-    by_unit: dict[str, dict[str, tuple[float, ...]]] = {}
-    for column in plan.noisy_columns:
-        name = f"{column.query.name}.{column.measurement.name}"
-        by_unit.setdefault(column.measurement.error_unit, {})[name] = tuple(errors[name])
-    charts = []
-    for unit, columns in by_unit.items():
-        lines = _distinct_lines(columns)
-        parts = [lines[i : i + MOST_LINES] for i in range(0, len(lines), MOST_LINES)]
-        for number, part in enumerate(parts, 1):
-            number_text = f" ({number} of {len(parts)})" if len(parts) > 1 else ""
-            charts.append(ErrorChart(f"{unit or 'no unit'}{number_text}", part))
-    return charts
+def relative_margins(plan: Plan) -> dict[str, tuple[float, ...]]:
+    """Return the margin of each published column as a part of its value, for all of `ROWS`.
+
+    The values are spread evenly over the bounds. A margin that is not drawn is infinite: it is
+    above `LARGEST_MARGIN`, or depends on values. Exactly published columns are left out.
+    """
+    margins = {}
+    for column in plan.published(family_margins(agreed_errors(plan))):
+        if column.limit is not Limit.NOTHING:
+            found = [column.relative_margin(round(rows)) for rows in ROWS]
+            margins[column.name] = tuple(x if x <= LARGEST_MARGIN else math.inf for x in found)
+    return margins
+
+
+def charts_of(margins: Mapping[str, tuple[float, ...]]) -> list[MarginChart]:
+    """Return charts of all columns, without lines that cover each other."""
+    lines = _distinct_lines(margins)
+    parts = [lines[i : i + MOST_LINES] for i in range(0, len(lines), MOST_LINES)]
+    return [
+        MarginChart(TITLE + (f" ({number} of {len(parts)})" if len(parts) > 1 else ""), part)
+        for number, part in enumerate(parts, 1)
+    ]
 
 
 def _distinct_lines(
@@ -128,28 +141,32 @@ def _log_distance(one: float, other: float) -> float:
 
 
 def _label_text(names: Sequence[str], values: Sequence[float]) -> str:
-    """Return the label of a line: its columns, and whether they have no mean error."""
-    missing = "" if any(map(is_drawn, values)) else ": no mean error"
+    """Return the label of a line: its columns, and whether no margin is drawn."""
+    missing = "" if any(map(is_drawn, values)) else NO_MARGIN
     return textwrap.fill(", ".join(names) + missing, LABEL_LENGTH, subsequent_indent="  ")
 
 
-def _label_line_count(chart: ErrorChart) -> int:
+def _label_line_count(chart: MarginChart) -> int:
     """Return the number of lines of all labels of a chart."""
     return sum(label.count("\n") + 1 for label in chart.labels())
 
 
-def _draw_errors(axes: Axes, chart: ErrorChart, measure: str, amounts: Sequence[float]) -> None:
-    """Draw the mean error of each column, by the amount of the budget."""
+def _draw_margins(axes: Axes, chart: MarginChart) -> None:
+    """Draw the relative margin of each column by rows in a cell, and the limits of the classes."""
     for _, values in chart.lines:
-        drawn = [value if is_drawn(value) else math.nan for value in values]
-        axes.plot(amounts, drawn, marker="o", markersize=3.5, linewidth=1.2, color=LINE_COLOUR)
-    axes.set(xscale="log", yscale="log", xlabel=measure, ylabel="mean error")
-    axes.set_title(chart.title, parse_math=False)  # a unit may look like a formula
-    axes.set_xticks(amounts, [f"{amount:g}" for amount in amounts], minor=False)
-    axes.set_xticks([], minor=True)
+        drawn = [100 * value if is_drawn(value) else math.nan for value in values]
+        axes.plot(ROWS, drawn, linewidth=1.2, color=LINE_COLOUR)
+    axes.set(xscale="log", yscale="log", xlabel="rows in a cell", ylabel="margin, % of the value")
+    low = min([*QUALITY_LIMITS.values(), *(v for _, vs in chart.lines for v in vs if is_drawn(v))])
+    axes.set(xlim=(ROWS[0], ROWS[-1]), ylim=(80 * low, 100 * LARGEST_MARGIN))
+    axes.set_title(chart.title, fontsize=10)
+    for letter, limit in QUALITY_LIMITS.items():
+        axes.axhline(100 * limit, color="0.6", linewidth=0.6, linestyle="--")
+        axes.text(ROWS[0] * 1.1, 97 * limit, letter, va="top", fontsize=7, color="0.3")
+    axes.text(ROWS[0] * 1.1, 110 * QUALITY_LIMITS["C"], "D", fontsize=7, color="0.3")
     _write_full_numbers(axes)
     axes.spines[["right", "top"]].set_visible(False)
-    _label_lines(axes, chart, amounts)
+    _label_lines(axes, chart)
 
 
 def _write_full_numbers(axes: Axes) -> None:
@@ -163,12 +180,12 @@ def _write_full_numbers(axes: Axes) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
 
 
-def _label_lines(axes: Axes, chart: ErrorChart, amounts: Sequence[float]) -> None:
+def _label_lines(axes: Axes, chart: MarginChart) -> None:
     """Write each label next to the end of its line, connected by a fine line if it had to move."""
     low, high = (math.log(end) for end in axes.get_ylim())
     lines = []
     for label, (_, values) in zip(chart.labels(), chart.lines, strict=True):
-        last = next(((a, v) for a, v in zip(amounts[::-1], values[::-1], strict=True)
+        last = next(((a, 100 * v) for a, v in zip(ROWS[::-1], values[::-1], strict=True)
                      if is_drawn(v)), None)  # fmt: skip
         height_at_end = 0.0 if last is None else (math.log(last[1]) - low) / (high - low)
         lines.append((height_at_end, label, last))
@@ -180,7 +197,7 @@ def _label_lines(axes: Axes, chart: ErrorChart, amounts: Sequence[float]) -> Non
     ):
         axes.annotate(
             label,
-            (amounts[-1], 1.0) if last is None else last,
+            (ROWS[-1], 100.0) if last is None else last,
             xycoords="data",
             xytext=(1.06, label_height),
             textcoords="axes fraction",
@@ -246,46 +263,6 @@ def _draw_trade_off(axes: Axes, plan: Plan) -> None:
         aspect="equal",
     )
     axes.spines[["right", "top"]].set_visible(False)
-
-
-def errors_by_budget(
-    declaration: Declaration, plan: Plan
-) -> tuple[str, list[float], dict[str, list[float]]]:
-    """Return the privacy measure, budgets around the declared budget, and errors for all of them.
-
-    The errors are lists by column. A budget that no noise fits is left out. If no amount is
-    declared, the only budget is the epsilon of the plan.
-    """
-    spec = declaration.spec.budget
-    measure = "epsilon" if spec.rho is None else "rho"
-    amount = spec.epsilon if spec.rho is None else spec.rho
-    plans: list[tuple[float, Plan]] = []
-    if amount is None:
-        plans.append((plan.guarantee.epsilon, plan))
-    else:
-        for factor in BUDGET_FACTORS:
-            try:
-                scaled = _plan_at_budget(declaration, {measure: amount * Fraction(factor)})
-            except DpReleaseError:
-                continue
-            plans.append((float(amount) * factor, scaled))
-    errors: dict[str, list[float]] = {}
-    for _, planned in plans:
-        for column in planned.columns:
-            name = f"{column.query.name}.{column.measurement.name}"
-            errors.setdefault(name, []).append(column.mean_absolute_error)
-    return measure, [budget for budget, _ in plans], errors
-
-
-def _plan_at_budget(declaration: Declaration, amounts: dict[str, Fraction]) -> Plan:
-    """Return the plan for another budget, with the best shares of consistent tables for it."""
-    spec = declaration.spec
-    scaled = spec.budget.model_copy(update={**amounts, "spend": "all"})
-    if any(query.consistent for query in spec.queries.values()):
-        changed = spec.model_copy(update={"budget": scaled})
-        return prepare(replace(declaration, spec=changed))[1]
-    queries = resolve(declaration)
-    return make_plan(queries, scaled, None, shares_of(spec, queries))
 
 
 def trade_off(plan: Plan) -> tuple[Sequence[float], Sequence[float]]:

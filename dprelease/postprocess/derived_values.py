@@ -128,35 +128,47 @@ def ends_of(column: OutputColumn) -> tuple[float, float]:
     return 0.0, math.sqrt(widest) if column.form == STDDEV else widest
 
 
-def typical_margin(column: OutputColumn, laws: Laws, confidence: float) -> float | None:
+def typical_margin(
+    column: OutputColumn, laws: Laws, confidence: float, rows: int = EVENLY_SPREAD_ROWS
+) -> float | None:
     """Return the margin that all cells have, or else the margin of evenly spread values.
 
-    The result is None if the margin depends on more than the number of rows.
+    `rows` is the number of rows of such a cell. The result is None if the margin depends on more
+    than the number of rows.
     """
     if column.form in WHOLE:
         return whole_margin(column, laws, confidence) * float(column.step or 1)
-    return evenly_spread(column, laws, confidence)
+    if not FRACTIONS[column.form].by_rows:
+        return None
+    vectors = _evenly_spread_vectors(column, rows)
+    margin = float(estimates_of(column, vectors, laws, confidence).half_widths[0])
+    return margin if math.isfinite(margin) else None
+
+
+def typical_value(column: OutputColumn, rows: int) -> float:
+    """Return the value in a cell of so many rows, spread evenly over the bounds; NaN if unknown."""
+    if column.form in FRACTIONS:
+        if not FRACTIONS[column.form].by_rows:
+            return math.nan
+        return float(fractions_of(column, _evenly_spread_vectors(column, rows))[0])
+    lattice = column.parts[0].aggregate.lattice
+    if lattice is None:
+        return float(rows)
+    return rows * float((lattice.lower + lattice.upper) * lattice.step) / 2
+
+
+def _evenly_spread_vectors(column: OutputColumn, rows: int) -> Vectors:
+    """Return the parts of a column in one cell of so many rows, spread evenly over the bounds."""
+    return {
+        part.name: np.array([part.aggregate.evenly_spread(rows)], dtype=np.int64)
+        for part in column.parts
+    }
 
 
 def sum_margin(column: OutputColumn, laws: Laws, confidence: float) -> int:
     """Return the margin of a sum that is computed from a centred sum, in lattice steps."""
     total, parts = narrow_aggregate(column.parts[0].aggregate, Sum), _part_mechanisms(column, laws)
     return math.ceil(sum_width(parts[0], parts[1], total.center, confidence))
-
-
-def evenly_spread(column: OutputColumn, laws: Laws, confidence: float) -> float | None:
-    """Return the margin in a cell of 1,000 rows spread evenly between the bounds.
-
-    The result is None for a ratio of sums, whose margin depends on more than the number of rows.
-    """
-    if not FRACTIONS[column.form].by_rows:
-        return None
-    vectors = {
-        part.name: np.array([part.aggregate.evenly_spread(EVENLY_SPREAD_ROWS)], dtype=np.int64)
-        for part in column.parts
-    }
-    margin = float(estimates_of(column, vectors, laws, confidence).half_widths[0])
-    return margin if math.isfinite(margin) else None
 
 
 def _part_mechanisms(column: OutputColumn, laws: Laws) -> list[Mechanism]:

@@ -179,7 +179,8 @@ def check_central(report: Report, record: manifest.Manifest) -> RebuiltRelease |
     if guarantee is None:
         return None
     report.checked.append(
-        "the privacy cost of the recorded noise is the stated guarantee, within the budget"
+        "the claimed privacy cost is computed again from the recorded noise, and is within the "
+        "budget"
     )
     for name in guarantee.invariants:
         report.notes.append(f"outside the guarantee, published exactly: {name}")

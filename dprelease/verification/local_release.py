@@ -58,7 +58,8 @@ def check_local(report: Report, record: manifest.LocalManifest) -> LocalPlan | N
     if guarantee is None:
         return None
     report.checked.append(
-        "the privacy cost of one record is the stated guarantee, within the budget"
+        "the claimed privacy cost of one record is computed again from the recorded noise, and is "
+        "within the budget"
     )
     plan = LocalPlan(columns, guarantee, budget_of(budget), (), parts)
     paid = None if report.rehearsal else ledger_record(declaration, record.ledger)

@@ -59,6 +59,13 @@ class Report:
         """Return whether there are no findings."""
         return not self.findings
 
+    @property
+    def guarantee_status(self) -> str:
+        """Return whether the guarantee is proved: without a certificate, it is only claimed."""
+        if self.certificate is None:
+            return "claimed"
+        return self.certificate.status
+
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON values."""
         return {
@@ -66,6 +73,7 @@ class Report:
             "checked": self.checked,
             "findings": [finding.to_json() for finding in self.findings],
             "guarantee": None if self.guarantee is None else self.guarantee.to_json(),
+            "guarantee_status": self.guarantee_status,
             "second_opinion": None if self.opinion is None else self.opinion.to_json(),
             "certificate": None if self.certificate is None else self.certificate.to_json(),
             "signature": self.signature,

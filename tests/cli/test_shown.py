@@ -195,7 +195,7 @@ class Names:
             ["ledger", "init", self.ledger, *names, "--epsilon", "100"],
             ["ledger", "init", self.ledger, *names, "--epsilon", "100"],
             ["check", self.release],
-            ["plan", self.release],
+            ["plan", self.release, "--explain"],
             ["run", self.release, "--dry-run"],
             ["run", self.release],
             ["run", self.release],

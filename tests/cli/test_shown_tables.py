@@ -82,7 +82,7 @@ def central(folder: Path) -> list[str]:
     columns[LONG] = {"sum": "pay", "margin": 0.99, "mechanism": "laplace"}
     release["queries"][LONG] = {"from": "people", "group_by": ["city"], "columns": columns}
     (folder / "release.yaml").write_text(yaml.safe_dump(release))
-    return ["plan", "release.yaml"]
+    return ["plan", "release.yaml", "--explain"]
 
 
 def local(folder: Path) -> list[str]:
@@ -97,11 +97,11 @@ def local(folder: Path) -> list[str]:
     records = {"people": {"from": "people", "columns": ["city", LONG]}}
     text = yaml.safe_dump({**release, "records": records, "output": "out"})
     (folder / "release.yaml").write_text(text)
-    return ["plan", "release.yaml"]
+    return ["plan", "release.yaml", "--explain"]
 
 
 def estimate(folder: Path) -> list[str]:
-    words = local(folder)
+    words = local(folder)[:2]
     assert CliRunner().invoke(cli.app, ["run", *words[1:]]).exit_code == 0
     return ["estimate", "out", "city"]
 
@@ -113,7 +113,7 @@ def federated(folder: Path) -> list[str]:
     release["budget"] = {"epsilon": 1}
     text = yaml.safe_dump({**release, "federated": {"parties": 12, "honest": 8}})
     (folder / "release.yaml").write_text(text)
-    return ["plan", "release.yaml"]
+    return ["plan", "release.yaml", "--explain"]
 
 
 def ledger(folder: Path) -> list[str]:
@@ -177,7 +177,17 @@ def test_answers_of_every_kind_are_told() -> None:
 
 
 NO_WIDE = (estimate, statement)
-HEADS = ("column ", "computed ", "mechanism ", "honest ", "table ", "entry ", "value ", "city ")
+HEADS = (
+    "column ",
+    "noised vector ",
+    "computed ",
+    "mechanism ",
+    "honest ",
+    "table ",
+    "entry ",
+    "value ",
+    "city ",
+)
 
 
 @pytest.mark.share(0.25)

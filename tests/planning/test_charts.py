@@ -39,7 +39,7 @@ def family(_folder: Path) -> None:
 
 def plan(folder: Path) -> None:
     declaration = read_declaration(write(folder))
-    draw_plan(declaration, prepare(declaration)[1], Path("plan.svg"))
+    draw_plan(prepare(declaration)[1], Path("plan.svg"))
 
 
 DRAWN = {"comparison": comparison, "family": family, "plan": plan}

@@ -15,9 +15,9 @@ import yaml
 import dprelease
 from dprelease.errors import DpReleaseError
 from dprelease.planning.declaration_findings import load_declaration
-from dprelease.planning.families.family_errors import agreed_errors
+from dprelease.planning.families.family_errors import agreed_errors, family_margins
 from dprelease.planning.plan import Plan
-from dprelease.planning.plan_charts import errors_by_budget
+from dprelease.planning.plan_charts import ROWS, relative_margins
 from dprelease.planning.prepare import prepare
 from dprelease.release import ledger_forecast
 from dprelease.schema.load import Declaration
@@ -134,15 +134,13 @@ def test_weights_of_columns_that_share_nothing_are_refused(own: str, tmp_path: P
 
 
 def test_charts_and_outlooks_have_the_shares_of_the_plan(tmp_path: Path) -> None:
-    """At the declared budget, with the declared noise, both are about the release itself."""
+    """With the declared noise, both are about the release itself."""
     aimed = made(tmp_path, {"targets": [{"table": ["state"], "weight": 1000}]})
     queries, plan = prepare(aimed)
-    counted, amounts, errors = errors_by_budget(aimed, plan)
-    assert (counted, amounts) == ("rho", [0.025, 0.05, 0.1, 0.2, 0.4])
+    estimates = family_margins(agreed_errors(plan))
+    drawn = {name: values[-1] * round(ROWS[-1]) for name, values in relative_margins(plan).items()}
+    assert drawn == pytest.approx({".".join(key): margin for key, margin in estimates.items()})
     own = {c.query.name: c.mean_absolute_error for c in plan.columns}
-    assert {name: drawn[2] for name, drawn in errors.items()} == pytest.approx(
-        {f"{name}.n": error for name, error in own.items()}
-    )
     assert max(own.values()) > 10 * min(own.values())
     others = dict(ledger_forecast._plans_with_other_noise(aimed, queries, plan))
     assert [c.mechanism for c in others["discrete_gaussian"].columns] == [

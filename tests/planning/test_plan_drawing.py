@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from itertools import combinations
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -14,21 +12,8 @@ import yaml
 from typer.testing import CliRunner
 
 from dprelease import cli
-from dprelease.planning.plan_charts import LEAST_DISTANCE, MOST_LINES, charts_of
+from dprelease.planning.plan_charts import LEAST_DISTANCE, MOST_LINES, NO_MARGIN, charts_of
 from tests.release.build import RELEASE, write
-
-
-def plan_of(units: dict[str, str]) -> Any:
-    """Return what a plan tells of columns, by unit."""
-    columns = [
-        SimpleNamespace(
-            query=SimpleNamespace(name="q"),
-            measurement=SimpleNamespace(name=name, error_unit=unit),
-        )
-        for name, unit in units.items()
-    ]
-    return SimpleNamespace(columns=columns, noised=columns, noisy_columns=columns)
-
 
 ERRORS = {
     "one": {"a": [8.0, 4.0, 2.0]},
@@ -44,19 +29,14 @@ ERRORS = {
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_every_column_is_there_and_no_line_covers_another(name: str) -> None:
-    errors = {f"q.{column}": values for column, values in ERRORS[name].items()}
-    units = {column: ("rows", "USD")[i % 2] for i, column in enumerate(ERRORS[name])}
-    charts = charts_of(plan_of(units), errors)
-    found = [(c.title.split(" (")[0], n) for c in charts for names, _ in c.lines for n in names]
-    assert sorted(found) == sorted((units[n], f"q.{n}") for n in units)
-    drawn = {
-        unit: [v for n in units if units[n] == unit for v in errors[f"q.{n}"] if 0 < v < math.inf]
-        for unit in ("rows", "USD")
-    }
+    errors = {f"q.{column}": tuple(values) for column, values in ERRORS[name].items()}
+    charts = charts_of(errors)
+    found = [column for c in charts for names, _ in c.lines for column in names]
+    assert sorted(found) == sorted(errors)
+    values = [v for drawn in errors.values() for v in drawn if 0 < v < math.inf]
+    near = LEAST_DISTANCE * math.log(max(values) / min(values)) if values else 0.0
     for chart in charts:
         assert len(chart.lines) <= MOST_LINES
-        values = drawn[chart.title.split(" (")[0]]
-        near = LEAST_DISTANCE * math.log(max(values) / min(values)) if values else 0.0
         for (_, one), (_, other) in combinations(chart.lines, 2):
             pairs = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
             finite = [p for p in pairs if all(0 < v < math.inf for v in p)]
@@ -66,14 +46,14 @@ def test_every_column_is_there_and_no_line_covers_another(name: str) -> None:
                 for a, b in zip(errors[column], known, strict=True):
                     assert a == b or abs(math.log(a / b)) <= near
     labels = " ".join(" ".join(chart.labels()) for chart in charts)
-    assert ("no mean error" in labels) == ("none" in name)
+    assert (NO_MARGIN.split()[-1] in labels) == ("none" in name)
 
 
 UNITS = [r"$\nothing$", "_hidden", "", "US$"]
 
 
 def test_the_chart_of_a_release_names_all_columns(tmp_path: Path) -> None:
-    """More columns than lines, units and names that mean something to matplotlib."""
+    """More columns than lines, and names that mean something to matplotlib."""
     path = write(tmp_path)
     release = yaml.safe_load(RELEASE)
     schema = yaml.safe_load((tmp_path / "people.yaml").read_text())
@@ -95,5 +75,4 @@ def test_the_chart_of_a_release_names_all_columns(tmp_path: Path) -> None:
     texts = " ".join((node.text or "").strip() for node in tree.iter() if node.text)
     for name in columns:
         assert f"_q.{name}" in texts, texts
-    for unit in UNITS:
-        assert (unit or "no unit") in texts
+    assert "margin, % of the value" in texts

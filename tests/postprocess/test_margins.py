@@ -22,9 +22,9 @@ from dprelease.numerics.lattice import sample
 from dprelease.postprocess.derived_values import (
     ends_of,
     estimates_of,
-    evenly_spread,
     fractions_of,
     sum_margin,
+    typical_margin,
     uncentred_sums,
 )
 from dprelease.postprocess.margins import Pivot, compatible_ratios
@@ -192,12 +192,13 @@ def test_margins_shrink_with_the_count() -> None:
     query = ask(declare(COLUMNS), ASKED)
     laws = laws_of(query, "laplace")
     column = next(found for found in query.columns if found.name == "mean")
-    at_thousand = evenly_spread(column, laws, 0.95)
+    at_thousand = typical_margin(column, laws, 0.95)
     assert at_thousand is not None
     vectors = {part.name: np.array([4000 if part.name == "rows" else 0]) for part in column.parts}
     at_four_thousand = estimates_of(column, vectors, laws, 0.95).half_widths[0]
     assert at_four_thousand == pytest.approx(at_thousand / 4, rel=1e-2)
-    assert evenly_spread(query.columns[-1], laws, 0.95) is None
+    assert typical_margin(column, laws, 0.95, 4000) == pytest.approx(at_thousand / 4, rel=1e-2)
+    assert typical_margin(query.columns[-1], laws, 0.95) is None
 
 
 def test_what_is_shared() -> None:

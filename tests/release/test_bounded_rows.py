@@ -76,6 +76,8 @@ def test_plan_and_manifest_say_which_rows_count(bounded: bool, tmp_path: Path) -
 
     plan = RUN.invoke(cli.app, ["plan", str(release)])
     assert plan.exit_code == 0, plan.output
+    assert ("no margin covers this: by_shop" in plan.stdout) == bounded
+    plan = RUN.invoke(cli.app, ["plan", str(release), "--explain"])
     assert (WORDS in plan.stdout) == bounded
     found = json.loads(RUN.invoke(cli.app, ["plan", str(release), "--json"]).stdout)
     assert found["bounded_rows"] == ([f"by_shop: values are {WORDS}"] if bounded else [])
@@ -186,7 +188,7 @@ def test_who_is_cut_is_told_from_declarations(case: str, tmp_path: Path) -> None
         text = text.replace("columns:", "private_keys: true, columns:")
     release = tmp_path / "release.yaml"
     release.write_text(text)
-    plan = RUN.invoke(cli.app, ["plan", str(release)]).stdout
+    plan = RUN.invoke(cli.app, ["plan", str(release), "--explain"]).stdout
     assert words in plan
     told = set()
     rows = [f"1,a,2024-0{1 + i // 28}-{1 + i % 28:02}" for i in range(40)]

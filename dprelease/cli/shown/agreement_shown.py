@@ -54,7 +54,7 @@ def draw_errors(declaration: Declaration, plan: Plan, path: Path) -> None:
 
 def standard_error_texts(errors: Sequence[AgreedErrors], plan: Plan, *, wide: bool) -> list[str]:
     """Return a table of standard errors for each column of consistent tables, and its accuracy."""
-    shared = [one_line(f"Certified: {certified}.") for certified in plan.shared]
+    shared = [one_line(f"Shares of the budget: {share}.") for share in plan.shared]
     return [
         *(_standard_errors_text(one, wide=wide) for one in errors),
         *("\n".join(_method_texts(one)) for one in errors if one.refinement),

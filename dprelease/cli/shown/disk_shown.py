@@ -17,8 +17,10 @@ def has_unknown_rows(planned: Plan) -> bool:
     return any(column.query.cells is None for column in planned.columns)
 
 
-def disk_space_texts(declaration: Declaration, planned: Plan, most: int | None) -> list[str]:
-    """Return the maximum bytes that a release writes, and a warning if its disk has less space."""
+def disk_space_texts(
+    declaration: Declaration, planned: Plan, most: int | None, *, explain: bool
+) -> list[str]:
+    """Return a warning if the disk is too small, and the maximum bytes if they are explained."""
     if most is None:
         return []
     from dprelease.errors import OutputError
@@ -37,5 +39,6 @@ def disk_space_texts(declaration: Declaration, planned: Plan, most: int | None) 
     try:
         refuse_full_disk(existing, name, most + ROOM, declaration.place("output"), scratch)
     except OutputError as refused:
-        text += f"\nWarning: a run would fail. {refused.cause}"
-    return [text]
+        warning = f"Warning: a run would fail. {refused.cause}"
+        return [f"{text}\n{warning}" if explain else warning]
+    return [text] if explain else []

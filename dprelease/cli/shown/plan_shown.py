@@ -1,43 +1,80 @@
-"""The text of a plan of tables, as `plan` prints it."""
+"""The text of a plan of tables, as `plan` prints it: one line for each published column."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dprelease.cli.shown.shown_tables import table_text
 from dprelease.errors.printable import one_line
+from dprelease.planning.notes.published_columns import NO_ESTIMATES, RANKS, Limit, PublishedColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dprelease.planning.notes.limit_choices import NoiseByLimit
     from dprelease.planning.plan import Plan
 
 WIDE_HEADS = ("cells", "parameters", "sensitivity")
-"""Column heads of the table of a plan that are shown only with `--wide`."""
+"""Column heads of the table of all noise that are shown only with `--wide`."""
+
+DIGITS = 4
+"""Significant digits of margins, which are rounded up."""
+
+FEW_TABLES = 4
+"""A note lists fewer tables than this by name."""
+
+LIMIT_TEXTS = {
+    Limit.BUDGET: "budget: the column's share of the budget.",
+    Limit.CONTRIBUTIONS: "limits: the contribution limits, max_groups x max_rows_per_group.",
+    Limit.BOUNDS: "wide bounds: the bounds of the values are far apart.",
+    Limit.ROWS: "few rows: a cell has few rows.",
+}
+"""What the words of the last column mean."""
 
 
-def table_plan_text(planned: Plan, *, wide: bool) -> str:
-    """Return the text of a plan of tables."""
+def table_plan_text(
+    planned: Plan,
+    *,
+    wide: bool,
+    ledger: Sequence[str] = (),
+    estimates: Mapping[tuple[str, str], float] = NO_ESTIMATES,
+) -> str:
+    """Return the guarantee, the ledger, a line for each published column, notes and warnings.
+
+    `estimates` are the margins of columns of consistent tables, by table and column.
+    """
+    published = planned.published(estimates)
+    warnings = [f"Warning: {one_line(warning)}" for warning in planned.warnings]
+    notes = [*_margin_notes(published), *_limit_notes(published), *_contribution_notes(planned)]
+    parts = [
+        "\n".join([_guarantee_text(planned), *ledger]),
+        table_text(_published_rows(published), wide=wide, unbroken=["limited by"]),
+        "\n".join(notes),
+        "\n".join(warnings),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def explained_plan_texts(planned: Plan, *, wide: bool) -> list[str]:
+    """Return the texts on all noise, all counted rows, and what an attacker can learn at most."""
     from dprelease.planning.bounded_words import (
         contribution_limits_texts,
         counted_rows_texts,
         differently_bounded,
     )
 
-    warnings = [f"Warning: {one_line(warning)}" for warning in planned.warnings]
-    parts = [
-        _guarantee_text(planned),
-        table_text(_plan_table_rows(planned, 6 if wide else 4), wide=wide, more=WIDE_HEADS),
+    return [
+        *_definition_texts(planned),
+        table_text(_noise_rows(planned, 6 if wide else 4), wide=wide, more=WIDE_HEADS),
         _counted_rows_text(planned, wide=wide),
         *_computed_columns_text(planned, wide=wide),
         *counted_rows_texts(planned.queries),
         *_treatments_text(planned, wide=wide),
         *contribution_limits_texts(planned.queries),
         *(f"{one_line(one.words)}." for one in differently_bounded(planned.queries)),
+        *_attacker_texts(planned),
     ]
-    return "\n\n".join([*parts, *_attacker_texts(planned), *warnings])
 
 
 def noise_by_limit_texts(planned: Plan, noises: Sequence[NoiseByLimit], *, wide: bool) -> list[str]:
@@ -69,13 +106,107 @@ def noise_by_limit_texts(planned: Plan, noises: Sequence[NoiseByLimit], *, wide:
     return texts
 
 
-def _plan_table_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
-    """Return the rows of a plan's table: the heads, then noise, errors and cost of every column."""
-    confidences = {float(column.confidence) for column in planned.columns}
+def _guarantee_text(planned: Plan) -> str:
+    """Return the guarantee in one line."""
+    guarantee = planned.guarantee
+    at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
+    parts = [f"epsilon {guarantee.epsilon:.6g}{at}", f"neighbours {guarantee.neighbours.value}"]
+    if guarantee.rho is not None:
+        parts.append(f"rho {guarantee.rho:.6g}")
+    if guarantee.invariants:
+        parts.append("not covering the invariants: see the warnings")
+    return ", ".join(parts)
+
+
+def _published_rows(published: Sequence[PublishedColumn]) -> list[tuple[str, ...]]:
+    """Return the rows of the table of published columns, with their heads."""
+    confidences = {column.confidence for column in published}
     several = len(confidences) > 1
-    margin = ["margin", "at"] if several else [f"margin at {_percent_text(*confidences)}"]
-    heads = ("column", "cells", "mechanism", "parameters", "sensitivity", "mean error")
-    rows: list[tuple[str, ...]] = [(*heads, *margin, "unit", "cost alone")]
+    margin = "margin" if several else f"margin at {_percent_text(*confidences)}"
+    rows: list[tuple[str, ...]] = [("column", margin, "mechanism", "limited by")]
+    for column in published:
+        at = f" ({_percent_text(column.confidence)})" if several else ""
+        rows.append(
+            (
+                column.name,
+                f"{_margin_text(column)}{at}",
+                ", ".join(column.mechanisms),
+                column.limit_text,
+            )
+        )
+    return rows
+
+
+def _margin_text(column: PublishedColumn) -> str:
+    """Return a margin with its unit, rounded up; a text if it depends on the values."""
+    if column.margin is None:
+        return "depends on values"
+    if math.isinf(column.margin):
+        return "none: the divisor may be 0"
+    return f"{rounded_up_text(column.margin)} {column.unit}".rstrip()
+
+
+def rounded_up_text(value: float) -> str:
+    """Return a number with four significant digits, rounded up, without an exponent if possible."""
+    if value == 0 or not 1e-6 < abs(value) < 1e15:
+        return f"{value:g}"
+    unit = Fraction(10) ** (math.floor(math.log10(abs(value))) + 1 - DIGITS)
+    rounded = math.ceil(Fraction(value) / unit) * unit
+    return f"{float(rounded):,.15g}" if abs(value) < 1 else f"{float(rounded):,.10g}"
+
+
+def _percent_text(confidence: Fraction) -> str:
+    """Return a confidence in percent."""
+    return f"{100 * float(confidence):g} %"
+
+
+def _margin_notes(published: Sequence[PublishedColumn]) -> list[str]:
+    """Return a note on the number of rows for which margins hold, and one on ranks."""
+    by_rows = [column for column in published if column.depends_on_rows]
+    numbers = sorted({column.rows for column in by_rows if column.margin is not None})
+    notes = []
+    if numbers:
+        rows = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
+        source = ", the declared `size` by cells" if by_rows[0].rows_declared else ""
+        notes.append(f"Margins of means and variances: in a cell of {rows} rows{source}.")
+    if any(column.unit == RANKS for column in published):
+        notes.append("Ranks: the number of values between the published and the true quantile.")
+    return notes
+
+
+def _limit_notes(published: Sequence[PublishedColumn]) -> list[str]:
+    """Return a line on each word in the last column."""
+    found = dict.fromkeys(column.limit for column in published)
+    return [LIMIT_TEXTS[limit] for limit in found if limit in LIMIT_TEXTS]
+
+
+def _contribution_notes(planned: Plan) -> list[str]:
+    """Return a warning that contribution limits leave out rows; empty if there are none."""
+    tables = list(dict.fromkeys(c.query.name for c in planned.columns if c.is_bounded))
+    if not tables:
+        return []
+    names = ", ".join(tables) if len(tables) < FEW_TABLES else f"{len(tables)} tables"
+    return [
+        f"Rows above the contribution limits are left out; no margin covers this: "
+        f"{one_line(names)} (see --explain)."
+    ]
+
+
+def _definition_texts(planned: Plan) -> list[str]:
+    """Return the guarantee in other definitions, and the mechanisms that `auto` has chosen."""
+    guarantee, rho = planned.guarantee, planned.rho()
+    lines = [] if rho is None else [f"rho {rho:.6g} (zero-concentrated)"]
+    if guarantee.delta and math.isfinite(guarantee.pure_epsilon):
+        lines.append(f"epsilon {guarantee.pure_epsilon:.6g} without any delta")
+    chosen = dict.fromkeys(column.chosen_by for column in planned.columns)
+    lines += [f"chosen: {choice}" for choice in chosen if choice != "declared"]
+    return ["\n".join(lines)] if lines else []
+
+
+def _noise_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
+    """Return the heads, then noise, errors and cost of every noised vector."""
+    heads = ("noised vector", "cells", "mechanism", "parameters", "sensitivity", "mean error")
+    rows: list[tuple[str, ...]] = [(*heads, "margin", "at", "unit", "cost alone")]
     for column, price in zip(planned.columns, planned.costs_alone(), strict=True):
         parameters = column.mechanism.parameters
         texts = (f"{name} {_parameter_text(text)}" for name, text in parameters if text != "0.0")
@@ -89,7 +220,7 @@ def _plan_table_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
                 str(column.measurement.sensitivity),
                 f"{column.mean_absolute_error:,.{digits}g}",
                 f"{float(column.margin(confidence)):,.{digits}g}",
-                *([_percent_text(confidence)] if several else []),
+                _percent_text(column.confidence),
                 column.measurement.error_unit,
                 "outside" if column.measurement.exact else f"{price:.4g}",
             )
@@ -97,20 +228,15 @@ def _plan_table_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
     return rows
 
 
-def _percent_text(confidence: float) -> str:
-    """Return a confidence in percent."""
-    return f"{100 * confidence:g} %"
-
-
 def _counted_rows_text(planned: Plan, *, wide: bool) -> str:
-    """Return a table that says which rows each column counts, or which values it adds up."""
+    """Return a table that says which rows each vector counts, or which values it adds up."""
     from dprelease.planning.bounded_words import measured_value_text
 
     named = [
         (f"{c.query.name}.{c.measurement.name}", measured_value_text(c.query, c.measurement))
         for c in planned.columns
     ]
-    return table_text([("column", "what it counts"), *named], wide=wide)
+    return table_text([("noised vector", "what it counts"), *named], wide=wide)
 
 
 def _treatments_text(planned: Plan, *, wide: bool) -> list[str]:
@@ -124,29 +250,11 @@ def _treatments_text(planned: Plan, *, wide: bool) -> list[str]:
 
 def _computed_columns_text(planned: Plan, *, wide: bool) -> list[str]:
     """Return a table of the computed columns in a list; an empty list if there are none."""
-    rows = [("computed", "from", "margin at 1,000 rows", "unit")]
-    for query, column, margin in planned.computed_columns():
-        width = "" if margin is None else f"{margin:,.6g}"
-        rows.append((f"{query.name}.{column.name}", column.formula, width, column.unit))
-    return [table_text(rows, wide=wide)] if len(rows) > 1 else []
-
-
-def _guarantee_text(planned: Plan) -> str:
-    """Return the lines of the guarantee: epsilon, delta, neighbours, rho and chosen mechanisms."""
-    guarantee = planned.guarantee
-    at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
-    lines = [f"epsilon {guarantee.epsilon:.6g}{at}, neighbours {guarantee.neighbours.value}"]
-    if guarantee.invariants:
-        lines.append("not covering the invariants: see the warnings")
-    rho = planned.rho()
-    if rho is not None:
-        lines.append(f"rho {rho:.6g} (zero-concentrated)")
-    if guarantee.delta and math.isfinite(guarantee.pure_epsilon):
-        lines.append(f"epsilon {guarantee.pure_epsilon:.6g} without any delta")
-    for choice in dict.fromkeys(column.chosen_by for column in planned.columns):
-        if choice != "declared":
-            lines.append(f"chosen: {choice}")
-    return "\n".join(lines)
+    rows = [
+        (f"{query.name}.{column.name}", column.formula)
+        for query, column, _ in planned.computed_columns()
+    ]
+    return [table_text([("computed", "from"), *rows], wide=wide)] if rows else []
 
 
 def _attacker_texts(planned: Plan) -> list[str]:

@@ -30,6 +30,7 @@ def table_text(
     wide: bool = False,
     more: Sequence[str] = (),
     right: Sequence[str] = (),
+    unbroken: Sequence[str] = (),
 ) -> str:
     """Return rows of texts as a table with aligned columns, in one text of several lines.
 
@@ -37,17 +38,21 @@ def table_text(
 
     `wide`: every row is one line, however long it is; otherwise texts that do not fit are wrapped.
     `more`: heads of the columns that are shown only if the table is wide. `right`: heads of the
-    columns that are aligned to the right.
+    columns that are aligned to the right. `unbroken`: heads of columns whose texts are wrapped only
+    if nothing else can be.
     """
     shown = [i for i, head in enumerate(rows[0]) if wide or head not in more]
     cells = [[one_line(row[i]) for i in shown] for row in rows]
-    widths = _column_widths(cells, None if wide else terminal_width() - len(GAP) * (len(shown) - 1))
+    limit = None if wide else terminal_width() - len(GAP) * (len(shown) - 1)
+    widths = _column_widths(cells, limit, [head in unbroken for head in cells[0]])
     at_right = [head in right for head in cells[0]]
     return "\n".join(line for row in cells for line in _row_lines(row, widths, at_right))
 
 
-def _column_widths(cells: Sequence[Sequence[str]], limit: int | None) -> list[int]:
-    """Return the widths of the columns.
+def _column_widths(
+    cells: Sequence[Sequence[str]], limit: int | None, unbroken: Sequence[bool]
+) -> list[int]:
+    """Return the widths of the columns; `unbroken` columns keep theirs as long as possible.
 
     The widest columns are narrowed first: at spaces between words, then at punctuation in words,
     then anywhere.
@@ -59,6 +64,8 @@ def _column_widths(cells: Sequence[Sequence[str]], limit: int | None) -> list[in
     for end in (WORD, PIECE, BREAK_POINTS):
         parts = [[part for text in column for part in end.split(text)] for column in columns]
         least = [min(max(map(_text_width, part)), UNBROKEN_LENGTH) for part in parts]
+        if end is not BREAK_POINTS:
+            least = [w if fixed else n for w, n, fixed in zip(widths, least, unbroken, strict=True)]
         if sum(least) <= limit:
             return _narrowed_widths(widths, least, limit)
         widths = least

@@ -9,6 +9,7 @@ from dprelease.errors.printable import one_line
 from dprelease.privacy.guarantee import INVARIANTS_SENTENCE
 
 if TYPE_CHECKING:
+    from dprelease.privacy.guarantee import Guarantee
     from dprelease.verification.report import Report
 
 
@@ -17,13 +18,7 @@ def verification_text(report: Report) -> str:
     lines = [f"ok  {one_line(line)}" for line in report.checked]
     guarantee = report.guarantee
     if guarantee is not None:
-        delta = float(guarantee.delta)
-        what = "A release like this one would be" if report.rehearsal else "The release is"
-        lines.append(
-            f"{what} ({guarantee.epsilon:.6g}, {delta:g})-private{_guarantee_basis_text(report)}."
-        )
-        if guarantee.rho is not None and not report.rehearsal:
-            lines.append(f"It is {guarantee.rho:.6g}-zero-concentrated private.")
+        lines.append(_guarantee_text(report, guarantee))
         if guarantee.invariants:
             lines.append(f"This does not cover its invariants. {INVARIANTS_SENTENCE}")
     if report.rehearsal:
@@ -34,15 +29,21 @@ def verification_text(report: Report) -> str:
     return "\n".join(lines)
 
 
-def _guarantee_basis_text(report: Report) -> str:
-    """Return a sentence on how the guarantee was checked: proved, or recomputed.
+def _guarantee_text(report: Report, guarantee: Guarantee) -> str:
+    """Return the guarantee, and whether it is proved or only claimed.
 
     A claim that should be proved and is not proved is reported as a finding.
     """
+    private = f"({guarantee.epsilon:.6g}, {float(guarantee.delta):g})-private"
+    if guarantee.rho is not None:
+        private += f" and {guarantee.rho:.6g}-zero-concentrated private"
+    if report.rehearsal:
+        return f"A release like this one would claim to be {private}."
     if report.certificate is None:
-        return ", recomputed from its recorded noise; --certify also proves it, or fails"
-    return (
-        ", which is proved"
-        if report.certificate.is_proved
-        else ", proved, except for the assumptions below"
-    )
+        return (
+            f"The release claims to be {private}. The claim was computed again from the recorded "
+            "noise; it was not proved (--certify proves it, or fails)."
+        )
+    if report.certificate.is_proved:
+        return f"The release is {private}, which is proved."
+    return f"The release is {private}, which is proved under the assumptions below."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -232,6 +232,12 @@ def agreed_errors(plan: Plan) -> Iterator[AgreedErrors]:
             has_integers = family.step.spec.non_negative and agreed.is_shown
             how = refinement_records(agreed, family.step.spec) if has_integers else []
             yield AgreedErrors(family.name, agreed, tuple(rows), tuple(how))
+
+
+def family_margins(errors: Iterable[AgreedErrors]) -> dict[tuple[str, str], float]:
+    """Return the largest margin of each column of consistent tables, by table and column."""
+    rows = [row for one in errors for row in one.to_json()]
+    return {(row["table"], row["column"]): row["margin"] for row in rows if row["margin"]}
 
 
 def draw_agreed_errors(plan: Plan, path: Path) -> None:

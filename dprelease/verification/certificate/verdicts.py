@@ -110,6 +110,14 @@ class Certificate:
         """Return whether all claims are proved without assumptions."""
         return not self.beside and all(c.verdict is Verdict.PROVED for c in self.claims)
 
+    @property
+    def status(self) -> str:
+        """Return the least favourable verdict of all claims, in words."""
+        found = {claim.verdict for claim in self.claims}
+        order = (Verdict.REFUSED, Verdict.OPEN, Verdict.RESTS)
+        worst = next((verdict for verdict in order if verdict in found), Verdict.PROVED)
+        return (Verdict.OPEN if self.beside and worst.holds else worst).value
+
     def to_json(self) -> dict[str, Any]:
         """Return the certificate as JSON values."""
         return {

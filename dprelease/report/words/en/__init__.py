@@ -222,7 +222,8 @@ SENTENCES: dict[str, str] = {
     "made.checks": "Checks",
     "made.checks.lead": (
         "<code>dprelease verify</code> makes the whole manifest again from its declaration and its "
-        "noise, and prices the release a second time. All of these held:"
+        "noise, and computes the claimed privacy cost again. This does not prove the privacy cost: "
+        "<code>dprelease verify --certify</code> does. All of these held:"
     ),
     "made.checks.held": "held",
     "made.checks.notes": "Seen, and not checked:",
