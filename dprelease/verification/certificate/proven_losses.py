@@ -26,6 +26,7 @@ from dprelease.verification.certificate.neighbour_blocks import (
     Tails,
 )
 from dprelease.verification.certificate.offset_moments import OffsetMoments
+from dprelease.verification.certificate.stable_losses import StableLosses
 from dprelease.verification.certificate.summed_tails import (
     LARGEST_SCALE,
     SummedTails,
@@ -42,10 +43,10 @@ TOLD = "three losses, of the value and of any two others (Kairouz, Oh and Viswan
 BIT = (
     "the law of one bit covers whatever loses no more (Kairouz, Oh and Viswanath 2015, Theorem 10)"
 )
-CAUCHY = "the largest loss of Cauchy noise is 2 asinh(s / (2 scale)); " + BIT
-SEARCHED = (
-    "the largest loss of stable noise: found on a grid of floats of stated accuracy, with bounds "
-    "of curvature between points that dense grids confirm"
+CAUCHY = "the largest loss of Cauchy noise is 2 asinh(s / (2 scale)) (Zawacki and Abed, eq. 73)"
+MIXTURE = (
+    "stable noise is normal noise of a random variance: the logarithm of its density is convex in "
+    "the square of the noise, which bounds losses between outputs"
 )
 
 
@@ -297,22 +298,21 @@ def _whole_weight_losses(law: Any) -> ProvenLosses:
 
 
 def _stable_losses(law: Any) -> ProvenLosses:
-    """Return the losses of rounded stable noise: those of a binary output with its largest loss."""
+    """Return the losses of rounded stable noise, from those of the continuous noise."""
     scale = Fraction(law.scale)
 
     def largest(shift: int) -> Fraction:
         """Return an upper bound of the losses of a move by `shift` steps."""
         if law.alpha == 1:
             return _upper_end(2 * ball(shift / (2 * scale)).asinh())
-        return Fraction(max(loss.pure_epsilon for loss in law.losses(shift)))
+        return StableLosses(law.alpha, shift / scale).largest()
 
-    def block_lists(shift: int, _options: BlockOptions) -> list[list[Block]]:
-        """Return the blocks of a binary output with the largest loss."""
-        return [binary_blocks(largest(shift))]
+    def block_lists(shift: int, options: BlockOptions) -> list[list[Block]]:
+        """Return the blocks of a move in one direction; the other one has the same losses."""
+        losses = StableLosses.at_precision_of(law.alpha, shift / scale, options.least)
+        return [losses.blocks(options, ball(largest(shift)))]
 
-    floating = () if law.alpha == 1 else (SEARCHED,)
-    theorem = CAUCHY if law.alpha == 1 else BIT
-    return ProvenLosses(block_lists, theorem, largest, largest, tight=False, floating=floating)
+    return ProvenLosses(block_lists, CAUCHY if law.alpha == 1 else MIXTURE, largest)
 
 
 def _upper_end(x: arb) -> Fraction:
