@@ -135,7 +135,7 @@ def plan(
         from dprelease.cli.shown.reading_shown import scan_records, scans_text
         from dprelease.planning.notes.limit_choices import noise_by_limit
 
-        by_limit = list(noise_by_limit(declaration, planned))
+        by_limit = list(noise_by_limit(declaration, planned)) if as_json or explain else []
         if as_json:  # the JSON form and the text form compute different costs
             read = {"reads": scan_records(declaration.spec, queries)} if explain else {}
             agreed = [row for one in agreement for row in one.to_json()]

@@ -16,6 +16,8 @@ from dprelease.planning.families.family_errors import agreed_errors, family_marg
 from dprelease.planning.notes.published_columns import Limit
 from dprelease.planning.plan import Plan
 from dprelease.planning.trade_off import epsilon_delta_pairs, least_missed
+from dprelease.query.quality import RELIABLE, UNRELIABLE
+from dprelease.schema.release_parts.limits import QUALITY_LIMITS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,9 +27,6 @@ ROWS = tuple(10.0 ** (power / 4) for power in range(4, 21))
 
 LARGEST_MARGIN = 10.0
 """Margins up to this part of the value are drawn."""
-
-QUALITY_LIMITS = {"A": 0.05, "B": 0.15, "C": 0.30}
-"""Largest margins of the quality classes, as parts of the value; D is above."""
 
 TITLE = "margin of a published number"
 NO_MARGIN = ": depends on values, or too large"
@@ -157,13 +156,14 @@ def _draw_margins(axes: Axes, chart: MarginChart) -> None:
         drawn = [100 * value if is_drawn(value) else math.nan for value in values]
         axes.plot(ROWS, drawn, linewidth=1.2, color=LINE_COLOUR)
     axes.set(xscale="log", yscale="log", xlabel="rows in a cell", ylabel="margin, % of the value")
-    low = min([*QUALITY_LIMITS.values(), *(v for _, vs in chart.lines for v in vs if is_drawn(v))])
+    limits = [float(limit) for limit in QUALITY_LIMITS]
+    low = min([*limits, *(v for _, vs in chart.lines for v in vs if is_drawn(v))])
     axes.set(xlim=(ROWS[0], ROWS[-1]), ylim=(80 * low, 100 * LARGEST_MARGIN))
     axes.set_title(chart.title, fontsize=10)
-    for letter, limit in QUALITY_LIMITS.items():
+    for letter, limit in zip(RELIABLE, limits, strict=True):
         axes.axhline(100 * limit, color="0.6", linewidth=0.6, linestyle="--")
         axes.text(ROWS[0] * 1.1, 97 * limit, letter, va="top", fontsize=7, color="0.3")
-    axes.text(ROWS[0] * 1.1, 110 * QUALITY_LIMITS["C"], "D", fontsize=7, color="0.3")
+    axes.text(ROWS[0] * 1.1, 110 * limits[-1], UNRELIABLE, fontsize=7, color="0.3")
     _write_full_numbers(axes)
     axes.spines[["right", "top"]].set_visible(False)
     _label_lines(axes, chart)

@@ -52,7 +52,7 @@ def certify_claims(
         if certified.verdict is Verdict.REFUSED:
             found = "nothing" if certified.at_most is None else f"at most {certified.at_most:.9g}"
             report.add_finding("DP-VERIFY-024", "guarantee", **told, found=found)
-        elif not certified.verdict.holds:
+        elif certified.verdict is not Verdict.PROVED:
             reason = "; ".join(certified.rests_on)
             report.add_finding("DP-VERIFY-026", "guarantee", **told, reason=f"it rests on {reason}")
     for words in beside:

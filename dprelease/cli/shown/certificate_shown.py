@@ -14,7 +14,7 @@ MOST_NAMED_COLUMNS = 3
 
 
 def certificate_text(certificate: Certificate) -> str:
-    """Return claims, proved costs, noise, theorems and assumptions of a certificate as text."""
+    """Return claims, proved costs, noise and theorems of a certificate as text."""
     claims: list[tuple[str, ...]] = [("claim", "at least", "at most", "claimed", "verdict")]
     claims += [_claim_row(certified) for certified in certificate.claims]
     parts = [("noise", "columns", "cells of a unit")]
@@ -26,7 +26,7 @@ def certificate_text(certificate: Certificate) -> str:
     of = {part.theorem: None for part in certificate.parts}
     lines += [f"Theorem: {theorem}." for theorem in (*by, *of)]
     rests = {ground: None for claim in certificate.claims for ground in claim.rests_on}
-    lines += [f"Assumption: {ground}." for ground in rests]
+    lines += [f"Not proved: {ground}." for ground in rests]
     lines += [f"Not covered by the proof: {limitation}." for limitation in certificate.beside]
     return "\n".join(lines)
 

@@ -155,7 +155,7 @@ def rounded_up_text(value: float) -> str:
     return f"{float(rounded):,.15g}" if abs(value) < 1 else f"{float(rounded):,.10g}"
 
 
-def _percent_text(confidence: Fraction) -> str:
+def _percent_text(confidence: Fraction | float) -> str:
     """Return a confidence in percent."""
     return f"{100 * float(confidence):g} %"
 
@@ -181,15 +181,26 @@ def _limit_notes(published: Sequence[PublishedColumn]) -> list[str]:
 
 
 def _contribution_notes(planned: Plan) -> list[str]:
-    """Return a warning that contribution limits leave out rows; empty if there are none."""
+    """Return notes on rows that contribution limits leave out; empty if there are none."""
+    from dprelease.planning.bounded_words import differently_bounded
+
     tables = list(dict.fromkeys(c.query.name for c in planned.columns if c.is_bounded))
     if not tables:
         return []
-    names = ", ".join(tables) if len(tables) < FEW_TABLES else f"{len(tables)} tables"
     return [
-        f"Rows above the contribution limits are left out; no margin covers this: "
-        f"{one_line(names)} (see --explain)."
+        "Rows above the contribution limits are left out; no margin covers this: "
+        f"{_names_text(tables)} (see --explain).",
+        *(
+            "These tables do not add up, even without noise: "
+            f"{_names_text(one.tables)} (see --explain)."
+            for one in differently_bounded(planned.queries)
+        ),
     ]
+
+
+def _names_text(tables: Sequence[str]) -> str:
+    """Return the names of a few tables, or the number of many tables."""
+    return one_line(", ".join(tables) if len(tables) < FEW_TABLES else f"{len(tables)} tables")
 
 
 def _definition_texts(planned: Plan) -> list[str]:

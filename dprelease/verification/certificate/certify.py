@@ -48,10 +48,7 @@ FAR = "losses that reach too far for a grid, or have no bound here"
 PRECISION = 256
 """The precision of balls in bits, where no step sets a higher precision."""
 
-NOT_TIGHT = (
-    "what the planner knows of the losses of {noise} beyond the largest: tables of floats with "
-    "stated errors; no law of losses is enclosed here"
-)
+UNKNOWN = "nothing is proved about the losses of {noise}"
 
 
 def claims_of(guarantee: GuaranteeRecord) -> list[Claim]:
@@ -145,12 +142,11 @@ class _Proof:
         )
 
     def _verdict(self, claim: Claim, best: Bound | None) -> tuple[Verdict, tuple[str, ...]]:
-        """Return the verdict on a claim, and its assumptions."""
-        floating = dict.fromkeys(f for kind in self.kinds for f in kind.losses.floating)
+        """Return the verdict on a claim, and why it is not proved."""
         if best is not None and best.at_most <= claim.claimed:
-            return (Verdict.RESTS if floating else Verdict.PROVED), tuple(floating)
+            return Verdict.PROVED, ()
         loose = [kind.law.name for kind in self.kinds if not kind.losses.tight]
-        grounds = {NOT_TIGHT.format(noise=name): None for name in loose} | floating
+        grounds = dict.fromkeys(UNKNOWN.format(noise=name) for name in loose)
         if best is None:
             grounds[FAR] = None
         elif not loose and best.at_most * (1 - NEAR) <= claim.claimed:

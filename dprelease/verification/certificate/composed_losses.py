@@ -199,7 +199,8 @@ class LossGrids:
         _, main = max(squares, key=lambda pair: pair[0])
         for loss in _main_losses(main):
             if loss >= width:
-                return loss / math.ceil(loss / width), fine
+                # A power of two, so that the loss stays on the grid if the grid becomes coarser.
+                return loss / 2 ** math.ceil(loss / width).bit_length(), fine
         return width, fine
 
     def _possible_blocks(self, kind: VectorKind, options: BlockOptions) -> list[list[Block]]:

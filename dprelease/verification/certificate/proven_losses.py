@@ -87,7 +87,7 @@ class ProvenLosses:
     to the square of the shift, also if several parts of a change add up in one cell. `variance` is
     the variance of discrete Gaussian noise, for `vectors_with_gaussian_noise`. `moments` are the
     moments of losses that have no largest loss. `tight` is whether finer blocks make the bound from
-    `block_lists` as sharp as desired. `floating` has the assumptions that are not proved.
+    `block_lists` as sharp as desired.
     """
 
     block_lists: BlockLists
@@ -100,7 +100,6 @@ class ProvenLosses:
     variance: Fraction | None = None
     moments: Moments | None = None
     tight: bool = True
-    floating: tuple[str, ...] = ()
 
 
 def proven_losses(law: Randomizer) -> ProvenLosses:

@@ -15,14 +15,8 @@ class Verdict(StrEnum):
     """The verdict on a claim."""
 
     PROVED = "proved"
-    RESTS = "proved under assumptions"
     OPEN = "not proved"
     REFUSED = "refused"
-
-    @property
-    def holds(self) -> bool:
-        """Return whether the claim is proved, possibly under assumptions."""
-        return self in (Verdict.PROVED, Verdict.RESTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +42,7 @@ class CertifiedClaim:
     `at_least` is the lower bound of the second opinion on the same claim, if there is one.
     `at_most` is the proven upper bound, None if there is none, and `by` the theorem that proves it.
     `delta_at_most` is a proven upper bound of delta at the claimed epsilon, if available.
-    `rests_on` has the assumptions of the proof.
+    `rests_on` says why a claim is not proved.
     """
 
     claim: Claim
@@ -107,16 +101,16 @@ class Certificate:
 
     @property
     def is_proved(self) -> bool:
-        """Return whether all claims are proved without assumptions."""
+        """Return whether all claims of the release are proved."""
         return not self.beside and all(c.verdict is Verdict.PROVED for c in self.claims)
 
     @property
     def status(self) -> str:
         """Return the least favourable verdict of all claims, in words."""
         found = {claim.verdict for claim in self.claims}
-        order = (Verdict.REFUSED, Verdict.OPEN, Verdict.RESTS)
-        worst = next((verdict for verdict in order if verdict in found), Verdict.PROVED)
-        return (Verdict.OPEN if self.beside and worst.holds else worst).value
+        if Verdict.REFUSED in found:
+            return Verdict.REFUSED.value
+        return (Verdict.PROVED if self.is_proved else Verdict.OPEN).value
 
     def to_json(self) -> dict[str, Any]:
         """Return the certificate as JSON values."""

@@ -45,9 +45,6 @@ UNITS = {
     "meeting": Sensitivity(3, (Move(4, 1),), 2),
 }
 SCALES = (7.0, 20.0, 300.0)
-LOOSE = ("symmetric_alpha_stable",)
-"""Laws of whose losses less is proved than the planner knows."""
-
 Claimed = tuple[list[Event], dict[str, Any]]
 
 
@@ -85,17 +82,11 @@ def of_kind(name: str, shape: int, unit: str, budget: str, scale: float) -> Clai
 def test_honest_claims_are_proved(
     kind: tuple[str, int], unit: str, budget: str, scale: float
 ) -> None:
-    """Stable noise by its largest loss alone: proved where that adds up, and rests on floats."""
     found = of_kind(*kind, unit, budget, scale)
     if found is None:  # such noise has no such price
         return
     for certified in proof(found).claims:
-        if kind[0] in LOOSE:
-            assert certified.verdict is not Verdict.REFUSED
-            pure = certified.claim.counted == "epsilon" and not certified.claim.delta
-            assert not pure or certified.verdict in (Verdict.PROVED, Verdict.RESTS)
-        else:
-            assert certified.verdict is Verdict.PROVED, certified
+        assert certified.verdict is Verdict.PROVED, certified
 
 
 @pytest.mark.share(0.25)
@@ -109,11 +100,10 @@ def test_claims_a_hundredth_too_low_are_refused(name: str, shape: int, budget: s
     events, guarantee = found
     for certified in proof(found).claims:
         assert certified.at_most is not None
-        least = Fraction(certified.at_most) if name not in LOOSE else certified.claim.claimed
+        least = Fraction(certified.at_most)
         low = replace(certified.claim, claimed=least * Fraction(99, 100))
         (again,) = certify(events, [low]).claims
-        wanted = {Verdict.OPEN} if name in LOOSE else {Verdict.REFUSED}
-        assert again.verdict in wanted, again
+        assert again.verdict is Verdict.REFUSED, again
     if not guarantee["pure_epsilon"] and guarantee["rho"] is None:
         less = replace(low, claimed=least, delta=low.delta * Fraction(8, 10))
         (again,) = certify(events, [less]).claims
@@ -261,23 +251,25 @@ def test_a_manifest_whose_claim_is_no_number(leaf: str, text: str, paid: Path) -
     "kind", ["central", "local", pytest.param("party", marks=pytest.mark.audit)]
 )
 def test_releases_of_every_kind(kind: str, tmp_path: Path) -> None:
-    """Stable noise rests on what is named; whatever has no proof is a finding, and not refused."""
+    """All claims are proved; those about sums of parties have no proof, which is a finding."""
     folder = publish(tmp_path, kind)
     report = verify(folder, certify=True)
     certificate = report.certificate
     assert certificate is not None
-    assert {claim.verdict for claim in certificate.claims} <= {Verdict.RESTS, Verdict.OPEN}
-    assert all(claim.rests_on for claim in certificate.claims)
+    assert {claim.verdict for claim in certificate.claims} == {Verdict.PROVED}
     assert bool(certificate.beside) is (kind == "party")
-    unproved = any(not claim.verdict.holds for claim in certificate.claims)
     codes = {finding.code for finding in report.findings}
-    assert codes == ({"DP-VERIFY-026"} if unproved or certificate.beside else set())
-    assert unproved is (kind == "central")
+    assert codes == ({"DP-VERIFY-026"} if certificate.beside else set())
     ended = [
         CliRunner().invoke(app, ["verify", str(folder), *more]) for more in ([], ["--certify"])
     ]
     assert [one.exit_code for one in ended] == [0, 4 if codes else 0]
-    assert "certified" not in ended[0].output
+    assert verify(folder).to_json()["guarantee_status"] == "claimed"
+    assert report.to_json()["guarantee_status"] == ("not proved" if codes else "proved")
+    for text in (ended[0].output, json.dumps(verify(folder).to_json())):
+        assert "ertified" not in text.replace("ertified: false", "")
+        assert "is proved" not in text
+    assert "it was not proved" in ended[0].output
     assert certificate.parts[0].noise.partition(" ")[0] in ended[1].output  # what is proved
 
 
