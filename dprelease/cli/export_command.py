@@ -41,6 +41,12 @@ def export(
         list[str] | None,
         typer.Option(help="A key whose values become columns; can be repeated.", metavar="KEY"),
     ] = None,
+    language: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A language of the release, instead of all; can be repeated.", metavar="TAG"
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a release in other formats; the release itself is not changed."""
@@ -50,7 +56,9 @@ def export(
 
         if not folder.is_dir():
             raise OutputError("DP-OUTPUT-011", path=folder)
-        target, files = write(folder, to, wide=wide or None, output=output, state=state)
+        target, files = write(
+            folder, to, wide=wide or None, languages=language or None, output=output, state=state
+        )
         answer = {"output": str(target), "files": files}
         print_result(
             as_json,

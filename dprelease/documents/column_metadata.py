@@ -70,8 +70,29 @@ WORDS: dict[str, dict[str, str]] = {
         "it": "in parole", "nl": "in woorden", "pt": "por extenso",
     },
     "quality": QUALITY_WORDS,
+    "total": {
+        "en": "total", "de": "insgesamt", "fr": "total", "es": "total", "it": "totale",
+        "nl": "totaal", "pt": "total",
+    },
+    "measure": {
+        "en": "measure", "de": "Kennzahl", "fr": "indicateur", "es": "indicador",
+        "it": "indicatore", "nl": "indicator", "pt": "indicador",
+    },
+    "code": {
+        "en": "code", "de": "Code", "fr": "code", "es": "código", "it": "codice", "nl": "code",
+        "pt": "código",
+    },
 }  # fmt: skip
-"""Words for companion columns, by the ending of the column's name, then by language."""
+"""Words for companion columns, by the ending of the column's name, then by language.
+
+`total`, `measure` and `code` are words for other columns of tables and cubes.
+"""
+
+
+def companion_word(ending: str, language: str) -> str:
+    """Return the word for a companion in a language; the ending itself in an unknown language."""
+    words = WORDS.get(ending, {})
+    return words.get(language.partition("-")[0], words.get("en", ending))
 
 
 def companion_label(label: Mapping[str, str], ending: str) -> dict[str, str]:
@@ -316,7 +337,7 @@ class ColumnMetadataBuilder:
             _code_value(key, text): label.texts(self.languages)
             for text, label in value_labels(declared).items()
         }
-        return CodeList(cast("Sequence[Code]", key.values), labels)
+        return CodeList(cast("Sequence[Code]", key.values), labels, key.level, key.parents)
 
     def _column_label(self, declared: Column, columns: Columns) -> dict[str, str]:
         """Return the label of a column; for a cut without a label, that of the column it cuts."""

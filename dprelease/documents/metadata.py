@@ -22,10 +22,16 @@ Code = str | int | bool | date
 
 @dataclass(frozen=True, slots=True)
 class CodeList:
-    """The values of a key in their declared order, and the labels of the values that have one."""
+    """The values of a key in their declared order, and the labels of the values that have one.
+
+    `level`: the number of the level of areas in a hierarchy, from 1 on; 0 for other keys.
+    `parents`: for each area, the position of the area one level up that contains it.
+    """
 
     values: Sequence[Code]
     labels: Mapping[Code, Texts] = field(default_factory=dict)
+    level: int = 0
+    parents: Sequence[int] = ()
 
     def label(self, value: Code, language: str) -> str:
         """Return the label of a value; the value as text if no label was declared."""

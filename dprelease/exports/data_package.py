@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dprelease.documents.encoding import sha256_of
 from dprelease.documents.file_records import FileRecord
 from dprelease.documents.metadata import (
+    Code,
     CodeList,
     ColumnMetadata,
     Metadata,
@@ -31,9 +33,12 @@ from dprelease.exports.layout import LayoutColumn, TableLayout, layout_of
 from dprelease.exports.names import (
     is_address,
     nonempty_properties,
-    texts_in_first_language,
+    text_in,
+    texts_in,
+    with_translations,
     write_json,
 )
+from dprelease.schema.release_parts.about import UNDETERMINED
 from dprelease.schema.release_parts.format_names import PARQUET
 
 FILE = "datapackage.json"
@@ -62,17 +67,13 @@ class DataPackage(Export):
             resources += _parquet_resources(release)
         if CsvFiles().name in release.written:
             resources += _csv_resources(release, folder)
-        described = texts_in_first_language((about.description, *about.notes), metadata)
         licences, contact = _licence_descriptors(about.licence), _contact_properties(about.contact)
-        described += [f"Licence: {about.licence}"] if about.licence and not licences else []
-        if about.contact and not (about.publisher and contact):
-            described.append(f"Contact: {about.contact}")
         publisher = {"title": about.publisher, "roles": ["publisher"], **contact}
         properties = {
             "$schema": f"{PROFILES}/datapackage.json",
             "name": _slug(about.title),
-            "title": about.heading(metadata.language),
-            "description": "\n\n".join(described),
+            **with_translations(metadata, lambda tag: _package_texts(metadata, tag)),
+            "languages": [tag for tag in metadata.languages if tag != UNDETERMINED],
             "version": about.version,
             "homepage": about.methodology if is_address(about.methodology) else "",
             "licenses": licences,
@@ -82,12 +83,24 @@ class DataPackage(Export):
         return [FILE]
 
 
+def _package_texts(metadata: Metadata, language: str) -> dict[str, str]:
+    """Return the title and the description of a release in a language."""
+    about = metadata.about
+    described = texts_in((about.description, *about.notes), metadata, language)
+    if about.licence and not _licence_descriptors(about.licence):
+        described.append(f"Licence: {about.licence}")
+    if about.contact and not (about.publisher and _contact_properties(about.contact)):
+        described.append(f"Contact: {about.contact}")
+    return {"title": about.heading(language), "description": "\n\n".join(described)}
+
+
 def _parquet_resources(release: PublishedRelease) -> Iterator[dict[str, Any]]:
     """Yield the descriptions of the Parquet files of all tables."""
     recorded = {file.name: file for file in release.record.files}
     for table in release.metadata.tables:
         columns = [LayoutColumn(column.name, column) for column in table.columns]
-        resource = _table_resource(table, table.file, PARQUET, "application/vnd.apache.parquet")
+        media = "application/vnd.apache.parquet"
+        resource = _table_resource(table, release.metadata, table.file, PARQUET, media)
         resource |= _file_properties(release, recorded[table.file])
         layout = TableLayout(table, tuple(columns))
         yield {**resource, "schema": _table_schema(layout, release.metadata, {})}
@@ -100,7 +113,7 @@ def _csv_resources(release: PublishedRelease, folder: Path) -> Iterator[dict[str
     by_key = {key: _slug(file) for key, file in lists.items()}
     for layout in tables:
         path = csv_file(layout.table)
-        resource = _table_resource(layout.table, path, "csv", "text/csv")
+        resource = _table_resource(layout.table, release.metadata, path, "csv", "text/csv")
         resource |= {"encoding": "utf-8", **_size_and_hash(folder / path)}
         yield {**resource, "schema": _table_schema(layout, release.metadata, by_key)}
     for key, path in lists.items():
@@ -122,19 +135,24 @@ def _csv_resources(release: PublishedRelease, folder: Path) -> Iterator[dict[str
         }
 
 
-def _table_resource(table: TableMetadata, path: str, form: str, media: str) -> dict[str, Any]:
-    """Return the name, path, title and type of a table's file."""
-    return nonempty_properties(
-        {
-            "name": _slug(f"{table.name}-{form}" if form == PARQUET else table.name),
-            "path": path,
-            "title": next(iter(table.label.values()), table.name),
-            "description": next(iter(table.description.values()), ""),
-            "type": "table",
-            "format": form,
-            "mediatype": media,
-        }
-    )
+def _table_resource(
+    table: TableMetadata, metadata: Metadata, path: str, form: str, media: str
+) -> dict[str, Any]:
+    """Return the name, path, texts and type of a table's file."""
+
+    def texts_of(language: str) -> dict[str, str]:
+        texts = texts_in((table.description, *table.footnotes), metadata, language)
+        title = text_in(table.label, metadata, language) or table.name
+        return {"title": title, "description": "\n\n".join(texts)}
+
+    return {
+        "name": _slug(f"{table.name}-{form}" if form == PARQUET else table.name),
+        "path": path,
+        **with_translations(metadata, texts_of),
+        "type": "table",
+        "format": form,
+        "mediatype": media,
+    }
 
 
 def _file_properties(release: PublishedRelease, recorded: FileRecord) -> dict[str, Any]:
@@ -176,12 +194,16 @@ def _field_descriptor(
 ) -> dict[str, Any]:
     """Return the properties of one field of a table."""
     source = column.metadata
-    texts = texts_in_first_language((source.description, *source.footnotes), metadata)
+
+    def texts_of(language: str) -> dict[str, str]:
+        texts = texts_in((source.description, *source.footnotes), metadata, language)
+        title = column.title(layout.pivot_key, language)
+        return {"title": title, "description": "\n\n".join(texts)}
+
     properties = {
         "name": column.name,
         "type": _field_type(source),
-        "title": column.title(layout.pivot_key, metadata.language),
-        "description": "\n\n".join(texts),
+        **with_translations(metadata, texts_of),
         "categories": _listed_categories(source.codes, metadata) if _is_listed(source) else None,
         "constraints": {"required": True} if source.role == Role.KEY else None,
         "role": source.role.value,
@@ -213,8 +235,14 @@ def _listed_categories(codes: CodeList | None, metadata: Metadata) -> list[Any]:
     if not codes.labels:
         return list(codes.values)
     return [
-        {"value": value, "label": codes.label(value, metadata.language)} for value in codes.values
+        {"value": value, **with_translations(metadata, partial(_label_property, codes, value))}
+        for value in codes.values
     ]
+
+
+def _label_property(codes: CodeList, value: Code, language: str) -> dict[str, str]:
+    """Return the label of a value in a language."""
+    return {"label": codes.label(value, language)}
 
 
 def _field_type(column: ColumnMetadata) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
+from dprelease.documents.column_metadata import companion_word
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, code_text
 from dprelease.exports.cubes import Cube, Observation, cube_of
 from dprelease.exports.export import Export, Problem, PublishedRelease
@@ -21,8 +22,9 @@ from dprelease.exports.names import (
     create_parent_folder,
     is_address,
     nonempty_properties,
-    text_in_first_language,
-    texts_in_first_language,
+    text_in,
+    texts_in,
+    with_translations,
 )
 
 FOLDER = "json-stat"
@@ -84,7 +86,6 @@ def _dataset_metadata(metadata: Metadata) -> dict[str, Any]:
     }
     return {
         "source": about.publisher,
-        "note": texts_in_first_language((about.description, *about.notes), metadata),
         "link": {name: [{"href": text}] for name, text in linked.items() if is_address(text)},
         "extension": nonempty_properties(extension),
     }
@@ -126,16 +127,15 @@ def _dataset_head(
         metric += "_"
     dimensions[metric] = _metric_dimension(cube, metadata)
     about = _dataset_metadata(metadata)
-    notes = texts_in_first_language((table.description, *table.footnotes), metadata)
+    texts, extension = _dataset_texts(table, metadata)
     times = [key.name for key in table.keys if key.kind.startswith("date")]
     head = {
         "version": "2.0",
         "class": "dataset",
-        "label": text_in_first_language(table.label, metadata) or table.name,
+        **texts,
         "source": about["source"],
         "link": about["link"],
-        "note": [*about["note"], *notes],
-        "extension": {**about["extension"], "status": {"label": _status_labels(table, metadata)}},
+        "extension": {**about["extension"], **extension},
     }
     return {
         **nonempty_properties(head),
@@ -146,14 +146,13 @@ def _dataset_head(
     }
 
 
-def _status_labels(table: TableMetadata, metadata: Metadata) -> dict[str, str]:
-    """Return the label of every status of a table's numbers, in the first language."""
+def _status_labels(table: TableMetadata, language: str) -> dict[str, str]:
+    """Return the label of every status of a table's numbers."""
     labels = dict(STATUS)
     for column in table.of_role(Role.QUALITY):
         if column.codes is not None:
             labels |= {
-                str(code): column.codes.label(code, metadata.language)
-                for code in column.codes.values
+                str(code): column.codes.label(code, language) for code in column.codes.values
             }
     return labels
 
@@ -178,45 +177,87 @@ def _write_items(file: TextIO, name: str, marks: str, items: Iterator[str]) -> N
     file.write(marks[1])
 
 
+def _texts_and_translations(
+    metadata: Metadata, texts_of: Callable[[str], Mapping[str, Any]]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return texts in the first language, and an extension with those in other languages."""
+    texts = with_translations(metadata, texts_of)
+    others = texts.pop("translations", {})
+    return texts, nonempty_properties({"translations": others})
+
+
+def _dataset_texts(
+    table: TableMetadata, metadata: Metadata
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the label and the notes of a dataset, and an extension with the other texts.
+
+    These are the labels of statuses, and all translations.
+    """
+    about = metadata.about
+    noted = (about.description, *about.notes, table.description, *table.footnotes)
+
+    def texts_of(language: str) -> dict[str, Any]:
+        return {
+            "label": text_in(table.label, metadata, language) or table.name,
+            "note": texts_in(noted, metadata, language),
+            "status": {"label": _status_labels(table, language)},
+        }
+
+    texts, translations = _texts_and_translations(metadata, texts_of)
+    return texts, {"status": texts.pop("status"), **translations}
+
+
 def _key_dimension(
     key: ColumnMetadata, values: Iterable[Any], metadata: Metadata
 ) -> dict[str, Any]:
     """Return the dimension of a key: its label, its values and their labels."""
     codes = [code_text(value) for value in values]
-    language = metadata.language
     labels = {} if key.codes is None else key.codes.labels
-    named = {code_text(value): texts.get(language, "") for value, texts in labels.items()}
-    label = {code: named.get(code) or code for code in codes} if any(named.values()) else {}
-    if len(codes) == 1 and not label:
-        label = {codes[0]: codes[0]}
-    properties = {
-        "label": text_in_first_language(key.label, metadata) or key.name,
-        "note": texts_in_first_language((key.description, *key.footnotes), metadata),
-    }
-    category = {"index": codes, **nonempty_properties({"label": label})}
-    return {**nonempty_properties(properties), "category": category}
+
+    def texts_of(language: str) -> dict[str, Any]:
+        named = {code_text(value): texts.get(language, "") for value, texts in labels.items()}
+        label = {code: named.get(code) or code for code in codes} if any(named.values()) else {}
+        if len(codes) == 1 and not label:
+            label = {codes[0]: codes[0]}
+        return {
+            "label": text_in(key.label, metadata, language) or key.name,
+            "note": texts_in((key.description, *key.footnotes), metadata, language),
+            "category": nonempty_properties({"label": label}),
+        }
+
+    texts, translations = _texts_and_translations(metadata, texts_of)
+    category = {"index": codes, **texts.get("category", {})}
+    return {**texts, "category": category, **nonempty_properties({"extension": translations})}
 
 
 def _metric_dimension(cube: Cube, metadata: Metadata) -> dict[str, Any]:
     """Return the dimension whose values are the numeric columns of a table."""
     columns = cube.numbers
-    notes = {
-        column.name: texts_in_first_language((column.description, *column.footnotes), metadata)
-        for column in columns
-    }
+
+    def texts_of(language: str) -> dict[str, Any]:
+        notes = {
+            column.name: texts_in((column.description, *column.footnotes), metadata, language)
+            for column in columns
+        }
+        labels = {column.name: column.title(language) for column in columns}
+        category = {"label": labels, "note": nonempty_properties(notes)}
+        label = companion_word("measure", language).capitalize()
+        return {"label": label, "category": nonempty_properties(category)}
+
+    texts, translations = _texts_and_translations(metadata, texts_of)
     category = {
         "index": [column.name for column in columns],
-        "label": {column.name: column.title(metadata.language) for column in columns},
+        **texts["category"],
         "unit": _units_by_column(columns),
-        "note": nonempty_properties(notes),
     }
     return {
-        "label": "Number",
+        "label": texts["label"],
         "category": nonempty_properties(category),
         "extension": {
             "role": {column.name: column.role.value for column in columns},
             "of": {column.name: column.of for column in columns if column.role != Role.VALUE},
             "unit": nonempty_properties({column.name: column.unit for column in columns}),
+            **translations,
         },
     }
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dprelease.documents.column_metadata import companion_word
 from dprelease.documents.metadata import (
     Code,
     ColumnMetadata,
@@ -50,7 +51,7 @@ class LayoutColumn:
         """Return the head of the column for people; `pivot_key`: the key that columns are for."""
         title = self.metadata.title(language)
         if self.total:
-            return f"{title}: total"
+            return f"{title}: {companion_word('total', language)}"
         if self.code is None or pivot_key is None or pivot_key.codes is None:
             return title
         return f"{title}: {pivot_key.codes.label(self.code, language)}"
@@ -93,10 +94,20 @@ def layout_of(table: TableMetadata, metadata: Metadata) -> TableLayout:
     """Return the layout of a table, pivoted by the first possible key of `metadata.wide`."""
     for name in metadata.wide:
         key = next((key for key in table.keys if key.name == name), None)
-        if key is not None and _has_all_rows(table) and len(table.keys) > 1 and table.values:
-            totals = _totals_table(table, key, metadata)
-            return TableLayout(table, tuple(_wide_columns(table, key, totals)), key, totals)
+        if key is not None and has_all_rows(table) and len(table.keys) > 1 and table.values:
+            return pivoted_layout(table, key, metadata)
+    return long_layout(table)
+
+
+def long_layout(table: TableMetadata) -> TableLayout:
+    """Return the layout of a table that is not pivoted."""
     return TableLayout(table, tuple(LayoutColumn(column.name, column) for column in table.columns))
+
+
+def pivoted_layout(table: TableMetadata, key: ColumnMetadata, metadata: Metadata) -> TableLayout:
+    """Return the layout of a table with all rows, pivoted by one of its keys."""
+    totals = _totals_table(table, key, metadata)
+    return TableLayout(table, tuple(_wide_columns(table, key, totals)), key, totals)
 
 
 def refused_wide_keys(metadata: Metadata) -> Iterator[tuple[str, str]]:
@@ -129,7 +140,7 @@ def max_rows(table: TableMetadata) -> int | None:
     return math.prod(map(number_of_values, table.keys)) if known else None
 
 
-def _has_all_rows(table: TableMetadata) -> bool:
+def has_all_rows(table: TableMetadata) -> bool:
     """Return whether a table is known in advance to have a row for every combination of values."""
     declared = all(key.codes is not None for key in table.keys)
     return declared and table.rows == math.prod(map(number_of_values, table.keys))
@@ -142,11 +153,7 @@ def _totals_table(
     others = [(one.name, one.codes) for one in table.keys if one is not key]
     for other in metadata.tables_for_readers:
         same = other.query == table.query and _folder_name(other) == _folder_name(table)
-        if (
-            same
-            and [(one.name, one.codes) for one in other.keys] == others
-            and _has_all_rows(other)
-        ):
+        if same and [(one.name, one.codes) for one in other.keys] == others and has_all_rows(other):
             return other
     return None
 

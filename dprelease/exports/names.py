@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +48,26 @@ def write_json(path: Path, value: Any) -> None:
     create_parent_folder(path).write_text(text, encoding="utf-8", newline="")
 
 
-def text_in_first_language(texts: Texts, metadata: Metadata) -> str:
-    """Return a text in the first of the release's languages in which it exists."""
-    return next((texts[tag] for tag in metadata.languages if tag in texts), "")
+def text_in(texts: Texts, metadata: Metadata, language: str = "") -> str:
+    """Return a text in a language, or in the first language of the release in which it exists."""
+    return next((texts[tag] for tag in (language, *metadata.languages) if tag in texts), "")
 
 
-def texts_in_first_language(several: Iterable[Texts], metadata: Metadata) -> list[str]:
-    """Return each text in the first language in which it exists; empty texts are left out."""
-    return [text for texts in several if (text := text_in_first_language(texts, metadata))]
+def texts_in(several: Iterable[Texts], metadata: Metadata, language: str = "") -> list[str]:
+    """Return each text in a language, as `text_in` does; empty texts are left out."""
+    return [text for texts in several if (text := text_in(texts, metadata, language))]
+
+
+def with_translations(
+    metadata: Metadata, texts_of: Callable[[str], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the properties with texts, and in `translations` those of the other languages.
+
+    `texts_of`: returns the properties with texts in one language. Empty ones are left out.
+    """
+    others = {tag: nonempty_properties(texts_of(tag)) for tag in metadata.languages[1:]}
+    translations = nonempty_properties({"translations": nonempty_properties(others)})
+    return {**nonempty_properties(texts_of(metadata.language)), **translations}
 
 
 def is_address(text: str) -> bool:

@@ -24,6 +24,7 @@ from dprelease.documents.release_manifest import (
     GuaranteeRecord,
     PosteriorRecord,
     ReadingRecord,
+    Tool,
     UnitRecord,
 )
 from dprelease.exports.export import PublishedRelease
@@ -160,10 +161,13 @@ def by_hand(
 
 HOSTILE = '<script>alert(1)</script>"; =HYPERLINK("http://x") -- \u202eevil & $$1$$ [a](b)'
 
+OTHER = "Été, « x » | ;"
+"""A text in a second language."""
+
 
 def said_of_all(folder: Path, wide: Sequence[str] = ()) -> PublishedRelease:
     """Return a release of which everything is said that can be, in two languages, with malice."""
-    both = {"en": HOSTILE, "fr": "Été, « x » | ;"}
+    both = {"en": HOSTILE, "fr": OTHER}
     kinds = (pa.string(), pa.int64(), pa.decimal128(38, 2), pa.float64(), pa.bool_(), pa.string())
     table = pa.table(
         {
@@ -208,17 +212,23 @@ def said_of_all(folder: Path, wide: Sequence[str] = ()) -> PublishedRelease:
     )
     told = made.metadata.tables[0]
     told = replace(told, label=both, description=both, footnotes=(both,))
-    unit = UnitRecord.model_construct(words="The unit is each row. All rows count.")
-    guarantee = GuaranteeRecord.model_construct(epsilon="1.0", delta="0", invariants=[])
+    unit = UnitRecord.model_construct(
+        query="pay", id=HOSTILE, max_groups=3, max_rows_per_group=2, words="The unit is each row."
+    )
+    guarantee = GuaranteeRecord.model_construct(
+        epsilon="1.0", delta="0", rho=None, invariants=[HOSTILE]
+    )
     record = Manifest.model_construct(
         files=made.record.files,
+        dp_variant="pure",
+        tool=Tool(name="dprelease", version="1", dependencies={}),
         privacy_unit=[unit] * 2,
         privacy_parameters=guarantee.parameters,
         guarantee=guarantee,
         reading=ReadingRecord(
             least_total_error=0.5,
             least_total_error_words="Whoever guesses errs.",
-            largest_posterior=[PosteriorRecord(prior=0.01, posterior=0.03)],
+            largest_posterior=[PosteriorRecord(prior=0.5, posterior=0.7311)],
             largest_posterior_words="Beliefs rise.",
         ),
         unprotected_quantities=["Time."],

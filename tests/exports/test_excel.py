@@ -13,12 +13,14 @@ import zipfile
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from openpyxl import load_workbook
@@ -26,12 +28,15 @@ from openpyxl import load_workbook
 from dprelease.documents.metadata import CodeList, Role
 from dprelease.exports.excel import workbook
 from dprelease.exports.excel.book import DIGITS, escape_text, significant_digits
-from dprelease.exports.excel.sheets import LEFT_EMPTY, NO_VALUE, SHORTHAND, unique_heads
-from dprelease.exports.excel.workbook import EXPORT, FILE
+from dprelease.exports.excel.cells import SIGNS, unique_heads
+from dprelease.exports.excel.workbook import EXPORT
+from dprelease.query.quality import FEW_PEOPLE, UNDEFINED
 from tests.covering import spread
-from tests.exports.build import by_hand, column, key, publish, said_of_all
+from tests.exports.build import CITIES, by_hand, column, key, publish, said_of_all
 from tests.exports.test_csv import tables
 
+FILE = "excel/release.xlsx"
+NO_VALUE, LEFT_EMPTY = SIGNS[UNDEFINED], SIGNS[FEW_PEOPLE]
 ROW = "the row"
 FORMULAS = [
     '=HYPERLINK("http://x", "y")', "=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "=cmd|' /C calc'!A0",
@@ -82,7 +87,8 @@ def rows_below(path: Path, names: list[str]) -> list[list[Any]]:
     sheet = load_workbook(path)["Table 1"]
     cells = [[(cell.value, cell.data_type) for cell in row] for row in sheet.iter_rows()]
     heads = [[value for value, _ in row] for row in cells].index([ROW, *names])
-    return [row[1:] for row in cells[heads + 1 :]]
+    rows = takewhile(lambda row: row[0][0] is not None, cells[heads + 1 :])
+    return [row[1:] for row in rows]
 
 
 def unescaped(text: str) -> str:
@@ -153,15 +159,12 @@ def test_numbers_that_excel_would_change_are_texts(tmp_path: Path, size: str) ->
 
 def test_missing_values_are_shorthand(tmp_path: Path) -> None:
     """By their reason: what was left empty, and what there is no value of."""
-    release = said_of_all(tmp_path)
+    table = pa.table({"pay": pa.array([1.5, None])})
+    release = release_of(tmp_path, table, [column("pay", pa.float64())])
     for words, mark in (([], NO_VALUE), (["Noised values below 3 are left empty; x."], LEFT_EMPTY)):
         release.central.files[0].post_processing = {"pay": words}
         EXPORT.write(release, tmp_path)
-        cells = [
-            c.value for row in load_workbook(tmp_path / FILE)["Table 1"].iter_rows() for c in row
-        ]
-        assert mark in cells
-    assert SHORTHAND.keys() == {NO_VALUE, LEFT_EMPTY}
+        assert [row[0] for row in rows_below(tmp_path / FILE, ["pay"])] == [(1.5, "n"), (mark, "s")]
 
 
 def test_the_guidance_for_statistics(tmp_path: Path, size: str) -> None:
@@ -173,11 +176,11 @@ def test_the_guidance_for_statistics(tmp_path: Path, size: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         book = load_workbook(path)
-    assert book.sheetnames == ["Cover", "Contents", "Notes", *(f"Table {i}" for i in range(1, 6))]
+    assert book.sheetnames == ["Cover", "Contents", "Notes", "Table 1", "Table 2", "Annex"]
     cover = [row[0] for row in book["Cover"].iter_rows(values_only=True)]
     assert cover[0] == "People: <cities> & sexes"
-    assert any(line.startswith("Differential privacy with epsilon 3.999") for line in cover)
-    assert any("A privacy unit is all rows with the same 'person'." in line for line in cover)
+    assert any("epsilon = 4 and delta = 0.000001" in line for line in cover if line)
+    assert any("“person”" in line for line in cover if line)
     links = [row[0].hyperlink.location for row in book["Contents"].iter_rows(min_row=4)]
     assert links == [f"'{name}'!A1" for name in book.sheetnames[2:]]
     names = set()
@@ -193,12 +196,35 @@ def test_the_guidance_for_statistics(tmp_path: Path, size: str) -> None:
             assert title.strip("'") == sheet.title
         names.add(name)
         first, last = ref.split(":")
+        head = int(first[1:])
         assert sheet["A2"].value == "This worksheet contains one table."
-        assert last == sheet.dimensions.split(":")[1]
+        assert re.sub("[0-9]", "", last) == re.sub("[0-9]", "", sheet.dimensions.split(":")[1])
         assert first.startswith("A")
+        assert all(cell.value is not None for cell in sheet[int(re.sub("[A-Z]", "", last))])
         assert not sheet.merged_cells.ranges
         assert sheet.sheet_state == "visible"
+        assert (sheet.page_setup.orientation, int(sheet.page_setup.paperSize)) == ("landscape", 9)
+        assert sheet.print_title_rows == f"${head}:${head}"
+        assert sheet.freeze_panes.endswith(str(head + 1))
     assert len(names) == len(book.worksheets) - 1
+
+
+def test_one_sheet_has_all_tables_of_a_query(tmp_path: Path) -> None:
+    """Every published number stands once, beside its keys; a table by fewer keys has totals."""
+    folder = publish(tmp_path, "formats: excel\n")
+    sheet = load_workbook(folder / FILE)["Table 1"]
+    rows = [[cell.value for cell in row] for row in sheet.iter_rows(min_row=4)]
+    at = {row[:2][0]: row for row in reversed(rows) if row[1] is None}
+    cells = {tuple(row[:2]): row[2] for row in rows if row[1] is not None}
+    expected: dict[tuple[Any, ...], Any] = {}
+    for name in ("city_sex", "city", "sex", "total"):
+        for row in pq.read_table(folder / f"cells_{name}.parquet").to_pylist():
+            key = tuple(row.get(one, "Total") for one in ("city", "sex"))
+            expected[key] = LEFT_EMPTY if row["people"] is None else row["people"]
+    assert cells == expected
+    cities = ["Total", *CITIES]
+    assert list(cells) == [(city, sex) for city in cities for sex in ("Total", "F", "M")]
+    assert at, "there is text below the table"
 
 
 def test_no_hour_and_no_machine_is_in_it(tmp_path: Path, size: str) -> None:
@@ -210,12 +236,12 @@ def test_no_hour_and_no_machine_is_in_it(tmp_path: Path, size: str) -> None:
     assert re.findall(r"[0-9]{4}-[0-9T:-]*Z", core) == ["1980-01-01T00:00:00Z"] * 2
     assert str(tmp_path).encode() not in path.read_bytes()
     assert os.listdir(path.parent) == [path.name]
-    was = path.read_bytes()
     release = said_of_all(tmp_path / "other")
-    EXPORT.write(release, tmp_path / "one")
+    names = EXPORT.write(release, tmp_path / "one")
     time.sleep(2.1)  # an archive's clock has two seconds
     EXPORT.write(release, tmp_path / "two")
-    assert (tmp_path / "one" / FILE).read_bytes() == (tmp_path / "two" / FILE).read_bytes() != was
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
 def test_heads_differ() -> None:

@@ -14,9 +14,11 @@ from openpyxl import load_workbook
 
 from dprelease.exports.csv_tables.csv_files import EXPORT as CSV
 from dprelease.exports.data_package import EXPORT as PACKAGE
+from dprelease.exports.excel.cells import SIGNS
 from dprelease.exports.excel.workbook import EXPORT as EXCEL
 from dprelease.exports.json_stat import EXPORT as JSON_STAT
-from tests.exports.build import HOSTILE, said_of_all
+from dprelease.query.quality import FEW_PEOPLE
+from tests.exports.build import HOSTILE, OTHER, said_of_all
 
 LAYOUTS = [(), ("sex",), ("age_group",)]
 
@@ -55,12 +57,21 @@ def test_json_stat(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wide", LAYOUTS)
 def test_excel(wide: tuple[str, ...], tmp_path: Path) -> None:
     """No cell is a formula, whatever it says; no link leads out of the workbook."""
-    (name,) = EXCEL.write(said_of_all(tmp_path, wide), tmp_path)
-    book = load_workbook(tmp_path / name)
-    cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row]
-    assert {cell.data_type for cell in cells} <= {"s", "n", "b"}
-    assert not [cell for cell in cells if cell.hyperlink and not cell.hyperlink.location]
-    texts = {cell.value for cell in cells if cell.data_type == "s"}
-    assert {HOSTILE, f"Table 1: {HOSTILE}", "Published by: Office & Söhne"} <= texts
-    assert {"@SUM(A1)", "\t-1", "+1"} <= texts
-    assert [p.name for p in (tmp_path / "excel").iterdir()] == ["release.xlsx"]
+    names = EXCEL.write(said_of_all(tmp_path, wide), tmp_path)
+    assert names == ["excel/release_en.xlsx", "excel/release_fr.xlsx"]
+    assert sorted(p.name for p in (tmp_path / "excel").iterdir()) == [
+        Path(name).name for name in names
+    ]
+    shown = []
+    for name in names:
+        book = load_workbook(tmp_path / name)
+        cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row]
+        assert {cell.data_type for cell in cells} <= {"s", "n", "b"}
+        assert not [cell for cell in cells if cell.hyperlink and not cell.hyperlink.location]
+        shown.append({cell.value for cell in cells if cell.data_type == "s"})
+    assert {HOSTILE, f"Table 1: {HOSTILE}", "Published by: Office & Söhne"} <= shown[0]
+    french = {OTHER, f"Tableau 1: {OTHER}", "Publié par : Office & Söhne", "Seul", "Note"}
+    assert french <= shown[1]
+    for texts in shown:
+        assert {"@SUM(A1)", "\t-1", "+1"} <= texts
+        assert {"D", "few_people", "at_bound", SIGNS[FEW_PEOPLE]} <= texts

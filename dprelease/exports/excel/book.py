@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from textwrap import wrap
+from typing import Any, NamedTuple
 
 DIGITS = 15
 """Significant digits of a number that Excel stores; a longer number is written as text."""
@@ -16,8 +17,8 @@ DIGITS = 15
 MOST_UTF16_UNITS = 32_767
 """Maximum length of a cell's text in UTF-16 units."""
 
-MOST_WIDTH = 48
-"""Maximum column width in characters; longer texts wrap."""
+LEAST_WIDTH, MOST_WIDTH = 8, 48
+"""Minimum and maximum column width in characters; longer texts wrap."""
 
 # Characters that XML forbids or changes, and text that would be read as such an escape.
 ESCAPED = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
@@ -28,12 +29,60 @@ AMBIGUOUS = re.compile("^<r>.*</r>$|_x[0-9A-Fa-f]{4}_x[0-9A-Fa-f]{4}_", re.DOTAL
 CREATED = datetime(1980, 1, 1)
 """Time of creation of every workbook, so that its bytes do not depend on a clock."""
 
+A4, LANDSCAPE_CHARACTERS = 9, 150
+"""Excel's number of the paper, and about the most characters of a line on a landscape page."""
+
+MOST_FOOTER = 100
+"""Maximum characters of a title in a page's footer, which Excel limits to 255."""
+
 WRAPPED = {"text_wrap": True, "valign": "top"}
 STYLES = {
     "text": WRAPPED,
-    "head": {**WRAPPED, "bold": True},
-    "title": {**WRAPPED, "bold": True, "font_size": 14},
+    "head": {**WRAPPED, "bold": True, "bottom": 1},
+    "number head": {**WRAPPED, "bold": True, "bottom": 1, "align": "right"},
+    "section": {"bold": True, "font_size": 12},
+    "title": {"bold": True, "font_size": 14},
 }
+WRAPPING = ("text", "head", "number head")
+LINE, HEIGHTS = 15, {"section": 22, "title": 22}
+"""Height of a line in points, and of rows of headings; not every program fits heights itself."""
+
+MEAN_CHARACTERS = 1.1
+"""Mean number of characters of a text in the width of a digit, which is the unit of widths."""
+
+LEAST_LINE = 110
+"""Least characters of a line of text over the columns of a table."""
+
+WHOLE_WORDS = {"break_long_words": False, "break_on_hyphens": False}
+
+GREY = "#767676"
+"""The colour of unreliable numbers, which has enough contrast on white paper."""
+
+
+class Look(NamedTuple):
+    """The look of a cell: its number format, and whether it is unreliable or a total.
+
+    `align`: where in its column a text is, if not at the left. `wrap`: whether it may have several
+    lines.
+    """
+
+    number_format: str = ""
+    weak: bool = False
+    bold: bool = False
+    align: str = ""
+    wrap: bool = False
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """Return the look as properties of XlsxWriter."""
+        return {
+            "valign": "top",
+            **({"num_format": self.number_format} if self.number_format else {}),
+            **({"italic": True, "font_color": GREY} if self.weak else {}),
+            **({"bold": True} if self.bold else {}),
+            **({"align": self.align} if self.align else {}),
+            **({"text_wrap": True} if self.wrap else {}),
+        }
 
 
 class ExactNumber(float):
@@ -83,6 +132,11 @@ def fit_into_cell(text: str) -> str:
     )
 
 
+def _line_count(text: str, width: int, *, bold: bool) -> int:
+    """Return about the number of lines that a text needs in a column."""
+    return max(1, len(wrap(text, width if bold else int(width * MEAN_CHARACTERS))))
+
+
 class Book:
     """A workbook that is written sheet by sheet, row by row.
 
@@ -99,33 +153,51 @@ class Book:
         self._workbook = Workbook(self._stream, {**rows, "use_zip64": True})
         self._workbook.set_properties({"title": title, "author": author, "created": CREATED})
         self._workbook.set_custom_property("Language", language)
-        self._styles = {name: self._workbook.add_format(look) for name, look in STYLES.items()}
+        self._footer = title.replace("&", "&&")[:MOST_FOOTER].rstrip("&")
+        self._styles: dict[str | Look, Any] = {
+            name: self._workbook.add_format(look) for name, look in STYLES.items()
+        }
 
-    def style(self, name: str) -> Any:
-        """Return the style with a name or a number format; None for an empty name."""
-        if name and name not in self._styles:
-            self._styles[name] = self._workbook.add_format({"num_format": name})
-        return self._styles.get(name)
+    def style(self, look: str | Look) -> Any:
+        """Return the style with a name, None for an empty name, or the style of a look."""
+        if isinstance(look, Look) and look not in self._styles:
+            self._styles[look] = self._workbook.add_format(look.properties)
+        return self._styles.get(look)
 
-    def add_sheet(self, name: str, widths: Sequence[int]) -> Sheet:
-        """Return a new sheet whose columns have these widths, in characters."""
+    def add_sheet(
+        self, name: str, widths: Sequence[int], *, most_width: int = MOST_WIDTH, most_pages: int = 0
+    ) -> Sheet:
+        """Return a new sheet whose columns have these widths, in characters.
+
+        It is printed on landscape pages of A4, with all columns on a page if they fit in a readable
+        size. `most_pages`: the maximum number of pages; 0 for any number.
+        """
         worksheet = self._workbook.add_worksheet(name)
-        for i, width in enumerate(widths):
-            worksheet.set_column(i, i, min(MOST_WIDTH, max(10, width + 2)))
-        return Sheet(self, worksheet)
+        fitted = [min(most_width, max(LEAST_WIDTH, width + 2)) for width in widths]
+        for i, width in enumerate(fitted):
+            worksheet.set_column(i, i, width)
+        worksheet.set_landscape()
+        worksheet.set_paper(A4)
+        worksheet.fit_to_pages(-(-sum(fitted) // LANDSCAPE_CHARACTERS), most_pages)
+        worksheet.set_footer(f"&L{self._footer}&R&A, &P / &N")
+        return Sheet(self, worksheet, fitted)
 
-    def mark_up(self, worksheet: Any, first: int, heads: Sequence[str], rows: int) -> None:
-        """Mark up a table with this number of rows; its heads are in row `first` (from 0)."""
+    def mark_up(self, worksheet: Any, first: int, heads: Sequence[str], rows: int) -> bool:
+        """Mark up a table whose heads are in row `first` (from 0); return whether it needs heads.
+
+        XlsxWriter replaces the heads of a table that it marks up.
+        """
         from xlsxwriter.utility import xl_range_abs
 
         self._tables += 1
         name, ends = f"Table_{self._tables}", (first, 0, first + rows, len(heads) - 1)
         if self._long:
             self._workbook.define_name(name, f"='{worksheet.name}'!{xl_range_abs(*ends)}")
-            return
+            return False
         columns = [{"header": escape_text(head)} for head in heads]
         looks = {"autofilter": False, "banded_rows": False, "style": None}
         worksheet.add_table(*ends, {"name": name, "columns": columns, **looks})
+        return True
 
     def save(self, path: Path) -> None:
         """Write the file; raise OSError if it can't be written."""
@@ -146,27 +218,62 @@ class Book:
 
 
 class Sheet:
-    """A sheet that is written row by row."""
+    """A sheet that is written row by row; `widths`: those of its columns in characters."""
 
-    def __init__(self, book: Book, worksheet: Any) -> None:
-        self._book, self._worksheet, self._row = book, worksheet, 0
+    def __init__(self, book: Book, worksheet: Any, widths: Sequence[int]) -> None:
+        self._book, self._worksheet, self._widths, self._row = book, worksheet, widths, 0
+        self._heads: Sequence[tuple[str, str]] = ()
+        self._first = 0
 
-    def add(self, cells: Sequence[Cell], styles: Sequence[str] = ()) -> None:
-        """Write a row; each cell has its style or number format, if there is one."""
-        looks = map(self._book.style, styles or [""] * len(cells))
-        for column, (cell, look) in enumerate(zip(cells, looks, strict=True)):
-            self._write_cell(column, cell, look)
-        self._row += 1
+    def add(self, cells: Sequence[tuple[Cell, str | Look]]) -> None:
+        """Write a row of cells, each with its style or look."""
+        wrapped = (
+            _line_count(cell, width, bold="head" in look) * LINE
+            for (cell, look), width in zip(cells, self._widths, strict=False)
+            if isinstance(cell, str) and (look.wrap if isinstance(look, Look) else look in WRAPPING)
+        )
+        height = max(wrapped, default=LINE)
+        if height > LINE:
+            self._worksheet.set_row(self._row, height)
+        self._write_cells(cells)
 
     def add_text(self, text: str, style: str = "") -> None:
-        """Write a row with one text."""
-        self.add([text], [style])
+        """Write a row with one text, which continues over the next columns unless it wraps."""
+        if style in HEIGHTS:
+            self._worksheet.set_row(self._row, HEIGHTS[style])
+        self.add([(text, style)])
 
-    def add_heads(self, heads: Sequence[str], rows: int) -> None:
-        """Write the heads of a table with this number of rows; an empty table is not marked up."""
-        if rows:
-            self._book.mark_up(self._worksheet, self._row, heads, rows)
-        self.add(heads, ["head"] * len(heads))
+    def add_lines(self, text: str, style: str = "") -> None:
+        """Write a text over the columns of a table, in lines as long as the table is wide."""
+        for line in wrap(text, max(LEAST_LINE, sum(self._widths)), **WHOLE_WORDS):
+            self.add_text(line, style)
+
+    def add_heads(self, heads: Sequence[tuple[str, str]], keys: int = 0) -> None:
+        """Write the heads of a table, each with its style.
+
+        They and the first `keys` columns stay visible while others are scrolled, and are printed on
+        every page.
+        """
+        self._heads, self._first = heads, self._row
+        self._worksheet.repeat_rows(self._row)
+        self._worksheet.freeze_panes(self._row + 1, keys)
+        if keys:
+            self._worksheet.repeat_columns(0, keys - 1)
+        self.add(heads)
+
+    def end_table(self) -> None:
+        """Mark up the table between its heads and the last row, unless it is empty."""
+        rows, texts = self._row - self._first - 1, [text for text, _ in self._heads]
+        if rows and self._book.mark_up(self._worksheet, self._first, texts, rows):
+            self._row = self._first
+            self._write_cells(self._heads)
+            self._row += rows
+
+    def _write_cells(self, cells: Iterable[tuple[Cell, str | Look]]) -> None:
+        """Write the cells of a row."""
+        for column, (cell, look) in enumerate(cells):
+            self._write_cell(column, cell, self._book.style(look))
+        self._row += 1
 
     def _write_cell(self, column: int, cell: Cell, look: Any) -> None:
         """Write a cell by the type of its value."""

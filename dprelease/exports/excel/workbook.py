@@ -1,22 +1,29 @@
-"""Write one Excel workbook per release, and compare two workbooks."""
+"""Write the Excel workbooks of a release, and compare two workbooks.
+
+Each language has a workbook with the official figures. If the release has real-valued estimates of
+consistent tables, another workbook has these.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from dprelease.documents.metadata import Metadata
+from dprelease.exports.excel.localization import WorkbookWords, workbook_words
+from dprelease.exports.excel.sheet_tables import SheetTable, sheet_tables
 from dprelease.exports.export import Export, Problem, PublishedRelease
-from dprelease.exports.layout import TableLayout, is_records, layout_of, max_rows
 from dprelease.exports.names import create_parent_folder
+from dprelease.postprocess.consistent.outputs import ESTIMATES
 
-FILE = "excel/release.xlsx"
+FILE, RELEASE = "excel/{}.xlsx", "release"
+"""Name of a workbook; with several languages, `_` and the language follow the first part."""
 
-MOST_ROWS_ABOVE = 8
-"""Maximum number of rows on a sheet above the first row of its table."""
+MOST_ROWS_ABOVE = 1 << 10
+"""Room on a sheet for rows of text above and below its table."""
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576 - MOST_ROWS_ABOVE, 16_384
 
@@ -28,7 +35,7 @@ MOST_SIZE_RATIO = 4
 
 
 class Excel(Export):
-    """The format with a workbook, which has a cover, contents, notes and a sheet for each table."""
+    """The format with workbooks: a cover, contents, notes, a sheet for each query, an annex."""
 
     name = "excel"
     extra = "excel"
@@ -36,41 +43,40 @@ class Excel(Export):
 
     def problems(self, metadata: Metadata) -> Iterator[Problem]:
         """Yield the tables that may not fit on a sheet, or a problem if no table is readable."""
-        tables = _tables_for_people(metadata)
+        tables = sheet_tables(metadata, estimates=False)
         if not tables:
             yield Problem("no table has readable values")
-        for layout in tables:
-            name, rows = layout.table.name, max_rows(layout.table)
+        for table in [*tables, *sheet_tables(metadata, estimates=True)]:
+            name, rows = table.main.name, table.most_rows
             if rows is None:
                 yield Problem("its number of rows is only known after the run", name)
-            elif (rows if layout.pivot_key is None else layout.row_count or 0) > MOST_ROWS:
+            elif rows > MOST_ROWS:
                 yield Problem(
                     f"it has {rows:,} rows, but a sheet can have only {MOST_ROWS:,}", name
                 )
-            if len(layout.columns) > MOST_COLUMNS:
-                found = f"{len(layout.columns):,}"
+            if table.column_count > MOST_COLUMNS:
+                found = f"{table.column_count:,}"
                 yield Problem(
                     f"it has {found} columns, but a sheet can have only {MOST_COLUMNS:,}", name
                 )
 
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
-        """Write the workbook, and return the name of its file."""
-        from dprelease.exports.excel.book import Book
-        from dprelease.exports.excel.sheets import write_sheets
-
-        metadata, path = release.metadata, create_parent_folder(folder / FILE)
-        title, author = metadata.about.heading(metadata.language), metadata.about.publisher
-        tables = _tables_for_people(metadata)
-        cells = sum((layout.row_count or 0) * len(layout.columns) for layout in tables)
-        scratch = path.parent if cells > IN_MEMORY else None
-        book = Book(title, author or "dprelease", metadata.language, scratch)
-        try:
-            write_sheets(book, tables, release)
-            book.save(path)
-        except OSError:
-            book.discard()
-            raise
-        return [FILE]
+        """Write the workbooks of each language; return the names of their files."""
+        metadata = release.metadata
+        official = sheet_tables(metadata, estimates=False)
+        estimates = sheet_tables(metadata, estimates=True)
+        files = []
+        for language in metadata.languages:
+            tag = f"_{language}" if len(metadata.languages) > 1 else ""
+            words, file = workbook_words(language), FILE.format(RELEASE + tag)
+            _write_workbook(release, official, words, "", create_parent_folder(folder / file))
+            files.append(file)
+            if estimates:
+                introduction = words.say("estimates_meaning", file=Path(file).name)
+                file = FILE.format(ESTIMATES + tag)
+                _write_workbook(release, estimates, words, introduction, folder / file)
+                files.append(file)
+        return files
 
     def has_same_content(self, one: Path, other: Path) -> bool:
         """Return whether two workbooks have the same parts, and sheets with the same cells."""
@@ -89,12 +95,28 @@ class Excel(Export):
         )
 
 
-def _tables_for_people(metadata: Metadata) -> list[TableLayout]:
-    """Return the tables for people with their layouts; synthetic records are only for programs."""
-    read = (
-        table for table in metadata.tables_for_readers if table.values and not is_records(table)
-    )
-    return [layout_of(table, metadata) for table in read]
+def _write_workbook(
+    release: PublishedRelease,
+    tables: Sequence[SheetTable],
+    words: WorkbookWords,
+    introduction: str,
+    path: Path,
+) -> None:
+    """Write one workbook in one language; `introduction`: the first text of its cover, if any."""
+    from dprelease.exports.excel.book import Book
+    from dprelease.exports.excel.sheets import write_sheets
+
+    about = release.metadata.about
+    cells = sum((table.most_rows or 0) * table.column_count for table in tables)
+    scratch = path.parent if cells > IN_MEMORY else None
+    title, author = about.heading(words.language), about.publisher or "dprelease"
+    book = Book(title, author, words.language, scratch)
+    try:
+        write_sheets(book, tables, release, words, introduction)
+        book.save(path)
+    except OSError:
+        book.discard()
+        raise
 
 
 def _sheet_contents(path: Path) -> Iterator[tuple[Any, ...]]:

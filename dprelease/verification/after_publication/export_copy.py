@@ -43,14 +43,17 @@ def export(
     names: Sequence[str],
     *,
     wide: Sequence[str] | None = None,
+    languages: Sequence[str] | None = None,
     output: Path | None = None,
     state: RunState | None = None,
 ) -> tuple[Path, list[str]]:
     """Write a release in some formats; return the new folder and the names of its files.
 
     `wide` names the keys whose values become columns; by default the keys that the release declares
-    as `wide`. `output` is a new folder; by default a folder next to the release. The digests of all
-    files are compared with the manifest before anything is written.
+    as `wide`. `languages`: the languages of texts, the first of which is that of formats with one
+    language; by default all languages of the release. `output` is a new folder; by default a folder
+    next to the release. The digests of all files are compared with the manifest before anything is
+    written.
 
     Raises
     ------
@@ -60,8 +63,8 @@ def export(
     DeclarationError, Findings
         DP-EXPORT-002, 003 or 005 if a format is not available for the release.
     OutputError
-        DP-EXPORT-006 or 007 if the new folder exists, or lies inside the release; other errors as
-        in `claimed`.
+        DP-EXPORT-006 or 007 if the new folder exists, or lies inside the release; DP-REPORT-003 if
+        the release has no texts in a language; other errors as in `claim_target`.
     """
     state = RunState() if state is None else state
     target = sidecar_path(folder, ENDING) if output is None else output
@@ -69,6 +72,8 @@ def export(
     record, metadata = _manifest_and_metadata(folder)
     if wide is not None:
         metadata = replace(metadata, wide=tuple(wide))
+    if languages is not None:
+        metadata = _in_languages(metadata, tuple(dict.fromkeys(languages)))
     ordered = in_order(names)
     if isinstance(record, LocalManifest):
         _refuse_formats(ordered, metadata)
@@ -80,6 +85,15 @@ def export(
         claim.sync_files()
         claim.publish(state)
     return target, [file.name for part in written for file in part.files]
+
+
+def _in_languages(metadata: Metadata, languages: tuple[str, ...]) -> Metadata:
+    """Return metadata with fewer languages; raise DP-REPORT-003 for one that it does not have."""
+    for language in languages:
+        if language not in metadata.languages:
+            known = ", ".join(metadata.languages)
+            raise OutputError("DP-REPORT-003", language=language, known=known)
+    return replace(metadata, languages=languages)
 
 
 def _refuse_formats(names: Sequence[str], metadata: Metadata) -> None:

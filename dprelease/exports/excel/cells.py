@@ -1,0 +1,264 @@
+"""Turn the rows of a sheet into cells: labels with codes, numbers with signs and quality."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from dprelease.documents.column_metadata import companion_word
+from dprelease.documents.metadata import Code, ColumnMetadata, Role, code_text
+from dprelease.exports.csv_tables.csv_text import plain_texts
+from dprelease.exports.cubes import NOT_FINITE, suppressed_columns
+from dprelease.exports.excel.book import MOST_WIDTH, Cell, ExactNumber, Look, exact_number
+from dprelease.exports.excel.localization import WorkbookWords
+from dprelease.exports.excel.sheet_tables import FIRST_ROLES, SheetTable
+from dprelease.exports.export import PublishedRelease
+from dprelease.exports.layout import LayoutColumn
+from dprelease.query.quality import (
+    FEW_PEOPLE,
+    SUPPRESSED,
+    TO_AVOID,
+    UNDEFINED,
+    UNSURE_DIVISOR,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TITLE, NAME = 180, 48
+"""Maximum characters of a title in a column's head, and of the name after it; Excel allows 255."""
+
+SIGNS = {UNSURE_DIVISOR: "[x]", SUPPRESSED: "[u]", FEW_PEOPLE: "[c]", UNDEFINED: "[z]"}
+"""Signs of cells without a number, by quality code.
+
+They follow the shorthands that the UK's Analysis Function recommends: not available, unreliable,
+confidential, not applicable.
+"""
+
+TOTAL_CODE = "_T"
+"""Code of totals, as in the code lists of SDMX."""
+
+ROWS_UNIT = "rows"
+"""The unit of counts, which a head does not repeat."""
+
+LEAST_WIDTH, MOST_LINES = 11, 3
+"""Minimum width of a column of numbers in characters, and lines of its head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head of a column, its width in characters, and whether its cells are numbers."""
+
+    text: str
+    width: int
+    is_number: bool = False
+
+
+StyledCells = Iterator[tuple[Cell, Look]]
+"""The cells of a column with their looks, one per row."""
+
+
+class TableCells:
+    """The heads and the cells of one sheet in one language.
+
+    `seen`: the quality codes of the cells so far, those of signs included.
+    """
+
+    def __init__(self, sheet: SheetTable, release: PublishedRelease, words: WorkbookWords) -> None:
+        self._sheet, self._release, self._words = sheet, release, words
+        self._emptied = set().union(*(suppressed_columns(release, t) for t in sheet.tables))
+        self._quality = {
+            _value_of(column): column.name
+            for column in sheet.columns
+            if column.metadata.role == Role.QUALITY
+        }
+        self.seen: set[str] = set()
+
+    @cached_property
+    def heads(self) -> list[Head]:
+        """Return the heads of all columns; the code of a key is next to its label."""
+        language, sheet = self._words.language, self._sheet
+        named: list[tuple[str, Head]] = []
+        for key in sheet.keys:
+            title, codes = key.title(language), key.codes
+            labels = value_labels(key, language)
+            texts = labels.values() if labels else [] if codes is None else map(str, codes.values)
+            named.append((key.name, Head(title, _text_width(title, texts))))
+            if labels:
+                title = f"{title}, {companion_word('code', language)}"
+                named.append(
+                    (f"{key.name}.code", Head(title, _text_width(title, map(str, labels))))
+                )
+        for column in sheet.columns:
+            title = self._column_title(column)
+            is_number = column.metadata.role != Role.QUALITY and _is_number(column.metadata)
+            named.append((column.name, Head(title, _number_width(title), is_number)))
+        titles = unique_titles([head.text for _, head in named], [name for name, _ in named])
+        return [
+            replace(head, text=text)
+            for text, (_, head) in zip(unique_heads(titles), named, strict=True)
+        ]
+
+    @property
+    def key_columns(self) -> int:
+        """Return the number of columns with keys, their codes included."""
+        return len(self.heads) - len(self._sheet.columns)
+
+    def rows(self) -> Iterator[tuple[tuple[Cell, Look], ...]]:
+        """Yield the cells of each row with their looks."""
+        for batch in self._sheet.batches(self._release):
+            columns: list[StyledCells] = []
+            bold = self._bold_rows(batch)
+            for key in self._sheet.keys:
+                columns += self._key_cells(batch.column(key.name), key, bold)
+            for column in self._sheet.columns:
+                columns.append(self._column_cells(batch, column, bold))
+            yield from zip(*columns, strict=True)
+
+    def _column_title(self, column: LayoutColumn) -> str:
+        """Return the title of a column, with its confidence and its unit if it has these."""
+        source = column.metadata
+        title = column.title(self._sheet.pivot_key, self._words.language)
+        more = [f"{self._words.percent(source.confidence)} %"] if source.confidence else []
+        more += [source.unit] if source.unit not in ("", ROWS_UNIT) else []
+        return f"{title} ({', '.join(more)})" if more else title
+
+    def _bold_rows(self, batch: pa.RecordBatch) -> list[bool]:
+        """Return which rows are totals over all keys but the first one, or but the areas."""
+        keys = self._sheet.keys
+        areas = sum(1 for key in keys if key.codes is not None and key.codes.level)
+        others = keys[areas or 1 :]
+        if not others or not self._sheet.has_totals:
+            return [False] * batch.num_rows
+        columns = [batch.column(key.name).is_null().to_pylist() for key in others]
+        return [all(row) for row in zip(*columns, strict=True)]
+
+    def _key_cells(
+        self, array: pa.Array, key: ColumnMetadata, bold: Sequence[bool]
+    ) -> Iterator[StyledCells]:
+        """Yield the cells of a key: its labels, or its values as they are; then codes of labels."""
+        labels, total = value_labels(key, self._words.language), self._words.total
+        long = any(len(label) > MOST_WIDTH for label in labels.values())
+        looks = [Look(bold=one, wrap=long) for one in bold]
+        first = [total if cell is None else cell for cell in plain_cells(array, key, labels)]
+        yield zip(first, looks, strict=True)
+        if labels:
+            values = array.to_pylist()
+            codes = [TOTAL_CODE if value is None else code_text(value) for value in values]
+            yield ((code, Look(bold=one)) for code, one in zip(codes, bold, strict=True))
+
+    def _column_cells(
+        self, batch: pa.RecordBatch, column: LayoutColumn, bold: Sequence[bool]
+    ) -> StyledCells:
+        """Yield the cells of any other column; a number that is missing has a sign."""
+        source, array = column.metadata, batch.column(column.name)
+        quality = self._quality.get(_value_of(column))
+        codes = [None] * batch.num_rows if quality is None else batch.column(quality).to_pylist()
+        self.seen |= {code for code in codes if code is not None}
+        missing = FEW_PEOPLE if source.of in self._emptied else UNDEFINED
+        shape, can_be_weak = number_format(source), source.role in FIRST_ROLES
+        align = "center" if source.role == Role.QUALITY else ""
+        labels = value_labels(source, self._words.language)
+        for cell, code, is_bold in zip(
+            plain_cells(array, source, labels), codes, bold, strict=True
+        ):
+            if cell is None:
+                reason = code if code in SIGNS else missing
+                self.seen.add(reason)
+                yield SIGNS[reason], Look(bold=is_bold, align="right")
+            else:
+                yield cell, Look(shape, can_be_weak and code in TO_AVOID, is_bold, align)
+
+
+def _value_of(column: LayoutColumn) -> tuple[Code | None, bool, str]:
+    """Return what identifies the value to which a column belongs."""
+    return column.code, column.total, column.metadata.of
+
+
+def _is_number(column: ColumnMetadata) -> bool:
+    """Return whether the cells of a column are numbers."""
+    return column.codes is None and column.kind.startswith(("int", "double", "decimal"))
+
+
+def _text_width(title: str, texts: Iterable[str]) -> int:
+    """Return the width of a column of texts: its longest text, and the longest word of its head."""
+    return max(_longest_word(title), *map(len, texts), 0)
+
+
+def _number_width(title: str) -> int:
+    """Return the width of a column of numbers, whose head has few lines."""
+    return max(LEAST_WIDTH, _longest_word(title), -(-len(title) // MOST_LINES))
+
+
+def _longest_word(title: str) -> int:
+    """Return the length of the longest word of a title."""
+    return max(map(len, title.split()), default=0)
+
+
+def value_labels(column: ColumnMetadata, language: str) -> dict[Code, str]:
+    """Return the label of each value of a column; empty for a column without labels.
+
+    Codes of quality have no labels in cells. If two values of a column without a column of codes
+    have the same label, each label is followed by the value's code.
+    """
+    if column.codes is None or not column.codes.labels or column.role == Role.QUALITY:
+        return {}
+    labels = {code: column.codes.label(code, language) for code in column.codes.values}
+    often = Counter(labels.values())
+    return {
+        code: label
+        if often[label] == 1 or column.role == Role.KEY
+        else f"{label} ({code_text(code)})"
+        for code, label in labels.items()
+    }
+
+
+def plain_cells(
+    array: pa.Array, column: ColumnMetadata, labels: Mapping[Code, str]
+) -> Iterator[Cell]:
+    """Yield the cells of a column, None for missing values; `labels`: those of its values."""
+    if labels:
+        yield from (None if v is None else labels[v] for v in array.to_pylist())
+    elif column.kind == "bool":
+        yield from array.to_pylist()
+    else:
+        is_text = column.kind == "string" or column.kind.startswith("date")
+        cell = str if is_text else ExactNumber if column.kind == "double" else exact_number
+        none = {None} if is_text else {None, *NOT_FINITE}
+        yield from (None if v in none else cell(v) for v in plain_texts(array).to_pylist())
+
+
+def number_format(column: ColumnMetadata) -> str:
+    """Return the number format of a column; empty for columns without amounts.
+
+    Numbers without declared decimals have up to four decimals.
+    """
+    if not _is_number(column):
+        return ""
+    if column.decimals is not None:
+        return "#,##0." + "0" * column.decimals if column.decimals else "#,##0"
+    return "#,##0" if column.kind.startswith("int") else "#,##0.0###"
+
+
+def unique_titles(titles: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return titles; a title that occurs twice is followed by the column's name."""
+    often = Counter(title.casefold() for title in titles)
+    return [
+        title if often[title.casefold()] == 1 else f"{title[:TITLE]} ({name[:NAME]})"
+        for title, name in zip(titles, names, strict=True)
+    ]
+
+
+def unique_heads(heads: Iterable[str]) -> list[str]:
+    """Return heads that are unique for Excel, not empty and not too long."""
+    taken: dict[str, str] = {}
+    for i, head in enumerate(heads, 1):
+        whole = head[: TITLE + NAME] or f"Column {i}"
+        short, more = whole, i
+        while short.casefold() in taken:
+            short, more = f"{whole} ({more})", more + 1
+        taken[short.casefold()] = short
+    return list(taken.values())

@@ -1,0 +1,149 @@
+"""Write the cover of a workbook: what it is, who is protected and how, and how to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from dprelease.documents.metadata import ColumnMetadata, Metadata, Role
+from dprelease.exports.excel.book import Book
+from dprelease.exports.excel.cells import SIGNS, TOTAL_CODE, value_labels
+from dprelease.exports.excel.localization import WorkbookWords
+from dprelease.exports.excel.sheet_tables import SheetTable
+from dprelease.exports.export import PublishedRelease
+from dprelease.exports.names import text_in
+from dprelease.postprocess.consistent.outputs import TABLES
+from dprelease.query.quality import CODES, FEW_PEOPLE, TO_AVOID, UNDEFINED, quality_labels
+from dprelease.schema.release_parts.limits import QUALITY_LIMITS
+
+WIDTH, MOST_PAGES = 110, 2
+"""Width of the cover's column in characters, and maximum number of printed pages."""
+
+UNRATED = (FEW_PEOPLE, UNDEFINED)
+"""Quality codes of empty cells in columns without a quality."""
+
+PRIOR = 0.5
+"""The prior belief whose largest posterior belief the cover states."""
+
+
+def write_cover(
+    book: Book,
+    sheets: Mapping[str, SheetTable],
+    release: PublishedRelease,
+    words: WorkbookWords,
+    introduction: str,
+) -> None:
+    """Write the cover; `sheets`: the tables by sheet; `introduction`: its first text, if any."""
+    about, language = release.metadata.about, words.language
+    sections: dict[str, Iterable[str]] = {
+        "": [introduction, text_in(about.description, release.metadata, language)],
+        "about": _about_lines(release.metadata, words),
+        "protected": _protection_lines(sheets, release, words),
+        "guarantee": _guarantee_lines(release, words),
+        "reading": reading_lines(list(sheets.values()), words, CODES),
+    }
+    sheet = book.add_sheet(words.say("cover"), [WIDTH], most_width=WIDTH, most_pages=MOST_PAGES)
+    sheet.add_lines(about.heading(language), "title")
+    for heading, texts in sections.items():
+        lines = [text for text in texts if text]
+        if heading and lines:
+            sheet.add_text(words.say(heading), "section")
+        for line in lines:
+            sheet.add_text(line, "text")
+    sheet.add_text("")
+    sheet.add_text(words.say("further", annex=words.say("annex")), "text")
+
+
+def _about_lines(metadata: Metadata, words: WorkbookWords) -> Iterator[str]:
+    """Yield the declared facts about a release."""
+    about = metadata.about
+    facts = {
+        "publisher": about.publisher,
+        "contact": about.contact,
+        "period": about.period.replace("/", " \N{EN DASH} "),
+        "area": about.area,
+        "version": about.version,
+        "replaces": about.replaces,
+        "licence": about.licence,
+        "methodology": about.methodology,
+    }
+    yield from (words.say(name, text=text) for name, text in facts.items() if text)
+    for note in about.notes:
+        yield text_in(note, metadata, words.language)
+
+
+def _protection_lines(
+    sheets: Mapping[str, SheetTable], release: PublishedRelease, words: WorkbookWords
+) -> Iterator[str]:
+    """Yield who is protected, and which of their records count."""
+    units = release.central.privacy_unit
+    for id_ in dict.fromkeys(unit.id for unit in units):
+        yield words.say("protected_rows" if id_ is None else "protected_ids", id=id_)
+    limits: dict[tuple[str, int, int], dict[str, None]] = {}
+    for name, sheet in sheets.items():
+        published = {table.name.rpartition("/")[2] for table in sheet.tables}
+        for unit in units:
+            if unit.id is not None and unit.query in published:
+                of = (unit.id, unit.max_groups, unit.max_rows_per_group)
+                limits.setdefault(of, {})[name] = None
+    for (id_, groups, rows), names in limits.items():
+        yield words.say("limits", id=id_, groups=groups, rows=rows, sheets=", ".join(names))
+
+
+def _guarantee_lines(release: PublishedRelease, words: WorkbookWords) -> Iterator[str]:
+    """Yield what the noise does, and how much the numbers can reveal."""
+    record = release.central
+    parameters = record.privacy_parameters
+    yield words.say("noise")
+    for belief in record.reading.largest_posterior:
+        if belief.prior == PRIOR:
+            prior, posterior = words.bound(belief.prior), words.bound(belief.posterior)
+            yield words.say("guess", prior=prior, posterior=posterior)
+    yield words.say(
+        "parameters",
+        epsilon=words.parameter(parameters.epsilon),
+        delta=words.parameter(parameters.delta),
+    )
+    if record.guarantee.invariants:
+        yield words.say("exact", names=", ".join(record.guarantee.invariants))
+
+
+def reading_lines(
+    sheets: Iterable[SheetTable], words: WorkbookWords, seen: Iterable[str]
+) -> Iterator[str]:
+    """Yield how to read the numbers of some sheets: margins, intervals, totals, classes, signs.
+
+    `seen`: the quality codes that need an explanation.
+    """
+    read = list(sheets)
+    columns = [column for one in read for table in one.tables for column in table.columns]
+    for name, role in (("margin", Role.MARGIN), ("interval", Role.LOWER)):
+        confidences = dict.fromkeys(c.confidence for c in columns if c.role == role)
+        for confidence in filter(None, confidences):
+            yield words.say(name, confidence=words.percent(confidence))
+    with_totals = [one for one in read if one.has_totals]
+    if any(not one.main.name.startswith(f"{TABLES}/") for one in with_totals):
+        yield words.say("own_noise")  # integer tables are made consistent
+    keys = [key for one in with_totals for key in one.keys]
+    if any(value_labels(key, words.language) for key in keys):
+        yield words.say("total_code", code=TOTAL_CODE)
+    yield from _class_lines(columns, words, set(seen))
+
+
+def _class_lines(
+    columns: Iterable[ColumnMetadata], words: WorkbookWords, seen: set[str]
+) -> Iterator[str]:
+    """Yield the quality codes and signs of columns with their labels; nothing without codes."""
+    rated = [one.codes for one in columns if one.role == Role.QUALITY and one.codes is not None]
+    defaults = quality_labels(QUALITY_LIMITS, [words.language])
+    lines: dict[str, None] = {}
+    for code in CODES:
+        if code in seen and (rated or code in UNRATED):
+            label = defaults[code][words.language]
+            labels = [codes.label(code, words.language) for codes in rated] or [label]
+            sign = f"{SIGNS[code]} {code}" if code in SIGNS else code
+            lines |= dict.fromkeys(f"{sign}: {label}." for label in labels)
+    if lines:
+        yield words.say("classes")
+        yield from lines
+    if rated and seen & {*TO_AVOID}:
+        yield words.say("weak")

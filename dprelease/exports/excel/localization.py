@@ -1,0 +1,63 @@
+"""Load the fixed texts of workbooks in one language."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_UP, Context
+from fractions import Fraction
+
+from dprelease.documents.column_metadata import companion_word
+from dprelease.exports.excel import words
+from dprelease.numerics.rounding import plain_text
+
+DEFAULT = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkbookWords:
+    """The fixed texts of a workbook, and the language of its labels.
+
+    `language`: the language of the release's texts, which has English words if it has no own ones.
+    """
+
+    language: str
+    sentences: Mapping[str, str]
+    decimal: str
+
+    def say(self, name: str, **values: object) -> str:
+        """Return a text with inserted values."""
+        return self.sentences[name].format(**values)
+
+    @property
+    def total(self) -> str:
+        """Return the label of totals."""
+        return companion_word("total", self.language).capitalize()
+
+    def bound(self, share: float) -> str:
+        """Return an upper bound in percent, without the sign: rounded up to one decimal."""
+        return self.number(f"{math.ceil(1000.0 * share) / 10.0:.1f}".removesuffix(".0"))
+
+    def parameter(self, text: str) -> str:
+        """Return a privacy parameter, a decimal text, rounded up to four significant digits."""
+        rounded = Context(prec=4, rounding=ROUND_UP).create_decimal(text)
+        return self.number(f"{rounded.normalize():f}")
+
+    def percent(self, share: str) -> str:
+        """Return a declared share, a decimal text, in percent without the sign."""
+        return self.number(plain_text(100 * Fraction(share)))
+
+    def number(self, text: str) -> str:
+        """Return a decimal number with the decimal sign of the language."""
+        return text.replace(".", self.decimal)
+
+
+def workbook_words(language: str) -> WorkbookWords:
+    """Return the texts in a language; in English if there are none in that language."""
+    spoken = language.partition("-")[0].lower()
+    known = {module.name for module in pkgutil.iter_modules(words.__path__)}
+    module = importlib.import_module(f"{words.__name__}.{spoken if spoken in known else DEFAULT}")
+    return WorkbookWords(language, module.WORDS, module.DECIMAL)

@@ -1,0 +1,74 @@
+"""The texts of workbooks in English."""
+
+DECIMAL = "."
+
+WORDS = {
+    "cover": "Cover",
+    "contents": "Contents",
+    "notes": "Notes",
+    "annex": "Annex",
+    "table": "Table",
+    "worksheet": "Worksheet",
+    "title": "Title",
+    "column": "Column",
+    "text": "Text",
+    "notes_title": "Signs, classes, and notes on the tables",
+    "annex_title": "Technical details, in English",
+    "one_table": "This worksheet contains one table.",
+    "estimates": "Estimates",
+    "estimates_meaning": (
+        "These estimates have decimals, and may be below 0. They are for further computation. The "
+        "official figures are in the file {file}."
+    ),
+    "about": "About this publication",
+    "publisher": "Published by: {text}",
+    "contact": "Contact: {text}",
+    "licence": "Licence: {text}",
+    "period": "Reference period: {text}",
+    "area": "Area: {text}",
+    "version": "Version: {text}",
+    "replaces": "Replaces: {text}",
+    "methodology": "Methodology: {text}",
+    "protected": "Who is protected",
+    "protected_rows": "Each record of the data is protected by itself.",
+    "protected_ids": (
+        "Whoever a “{id}” stands for is protected (for instance a person, a household or a "
+        "business), with all its records together."
+    ),
+    "limits": (
+        "For each “{id}”, at most {groups} groups of a table and {rows} records per group count. "
+        "Further records are left out, so numbers can be too low. Tables: {sheets}."
+    ),
+    "guarantee": "How the protection works",
+    "noise": (
+        "Random noise was added to the numbers before publication. No number is exact, and small "
+        "numbers are less certain, in proportion, than large ones."
+    ),
+    "guess": (
+        "The noise limits what these numbers can reveal about anyone: whoever considers a "
+        "statement about someone {prior} % likely can consider it at most {posterior} % likely "
+        "after reading all numbers."
+    ),
+    "parameters": (
+        "This is differential privacy with epsilon = {epsilon} and delta = {delta}; delta is about "
+        "the probability that the limit does not hold."
+    ),
+    "exact": "Published exactly, without noise and outside of this protection: {names}.",
+    "reading": "How to read the numbers",
+    "margin": (
+        "Margin of error: with {confidence} % confidence, the number without noise is at most this "
+        "far from the published number."
+    ),
+    "interval": (
+        "Lower and upper bound: with {confidence} % confidence, the number without noise lies "
+        "between them."
+    ),
+    "classes": "Quality classes next to the numbers, and signs in cells without a number:",
+    "weak": "Numbers in grey italics are unreliable. Don't quote them.",
+    "own_noise": (
+        "Totals are measured separately, with noise and limits of their own: the parts need not "
+        "add up to them."
+    ),
+    "total_code": "Code “{code}”: total.",
+    "further": "Technical details are on the last sheet, “{annex}”.",
+}

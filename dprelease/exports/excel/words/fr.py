@@ -1,0 +1,75 @@
+"""The texts of workbooks in French."""
+
+DECIMAL = ","
+
+WORDS = {
+    "cover": "Couverture",
+    "contents": "Sommaire",
+    "notes": "Notes",
+    "annex": "Annexe",
+    "table": "Tableau",
+    "worksheet": "Feuille",
+    "title": "Titre",
+    "column": "Colonne",
+    "text": "Texte",
+    "notes_title": "Signes, classes de qualité et notes sur les tableaux",
+    "annex_title": "Précisions techniques (en anglais)",
+    "one_table": "Cette feuille contient un tableau.",
+    "estimates": "Estimations",
+    "estimates_meaning": (
+        "Ces estimations ont des décimales et peuvent être inférieures à 0. Elles servent à "
+        "d’autres calculs. Les chiffres officiels sont dans le fichier {file}."
+    ),
+    "about": "À propos de cette publication",
+    "publisher": "Publié par : {text}",
+    "contact": "Contact : {text}",
+    "licence": "Licence : {text}",
+    "period": "Période de référence : {text}",
+    "area": "Territoire : {text}",
+    "version": "Version : {text}",
+    "replaces": "Remplace : {text}",
+    "methodology": "Méthodologie : {text}",
+    "protected": "Qui est protégé",
+    "protected_rows": "Chaque enregistrement des données est protégé séparément.",
+    "protected_ids": (
+        "Est protégé ce que désigne un « {id} » (par exemple une personne, un ménage ou une "
+        "entreprise), avec l’ensemble de ses enregistrements."
+    ),
+    "limits": (
+        "Pour chaque « {id} », au plus {groups} groupes d’un tableau et {rows} enregistrements par "
+        "groupe comptent. Les autres sont écartés : les chiffres peuvent être trop bas. "
+        "Tableaux : {sheets}."
+    ),
+    "guarantee": "Comment fonctionne la protection",
+    "noise": (
+        "Un bruit aléatoire a été ajouté aux chiffres avant leur publication. Aucun chiffre n’est "
+        "exact, et les petits chiffres sont, en proportion, moins sûrs que les grands."
+    ),
+    "guess": (
+        "Le bruit limite ce que ces chiffres révèlent sur qui que ce soit : qui juge une "
+        "affirmation sur quelqu’un probable à {prior} % peut la juger probable à {posterior} % au "
+        "plus après avoir lu tous les chiffres."
+    ),
+    "parameters": (
+        "Il s’agit de confidentialité différentielle avec epsilon = {epsilon} et delta = {delta} ; "
+        "delta est à peu près la probabilité que la limite ne tienne pas."
+    ),
+    "exact": "Publiés exactement, sans bruit et hors de cette protection : {names}.",
+    "reading": "Comment lire les chiffres",
+    "margin": (
+        "Marge d’erreur : avec une confiance de {confidence} %, le chiffre sans bruit s’écarte au "
+        "plus d’autant du chiffre publié."
+    ),
+    "interval": (
+        "Bornes inférieure et supérieure : avec une confiance de {confidence} %, le chiffre sans "
+        "bruit se situe entre elles."
+    ),
+    "classes": "Classes de qualité à côté des chiffres, et signes dans les cellules sans chiffre :",
+    "weak": "Les chiffres en italique gris ne sont pas fiables. Ne les citez pas.",
+    "own_noise": (
+        "Les totaux sont mesurés séparément, avec leur propre bruit et leurs propres limites : la "
+        "somme des parties peut en différer."
+    ),
+    "total_code": "Code « {code} » : total.",
+    "further": "Les précisions techniques sont sur la dernière feuille, « {annex} ».",
+}

@@ -1,0 +1,73 @@
+"""The texts of workbooks in Dutch."""
+
+DECIMAL = ","
+
+WORDS = {
+    "cover": "Voorblad",
+    "contents": "Inhoud",
+    "notes": "Toelichting",
+    "annex": "Bijlage",
+    "table": "Tabel",
+    "worksheet": "Werkblad",
+    "title": "Titel",
+    "column": "Kolom",
+    "text": "Tekst",
+    "notes_title": "Tekens, kwaliteitsklassen en toelichting op de tabellen",
+    "annex_title": "Technische gegevens (in het Engels)",
+    "one_table": "Dit werkblad bevat één tabel.",
+    "estimates": "Schattingen",
+    "estimates_meaning": (
+        "Deze schattingen hebben decimalen en kunnen lager dan 0 zijn. Ze zijn bedoeld voor "
+        "verdere berekeningen. De officiële cijfers staan in het bestand {file}."
+    ),
+    "about": "Over deze publicatie",
+    "publisher": "Uitgever: {text}",
+    "contact": "Contact: {text}",
+    "licence": "Licentie: {text}",
+    "period": "Verslagperiode: {text}",
+    "area": "Gebied: {text}",
+    "version": "Versie: {text}",
+    "replaces": "Vervangt: {text}",
+    "methodology": "Methodologie: {text}",
+    "protected": "Wie beschermd is",
+    "protected_rows": "Elk record van de gegevens is afzonderlijk beschermd.",
+    "protected_ids": (
+        "Beschermd is waar een “{id}” voor staat (bijvoorbeeld een persoon, een huishouden of een "
+        "bedrijf), met alle bijbehorende records samen."
+    ),
+    "limits": (
+        "Per “{id}” tellen hoogstens {groups} groepen van een tabel en {rows} records per groep. "
+        "Verdere records vervallen, dus cijfers kunnen te laag zijn. Tabellen: {sheets}."
+    ),
+    "guarantee": "Hoe de bescherming werkt",
+    "noise": (
+        "Aan de cijfers is vóór publicatie willekeurige ruis toegevoegd. Geen enkel cijfer is "
+        "exact, en kleine cijfers zijn naar verhouding onzekerder dan grote."
+    ),
+    "guess": (
+        "De ruis begrenst wat deze cijfers over iemand kunnen onthullen: wie een uitspraak over "
+        "iemand voor {prior} % waarschijnlijk houdt, kan die na het lezen van alle cijfers voor "
+        "hoogstens {posterior} % waarschijnlijk houden."
+    ),
+    "parameters": (
+        "Dit is differentiële privacy met epsilon = {epsilon} en delta = {delta}; delta is "
+        "ongeveer de kans dat de grens niet geldt."
+    ),
+    "exact": "Exact gepubliceerd, zonder ruis en buiten deze bescherming: {names}.",
+    "reading": "Hoe de cijfers te lezen zijn",
+    "margin": (
+        "Foutmarge: met {confidence} % zekerheid wijkt het cijfer zonder ruis hoogstens zoveel af "
+        "van het gepubliceerde cijfer."
+    ),
+    "interval": (
+        "Onder- en bovengrens: met {confidence} % zekerheid ligt het cijfer zonder ruis ertussen."
+    ),
+    "classes": "Kwaliteitsklassen naast de cijfers, en tekens in cellen zonder cijfer:",
+    "weak": "Cijfers in grijs cursief zijn onbetrouwbaar. Citeer ze niet.",
+    "own_noise": (
+        "Totalen zijn apart bepaald, met eigen ruis en eigen limieten: de delen tellen niet "
+        "altijd op tot het totaal."
+    ),
+    "total_code": "Code “{code}”: totaal.",
+    "further": "Technische gegevens staan op het laatste werkblad, “{annex}”.",
+}

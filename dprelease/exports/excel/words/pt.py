@@ -1,0 +1,75 @@
+"""The texts of workbooks in Portuguese."""
+
+DECIMAL = ","
+
+WORDS = {
+    "cover": "Capa",
+    "contents": "Índice",
+    "notes": "Notas",
+    "annex": "Anexo",
+    "table": "Quadro",
+    "worksheet": "Folha",
+    "title": "Título",
+    "column": "Coluna",
+    "text": "Texto",
+    "notes_title": "Sinais, classes de qualidade e notas sobre os quadros",
+    "annex_title": "Pormenores técnicos (em inglês)",
+    "one_table": "Esta folha contém um quadro.",
+    "estimates": "Estimativas",
+    "estimates_meaning": (
+        "Estas estimativas têm casas decimais e podem ser inferiores a 0. Destinam-se a outros "
+        "cálculos. Os números oficiais estão no ficheiro {file}."
+    ),
+    "about": "Sobre esta publicação",
+    "publisher": "Publicado por: {text}",
+    "contact": "Contacto: {text}",
+    "licence": "Licença: {text}",
+    "period": "Período de referência: {text}",
+    "area": "Território: {text}",
+    "version": "Versão: {text}",
+    "replaces": "Substitui: {text}",
+    "methodology": "Metodologia: {text}",
+    "protected": "Quem está protegido",
+    "protected_rows": "Cada registo dos dados está protegido separadamente.",
+    "protected_ids": (
+        "Está protegido aquilo que um «{id}» designa (por exemplo uma pessoa, um agregado ou uma "
+        "empresa), com todos os seus registos em conjunto."
+    ),
+    "limits": (
+        "Por cada «{id}» contam, no máximo, {groups} grupos de um quadro e {rows} registos por "
+        "grupo. Os restantes são excluídos, pelo que os números podem ser demasiado baixos. "
+        "Quadros: {sheets}."
+    ),
+    "guarantee": "Como funciona a proteção",
+    "noise": (
+        "Antes da publicação foi acrescentado ruído aleatório aos números. Nenhum número é exato, "
+        "e os números pequenos são, em proporção, menos seguros do que os grandes."
+    ),
+    "guess": (
+        "O ruído limita o que estes números revelam sobre alguém: quem considera uma afirmação "
+        "sobre alguém provável a {prior} % pode considerá-la provável, no máximo, a {posterior} % "
+        "depois de ler todos os números."
+    ),
+    "parameters": (
+        "Trata-se de privacidade diferencial com épsilon = {epsilon} e delta = {delta}; delta é "
+        "aproximadamente a probabilidade de o limite não se verificar."
+    ),
+    "exact": "Publicado exatamente, sem ruído e fora desta proteção: {names}.",
+    "reading": "Como ler os números",
+    "margin": (
+        "Margem de erro: com {confidence} % de confiança, o número sem ruído afasta-se, no máximo, "
+        "este valor do número publicado."
+    ),
+    "interval": (
+        "Limites inferior e superior: com {confidence} % de confiança, o número sem ruído situa-se "
+        "entre eles."
+    ),
+    "classes": "Classes de qualidade ao lado dos números, e sinais nas células sem número:",
+    "weak": "Os números em itálico cinzento não são fiáveis. Não os cite.",
+    "own_noise": (
+        "Os totais são medidos separadamente, com ruído e limites próprios: a soma das partes "
+        "pode diferir deles."
+    ),
+    "total_code": "Código «{code}»: total.",
+    "further": "Os pormenores técnicos estão na última folha, «{annex}».",
+}
