@@ -86,7 +86,7 @@ class SheetTable:
 
     @property
     def column_count(self) -> int:
-        """Return the number of columns on the sheet, with a column of codes for each labelled key."""
+        """Return the number of columns on the sheet; a key with labels also has one of codes."""
         labelled = [key for key in self.keys if key.codes is not None and key.codes.labels]
         return len(self.keys) + len(labelled) + len(self.columns)
 
