@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeVar
 
+from dprelease.documents.column_metadata import WORDS
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Texts, code_text
 from dprelease.exports.sdmx.identifiers import (
     agency_id,
@@ -42,6 +43,17 @@ COMMON_CONCEPTS = {
     "ADJUSTED": ("Adjusted", "Whether the value had to leave its interval."),
 }
 """Concepts of every release, with their meanings."""
+
+WORD_OF_CONCEPT = {
+    "MEASURE": "measure",
+    "MARGIN_OF_ERROR": "moe",
+    "STANDARD_ERROR": "se",
+    "LOWER_BOUND": "lower",
+    "UPPER_BOUND": "upper",
+    "QUALITY": "quality",
+    "ADJUSTED": "adjusted",
+}
+"""The words for companion columns that name a concept in the languages of a release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,19 +134,28 @@ def structures_of(metadata: Metadata) -> Structures:
     about = metadata.about
     made = Structures(
         agency=agency_id(about.publisher),
-        agency_name=about.publisher or "Not told",
+        agency_name=about.publisher or "Unspecified",
         version=version_of(about.version),
         languages=metadata.languages,
         title=about.title,
     )
     for name, (title, meaning) in COMMON_CONCEPTS.items():
-        made.concepts[name] = Item(name, {"en": title}, {"en": meaning})
+        made.concepts[name] = Item(name, _concept_names(name, title, metadata), {"en": meaning})
     for name, codes in (("OBS_STATUS", OBS_STATUS), ("CONF_STATUS", CONF_STATUS)):
         items = tuple(Item(code, {"en": a}, {"en": b}) for code, (a, b) in codes.items())
         made.code_lists[f"CL_{name}"] = (Item("", {"en": COMMON_CONCEPTS[name][0]}), items)
     for cube in cubes_of(metadata, time_period(about.period)):
         made.cubes.append(_data_structure(made, cube))
     return made
+
+
+def _concept_names(concept: str, title: str, metadata: Metadata) -> dict[str, str]:
+    """Return the English name of a common concept, and its names in the release's languages."""
+    words = WORDS.get(WORD_OF_CONCEPT.get(concept, ""), {})
+    spoken = {tag: words.get(tag.partition("-")[0], "") for tag in metadata.languages}
+    return {"en": title} | {
+        tag: f"{word[0].upper()}{word[1:]}" for tag, word in spoken.items() if word and tag != "en"
+    }
 
 
 def _data_structure(made: Structures, cube: Cube) -> Structure:

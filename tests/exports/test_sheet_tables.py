@@ -1,0 +1,224 @@
+"""Sheets of workbooks: all tables of a query, areas above areas, quality, languages, estimates."""
+
+from __future__ import annotations
+
+import importlib
+import string
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from openpyxl import load_workbook
+
+from dprelease.documents.metadata import CodeList, Role
+from dprelease.exports.excel.book import GREY
+from dprelease.exports.excel.cells import SIGNS
+from dprelease.exports.excel.localization import workbook_words
+from dprelease.exports.excel.sheet_tables import sheet_tables
+from dprelease.exports.excel.workbook import EXPORT
+from dprelease.exports.export import PublishedRelease
+from dprelease.query.quality import AT_BOUND, BLANKS, CODES, TO_AVOID
+from tests.exports.build import by_hand, column, key, said_of_all
+
+TEXT, WHOLE, REAL = pa.string(), pa.int64(), pa.float64()
+LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
+
+
+def released(folder: Path, tables: Any, wide: Any = (), **about: Any) -> PublishedRelease:
+    """Return a release of tables that were made by hand, with a manifest of all texts."""
+    made = by_hand(folder, tables, wide, **about)
+    said = said_of_all(folder / "other").record
+    return replace(made, record=said.model_copy(update={"files": made.record.files}))
+
+
+def rows_of(release: PublishedRelease, folder: Path, *, name: str = "release") -> list[list[Any]]:
+    """Return the cells of the first table of a workbook, heads first."""
+    EXPORT.write(release, folder)
+    sheet = load_workbook(folder / f"excel/{name}.xlsx")["Table 1"]
+    first, last = next(iter(sheet.tables.values())).ref.split(":")
+    return [[cell.value for cell in row] for row in sheet[first:last]]
+
+
+def area(name: str, level: int, values: list[str], parents: list[int]) -> Any:
+    """Return a level of areas as a key."""
+    return column(name, TEXT, Role.KEY, codes=CodeList(values, {}, level, parents))
+
+
+def hierarchy(folder: Path, wide: Any = ()) -> PublishedRelease:
+    """Return a release of two states with three counties, by sex, with all totals."""
+    state = area("state", 1, ["A", "B"], [0, 0])
+    county = area("county", 2, ["z", "a", "m"], [0, 0, 1])
+    sex, n = key("sex", TEXT, ["M", "F"]), column("n", WHOLE)
+    tables = []
+    for place, codes in ((None, [""]), (state, ["A", "B"]), (county, ["z", "a", "m"])):
+        for by_sex in (False, True):
+            keys = [*([place] if place else []), *([sex] if by_sex else [])]
+            cells = [(code, one) for code in codes for one in ("MF" if by_sex else " ")]
+            rows = {
+                **({place.name: [code for code, _ in cells]} if place else {}),
+                **({"sex": [one for _, one in cells]} if by_sex else {}),
+                "n": [10 * (codes.index(code) + 1) + "MF ".index(one) for code, one in cells],
+            }
+            name = f"tables/q_{'_'.join(one.name for one in keys) or 'total'}"
+            tables.append((name, pa.table(rows), [*keys, n]))
+    made = released(folder, tables, wide)
+    named = tuple(replace(table, query="q") for table in made.metadata.tables)
+    return replace(made, metadata=replace(made.metadata, tables=named))
+
+
+def test_areas_stand_below_the_areas_that_contain_them(tmp_path: Path) -> None:
+    """Totals come first; each county has its state, in the declared order of areas."""
+    heads, *rows = rows_of(hierarchy(tmp_path), tmp_path)
+    assert heads == ["state", "county", "sex", "n"]
+    places = [
+        ("Total", "Total"),
+        ("A", "Total"),
+        ("A", "z"),
+        ("A", "a"),
+        ("B", "Total"),
+        ("B", "m"),
+    ]
+    assert [tuple(row[:3]) for row in rows] == [
+        (*place, sex) for place in places for sex in ("Total", "M", "F")
+    ]
+    numbers = {tuple(row[:3]): row[3] for row in rows}
+    assert numbers["A", "a", "F"] == 21
+    assert numbers["B", "m", "Total"] == 32
+    assert numbers["Total", "Total", "M"] == 10
+
+
+def test_a_wide_sheet_has_totals_in_columns_and_rows(tmp_path: Path) -> None:
+    heads, *rows = rows_of(hierarchy(tmp_path, ["sex"]), tmp_path)
+    assert heads == ["state", "county", "n: total", "n: M", "n: F"]
+    assert rows[0] == ["Total", "Total", 12, 10, 11]
+    assert rows[3] == ["A", "a", 22, 20, 21]
+    assert len(rows) == 6
+
+
+def test_marginals_without_a_common_table(tmp_path: Path) -> None:
+    """No table has both keys, so each row is a total over one of them."""
+    a, b, n = key("a", TEXT, ["x"]), key("b", WHOLE, [7, 3]), column("n", WHOLE)
+    tables = [
+        ("q_a", pa.table({"a": ["x"], "n": [1]}), [a, n]),
+        ("q_b", pa.table({"b": [7, 3], "n": [2, 3]}), [b, n]),
+    ]
+    _, *rows = rows_of(released(tmp_path, tables), tmp_path)
+    assert rows == [["Total", 7, 2], ["Total", 3, 3], ["x", "Total", 1]]
+
+
+def rated(folder: Path, **about: Any) -> PublishedRelease:
+    """Return a release with a number of each quality."""
+    table = pa.table(
+        {
+            "k": list(range(len(CODES))),
+            "pay": [None if code in BLANKS else 1234.5 for code in CODES],
+            "pay_moe": pa.array([None if code in BLANKS else 1.0 for code in CODES], REAL),
+            "pay_quality": list(CODES),
+        }
+    )
+    codes = CodeList(CODES, {code: {"en": f"Label of {code}"} for code in CODES})
+    columns = [
+        key("k", WHOLE, range(len(CODES))),
+        column("pay", REAL, unit="CHF", decimals=1),
+        column("pay_moe", REAL, Role.MARGIN, "pay", unit="CHF", confidence="0.95"),
+        replace(column("pay_quality", TEXT, Role.QUALITY, "pay"), codes=codes),
+    ]
+    return released(folder, [("q", table, columns)], **about)
+
+
+def test_every_quality_is_seen(tmp_path: Path) -> None:
+    """Unreliable numbers look otherwise, empty cells have the sign of their reason, and a legend."""
+    EXPORT.write(rated(tmp_path), tmp_path)
+    sheet = load_workbook(tmp_path / "excel/release.xlsx")["Table 1"]
+    heads, *rows = sheet["A3" : f"D{3 + len(CODES)}"]
+    assert [cell.value for cell in heads] == [
+        "k", "pay (CHF)", "pay_quality", "pay_moe (95 %, CHF)"
+    ]  # fmt: skip
+    for code, (_, value, quality, margin) in zip(CODES, rows, strict=True):
+        assert quality.value == code
+        weak = bool(value.font.italic) and value.font.color.rgb.endswith(GREY[1:])
+        assert weak == (code in TO_AVOID) == bool(quality.font.italic)
+        if code in BLANKS:
+            assert (value.value, margin.value) == (SIGNS[code], SIGNS[code])
+            assert value.alignment.horizontal == "right"
+        else:
+            assert (value.value, value.number_format) == (1234.5, "#,##0.0")
+    below = {row[0].value for row in sheet.iter_rows(min_row=4 + len(CODES))}
+    assert {f"{SIGNS.get(code, '')} {code}: Label of {code}.".strip() for code in CODES} <= below
+    assert AT_BOUND in {row[2].value for row in rows}
+
+
+def test_the_legend_has_no_codes_that_do_not_occur(tmp_path: Path) -> None:
+    release = rated(tmp_path)
+    table = pa.table({"k": [0], "pay": [1.5], "pay_moe": [0.1], "pay_quality": ["B"]})
+    from dprelease.tables.formats import write_table
+
+    write_table(table, release.folder / release.metadata.tables[0].file)
+    EXPORT.write(release, tmp_path)
+    sheet = load_workbook(tmp_path / "excel/release.xlsx")["Table 1"]
+    below = [row[0].value or "" for row in sheet.iter_rows(min_row=5)]
+    assert "B: Label of B." in below
+    assert not [line for line in below if any(f"Label of {one}." in line for one in "ACD")]
+
+
+def test_estimates_beside_integer_tables_are_in_their_own_file(tmp_path: Path) -> None:
+    """Estimates of a query without integer tables are its official figures."""
+    keys, n = key("k", TEXT, ["a"]), column("n", WHOLE)
+    table, real = pa.table({"k": ["a"], "n": [1]}), pa.table({"k": ["a"], "n": [1.25]})
+    tables = [
+        ("estimates/p", real, [keys, column("n", REAL)]),
+        ("tables/p", table, [keys, n]),
+        ("estimates/q", real, [keys, column("n", REAL)]),
+    ]
+    made = released(tmp_path, tables)
+    named = tuple(replace(one, query=one.name.rpartition("/")[2]) for one in made.metadata.tables)
+    release = replace(made, metadata=replace(made.metadata, tables=named))
+    official = [one.main.name for one in sheet_tables(release.metadata, estimates=False)]
+    assert sorted(official) == ["estimates/q", "tables/p"]
+    names = EXPORT.write(release, tmp_path)
+    assert names == ["excel/release.xlsx", "excel/estimates.xlsx"]
+    assert rows_of(release, tmp_path, name="estimates")[1] == ["a", 1.25]
+
+
+@pytest.mark.parametrize("language", [*LANGUAGES, "de-CH", "und", "ru"])
+def test_texts_of_every_language(language: str) -> None:
+    """Every language has the texts of English, with the same places."""
+    known = language[:2] if language[:2] in LANGUAGES else "en"
+    words, english = workbook_words(language), workbook_words("en")
+    module = importlib.import_module(f"dprelease.exports.excel.words.{known}")
+    assert words.sentences is module.WORDS
+    assert list(words.sentences) == list(english.sentences)
+    for name, text in words.sentences.items():
+        places = [
+            {one[1] for one in string.Formatter().parse(of)}
+            for of in (text, english.sentences[name])
+        ]
+        assert places[0] == places[1], name
+    if known != "en":
+        same = [name for name, text in words.sentences.items() if text == english.sentences[name]]
+        assert len(same) < 8, same
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("0.99954", "0,9996"), ("1", "1"), ("0.000000001", "0,000000001")]
+)
+def test_privacy_parameters_are_rounded_up(text: str, shown: str) -> None:
+    words = workbook_words("de")
+    assert words.parameter(text) == shown
+    assert words.bound(0.73101) == "73,2"
+    assert words.percent("0.95") == "95"
+
+
+def test_a_workbook_has_the_texts_of_its_language(tmp_path: Path) -> None:
+    release = rated(tmp_path, languages=("fr", "de"), titles={"fr": "Salaires", "de": "Löhne"})
+    assert EXPORT.write(release, tmp_path) == ["excel/release_fr.xlsx", "excel/release_de.xlsx"]
+    for tag, sheets, title in (
+        ("fr", ["Couverture", "Sommaire", "Notes", "Tableau 1", "Annexe"], "Salaires"),
+        ("de", ["Titelblatt", "Inhalt", "Hinweise", "Tabelle 1", "Anhang"], "Löhne"),
+    ):
+        book = load_workbook(tmp_path / f"excel/release_{tag}.xlsx")
+        assert book.sheetnames == sheets
+        assert book.worksheets[0]["A1"].value == title
+        assert int(book.worksheets[0].page_setup.fitToHeight) == 2
