@@ -222,3 +222,22 @@ def test_a_workbook_has_the_texts_of_its_language(tmp_path: Path) -> None:
         assert book.sheetnames == sheets
         assert book.worksheets[0]["A1"].value == title
         assert int(book.worksheets[0].page_setup.fitToHeight) == 2
+
+
+def test_labels_that_differ_among_the_tables_of_a_sheet(tmp_path: Path) -> None:
+    """Totals have other contribution limits than their parts; head and notes state both."""
+    place, limits = key("a", TEXT, ["x"]), (3, 2)
+    labels = [{"en": f"Stays, at most {most} per patient"} for most in limits]
+    tables = [
+        ("q_a", pa.table({"a": ["x"], "n": [1]}), [place, column("n", WHOLE, label=labels[0])]),
+        ("q", pa.table({"n": [2]}), [column("n", WHOLE, label=labels[1])]),
+    ]
+    release = released(tmp_path, tables)
+    heads, *_ = rows_of(release, tmp_path)
+    assert heads[-1] == "Stays, at most 3 per patient / at most 2 per patient"
+    sheet = load_workbook(tmp_path / "excel/release.xlsx")["Table 1"]
+    below = {row[0].value for row in sheet.iter_rows()}
+    assert {
+        "Stays, at most 3 per patient: a",
+        "Stays, at most 2 per patient: Total",
+    } <= below

@@ -29,8 +29,8 @@ AMBIGUOUS = re.compile("^<r>.*</r>$|_x[0-9A-Fa-f]{4}_x[0-9A-Fa-f]{4}_", re.DOTAL
 CREATED = datetime(1980, 1, 1)
 """Time of creation of every workbook, so that its bytes do not depend on a clock."""
 
-A4, LANDSCAPE_CHARACTERS = 9, 150
-"""Excel's number of the paper, and about the most characters of a line on a landscape page."""
+A4, MOST_CHARACTERS = 9, 220
+"""Excel's number of the paper, and the most characters of a readable line on a landscape page."""
 
 MOST_FOOTER = 100
 """Maximum characters of a title in a page's footer, which Excel limits to 255."""
@@ -178,7 +178,7 @@ class Book:
             worksheet.set_column(i, i, width)
         worksheet.set_landscape()
         worksheet.set_paper(A4)
-        worksheet.fit_to_pages(-(-sum(fitted) // LANDSCAPE_CHARACTERS), most_pages)
+        worksheet.fit_to_pages(-(-sum(fitted) // MOST_CHARACTERS), most_pages)
         worksheet.set_footer(f"&L{self._footer}&R&A, &P / &N")
         return Sheet(self, worksheet, fitted)
 

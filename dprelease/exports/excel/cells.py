@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from dprelease.documents.column_metadata import companion_word
@@ -119,10 +120,13 @@ class TableCells:
             yield from zip(*columns, strict=True)
 
     def _column_title(self, column: LayoutColumn) -> str:
-        """Return the title of a column, with its confidence and its unit if it has these."""
-        source = column.metadata
-        title = column.title(self._sheet.pivot_key, self._words.language)
+        """Return the title of a column in all its tables, with its confidence and its unit."""
+        source, language = column.metadata, self._words.language
+        label = common_title(list(self._sheet.titles(source.name, language)))
+        titled = replace(column, metadata=replace(source, label={language: label}))
+        title = titled.title(self._sheet.pivot_key, language)
         more = [f"{self._words.percent(source.confidence)} %"] if source.confidence else []
+        more = [text for text in more if text not in title]
         more += [source.unit] if source.unit not in ("", ROWS_UNIT) else []
         return f"{title} ({', '.join(more)})" if more else title
 
@@ -171,6 +175,21 @@ class TableCells:
                 yield SIGNS[reason], Look(bold=is_bold, align="right")
             else:
                 yield cell, Look(shape, can_be_weak and code in TO_AVOID, is_bold, align)
+
+
+def common_title(titles: Sequence[str]) -> str:
+    """Return one title for several: the first parts that all have, then the others' rests.
+
+    "Stays, at most 6 per patient" and "Stays, at most 2 per patient" give "Stays, at most 6 per
+    patient / at most 2 per patient".
+    """
+    if len(titles) == 1:
+        return titles[0]
+    parts = [title.split(", ") for title in titles]
+    same = takewhile(lambda part: len(set(part)) == 1, zip(*parts, strict=False))
+    common = len(list(same))
+    rests = [", ".join(one[common:]) for one in parts]
+    return ", ".join([*parts[0][:common], " / ".join(filter(None, rests))])
 
 
 def _value_of(column: LayoutColumn) -> tuple[Code | None, bool, str]:

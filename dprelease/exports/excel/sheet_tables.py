@@ -84,6 +84,15 @@ class SheetTable:
                     )
         return tuple(_in_reading_order(found.values()))
 
+    def titles(self, name: str, language: str) -> dict[str, list[TableMetadata]]:
+        """Return the titles of a column, each with its tables; their limits may differ."""
+        found: dict[str, list[TableMetadata]] = {}
+        for table in self.tables:
+            for column in table.columns:
+                if column.name == name:
+                    found.setdefault(column.title(language), []).append(table)
+        return found
+
     @property
     def column_count(self) -> int:
         """Return the number of columns on the sheet; a key with labels also has one of codes."""

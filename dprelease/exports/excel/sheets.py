@@ -131,8 +131,17 @@ def _rows_of_notes(notes: Iterable[tuple[str, Note]]) -> Iterator[Sequence[str]]
 def _table_notes(
     table: SheetTable, release: PublishedRelease, words: WorkbookWords
 ) -> Iterator[Note]:
-    """Yield the declared notes on the tables of a sheet, and on their columns."""
+    """Yield the notes on the tables of a sheet, and on their columns.
+
+    If a column has different labels in several tables, such as other contribution limits, a note
+    lists the keys of the tables with each label.
+    """
     metadata, language = release.metadata, words.language
+    for column in table.columns:
+        titles = table.titles(column.metadata.name, language)
+        for title, tables in titles.items() if len(titles) > 1 else ():
+            keys = [", ".join(key.title(language) for key in one.keys) for one in tables]
+            yield title, "; ".join(one or words.total for one in keys)
     for one in table.tables:
         for note in one.footnotes:
             yield "", text_in(note, metadata, language)
