@@ -19,7 +19,7 @@ MOST_ADDED_CHARACTERS = 40
 """Maximum number of characters by which the name of an exported file exceeds its table's name."""
 
 MOST_FILES = 3
-"""Maximum number of files of a format, per table and in addition for the whole release."""
+"""Maximum number of files of a format per table, and in addition per language of the release."""
 
 DISK_ERRORS = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE}
@@ -93,17 +93,19 @@ def _error_position(problem: Exception) -> str:
     return f"{type(problem).__name__} at {Path(frame.filename).name}:{frame.lineno}"
 
 
-def blank_records(names: Iterable[str], tables: Sequence[str]) -> list[ExportRecord]:
+def blank_records(
+    names: Iterable[str], tables: Sequence[str], languages: int
+) -> list[ExportRecord]:
     """Return the largest possible manifest entries of formats that are not written yet.
 
-    `tables`: the names of the published tables.
+    `tables`: the names of the published tables; `languages`: the number of the release's languages.
     """
     return [
         ExportRecord(
             format=name,
             files=[
                 ExportedFile(name=f"{name}/{table}{i:0>{MOST_ADDED_CHARACTERS}}", sha256=BLANK)
-                for table in ("", *tables)
+                for table in (*[""] * languages, *tables)
                 for i in range(MOST_FILES)
             ],
             packages={},

@@ -48,7 +48,8 @@ class Exports:
         from dprelease.exports.writer import blank_records
 
         tables = [table.name for table in self.metadata.tables]
-        return draft.changed(exports=blank_records(self.names, tables))
+        languages = len(self.metadata.languages)
+        return draft.changed(exports=blank_records(self.names, tables, languages))
 
     def write_all(
         self, record: AnyGuaranteed, folder: Path, progress: Callable[[str], None]

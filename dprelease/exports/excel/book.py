@@ -53,8 +53,6 @@ MEAN_CHARACTERS = 1.1
 LEAST_LINE = 110
 """Least characters of a line of text over the columns of a table."""
 
-WHOLE_WORDS = {"break_long_words": False, "break_on_hyphens": False}
-
 GREY = "#767676"
 """The colour of unreliable numbers, which has enough contrast on white paper."""
 
@@ -245,7 +243,8 @@ class Sheet:
 
     def add_lines(self, text: str, style: str = "") -> None:
         """Write a text over the columns of a table, in lines as long as the table is wide."""
-        for line in wrap(text, max(LEAST_LINE, sum(self._widths)), **WHOLE_WORDS):
+        width = max(LEAST_LINE, sum(self._widths))
+        for line in wrap(text, width, break_long_words=False, break_on_hyphens=False):
             self.add_text(line, style)
 
     def add_heads(self, heads: Sequence[tuple[str, str]], keys: int = 0) -> None:

@@ -70,12 +70,14 @@ class TableCells:
 
     def __init__(self, sheet: SheetTable, release: PublishedRelease, words: WorkbookWords) -> None:
         self._sheet, self._release, self._words = sheet, release, words
-        self._emptied = set().union(*(suppressed_columns(release, t) for t in sheet.tables))
+        self._emptied = {n for table in sheet.tables for n in suppressed_columns(release, table)}
         self._quality = {
             _value_of(column): column.name
             for column in sheet.columns
             if column.metadata.role == Role.QUALITY
         }
+        columns = [*sheet.keys, *(column.metadata for column in sheet.columns)]
+        self._labels = {one.name: value_labels(one, words.language) for one in columns}
         self.seen: set[str] = set()
 
     @cached_property
@@ -85,8 +87,10 @@ class TableCells:
         named: list[tuple[str, Head]] = []
         for key in sheet.keys:
             title, codes = key.title(language), key.codes
-            labels = value_labels(key, language)
-            texts = labels.values() if labels else [] if codes is None else map(str, codes.values)
+            labels = self._labels[key.name]
+            texts: Iterable[str] = (
+                labels.values() if labels else [] if codes is None else map(str, codes.values)
+            )
             named.append((key.name, Head(title, _text_width(title, texts))))
             if labels:
                 title = f"{title}, {companion_word('code', language)}"
@@ -144,7 +148,7 @@ class TableCells:
         self, array: pa.Array, key: ColumnMetadata, bold: Sequence[bool]
     ) -> Iterator[StyledCells]:
         """Yield the cells of a key: its labels, or its values as they are; then codes of labels."""
-        labels, total = value_labels(key, self._words.language), self._words.total
+        labels, total = self._labels[key.name], self._words.total
         long = any(len(label) > MOST_WIDTH for label in labels.values())
         looks = [Look(bold=one, wrap=long) for one in bold]
         first = [total if cell is None else cell for cell in plain_cells(array, key, labels)]
@@ -165,7 +169,7 @@ class TableCells:
         missing = FEW_PEOPLE if source.of in self._emptied else UNDEFINED
         shape, can_be_weak = number_format(source), source.role in FIRST_ROLES
         align = "center" if source.role == Role.QUALITY else ""
-        labels = value_labels(source, self._words.language)
+        labels = self._labels[source.name]
         for cell, code, is_bold in zip(
             plain_cells(array, source, labels), codes, bold, strict=True
         ):

@@ -21,6 +21,9 @@ ESCAPED_BYTES = 6
 LINKS, CELL = 192, 48
 """Bytes of the names that each observation repeats, and of the markup around a cell."""
 
+KEYS = 24
+"""Cells that a row of a workbook may have for keys, their codes, and keys of other tables."""
+
 ONCE, DESCRIBED = 1 << 16, 1 << 12
 """Bytes of a format without rows; and of the metadata of a column or code, per language."""
 
@@ -44,7 +47,7 @@ class _Size:
 
 ROWS: dict[str, Callable[[_Size], int]] = {
     "csv": lambda one: one.row,
-    "excel": lambda one: 2 * (one.keys + one.others + CELL * (one.columns + 8)),
+    "excel": lambda one: 2 * (2 * one.keys + one.others + CELL * (one.columns + KEYS)),
     "json-stat": lambda one: one.others + CELL * one.columns,
     "sdmx-csv": lambda one: one.others + one.columns * (LINKS + one.keys),
     "mbi": lambda one: 8 * one.columns,
@@ -61,10 +64,11 @@ def max_bytes(names: Iterable[str], metadata: Metadata) -> int:
     described = ONCE + len(metadata.languages) * sum(map(_metadata_bytes, metadata.tables))
     total = 0
     for name in names:
-        total += described + PAGE * (name == "report")
+        copies = len(metadata.languages) if name == "excel" else 1  # one workbook per language
+        total += copies * (described + PAGE * (name == "report"))
         if name not in WITHOUT_ROWS:
             bytes_of = ROWS.get(name, ROWS["excel"])
-            total += sum(one.rows * bytes_of(one) for one in tables)
+            total += copies * sum(one.rows * bytes_of(one) for one in tables)
     return total
 
 
