@@ -26,15 +26,14 @@ from dprelease.exports.names import (
     texts_in,
     with_translations,
 )
+from dprelease.query.quality import FEW_PEOPLE, UNDEFINED, quality_labels
+from dprelease.schema.release_parts.limits import QUALITY_LIMITS
 
 FOLDER = "json-stat"
 METRIC = "metric"
 """Identifier of the last dimension; a number is appended if a key has this name."""
 
-STATUS = {
-    "O": "not defined, such as a mean if the noised count is below 1",
-    "Q": "left empty: the noised value is below the declared threshold",
-}
+STATUS = {"O": UNDEFINED, "Q": FEW_PEOPLE}
 """Statuses of missing numbers without a quality, by SDMX code (CL_OBS_STATUS)."""
 
 ITEMS_PER_LINE = 1000
@@ -148,7 +147,8 @@ def _dataset_head(
 
 def _status_labels(table: TableMetadata, language: str) -> dict[str, str]:
     """Return the label of every status of a table's numbers."""
-    labels = dict(STATUS)
+    words = quality_labels(QUALITY_LIMITS, [language])
+    labels = {status: words[code][language] for status, code in STATUS.items()}
     for column in table.of_role(Role.QUALITY):
         if column.codes is not None:
             labels |= {
