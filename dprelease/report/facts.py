@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,10 +23,8 @@ from dprelease.numerics.rounding import exact
 from dprelease.planning.invariant_plans import (
     INVARIANT_MECHANISM,
     INVARIANT_ORIGIN,
-    without_invariants,
 )
 from dprelease.planning.plan import PlannedColumn
-from dprelease.planning.trade_off import Pairs, epsilon_delta_pairs
 from dprelease.postprocess.consistent.consistency_record import (
     AgreedColumnRecord,
     ConsistencyRecord,
@@ -203,6 +200,15 @@ class Facts:
         law = self.laws[_name_in_folder(table), output.parts[0].name]
         return law if isinstance(law, Mechanism) and output.parts[0].is_vector else None
 
+    def limits_before_noise(self, table: TableMetadata, column: ColumnMetadata) -> str:
+        """Return which declared limits may cut what a column counts: none, limits, bounds, both."""
+        query, output = self.query_of(table), self.query_column(table, column)
+        if query is None or output is None:
+            return "none"
+        limited = bool(query.unit.contribution_limits_text)
+        bounded = any(part.aggregate.lattice is not None for part in output.parts)
+        return ("both" if bounded else "limits") if limited else "bounds" if bounded else "none"
+
     def adds_up(self, table: TableMetadata, column: ColumnMetadata) -> bool:
         """Return whether cells of a column may be added: counts of rows, and sums."""
         output = self.query_column(table, column)
@@ -223,15 +229,6 @@ class Facts:
     def families(self) -> tuple[Family, ...]:
         """Return the families of tables, each with the step that publishes them."""
         return families_of(self.planned_columns())
-
-    @cached_property
-    def epsilon_delta_pairs(self) -> Pairs:
-        """Return epsilons of the whole release at several deltas."""
-        pure = self.label.guarantee.pure_epsilon
-        vectors = [
-            column.accounting_input for column in without_invariants(list(self.planned_columns()))
-        ]
-        return epsilon_delta_pairs(vectors, math.inf if pure is None else float(pure))
 
     def planned_columns(self) -> Iterator[PlannedColumn]:
         """Yield every noisy vector with its query and its noise; invariants have no noise."""

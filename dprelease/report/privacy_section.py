@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from dprelease.documents.ledger_record import LedgerRecord, RenewalRecord
-from dprelease.documents.release_manifest import ReadingRecord
 from dprelease.privacy.unit import Neighbours
 from dprelease.report.facts import Facts, ProtectedUnit, fraction_of_text
 from dprelease.report.localization import Words, round_up_to_three_digits
-from dprelease.report.pictures import Gallery, Picture, belief_picture, trade_off_picture
+from dprelease.report.pictures import BeliefRow, belief_rows
 from dprelease.report.safe import SPACE
 from dprelease.report.safe_labels import Names
 
@@ -35,25 +34,13 @@ class Label:
     delta_words: Markup
     rho: str
     guess: Markup
-    belief: Markup
     costs: list[Markup]
     outside: list[Markup]
-    pictures: list[Picture]
+    beliefs: list[BeliefRow]
 
 
-def label_of(
-    facts: Facts,
-    words: Words,
-    names: Names,
-    gallery: Gallery,
-    *,
-    is_curved: bool = True,
-) -> Label:
-    """Return the label of a release.
-
-    `is_curved`: whether epsilons at several deltas are known, so that the curve of attacks can be
-    drawn.
-    """
+def label_of(facts: Facts, words: Words, names: Names) -> Label:
+    """Return the label of a release."""
     source = facts.label
     guarantee, reading = source.guarantee, source.reading
     epsilon, delta = float(guarantee.epsilon), fraction_of_text(guarantee.delta)
@@ -68,7 +55,7 @@ def label_of(
         exact=Markup("")
         if guarantee.holds is None
         else words.say("label.exact", holds=guarantee.holds),
-        cuts=list(_contribution_limit_sentences(source.units, names, words)),
+        cuts=list(_contribution_limit_sentences(facts, words, names)),
         epsilon=words.number(round_up_to_three_digits(epsilon)),
         epsilon_words=words.say(
             "label.epsilon.words", factor=words.number(round_up_to_three_digits(factor))
@@ -85,31 +72,10 @@ def label_of(
             right=words.percent(1.0 - reading.least_total_error / 2.0, up=True),
             space=SPACE,
         ),
-        belief=words.say("label.gain.belief", beliefs=_belief_sentences(reading, words)),
         costs=list(_cost_sentences(facts, source.ledger, words, names)),
         outside=[names.name(text, 600) for text in facts.record.unprotected_quantities],
-        pictures=[
-            belief_picture(gallery, reading),
-            *(
-                [trade_off_picture(gallery, facts.epsilon_delta_pairs, replace=replace)]
-                if is_curved
-                else []
-            ),
-        ],
+        beliefs=belief_rows(words, reading),
     )
-
-
-def _belief_sentences(reading: ReadingRecord, words: Words) -> Markup:
-    """Return by how much an attacker's belief can rise, for several prior beliefs."""
-    beliefs = [
-        words.say(
-            "label.gain.from_to",
-            prior=words.percent(row.prior),
-            posterior=words.percent(row.posterior, up=True),
-        )
-        for row in reading.largest_posterior
-    ]
-    return Markup(", ").join(beliefs)
 
 
 def _unit_sentences(units: Sequence[ProtectedUnit], words: Words, names: Names) -> Iterator[Markup]:
@@ -124,14 +90,12 @@ def _unit_sentences(units: Sequence[ProtectedUnit], words: Words, names: Names) 
         yield words.say("page.more", number=words.number(len(distinct) - MOST_UNITS))
 
 
-def _contribution_limit_sentences(
-    units: Sequence[ProtectedUnit], names: Names, words: Words
-) -> Iterator[Markup]:
-    """Yield the contribution limits of privacy units, each sentence once."""
-    texts = dict.fromkeys(unit.words.partition(" Values are ")[2] for unit in units)
-    sentences = [text for text in texts if text]
+def _contribution_limit_sentences(facts: Facts, words: Words, names: Names) -> Iterator[Markup]:
+    """Yield the contribution limits of all queries, each sentence once."""
+    texts = (query.unit.contribution_limits_text for query in facts.queries.values())
+    sentences = [text for text in dict.fromkeys(texts) if text]
     for text in sentences[:MOST_UNITS]:
-        yield names.name(text[0].upper() + text[1:], 600)
+        yield names.sentence(text[0].upper() + text[1:] + ".", 600)
     if len(sentences) > MOST_UNITS:
         yield words.say("page.more", number=words.number(len(sentences) - MOST_UNITS))
     if not sentences:

@@ -12,17 +12,13 @@ from dprelease.documents.audits.audit_record import Audit
 from dprelease.documents.file_records import FamilyRecord, TableRecord
 from dprelease.documents.manifest import CentralManifest
 from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest
-from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.bounded_words import contribution_limits_text, table_range_text
 from dprelease.planning.invariant_plans import without_invariants
 from dprelease.planning.plan import PlannedColumn
 from dprelease.report.localization import round_up_to_three_digits, to_three_digits
-from dprelease.report.pictures import PageTable, Picture, noise_picture
+from dprelease.report.pictures import PageTable
 from dprelease.report.section_context import Context
 from dprelease.report.source import Checks
-
-MOST_CURVES = 6
-"""Maximum number of drawn noise distributions; the table lists all of them."""
 
 MOST_NAMED = 4
 """Maximum number of named columns among those that share a noise distribution."""
@@ -40,7 +36,6 @@ class ProvenanceSection:
     cuts: list[Markup]
     noise_lead: Markup
     noise: PageTable
-    curves: list[Picture]
     composition: Markup
     processing: list[Markup]
     families: list[tuple[Markup, list[Markup]]]
@@ -49,10 +44,8 @@ class ProvenanceSection:
     audit: PageTable | None
 
 
-def provenance_section(
-    context: Context, checks: Checks | None, *, is_drawn: bool = True
-) -> ProvenanceSection:
-    """Return the content of the section; `is_drawn`: whether to draw noise distributions."""
+def provenance_section(context: Context, checks: Checks | None) -> ProvenanceSection:
+    """Return the content of the section."""
     names, record = context.names, context.facts.record
     laws = _vectors_by_noise(context)
     return ProvenanceSection(
@@ -61,7 +54,6 @@ def provenance_section(
         cuts=list(_counted_rows_sentences(context)),
         noise_lead=context.words.say("made.noise.lead"),
         noise=_noise_table(context, laws),
-        curves=_noise_pictures(context, laws) if is_drawn else [],
         composition=names.sentence(record.composition, LONGEST)
         if isinstance(record, GuaranteedManifest)
         else Markup(""),
@@ -262,24 +254,6 @@ def parameter_text(text: str, context: Context) -> str:
         return context.words.number(to_three_digits(float(text)))
     except ValueError:
         return text
-
-
-def _noise_pictures(context: Context, laws: Laws) -> list[Picture]:
-    """Return a picture of each noise distribution, up to the maximum number."""
-    pictures: list[Picture] = []
-    drawn: set[tuple[object, ...]] = set()
-    for columns in laws.values():
-        first, law = columns[0], columns[0].mechanism
-        step, unit = float(first.measurement.error_step), first.measurement.error_unit
-        single = first.measurement.is_vector and first.measurement.aggregate.levels == 1
-        key = (law, step, unit)
-        if not single or not isinstance(law, Mechanism) or key in drawn:
-            continue
-        drawn.add(key)
-        if len(pictures) < MOST_CURVES:
-            picture = noise_picture(context.gallery, law, step, law.name, unit)
-            pictures += [] if picture is None else [picture]
-    return pictures
 
 
 def _processing_sentences(context: Context) -> Iterator[Markup]:

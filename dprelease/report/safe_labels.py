@@ -66,7 +66,7 @@ class Names:
 
     def table(self, table: TableMetadata) -> Markup:
         """Return the title of a table."""
-        return self.text(table.label, table.name)
+        return self.text(table.label, table.name.removeprefix("tables/"))
 
     def column(self, column: ColumnMetadata) -> Markup:
         """Return the title of a column."""
@@ -77,8 +77,13 @@ class Names:
         labels = {} if column.codes is None else column.codes.labels.get(code, {})
         return self.text(labels, code_text(code))
 
+    def plain_value(self, column: ColumnMetadata, code: Code) -> str:
+        """Return the label of a value as plain text."""
+        labels = {} if column.codes is None else column.codes.labels.get(code, {})
+        return self.plain(labels, code_text(code))
+
     def plain(self, texts: Texts, fallback: str, longest: int = LONGEST) -> str:
-        """Return a label as plain text, for a picture."""
+        """Return a label as plain text, for an alternative text."""
         for language in (self.language, self.metadata.language):
             if texts.get(language):
                 return printable_text(texts[language], longest)

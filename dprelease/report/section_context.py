@@ -8,7 +8,6 @@ from markupsafe import Markup
 
 from dprelease.report.facts import Facts
 from dprelease.report.localization import Words
-from dprelease.report.pictures import Gallery
 from dprelease.report.safe import printable_text
 from dprelease.report.safe_labels import Names
 
@@ -20,7 +19,6 @@ class Context:
     facts: Facts
     words: Words
     names: Names
-    gallery: Gallery
     most: int
 
     def cells(self, *texts: object) -> list[Markup]:

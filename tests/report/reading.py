@@ -55,8 +55,9 @@ def contrast(one: str, other: str = "#ffffff") -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def colours_of_texts(root: Element) -> set[str]:
-    """Return the colours in which a page writes, in its style and in its pictures."""
+def colour_schemes(root: Element) -> list[dict[str, str]]:
+    """Return the colours of a page by name, in light and in dark."""
     style = "".join(one.text or "" for one in root.iter(f"{HTML}style"))
-    found = set(re.findall(r"(?<![-\w])color: *(#[0-9a-f]{3,6})", style))
-    return found | {one.attrib["fill"] for one in root.iter(f"{SVG}text")}
+    light, dark = re.findall(r":root \{([^}]*)\}", style)
+    schemes = [dict(re.findall(r"(--[a-z0-9-]+): (#[0-9a-f]{6})", text)) for text in (light, dark)]
+    return [schemes[0], {**schemes[0], **schemes[1]}]

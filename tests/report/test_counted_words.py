@@ -5,16 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from string import Formatter
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 import dprelease
 from dprelease.errors.printable import count_text
-from dprelease.report.accuracy.quality import CellCounts, EmptyCells
-from dprelease.report.accuracy.quality_part import _empty_cell_texts
-from dprelease.report.localization import words_in
 from dprelease.report.words.en import SENTENCES
 
 NUMBERS = ("number", "cells", "pairs")
@@ -64,34 +59,3 @@ def test_messages_count_by_the_one_helper() -> None:
         "1,000 files",
     ]
     assert [count_text(n, "entry", "entries") for n in (1, 2)] == ["1 entry", "2 entries"]
-
-
-def column(why: EmptyCells | None, empty: int) -> Any:
-    return SimpleNamespace(emptied=why, counted=CellCounts(cells=9, empty=empty))
-
-
-@pytest.mark.parametrize("empty", [1, 2])
-@pytest.mark.parametrize("why", [None, *EmptyCells])
-def test_why_cells_are_empty(why: EmptyCells | None, empty: int) -> None:
-    """A limit that was declared, or nothing to divide by: each column by what was asked of it."""
-    said = " ".join(_empty_cell_texts(words_in("en"), [column(why, empty), column(None, 7)]))
-    assert ("declared least" in said) == (why in (EmptyCells.SMALL, EmptyCells.EITHER))
-    assert ("nothing to divide by" in said) == (why in (EmptyCells.DIVIDED, EmptyCells.EITHER))
-    assert said.startswith(f"{empty} cell{'s were' if empty > 1 else ' was'}" if why else "")
-
-
-def test_means_and_limits_have_reasons_of_their_own() -> None:
-    from dprelease.query.forms.single_part import MEASURED
-
-    kinds = {
-        (None, True): None,
-        (5, True): EmptyCells.SMALL,
-        (None, False): EmptyCells.DIVIDED,
-        (5, False): EmptyCells.EITHER,
-    }
-    for (least, on_lattice), why in kinds.items():
-        asked: Any = SimpleNamespace(
-            post=SimpleNamespace(suppress_below=least), form=SimpleNamespace(on_lattice=on_lattice)
-        )
-        assert EmptyCells.of(asked) is why
-    assert MEASURED.on_lattice

@@ -18,6 +18,7 @@ from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
 from dprelease.report.localization import round_up_to_three_digits, words_in
 from dprelease.report.rendering import MOST_BYTES
+from dprelease.report.words import en
 from dprelease.schema.load import read_declaration
 from tests.release import test_federated, test_local
 from tests.replay import Keyed
@@ -61,8 +62,7 @@ def test_records_tell_what_estimates_tell(made: FolderOf, tmp_path: Path) -> Non
     folder = made("records")
     root = page(folder, tmp_path)
     text = text_of(root)
-    assert "The true part of all records lies between" in text  # of a category, the first column
-    assert "a value of a list was kept or exchanged" in text
+    assert "confidence, the share of all records is between" in text  # of a category, the first
     assert "`" not in text
     for column in ("city", "member", "born", "group", "pay", "age"):
         found = dprelease.local_estimate(folder, column)
@@ -104,11 +104,10 @@ def test_messages_are_not_told(made: FolderOf, tmp_path: Path) -> None:
     text = text_of(root)
     assert "Not for publication" in text
     assert "party 2 of 4" in text
-    assert "The last line is also what holds for whoever sees messages of a single party." in text
-    assert "The other lines" not in text  # which were they, on a page?
+    assert en.SENTENCES["sums.trust.seen"] in text
     assert "`" not in text
     record = json.loads((folder / "manifest.json").read_text())
-    trust = rows_of(root, "What holds for how many honest")
+    trust = rows_of(root, en.SENTENCES["sums.trusts"])
     assert [row[0] for row in trust] == [f"{t['honest']} of 4" for t in record["trust"]]
     for row, held in zip(trust, record["trust"], strict=True):
         assert float(row[1]) >= float(held["guarantee"]["epsilon"]) * (1 - 1e-12)
@@ -127,8 +126,8 @@ def test_the_label_is_that_of_the_parties_that_are_counted_on(
     record = json.loads((made("parties") / "manifest.json").read_text())
     (counted,) = (t for t in record["trust"] if t["honest"] == record["honest"])
     epsilon = float(counted["guarantee"]["epsilon"])
-    text = text_of(page(made("parties"), tmp_path))
-    assert f"Epsilon {words_in('en').number(round_up_to_three_digits(epsilon))} " in text
+    (first, *_) = [text_of(one) for one in page(made("parties"), tmp_path).iter(f"{HTML}dt")]
+    assert first == f"Epsilon {words_in('en').number(round_up_to_three_digits(epsilon))}"
     assert epsilon < float(record["trust"][-1]["guarantee"]["epsilon"])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -89,13 +89,9 @@ def _check_counts(folder: Path, one: ColumnQuality) -> None:
         assert counted.by_class[size] == len(cells)
         assert math.isclose(counted.sizes[size], sum(v for v, _ in cells), rel_tol=1e-9)
         assert math.isclose(counted.margins[size], sum(m for _, m in cells), rel_tol=1e-9)
-    if one.limit is not None:
-        limit = float(one.limit)
-        above = sum(m > limit * (1.0 if one.absolute else abs(v)) for v, m in both)
-        flags = one.table.companion_of(column, Role.FLAG)
-        if flags is not None and not one.absolute:
-            above = sum(row[flags.name] for row in rows)
-        assert one.share_above_limit == above / len(rows)
+    quality = one.table.companion_of(column, Role.QUALITY)
+    found = {} if quality is None else Counter(row[quality.name] for row in rows)
+    assert {code: int(sizes.sum()) for code, sizes in counted.codes.items()} == found
 
 
 def _margin_of(row: dict[str, Any], one: ColumnQuality) -> float | None:

@@ -9,15 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
 from dprelease.numerics.lattice import Floats, Integers
-from dprelease.query.measurement import OutputColumn
 from dprelease.report.facts import ErrorBeforeRun, Facts
 from dprelease.report.source import ReleaseFiles
 
@@ -59,9 +56,10 @@ def _zeros_by_class() -> Floats:
 class CellCounts:
     """Counts of a column's published cells, in total and by size class.
 
-    `empty`: cells without a value. `wide`: cells whose margin exceeds their value. `above`: cells
-    whose margin exceeds a declared limit. `by_class`, `sizes` and `margins` describe cells with a
-    value and a margin: their number, the sum of their values and the sum of their margins.
+    `empty`: cells without a value. `wide`: cells whose margin exceeds their value. `by_class`,
+    `sizes` and `margins` describe cells with a value and a margin: their number, the sum of their
+    values and the sum of their margins. `codes`: the number of cells of each quality code by size
+    class; cells without a value are in the first class.
     """
 
     cells: int = 0
@@ -70,10 +68,10 @@ class CellCounts:
     fractional: int = 0
     flagged: int = 0
     wide: int = 0
-    above: int = 0
     by_class: Floats = field(default_factory=_zeros_by_class)
     sizes: Floats = field(default_factory=_zeros_by_class)
     margins: Floats = field(default_factory=_zeros_by_class)
+    codes: dict[str, Floats] = field(default_factory=dict)
 
     @property
     def cells_with_margin_count(self) -> int:
@@ -81,29 +79,11 @@ class CellCounts:
         return int(self.by_class.sum())
 
 
-class EmptyCells(StrEnum):
-    """Reasons for empty cells of a column: a suppressed small value, or a ratio without divisor."""
-
-    SMALL = "small"
-    DIVIDED = "divided"
-    EITHER = "either"
-
-    @classmethod
-    def of(cls, output: OutputColumn) -> EmptyCells | None:
-        """Return why cells of a column may be empty; None if they can't be."""
-        small, divided = output.post.leaves_small_empty, not output.form.on_lattice
-        if small and divided:
-            return cls.EITHER
-        return cls.SMALL if small else cls.DIVIDED if divided else None
-
-
 @dataclass(frozen=True)
 class ColumnQuality:
     """The quality of one published column: its expected error, and counts of its published cells.
 
-    `limit`: the declared limit of margins, as a share of the value, or in its unit if `absolute` is
-    set. `never_negative`, `whole`: whether every true value is nonnegative, or an integer.
-    `emptied`: why cells may have no value; None if every cell has a value.
+    `never_negative`, `whole`: whether every true value is nonnegative, or an integer.
     """
 
     table: TableMetadata
@@ -111,25 +91,13 @@ class ColumnQuality:
     expected: ErrorBeforeRun | None
     never_negative: bool = False
     whole: bool = False
-    limit: Fraction | None = None
-    absolute: bool = False
-    emptied: EmptyCells | None = None
     counted: CellCounts = field(default_factory=CellCounts)
-
-    @property
-    def share_above_limit(self) -> float | None:
-        """Return the share of cells above the declared limit; None without a limit."""
-        counted = self.counted
-        if self.limit is None or not counted.cells:
-            return None
-        flagged = self._flag_column is not None and not self.absolute
-        return (counted.flagged if flagged else counted.above) / counted.cells
 
     @property
     def adjusted_share(self) -> float | None:
         """Return the share of cells of an integer table outside their interval; None elsewhere."""
         counted = self.counted
-        if self.limit is not None or self._flag_column is None or not counted.cells:
+        if self._flag_column is None or "/" not in self.table.name or not counted.cells:
             return None
         return counted.flagged / counted.cells
 
@@ -171,34 +139,56 @@ class ColumnQuality:
         return self.table.companion_of(self.column.name, Role.STANDARD_ERROR)
 
     @property
-    def _end_columns(self) -> tuple[ColumnMetadata, ...]:
-        """Return the ends of the intervals; empty if the column has a margin or no interval."""
-        if self._margin_column is not None:
-            return ()
-        ends = (
-            self.table.companion_of(self.column.name, role) for role in (Role.LOWER, Role.UPPER)
-        )
-        return tuple(end for end in ends if end is not None)
+    def quality_column(self) -> ColumnMetadata | None:
+        """Return the column of quality codes; None if there is none."""
+        return self.table.companion_of(self.column.name, Role.QUALITY)
+
+    @property
+    def end_columns(self) -> tuple[ColumnMetadata, ColumnMetadata] | None:
+        """Return the columns of the lower and upper ends of the interval; None without them."""
+        low = self.table.companion_of(self.column.name, Role.LOWER)
+        high = self.table.companion_of(self.column.name, Role.UPPER)
+        return None if low is None or high is None else (low, high)
+
+    @property
+    def companions(self) -> list[ColumnMetadata]:
+        """Return the companions from which margins, intervals and quality are read."""
+        found = (self._margin_column, self._error_column, self._flag_column, self.quality_column)
+        return [one for one in (*found, *(self.end_columns or ())) if one is not None]
 
     @property
     def source_columns(self) -> list[str]:
         """Return the names of the columns from which the quality is computed."""
-        companions = (
-            self._margin_column, self._error_column, self._flag_column, *self._end_columns,
-        )  # fmt: skip
-        return [self.column.name, *(one.name for one in companions if one is not None)]
+        return [self.column.name, *(one.name for one in self.companions)]
+
+    @property
+    def confidence(self) -> float:
+        """Return the confidence of margins and intervals."""
+        published = next((one for one in self.companions if one.confidence), None)
+        if published is not None:
+            return float(published.confidence)
+        return self.expected.confidence if self.expected is not None else 0.95
+
+    def ends_of(self, batch: pa.RecordBatch) -> tuple[Floats, Floats]:
+        """Return the ends of the interval of each cell of a batch; NaN for cells without one."""
+        if self.end_columns is not None:
+            low, high = (to_floats(batch.column(end.name)) for end in self.end_columns)
+            return low, high
+        values, margins = to_floats(batch.column(self.column.name)), self.margins_of(batch)
+        return values - margins, values + margins
 
     def margins_of(self, batch: pa.RecordBatch) -> Floats:
-        """Return the margin of each cell of a batch; NaN for cells without a margin."""
+        """Return the margin of each cell of a batch; NaN for cells without a margin.
+
+        The margin of an interval with unequal sides is half of its width.
+        """
         if self._margin_column is not None:
             return to_floats(batch.column(self._margin_column.name))
-        if self._end_columns:
-            values = to_floats(batch.column(self.column.name))
-            low, high = (to_floats(batch.column(end.name)) for end in self._end_columns)
-            farther: Floats = np.maximum(values - low, high - values)
-            return farther
         if self._error_column is not None:
             return Z95 * to_floats(batch.column(self._error_column.name))
+        if self.end_columns is not None:
+            low, high = (to_floats(batch.column(end.name)) for end in self.end_columns)
+            return (high - low) / 2.0
         fixed = self.expected
         known = fixed is not None and fixed.rows is None and fixed.unit == self.column.unit
         return np.full(len(batch), fixed.margin if fixed is not None and known else math.nan)
@@ -217,15 +207,23 @@ class ColumnQuality:
             counted.fractional += int((there & (values != np.rint(values))).sum())
         if self._flag_column is not None:
             counted.flagged += batch.column(self._flag_column.name).true_count
+        self._count_codes(batch, np.where(there, values, 0.0))
         both = there & np.isfinite(margins)
         classes, sizes, margins = size_class_of(values[both]), sizes[both], margins[both]
         counted.wide += int((margins > sizes).sum())
-        if self.limit is not None:
-            allowed = float(self.limit) * (np.ones_like(sizes) if self.absolute else sizes)
-            counted.above += int((margins > allowed).sum())
         counted.by_class += sum_by_class(classes, np.ones_like(sizes))
         counted.sizes += sum_by_class(classes, sizes)
         counted.margins += sum_by_class(classes, margins)
+
+    def _count_codes(self, batch: pa.RecordBatch, values: Floats) -> None:
+        """Add the quality codes of a batch to the counts, by the size class of the value."""
+        if self.quality_column is None:
+            return
+        codes = np.array(batch.column(self.quality_column.name).to_pylist(), dtype=object)
+        classes, counts = size_class_of(values), self.counted.codes
+        for code in sorted({str(code) for code in codes}):
+            found = sum_by_class(classes, (codes == code).astype(np.float64))
+            counts[code] = counts[code] + found if code in counts else found
 
 
 def to_floats(array: pa.Array) -> Floats:
@@ -259,16 +257,11 @@ def column_quality(facts: Facts, table: TableMetadata, column: ColumnMetadata) -
     output = facts.query_column(table, column)
     if output is None:
         return one
-    measured, limit = output.parts[0], output.post.suppress_above
-    absolute = limit is None and measured.wanted is not None
-    step = output.step
+    measured, step = output.parts[0], output.step
     return replace(
         one,
         never_negative=facts.is_never_negative(table, column),
-        emptied=EmptyCells.of(output),
         whole=measured.is_vector and step is not None and step.denominator == 1,
-        limit=measured.wanted if absolute else limit,
-        absolute=absolute,
     )
 
 

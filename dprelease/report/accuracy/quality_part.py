@@ -3,25 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from dprelease.report.accuracy.bias import bias_at_zero
-from dprelease.report.accuracy.quality import ColumnQuality, EmptyCells
-from dprelease.report.accuracy.quality_pictures import (
-    bias_pictures,
-    error_pictures,
-    simulated_pictures,
-    size_pictures,
+from dprelease.report.accuracy.quality import (
+    CLASSES,
+    CellCounts,
+    ColumnQuality,
+    class_bounds,
 )
 from dprelease.report.accuracy.totals import Disagreement
 from dprelease.report.accuracy.true_errors import SimulatedColumn
 from dprelease.report.localization import Words, round_up_to_three_digits, to_three_digits
-from dprelease.report.pictures import PageTable, Picture
+from dprelease.report.pictures import PageTable, Share, shares_of
+from dprelease.report.safe_labels import Names
 from dprelease.report.section_context import Context
 
 SimulatedErrors = Mapping[tuple[str, str], SimulatedColumn]
+
+MOST_UNITS = 4
+"""Maximum number of units whose margins are shown by size of the number."""
+
+BLANKS = frozenset(("unsure_divisor", "unreliable", "few_people", "undefined"))
+"""Quality codes of cells without a value."""
+
+LETTERS = ("A", "B", "C", "D")
+"""Quality classes of values, from the best to the worst."""
+
+
+@dataclass(frozen=True)
+class SizeTable:
+    """Margins and quality classes by size of the number, for all columns of a unit.
+
+    `shares`: for each row, the parts of a stacked bar; empty without quality columns.
+    """
+
+    table: PageTable
+    shares: list[list[Share]]
 
 
 @dataclass(frozen=True)
@@ -30,17 +50,13 @@ class QualitySection:
 
     tables: list[PageTable]
     notes: list[Markup]
-    errors: list[Picture]
-    sizes: list[Picture]
+    sizes: list[SizeTable]
     impossible: list[Markup]
     totals: list[Markup]
     disagreeing: PageTable | None
     bias: list[Markup]
     lifted: list[PageTable]
-    simulated: list[Markup]
     compared: PageTable | None
-    simulated_pictures: list[Picture] = field(default_factory=list)
-    bias_pictures: list[Picture] = field(default_factory=list)
 
 
 def quality_section(
@@ -55,21 +71,13 @@ def quality_section(
     return QualitySection(
         tables=_column_tables(context, columns),
         notes=_note_sentences(context, columns),
-        errors=error_pictures(context, columns),
-        sizes=size_pictures(context, columns),
+        sizes=_size_tables(context, columns),
         impossible=_impossible_value_sentences(context, columns),
         totals=_total_sentences(context, found, left),
         disagreeing=_disagreement_table(context, found),
         bias=_bias_sentences(context, columns, has_table=bool(lifted)),
         lifted=lifted,
-        simulated=[
-            context.words.say(f"quality.simulated.{'none' if simulated is None else 'lead'}")
-        ],
         compared=None if simulated is None else _error_table(context, columns, simulated),
-        simulated_pictures=[]
-        if simulated is None
-        else simulated_pictures(context, columns, simulated),
-        bias_pictures=[] if simulated is None else bias_pictures(context, columns, simulated),
     )
 
 
@@ -84,7 +92,6 @@ COLUMNS = (
     "quality.head.cells",
     "quality.head.margin",
     "quality.head.wide",
-    "quality.head.limit",
     "quality.head.negative",
     "quality.head.empty",
 )
@@ -126,6 +133,49 @@ def _column_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[P
     ]
 
 
+def _size_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[SizeTable]:
+    """Return a table of margins and quality classes by size of the number for each unit."""
+    by_unit: dict[str, list[ColumnQuality]] = {}
+    for one in columns:
+        by_unit.setdefault(one.column.unit, []).append(one)
+    tables = [_size_table(context, unit, group) for unit, group in by_unit.items()]
+    return [one for one in tables if one.table.rows][:MOST_UNITS]
+
+
+def _size_table(context: Context, unit: str, group: Sequence[ColumnQuality]) -> SizeTable:
+    """Return the margins of the columns of a unit by size of the number."""
+    words, rows, shares = context.words, [], []
+    counts = [one.counted for one in group]
+    has_codes = any(one.codes for one in counts)
+    for size in range(CLASSES):
+        cells = sum(int(one.by_class[size]) for one in counts)
+        sizes, margins = (
+            sum(float(of[size]) for of in sums)
+            for sums in ([one.sizes for one in counts], [one.margins for one in counts])
+        )
+        if not cells:
+            continue
+        share = words.percent(margins / sizes if sizes else None)
+        rows.append(context.cells(_class_text(words, size), words.number(cells), share))
+        letters = [(code, _cells_of_code(counts, code, size)) for code in LETTERS]
+        shares.append(shares_of(letters, words) if has_codes else [])
+    heads = _table_heads(context, "size.head.size", "size.head.cells", "size.head.margin")
+    shown = context.names.name(unit) if unit else words.say("errors.unit.none")
+    return SizeTable(PageTable(words.say("size.title", unit=shown), heads, rows), shares)
+
+
+def _cells_of_code(counts: Sequence[CellCounts], code: str, size: int) -> int:
+    """Return the number of cells with a quality code in a size class."""
+    return sum(int(one.codes[code][size]) for one in counts if code in one.codes)
+
+
+def _class_text(words: Words, size: int) -> str:
+    """Return the name of a size class as text."""
+    low, high = class_bounds(size)
+    ends = {"low": words.number(low), "high": words.number(high)}
+    return words.plain("size.row" if low else "size.row.first", **ends)
+
+
 def group_columns(columns: Sequence[ColumnQuality]) -> list[list[ColumnQuality]]:
     """Return columns grouped by name, query and processing."""
     groups: dict[tuple[str, str, str], list[ColumnQuality]] = {}
@@ -149,14 +199,6 @@ def _column_row(context: Context, one: ColumnQuality) -> list[Markup]:
     """Return the row of a table of the report about one column."""
     words, counted = context.words, one.counted
     margin = margin_text(context.words, [one])
-    limit = ""
-    if one.limit is not None:
-        size = (
-            f"{words.exactly(one.limit)} {one.column.unit}".strip()
-            if one.absolute
-            else words.plain("quality.limit.relative", limit=words.percent(float(one.limit)))
-        )
-        limit = words.say("quality.limit", part=words.percent(one.share_above_limit), limit=size)
     negative = words.number(counted.negative) if one.never_negative else words.number(None)
     return context.cells(
         context.names.table(one.table),
@@ -164,7 +206,6 @@ def _column_row(context: Context, one: ColumnQuality) -> list[Markup]:
         words.number(counted.cells),
         margin,
         words.percent(one.wide_share),
-        limit or words.number(None),
         negative,
         words.number(counted.empty),
     )
@@ -234,7 +275,7 @@ def _impossible_value_sentences(context: Context, columns: Sequence[ColumnQualit
         sentences = [words.many("quality.impossible.some", negative, part=part, cells=cells_words)]
     if fractional:
         sentences.append(words.many("quality.impossible.fractional", fractional))
-    sentences += _empty_cell_texts(words, columns)
+    sentences += _empty_cell_texts(words, context.names, columns)
     whole = [one for one in columns if one.adjusted_share is not None]
     adjusted = sum(one.counted.flagged for one in whole)
     if adjusted:
@@ -243,12 +284,18 @@ def _impossible_value_sentences(context: Context, columns: Sequence[ColumnQualit
     return sentences
 
 
-def _empty_cell_texts(words: Words, columns: Sequence[ColumnQuality]) -> Iterator[Markup]:
-    """Yield sentences on how many cells have no value, by reason."""
-    for why in EmptyCells:
-        empty = sum(one.counted.empty for one in columns if one.emptied is why)
-        if empty:
-            yield words.many(f"quality.empty.{why}", empty)
+def _empty_cell_texts(
+    words: Words, names: Names, columns: Sequence[ColumnQuality]
+) -> Iterator[Markup]:
+    """Yield sentences on how many cells have no value, by the label of the reason."""
+    reasons: dict[Markup, int] = {}
+    for one in columns:
+        for code, counts in one.counted.codes.items():
+            if code in BLANKS and one.quality_column is not None:
+                label = names.value(one.quality_column, code)
+                reasons[label] = reasons.get(label, 0) + int(counts.sum())
+    for reason, empty in reasons.items():
+        yield words.many("quality.empty", empty, reason=reason)
 
 
 def _total_sentences(context: Context, found: Sequence[Disagreement], left: int) -> list[Markup]:
@@ -336,7 +383,7 @@ def _bias_sentences(
         sentences.append(context.words.say(name, columns=shown))
     if any(one.table.name.startswith("tables/") for one in columns):
         sentences.append(context.words.say("quality.bias.whole"))
-    return sentences or [context.words.say("quality.bias.none")]
+    return sentences
 
 
 def _bias_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[PageTable]:

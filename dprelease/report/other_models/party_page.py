@@ -25,7 +25,7 @@ from dprelease.query.resolve import Query
 from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, fraction_of_text
 from dprelease.report.localization import Words, round_up_to_three_digits, to_three_digits
 from dprelease.report.other_models.simulated_part import Errors, with_error_section
-from dprelease.report.pictures import Gallery, PageTable
+from dprelease.report.pictures import PageTable
 from dprelease.report.privacy_section import label_of
 from dprelease.report.provenance_section import LONGEST, ProvenanceSection, provenance_section
 from dprelease.report.rendering import render_page
@@ -112,8 +112,8 @@ def page_of_messages(
 
     def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
         """Return the parts of the page by name."""
-        context = Context(facts, words, names, Gallery(words), most)
-        label = label_of(facts, words, names, context.gallery, is_curved=False)
+        context = Context(facts, words, names, most)
+        label = label_of(facts, words, names)
         return {
             **with_error_section(PARTS, context, errors, "simulated.lead.sums"),
             "label": label,
@@ -213,7 +213,7 @@ def _provenance(context: Context, facts: PartyFacts, checks: Checks | None) -> P
         )
     heads = [words.say(f"sums.head.{name}") for name in ("column", "noise", "scale", "moves")]
     noise = PageTable(words.say("sums.noise"), heads, rows)
-    return replace(provenance_section(context, checks, is_drawn=False), noise=noise)
+    return replace(provenance_section(context, checks), noise=noise)
 
 
 def _share_scale_in_steps(law: SymmetricAlphaStable, refined: int) -> float:

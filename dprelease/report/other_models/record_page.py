@@ -20,7 +20,7 @@ from dprelease.query.resolve import Query
 from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, fraction_of_text
 from dprelease.report.localization import Words, round_up_to_three_digits
 from dprelease.report.other_models.simulated_part import Errors, with_error_section
-from dprelease.report.pictures import Gallery, PageTable, Picture, interval_picture
+from dprelease.report.pictures import IntervalPicture, PageTable, interval_picture
 from dprelease.report.privacy_section import label_of
 from dprelease.report.provenance_section import (
     LONGEST,
@@ -94,7 +94,7 @@ class RecordsPart:
     singles: PageTable
     tables: list[PageTable]
     example: list[Markup]
-    pictures: list[Picture]
+    picture: IntervalPicture | None
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ def page_of_records(
 
     def fill_page(words: Words, names: Names, most: int) -> Mapping[str, Any]:
         """Return the parts of the page by name."""
-        context = Context(facts, words, names, Gallery(words), most)
-        label = label_of(facts, words, names, context.gallery)
+        context = Context(facts, words, names, most)
+        label = label_of(facts, words, names)
         return {
             **with_error_section(PARTS, context, errors, "simulated.lead.records"),
             "label": label,
@@ -173,14 +173,14 @@ def _records_part(
     """Return the content of the section on the records."""
     example = next((one for one in columns if one.found), None)
     sentences: list[Markup] = []
-    pictures: list[Picture] = []
+    picture: IntervalPicture | None = None
     if example is not None:
-        sentences, pictures = _example_sentences(context, example)
+        sentences, picture = _example_sentences(context, example)
     return RecordsPart(
         singles=_single_record_table(context, facts),
         tables=[_estimates_table(context, one) for one in columns if one.found],
         example=sentences or [context.words.say("records.none")],
-        pictures=pictures,
+        picture=picture,
     )
 
 
@@ -226,7 +226,7 @@ def _provenance(context: Context, facts: RecordFacts, checks: Checks | None) -> 
     heads = [words.say(f"made.head.{name}") for name in ("column", "bounds", "step")]
     laws = [words.say(f"made.head.{name}") for name in ("column", "noise", "parameters")]
     return replace(
-        provenance_section(context, checks, is_drawn=False),
+        provenance_section(context, checks),
         bounds=PageTable(words.say("made.bounds"), heads, bounds) if bounds else None,
         noise_lead=words.say("records.noise.lead"),
         noise=PageTable(words.say("made.noise"), laws, noise),
@@ -281,7 +281,7 @@ def _estimate_and_margin_text(
 
 def _example_sentences(
     context: Context, one: _EstimatedColumn
-) -> tuple[list[Markup], list[Picture]]:
+) -> tuple[list[Markup], IntervalPicture]:
     """Return sentences on how to read the first estimate, and its picture."""
     words, names = context.words, context.names
     each = max(one.found, key=lambda found: found.estimate)
@@ -307,4 +307,4 @@ def _example_sentences(
     name = words.plain("records.axis.part", **axis)
     if each.value is None:
         name = words.plain("records.axis.unit" if one.metadata.unit else "records.axis", **axis)
-    return sentences, [interval_picture(context.gallery, name, each.estimate, ends, number)]
+    return sentences, interval_picture(words, name, each.estimate, ends, number)

@@ -10,34 +10,35 @@ THOUSANDS = ","
 
 SENTENCES: dict[str, str] = {
     # The page
-    "page.title": "{title}: privacy and quality report",
-    "page.kind": "Privacy and quality report",
-    "page.skip": "Skip to the report",
+    "page.kind": "Statistics with protected personal data",
+    "page.skip": "Skip to the numbers",
     "page.contents": "Contents",
     "page.rehearsal": (
         "<strong>This is a rehearsal.</strong> Its tables are made from invented people, or from "
-        "a public table that stands in for the data. They say nothing about anybody."
+        "a public table that stands in for the data. They describe nobody."
     ),
     "page.shortened": (
-        "This release is large. Tables and pictures of this page show parts of it and sums over "
-        "the rest; the manifest and the published files have everything."
+        "This release is large. The annex sums up its columns; the manifest and the published "
+        "files have everything."
     ),
     "page.made": (
-        "Made by {tool} {version} from the release’s published files and its manifest, SHA-256 "
-        "{digest}. No value in this page comes from anywhere else."
+        "Made by {tool} {version} from the published files of the release and its manifest, "
+        "SHA-256 {digest}. Every number on this page is published in the release, declared, or "
+        "computed from the distribution of the noise."
     ),
     "page.made.here": (
-        "Made by {tool} {version} from the published files beside it and their manifest. No value "
-        "in this page comes from anywhere else."
+        "Made by {tool} {version} from the published files in the same folder and their manifest. "
+        "Every number on this page is published in the release, declared, or computed from the "
+        "distribution of the noise."
     ),
     "page.rehearsed_from": (
-        "Simulated errors come from a rehearsal, whose true values are those of invented people "
-        "or of a public table."
+        "The errors that were found come from a rehearsal, whose true values are those of invented "
+        "people or of a public table."
     ),
     "page.more": "and {number} more",
     "page.scroll": "{title} (table; scrolls sideways in a narrow window)",
+    "page.scroll.picture": "{title}, picture {number} (scrolls sideways in a narrow window)",
     # About
-    "about.publisher": "Publisher",
     "about.contact": "Contact",
     "about.licence": "Licence",
     "about.period": "Reference period",
@@ -45,151 +46,185 @@ SENTENCES: dict[str, str] = {
     "about.version": "Version",
     "about.replaces": "Replaces",
     "about.methodology": "Methodology",
-    "about.tables": "Tables",
     "about.notes": "Notes",
+    # The numbers
+    "numbers.heading": "The numbers",
+    "numbers.lead": (
+        "Small random amounts were added to the numbers, so that nobody can find out anything "
+        "about a single person. Each number has a margin of error: “±” says how far the random "
+        "amount may have moved it. In pictures, a bar is the published number and a thin line its "
+        "interval, which has at least the confidence that the table states. Faded numbers are too "
+        "uncertain to be quoted."
+    ),
+    "numbers.legend": "Quality of each number",
+    "numbers.interval": "{low} to {high}",
+    "numbers.all": "Table",
+    "numbers.largest": "The {shown} largest of {all}.",
+    "numbers.heat.left": (
+        "{number} further rows with smaller numbers are in the published file. Darker cells have "
+        "larger numbers."
+    ),
+    "numbers.heat.left.one": (
+        "{number} further row with smaller numbers is in the published file. Darker cells have "
+        "larger numbers."
+    ),
+    "numbers.heat": "Darker cells have larger numbers.",
+    "numbers.class.first": "below {high}",
+    "numbers.class": "{low} to below {high}",
+    "numbers.distribution": "{column}: how many of the {all} published numbers are …",
+    "numbers.columns.alt": "{columns}",
+    "numbers.table": "Open the table with margins of error ({number} rows)",
+    "numbers.table.one": "Open the table with margins of error ({number} row)",
+    "numbers.rest.all": "The published file is {file}.",
+    "numbers.rest.some": "The table shows the first {shown} of {all} rows; all are in {file}.",
+    "numbers.rest.largest": (
+        "The table shows {shown} of the rows with the largest numbers; all {all} rows are in "
+        "{file}."
+    ),
+    "numbers.limited": (
+        "The numbers are after contribution limits: for each {id}, at most {rows} per group and at "
+        "most {groups} of the groups count. No margin covers what is left out."
+    ),
+    "numbers.limited.total": (
+        "The numbers are after contribution limits: for each {id}, at most {rows} of the rows "
+        "count. No margin covers what is left out."
+    ),
+    "numbers.head.margin": "Margin or interval at {confidence}",
+    "numbers.head.quality": "Quality",
+    "numbers.others": "Further tables of this release",
+    "numbers.others.open": "List the tables without a picture",
+    "numbers.other": "{title}: {rows} rows, in {file}",
     # The label
-    "label.heading": "The label",
+    "label.heading": "Privacy",
     "label.lead": (
-        "What this release promises to the people in the data, what it does not, and what that "
-        "means, in plain words."
+        "What this release guarantees to the people in the data, and what an attacker can still "
+        "learn."
     ),
     "label.who": "Who is protected",
-    "label.unit.row": "Each row of {table} by itself",
-    "label.unit.id": "All rows of {table} with the same {id} together, such as one person’s",
-    "label.add_remove": "that they are in the data at all, and everything that they say",
+    "label.unit.row": "Each row of {table}",
+    "label.unit.id": "All rows of {table} with the same {id}, such as those of one person",
+    "label.add_remove": (
+        "Protected are whether somebody is in the data at all, and everything that the data says "
+        "about them."
+    ),
     "label.replace": (
-        "everything that they say. That they are there, and how many there are, is not protected"
+        "Protected is everything that the data says about somebody. Not protected are whether they "
+        "are in the data, and how many people are in it."
     ),
     "label.exact": (
-        "Some totals are published exactly, outside of what is promised here. What is promised "
-        "holds so: {holds}"
+        "Some totals are published exactly, outside of the guarantee. The guarantee has this form: "
+        "{holds}"
     ),
-    "label.against": "Protected against",
     "label.against.words": (
-        "Anybody who sees the release, whatever they know from elsewhere: even everything about "
-        "everybody else."
+        "The guarantee holds against everybody who sees the release, whatever else they know: even "
+        "if they know everything about all other people."
     ),
+    "label.amount": "How strong the guarantee is",
     "label.epsilon": "Epsilon {epsilon}",
     "label.epsilon.words": (
-        "How much the data of one protected unit can change what is published: it makes nothing "
-        "more than {factor} times as likely, or as unlikely, as it would be otherwise. Smaller is "
-        "safer; 0 would publish nothing."
+        "The data of one protected unit makes any published result at most {factor} times as "
+        "likely, or as unlikely. A smaller epsilon protects more."
     ),
     "label.delta": "Delta {delta}",
     "label.delta.none": "That limit holds without exception.",
     "label.delta.words": (
-        "That limit may fail for events with a probability of {delta} in all: about 1 in {one_in}."
+        "That limit may fail for events with a probability of {delta} in total: about 1 in "
+        "{one_in}."
     ),
     "label.rho": "Rho {rho}",
     "label.rho.words": (
-        "The same promise, counted as zero-concentrated privacy: the smaller, the safer."
+        "The same guarantee as zero-concentrated differential privacy. A smaller rho protects more."
     ),
-    "label.gain": "What an attacker can gain",
+    "label.gain": "What an attacker gains",
     "label.gain.guess": (
-        "Somebody knows everything about all others and has to guess whether one given unit is in "
-        "the data. A coin is right 50{space}% of the time. With this release, the guess is right "
-        "at most {right} of the time."
+        "An attacker who knows everything about all other people, and who guesses whether one "
+        "given person is in the data, is right at most {right} of the time. Without the release, a "
+        "coin is right 50{space}% of the time."
     ),
     "label.gain.guess.replace": (
-        "Somebody knows everything about all others and has to guess which of two values one given "
-        "unit has. A coin is right 50{space}% of the time. With this release, the guess is right "
-        "at most {right} of the time."
+        "An attacker who knows everything about all other people, and who guesses which of two "
+        "values one given person has, is right at most {right} of the time. Without the release, a "
+        "coin is right 50{space}% of the time."
     ),
     "label.gain.belief": (
-        "Somebody else suspects something about one unit. However true or false it is, the release "
-        "raises that belief at most {beliefs}."
+        "An attacker who suspects something about one person can become more certain, but only up "
+        "to a limit:"
     ),
-    "label.gain.from_to": "from {prior} to {posterior}",
-    "label.gain.but": "Both hold but for the probability that delta names.",
-    "label.cost": "What it costs of the budget",
+    "label.gain.but": "Both statements may fail with the probability delta.",
+    "label.cost": "What it costs of the privacy budget",
     "label.cost.none": (
-        "No lasting budget was charged. Other releases about the same people add to this one, and "
-        "nothing here counts them."
+        "The release was not charged to a ledger. Other releases about the same people weaken the "
+        "guarantee, and this release does not count them."
     ),
     "label.cost.ledger": (
-        "Entry {entry} of the ledger {file} paid for it. The ledger keeps the sum of all releases "
+        "The release is entry {entry} of the ledger {file}, which keeps the sum of all releases "
         "about the same people below its limit."
     ),
     "label.cost.part": (
-        "{table}: this release took {part} of the budget for one {every}, {begin} to before {end}."
+        "{table}: the release used {part} of the budget for one {every}, from {begin} to before "
+        "{end}."
     ),
     "label.cost.whole": (
-        "{table}: this release may take the whole budget for one {every}, {begin} to before {end}, "
-        "as the first one can."
+        "{table}: the release may use the whole budget for one {every}, from {begin} to before "
+        "{end}, as a first release can."
     ),
     "label.outside": "What is not protected",
-    "label.cut": "How much one unit can count",
+    "label.cut": "How much one person can count",
     "label.cut.all": "No contribution limit leaves out rows.",
-    # Pictures of the label
-    "belief.title": "How far a belief can rise",
+    "belief.title": "How much a suspicion can grow",
     "belief.caption": (
-        "Each line begins where somebody’s belief in a statement about one unit stands before the "
-        "release, and ends where it can stand after it at most."
+        "Each bar starts at the probability that an attacker assumes before the release, and ends "
+        "at the highest probability that the release can justify. The grey line goes to 100 %."
     ),
-    "belief.row": "a belief of {prior}",
-    "belief.told": "to {posterior} at most",
-    "belief.axis": "belief in a statement about one unit",
-    "belief.before": "before the release",
-    "belief.after": "after it, at most",
-    "belief.alt": "From {prior} to at most {posterior}.",
-    "trade.title": "Guessing whether a unit is in the data",
-    "trade_replace.title": "Guessing which of two values a unit has",
-    "trade_replace.caption": (
-        "Whoever is seldom wrong about one value is often wrong about the other. No attack is "
-        "below the solid line; blind guessing is on the dashed one."
-    ),
-    "trade.caption": (
-        "Whoever raises few false alarms misses many units. No attack is below the solid line; "
-        "blind guessing is on the dashed one."
-    ),
-    "trade.x": "false alarms",
-    "trade.y": "units missed, at least",
-    "trade.blind": "blind guessing",
-    "trade.this": "this release",
-    "trade.alt": "With {alarms} false alarms, at least {missed} are missed.",
+    "belief.row": "from {prior} to at most {posterior}",
     # How to read a margin
     "margin.heading": "How to read a margin of error",
-    "margin.lead": (
-        "Every number of this release has noise that was added on purpose. A margin of error says "
-        "how far noise may have moved it. One cell as the example:"
-    ),
+    "margin.lead": "One number of this release as an example:",
     "margin.none": (
-        "No number of this release has a margin of error of its own: each was chosen among "
-        "candidates, or has an error that is not the same everywhere. What was expected stands "
-        "below."
+        "No number of this release has a margin of error: each was selected among candidates, or "
+        "has an error that differs from cell to cell. The annex shows expected errors."
     ),
     "margin.cell": "In the table {table}, the cell {cell} has",
     "margin.cell.total": "The table {table} has",
-    "margin.value": "{value} {unit}, with a margin of error of {margin}",
-    "margin.range": (
-        "The number without noise lies between {low} and {high}. Intervals that are made so hold "
-        "it in {confidence} of all cells at least."
+    "margin.value": "{value}{unit}, with a margin of error of {margin}",
+    "margin.range.none": (
+        "With {confidence} confidence, the value before noise is between {low} and {high}."
+    ),
+    "margin.range.limits": (
+        "With {confidence} confidence, the count after contribution limits is between {low} and "
+        "{high}. Rows above the limits are not in it."
+    ),
+    "margin.range.bounds": (
+        "With {confidence} confidence, the result from values within the declared bounds is "
+        "between {low} and {high}. Values outside of the bounds count as the nearest bound."
+    ),
+    "margin.range.both": (
+        "With {confidence} confidence, the result after contribution limits, from values within "
+        "the declared bounds, is between {low} and {high}."
     ),
     "margin.differ": (
-        "Two such cells that differ by less than about {difference} may well be equal without "
-        "noise."
+        "Two such numbers that differ by less than about {difference} may be equal before noise."
     ),
     "margin.only": (
-        "The margin is about the noise alone. Errors that the data itself has, as those of "
-        "sampling, answers or coding, come on top, and so does what bounds cut off."
+        "The margin covers the noise only. Other errors come in addition: those of sampling, of "
+        "answers and of coding, and what limits and bounds cut off."
     ),
     "margin.zero": (
-        "A number whose margin is larger than itself can’t be told from zero. That is no mistake: "
-        "it is what protects small groups."
+        "A number that is smaller than its margin may as well be zero. This is intended: it "
+        "protects small groups."
     ),
-    "margin.title": "One cell and its margin of error",
-    "margin.caption": "The dot is the published number, the line is its margin of error.",
-    "margin.alt": "The dot stands at {value}; the line goes from {low} to {high}.",
+    "margin.alt": "{value}, with an interval from {low} to {high}",
     "margin.axis": "{column}",
     "margin.axis.unit": "{column}, {unit}",
     **OTHER_MODELS,
     **QUALITY,
     # How it was made
-    "made.heading": "How it was made",
+    "made.heading": "Annex: method, noise and checks",
+    "made.lead": "For experts: how the numbers were made, and what was checked.",
     "made.bounds": "Bounds of values",
     "made.bounds.lead": (
-        "Declared from public knowledge, never taken from the data. Values outside are set to the "
-        "nearer end before anything is added up."
+        "The publisher declares that these bounds come from public knowledge and not from the "
+        "data. Values outside are set to the nearest bound before anything is added up."
     ),
     "made.bounds.none": "No numbers with bounds are published.",
     "made.head.column": "Column",
@@ -198,54 +233,48 @@ SENTENCES: dict[str, str] = {
     "made.head.treatment": "What happens to other values",
     "made.head.tables": "In the tables",
     "made.range": "{low} to {high} {unit}",
-    "made.treatment": "Keys, and values that are missing",
-    "made.cut": "What was cut off",
+    "made.treatment": "Keys and missing values",
+    "made.cut": "Which rows count",
     "made.cut.lead": (
-        "By declaration. How many rows or values that were depends on the data, and is told to "
-        "nobody."
+        "As declared. How many rows or values are left out depends on the data, and is not "
+        "published."
     ),
     "made.where": "Only rows with",
     "made.noise": "Noise",
     "made.noise.lead": (
-        "Whole numbers drawn from these laws were added to whole numbers of steps, without any "
-        "error of floating point."
+        "Random integers with these distributions were added to integers of steps, without "
+        "floating-point errors."
     ),
     "made.head.noise": "Noise",
     "made.head.parameters": "Parameters",
     "made.head.for": "Added to",
     "made.head.counts": "What is counted",
-    "made.head.sensitivity": "What one unit moves",
+    "made.head.sensitivity": "What one unit changes",
     "made.head.margin": "Margin at 95 %",
-    "made.composition": "How the price was added up",
+    "made.composition": "How the privacy cost was added up",
     "made.processing": "What was done after the noise",
-    "made.family": "Tables that agree: {name}",
+    "made.family": "Consistent tables: {name}",
     "made.checks": "Checks",
     "made.checks.lead": (
-        "<code>dprelease verify</code> makes the whole manifest again from its declaration and its "
-        "noise, and computes the claimed privacy cost again. This does not prove the privacy cost: "
-        "<code>dprelease verify --certify</code> does. All of these held:"
+        "<code>dprelease verify</code> computed the manifest again from its declaration and its "
+        "noise, and the privacy cost by a second method. This does not prove the privacy cost: "
+        "<code>dprelease verify --certify</code> does. All of these checks passed:"
     ),
-    "made.checks.held": "held",
-    "made.checks.notes": "Seen, and not checked:",
+    "made.checks.held": "passed",
+    "made.checks.notes": "Found, and not checked:",
     "made.audit": "The audit of this declaration",
     "made.audit.lead": (
-        "Before it was published, the release was put to the test on invented tables that differ "
-        "in one unit (<code>dprelease audit</code>): how much of what is claimed any pair used, "
-        "and which ε many draws of its noise show at least. All of it held; the file audit.json "
-        "tells more."
+        "Before publication, the release was tested on invented tables that differ in one unit "
+        "(<code>dprelease audit</code>): which share of each claimed sensitivity any pair of "
+        "tables used, and which ε many draws of the noise prove at least. No claim was exceeded; "
+        "details are in the file audit.json."
     ),
-    "made.audit.untried": "not tried",
+    "made.audit.untried": "not tested",
     "made.head.pairs": "Pairs",
     "made.head.used": "Used at most",
     "made.head.least": "ε at least",
     "made.checks.later": (
-        "This page is a file of the release itself, so it can’t tell how checks of the release "
-        "end. Anybody can make them: {command}"
+        "This page is a file of the release itself, so it can’t contain the results of checks of "
+        "the release. Anybody can check it with {command}."
     ),
-    "noise.title": "{mechanism}, ± {margin} {unit}",
-    "noise.caption": "How many cells have a larger error than the number below the line.",
-    "noise.axis": "error, {unit}",
-    "noise.axis.y": "cells with a larger error",
-    "noise.alt": "Half of all cells have errors above {half}, 5 % above {margin}, 1 % above {far}.",
-    "noise.tick": "{part}: {error}",
 }

@@ -1,0 +1,242 @@
+"""Write the first section of a report: key figures, and each declared table with its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from markupsafe import Markup
+
+from dprelease.documents.metadata import TableMetadata
+from dprelease.numerics.lattice import Floats
+from dprelease.report.accuracy.quality import ColumnQuality, is_number
+from dprelease.report.accuracy.quality_part import LETTERS
+from dprelease.report.facts import Facts
+from dprelease.report.numbers.cells import TableCells, all_values, read_cells
+from dprelease.report.numbers.choice import ShownTables, shown_tables
+from dprelease.report.numbers.marks import SIGNS
+from dprelease.report.numbers.number_texts import NumberText, NumberTexts
+from dprelease.report.numbers.panels import (
+    MOST_BARS,
+    Panel,
+    distribution_panel,
+    panels_of,
+)
+from dprelease.report.pictures import PageTable
+from dprelease.report.section_context import Context
+from dprelease.report.source import ReleaseFiles
+
+MOST_FIGURES = 6
+"""Maximum number of key figures."""
+
+MOST_READ = 200
+"""Maximum number of rows that are kept of a table that is not read as a whole."""
+
+LISTED = 60
+"""Maximum number of listed further tables."""
+
+
+@dataclass(frozen=True)
+class ReadTables:
+    """The cells of the shown tables by name, and all values of columns whose rows are not drawn."""
+
+    shown: ShownTables
+    cells: Mapping[str, TableCells]
+    values: Mapping[str, Floats] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class KeyFigure:
+    """One number of the release in large type, with what it is and its table."""
+
+    label: Markup
+    where: Markup
+    number: NumberText
+    unit: Markup
+
+
+@dataclass(frozen=True)
+class ShownTable:
+    """One table of the page: its title, its notes, its pictures and its rows."""
+
+    name: str
+    title: Markup
+    description: Markup
+    notes: list[Markup]
+    panels: list[Panel]
+    table: PageTable
+    summary: Markup
+    rest: Markup
+
+
+@dataclass(frozen=True)
+class NumbersSection:
+    """The content of the first section, ready for the page."""
+
+    figures: list[KeyFigure]
+    tables: list[ShownTable]
+    classes: list[tuple[str, str, Markup]]
+    others: list[Markup]
+    more: int
+
+
+def read_tables(release: ReleaseFiles, facts: Facts) -> ReadTables:
+    """Return the cells of the tables that a report shows."""
+    shown = shown_tables(release.metadata, facts)
+    tables = [*shown.totals, *(one for _, tables in shown.pictured for one in tables)]
+    cells = {one.name: read_cells(release, facts, one, MOST_READ) for one in tables}
+    values = {}
+    for table in tables:
+        if len(table.keys) == 1 and (table.rows or 0) > MOST_BARS:
+            column = next(filter(is_number, table.values))
+            values[table.name] = all_values(release, table, column)
+    return ReadTables(shown, cells, values)
+
+
+def numbers_section(context: Context, read: ReadTables) -> NumbersSection:
+    """Return the content of the first section."""
+    tables = [one for _, of_query in read.shown.pictured for one in of_query]
+    totals = [one for one in read.shown.totals if len(one.values) > 1]
+    shown = [_shown_table(context, read, one, i) for i, one in enumerate([*totals, *tables])]
+    others = read.shown.others
+    return NumbersSection(
+        figures=_key_figures(context, read),
+        tables=shown,
+        classes=_classes(context, read),
+        others=[_other_table(context, one) for one in others[: min(LISTED, context.most)]],
+        more=max(0, len(others) - min(LISTED, context.most)),
+    )
+
+
+def _key_figures(context: Context, read: ReadTables) -> list[KeyFigure]:
+    """Return the numbers of tables without keys; without these, of the smallest table."""
+    found: list[KeyFigure] = []
+    for table in read.shown.totals:
+        cells = read.cells[table.name]
+        for place in cells.numeric if cells.rows else ():
+            where = context.names.table(table)
+            found.append(_key_figure(context, cells, 0, place, where))
+    if found:
+        return found[:MOST_FIGURES]
+    pictured = [
+        one for _, tables in read.shown.pictured for one in tables if read.cells[one.name].rows
+    ]
+    smallest = min(pictured, key=lambda one: (len(one.keys), one.rows or 0), default=None)
+    if smallest is None:
+        return []
+    cells = read.cells[smallest.name]
+    place = cells.numeric[0]
+    values = [row.numbers[place].number or 0.0 for row in cells.rows]
+    ranked = sorted(range(len(values)), key=lambda i: -values[i])[:4]
+    for i in sorted(ranked):
+        keys = zip(smallest.keys, cells.rows[i].keys, strict=True)
+        where = Markup(" · ").join(context.names.value(key, code) for key, code in keys)
+        found.append(_key_figure(context, cells, i, place, where))
+    return found
+
+
+def _key_figure(
+    context: Context, cells: TableCells, row: int, place: int, where: Markup
+) -> KeyFigure:
+    """Return one number of a table as a key figure."""
+    one = cells.columns[place]
+    texts = NumberTexts(context, one)
+    return KeyFigure(
+        context.names.column(one.column), where, texts.of(cells.rows[row].numbers[place]),
+        texts.unit,
+    )  # fmt: skip
+
+
+def _shown_table(context: Context, read: ReadTables, table: TableMetadata, i: int) -> ShownTable:
+    """Return one table of the page."""
+    cells, words = read.cells[table.name], context.words
+    panels = panels_of(context, cells)
+    values = read.values.get(table.name)
+    if values is not None and len(values):
+        column = cells.columns[cells.numeric[0]]
+        panels.insert(1, distribution_panel(context, column, values))
+    shown = min(context.most, len(cells.rows))
+    says = {"shown": words.number(shown), "all": words.number(cells.size)}
+    file = context.names.name(table.file)
+    rest = "numbers.rest.all" if shown == cells.size else "numbers.rest.some"
+    if not cells.is_whole and shown < cells.size:
+        rest = "numbers.rest.largest"
+    return ShownTable(
+        name=f"t{i + 1}",
+        title=context.names.table(table),
+        description=context.names.text(table.description),
+        notes=_notes(context, table),
+        panels=panels,
+        table=_page_table(context, cells, shown),
+        summary=words.many("numbers.table", cells.size),
+        rest=words.say(rest, file=file, **says),
+    )
+
+
+def _notes(context: Context, table: TableMetadata) -> list[Markup]:
+    """Return the declared footnotes of a table, and whether contribution limits leave out rows."""
+    notes = [context.names.text(note) for note in table.footnotes]
+    for column in table.columns:
+        notes += [context.names.text(note) for note in column.footnotes]
+    query = context.facts.query_of(table)
+    if query is not None and query.unit.contribution_limits_text:
+        says = {
+            "id": context.names.name(query.unit.id or ""),
+            "rows": context.words.number(query.unit.max_rows_per_group),
+            "groups": context.words.number(query.unit.max_groups),
+        }
+        name = "numbers.limited" if table.keys else "numbers.limited.total"
+        notes.append(context.words.say(name, **says))
+    return list(dict.fromkeys(notes))[:12]
+
+
+def _page_table(context: Context, cells: TableCells, shown: int) -> PageTable:
+    """Return the first rows of a table, with an interval and a quality for each number."""
+    names, words = context.names, context.words
+    heads = [names.column(key) for key in cells.table.keys] or [words.say("numbers.all")]
+    for one in cells.columns:
+        heads.append(NumberTexts(context, one).title)
+        if is_number(one.column):
+            heads.append(words.say("numbers.head.margin", confidence=words.percent(one.confidence)))
+        if one.quality_column is not None:
+            heads.append(words.say("numbers.head.quality"))
+    rows = []
+    for row in cells.rows[:shown]:
+        keys = zip(cells.table.keys, row.keys, strict=True)
+        texts: list[object] = [names.value(key, code) for key, code in keys]
+        texts = texts or [names.table(cells.table)]
+        for one, number in zip(cells.columns, row.numbers, strict=True):
+            text = NumberTexts(context, one).of(number)
+            texts.append(text.value)
+            texts += [text.margin or text.interval or "–"] if is_number(one.column) else []
+            texts += [text.badge or text.label] if one.quality_column is not None else []
+        rows.append(context.cells(*texts))
+    return PageTable(names.table(cells.table), heads, rows, len(cells.table.keys))
+
+
+def _classes(context: Context, read: ReadTables) -> list[tuple[str, str, Markup]]:
+    """Return the legend of quality classes and signs: the code, its letter or sign, its label."""
+    columns = [one for cells in read.cells.values() for one in cells.columns]
+    found: ColumnQuality | None = next((one for one in columns if one.quality_column), None)
+    if found is None or found.quality_column is None or found.quality_column.codes is None:
+        return []
+    column = found.quality_column
+    there = {
+        number.quality
+        for cells in read.cells.values()
+        for row in cells.rows
+        for number in row.numbers
+    }
+    codes = [str(code) for code in found.quality_column.codes.values]
+    codes = [code for code in codes if code in there or code in LETTERS]
+    return [(code, SIGNS.get(code, code), context.names.value(column, code)) for code in codes]
+
+
+def _other_table(context: Context, table: TableMetadata) -> Markup:
+    """Return the title of a table that is not shown, its number of rows and its file."""
+    says = {
+        "title": context.names.table(table),
+        "file": context.names.name(table.file),
+        "rows": context.words.number(table.rows),
+    }
+    return context.words.say("numbers.other", **says)

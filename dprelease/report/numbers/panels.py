@@ -1,0 +1,343 @@
+"""Draw a table of cells: bars for one key, columns for a time, heat tables for more keys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, product
+
+import numpy as np
+from markupsafe import Markup
+
+from dprelease.documents.metadata import Code, ColumnMetadata
+from dprelease.numerics.lattice import Floats
+from dprelease.report.accuracy.quality import ColumnQuality
+from dprelease.report.numbers.cells import Number, Row, TableCells, first_number
+from dprelease.report.numbers.marks import (
+    UNRELIABLE,
+    Mark,
+    Scale,
+    class_edges,
+    mark_of,
+    percent_text,
+    round_lines,
+    shade_of,
+)
+from dprelease.report.numbers.number_texts import NumberText, NumberTexts
+from dprelease.report.section_context import Context
+
+MOST_BARS = 24
+"""Maximum number of bars; of more rows, the largest values are drawn, and their distribution."""
+
+LARGEST = 12
+"""Number of bars of a table with more rows than bars."""
+
+MOST_COLUMNS = 12
+"""Maximum number of columns of a heat table."""
+
+MOST_PANELS = 4
+"""Maximum number of pictures of one table."""
+
+TICKS = 4
+"""Maximum number of texts below a column chart, which fit beside each other on a phone."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture: `kind` is the macro of the template that draws it."""
+
+    kind: str
+    title: Markup
+    note: Markup
+    alt: str = ""
+    bars: list[Bar] = field(default_factory=list)
+    columns: list[Column] = field(default_factory=list)
+    lines: list[tuple[float, str]] = field(default_factory=list)
+    heads: list[Markup] = field(default_factory=list)
+    corner: Markup = field(default_factory=Markup)
+    rows: list[tuple[Markup, list[HeatCell]]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One row of a bar chart: its name, its number, and its mark."""
+
+    name: Markup
+    text: NumberText
+    mark: Mark
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a column chart; places are in percent, heights in pixels of the drawing."""
+
+    x: str
+    middle: str
+    width: str
+    top: float
+    height: float
+    low: float
+    high: float
+    alt: str
+    tick: str = ""
+    anchor: str = "middle"
+    is_faded: bool = False
+
+
+@dataclass(frozen=True)
+class HeatCell:
+    """One cell of a heat table: its number and its shade."""
+
+    text: NumberText
+    shade: int
+    is_faded: bool
+
+
+TICK_HEIGHT = 14.0
+"""Height in pixels of the number of a line of a column chart, which is above the line."""
+
+HEIGHT = 180
+"""Height in pixels of a column chart without its scale."""
+
+
+def panels_of(context: Context, cells: TableCells) -> list[Panel]:
+    """Return the pictures of a table: at most `MOST_PANELS`, each of one value column."""
+    keys = cells.table.keys
+    panels: list[Panel] = []
+    for place in cells.numeric:
+        picture = _Picture(context, cells, place)
+        if len(keys) == 1 and cells.is_whole and _is_time(keys[0], cells):
+            panels.append(picture.time_columns())
+        elif len(keys) >= 2 and cells.is_whole and (found := picture.heat_tables()):
+            panels += found
+        elif keys:
+            panels.append(picture.bars())
+        if len(panels) >= MOST_PANELS:
+            break
+    return panels[:MOST_PANELS]
+
+
+def _first_number(row: Row) -> float:
+    """Return the first number of a row; minus infinity if it has none."""
+    number = first_number(row)
+    return -math.inf if number is None else number
+
+
+def _is_time(key: ColumnMetadata, cells: TableCells) -> bool:
+    """Return whether a key is a date or a number without labels, whose order is a scale."""
+    few = len(cells.rows) <= 6
+    labelled = key.codes is not None and bool(key.codes.labels)
+    return not few and (key.kind.startswith("date") or ("int" in key.kind and not labelled))
+
+
+@dataclass(frozen=True)
+class _Picture:
+    """Draws one value column of a table."""
+
+    context: Context
+    cells: TableCells
+    place: int
+
+    @property
+    def one(self) -> ColumnQuality:
+        """Return the value column."""
+        return self.cells.columns[self.place]
+
+    @property
+    def texts(self) -> NumberTexts:
+        """Return how the numbers of the column are written."""
+        return NumberTexts(self.context, self.one)
+
+    def number(self, row: Row) -> Number:
+        """Return the number of the column in a row."""
+        return row.numbers[self.place]
+
+    def key_text(self, row: Row) -> Markup:
+        """Return the labels of the keys of a row."""
+        names = self.context.names
+        parts = [
+            names.value(key, code)
+            for key, code in zip(self.cells.table.keys, row.keys, strict=True)
+        ]
+        return Markup(" · ").join(parts)
+
+    def bars(self) -> Panel:
+        """Return a bar chart of all rows, or of the rows with the largest values."""
+        rows = list(self.cells.rows)
+        has_order = all(key.codes is not None for key in self.cells.table.keys)
+        if len(rows) > MOST_BARS or not self.cells.is_whole or not has_order:
+            # All pictures of a table show the same rows, those with the largest first numbers.
+            rows.sort(key=lambda row: -_first_number(row))
+            rows = rows[: LARGEST if len(rows) > MOST_BARS else MOST_BARS]
+        scale = Scale.around(map(self.number, rows))
+        bars = [
+            Bar(self.key_text(row), self.texts.of(number), mark_of(number, scale))
+            for row in rows
+            for number in [self.number(row)]
+        ]
+        return Panel("bars", self.texts.title, self._note(len(rows)), bars=bars)
+
+    def _note(self, shown: int) -> Markup:
+        """Return what is drawn, if not everything is."""
+        words = self.context.words
+        if shown == self.cells.size:
+            return Markup("")
+        says = {"shown": words.number(shown), "all": words.number(self.cells.size)}
+        return words.say("numbers.largest", **says)
+
+    def time_columns(self) -> Panel:
+        """Return a column chart in the order of the key."""
+        rows = sorted(self.cells.rows, key=lambda row: row.keys[0])
+        numbers = [self.number(row) for row in rows]
+        names = [self.context.names.plain_value(self.cells.table.keys[0], r.keys[0]) for r in rows]
+        alts = [
+            f"{name}: {self.texts.plain(one)}" for name, one in zip(names, numbers, strict=True)
+        ]
+        scale = Scale.around(numbers)
+        columns = columns_of(numbers, names, alts, scale)
+        lines = [(down(scale, 0.0), "")]
+        for place in round_lines(scale):
+            if (top := down(scale, place)) > TICK_HEIGHT:
+                lines.append((top, self.context.words.number(place)))
+        alt = self.context.words.plain("numbers.columns.alt", columns="; ".join(alts[:50]))
+        return Panel("columns", self.texts.title, Markup(""), alt, columns=columns, lines=lines)
+
+    def heat_tables(self) -> list[Panel]:
+        """Return heat tables of the two largest keys, one for each combination of the others.
+
+        The result is empty if no arrangement has few columns.
+        """
+        keys, rows = self.cells.table.keys, self.cells.rows
+        codes = [_codes_in_order(key, [row.keys[i] for row in rows]) for i, key in enumerate(keys)]
+        order = sorted(range(len(keys)), key=lambda i: -len(codes[i]))
+        fitting = [i for i in order[1:] if len(codes[i]) <= MOST_COLUMNS]
+        others = [i for i in order[1:] if fitting and i != fitting[0]]
+        combinations = list(product(*(codes[i] for i in others)))
+        if not fitting or len(combinations) > MOST_PANELS:
+            return []
+        by_keys = {row.keys: self.number(row) for row in rows}
+        largest = max((n.number or 0.0 for n in by_keys.values()), default=0.0)
+        heat = _Heat(self, order[0], fitting[0], codes, by_keys, largest)
+        return [heat.panel(dict(zip(others, fixed, strict=True))) for fixed in combinations]
+
+
+@dataclass(frozen=True)
+class _Heat:
+    """Draws heat tables of one value column: a key down, another one across."""
+
+    picture: _Picture
+    down: int
+    across: int
+    codes: Sequence[Sequence[Code]]
+    numbers: dict[tuple[Code, ...], Number]
+    largest: float
+
+    def panel(self, fixed: dict[int, Code]) -> Panel:
+        """Return the heat table of the rows with some fixed keys."""
+        picture = self.picture
+        keys, names = picture.cells.table.keys, picture.context.names
+        labels = [names.value(keys[i], code) for i, code in fixed.items()]
+        title = Markup(": ").join(
+            [picture.texts.title, *([Markup(" · ").join(labels)] * bool(labels))]
+        )
+        shown = list(self.codes[self.down])
+        most = min(picture.context.most, MOST_BARS)
+        if len(shown) > most:
+            ranked = sorted(shown, key=lambda code: -self._largest_of(code, fixed))[:most]
+            shown = [code for code in shown if code in ranked]
+        rows = [
+            (
+                names.value(keys[self.down], code),
+                [self._cell(code, c, fixed) for c in self.codes[self.across]],
+            )
+            for code in shown
+        ]
+        left = len(self.codes[self.down]) - len(shown)
+        words = picture.context.words
+        note = words.many("numbers.heat.left", left) if left else words.say("numbers.heat")
+        heads = [names.value(keys[self.across], code) for code in self.codes[self.across]]
+        return Panel(
+            "heat", title, note, heads=heads, rows=rows, corner=names.column(keys[self.down])
+        )
+
+    def _number(self, down: Code, across: Code, fixed: dict[int, Code]) -> Number:
+        """Return the number of one cell; a missing one if the table has no such row."""
+        codes = {**fixed, self.down: down, self.across: across}
+        return self.numbers.get(tuple(codes[i] for i in range(len(codes))), Number(None))
+
+    def _largest_of(self, code: Code, fixed: dict[int, Code]) -> float:
+        """Return the largest number of a row."""
+        return max(self._number(code, c, fixed).number or 0.0 for c in self.codes[self.across])
+
+    def _cell(self, down: Code, across: Code, fixed: dict[int, Code]) -> HeatCell:
+        """Return one cell with its number and its shade."""
+        number = self._number(down, across, fixed)
+        shade = shade_of(number.number, self.largest)
+        return HeatCell(self.picture.texts.of(number), shade, number.quality in UNRELIABLE)
+
+
+def _codes_in_order(key: ColumnMetadata, found: Sequence[Code]) -> list[Code]:
+    """Return the values of a key that a table has, in their declared order or as they come."""
+    there = dict.fromkeys(found)
+    if key.codes is None:
+        return list(there)
+    return [code for code in key.codes.values if code in there]
+
+
+def columns_of(
+    numbers: Sequence[Number], names: Sequence[str], alts: Sequence[str], scale: Scale
+) -> list[Column]:
+    """Return the columns of a chart from left to right; some columns have their name below."""
+    wide = 100.0 / len(numbers)
+    every = max(1, math.ceil(len(numbers) / TICKS))
+    columns = []
+    for i, number in enumerate(numbers):
+        top, zero = down(scale, number.number or 0.0), down(scale, 0.0)
+        is_ticked = i % every == 0 and i + every / 2 <= len(numbers)
+        column = Column(
+            percent_text(wide * (i + 0.12)),
+            percent_text(wide * (i + 0.5)),
+            percent_text(wide * 0.76),
+            min(top, zero),
+            round(abs(zero - top), 1),
+            down(scale, number.low) if number.low is not None else top,
+            down(scale, number.high) if number.high is not None else top,
+            alts[i],
+            names[i] if is_ticked else "",
+            "start" if i == 0 else "middle",
+            number.quality in UNRELIABLE,
+        )
+        columns.append(column)
+    return columns
+
+
+def down(scale: Scale, value: float) -> float:
+    """Return the distance of a value from the top of a column chart, in pixels."""
+    return round(HEIGHT * (1.0 - scale.part(value) / 100.0), 1)
+
+
+def distribution_panel(context: Context, one: ColumnQuality, values: Floats) -> Panel:
+    """Return how many published values of a column lie in each of about ten classes."""
+    words, edges = context.words, class_edges(values.tolist())
+    counts, _ = np.histogram(values, bins=np.asarray(edges))
+    number: Callable[[float], str] = words.number
+    names = [
+        words.plain(
+            "numbers.class.first" if math.isinf(low) else "numbers.class",
+            low=number(low),
+            high=number(high),
+        )
+        for low, high in pairwise(edges)
+    ]
+    alts = [f"{name}: {number(int(count))}" for name, count in zip(names, counts, strict=True)]
+    counted = [Number(int(count)) for count in counts]
+    scale = Scale.around(counted)
+    texts = NumberTexts(context, one)
+    bars = [
+        Bar(Markup.escape(name), NumberText.plain_number(number(each.value)), mark_of(each, scale))
+        for name, each in zip(names, counted, strict=True)
+    ]
+    says = {"column": texts.title, "all": number(len(values))}
+    title = words.say("numbers.distribution", **says)
+    return Panel("bars", title, Markup(""), "; ".join(alts), bars=bars)
