@@ -36,7 +36,10 @@ class BeliefRow:
 
 @dataclass(frozen=True, slots=True)
 class IntervalPicture:
-    """One number and its interval on a line: texts of both ends and of the value, and its place."""
+    """One number and its interval on a line: texts of both ends and of the value, and its place.
+
+    `anchor`: the part of the value's text that is at its place, so that long texts stay inside.
+    """
 
     title: str
     alt: str
@@ -44,6 +47,7 @@ class IntervalPicture:
     low: str
     high: str
     place: str
+    anchor: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,8 @@ def interval_picture(
     place = place_text(LEFT + (RIGHT - LEFT) * min(max(part, 0.0), 1.0))
     says = {"value": number(value), "low": number(low), "high": number(high)}
     alt = f"{title}: {words.plain('margin.alt', **says)}"
-    return IntervalPicture(title, alt, number(value), number(low), number(high), place)
+    anchor = "start" if part < 0.25 else "end" if part > 0.75 else "middle"
+    return IntervalPicture(title, alt, *says.values(), place, anchor)
 
 
 def shares_of(counts: Sequence[tuple[str, int]], words: Words) -> list[Share]:

@@ -78,7 +78,7 @@ class RecordFacts(Facts):
                 yield LocalColumn(part.query, column.measurement, self.laws[name], chosen, column)
 
 
-PARTS = ("label", "records", "made")
+PARTS = ("records", "label", "made")
 CONFIDENCE = 0.95
 MOST_VALUES = 20
 """Maximum number of listed values of a column, most frequent first; the records have all values."""
