@@ -8,40 +8,19 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from dprelease.report.accuracy.bias import bias_at_zero
-from dprelease.report.accuracy.quality import (
-    CLASSES,
-    CellCounts,
-    ColumnQuality,
-    class_bounds,
-)
+from dprelease.report.accuracy.quality import ColumnQuality
+from dprelease.report.accuracy.sizes import SizeTable, size_tables
 from dprelease.report.accuracy.totals import Disagreement
 from dprelease.report.accuracy.true_errors import SimulatedColumn
 from dprelease.report.localization import Words, round_up_to_three_digits, to_three_digits
-from dprelease.report.pictures import PageTable, Share, shares_of
+from dprelease.report.pictures import PageTable
 from dprelease.report.safe_labels import Names
 from dprelease.report.section_context import Context
 
 SimulatedErrors = Mapping[tuple[str, str], SimulatedColumn]
 
-MOST_UNITS = 4
-"""Maximum number of units whose margins are shown by size of the number."""
-
 BLANKS = frozenset(("unsure_divisor", "unreliable", "few_people", "undefined"))
 """Quality codes of cells without a value."""
-
-LETTERS = ("A", "B", "C", "D")
-"""Quality classes of values, from the best to the worst."""
-
-
-@dataclass(frozen=True)
-class SizeTable:
-    """Margins and quality classes by size of the number, for all columns of a unit.
-
-    `shares`: for each row, the parts of a stacked bar; empty without quality columns.
-    """
-
-    table: PageTable
-    shares: list[list[Share]]
 
 
 @dataclass(frozen=True)
@@ -71,7 +50,7 @@ def quality_section(
     return QualitySection(
         tables=_column_tables(context, columns),
         notes=_note_sentences(context, columns),
-        sizes=_size_tables(context, columns),
+        sizes=size_tables(context, columns),
         impossible=_impossible_value_sentences(context, columns),
         totals=_total_sentences(context, found, left),
         disagreeing=_disagreement_table(context, found),
@@ -131,49 +110,6 @@ def _column_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[P
         ),
         PageTable(part, heads, [_column_row(context, one) for one in widest]),
     ]
-
-
-def _size_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[SizeTable]:
-    """Return a table of margins and quality classes by size of the number for each unit."""
-    by_unit: dict[str, list[ColumnQuality]] = {}
-    for one in columns:
-        by_unit.setdefault(one.column.unit, []).append(one)
-    tables = [_size_table(context, unit, group) for unit, group in by_unit.items()]
-    return [one for one in tables if one.table.rows][:MOST_UNITS]
-
-
-def _size_table(context: Context, unit: str, group: Sequence[ColumnQuality]) -> SizeTable:
-    """Return the margins of the columns of a unit by size of the number."""
-    words, rows, shares = context.words, [], []
-    counts = [one.counted for one in group]
-    has_codes = any(one.codes for one in counts)
-    for size in range(CLASSES):
-        cells = sum(int(one.by_class[size]) for one in counts)
-        sizes, margins = (
-            sum(float(of[size]) for of in sums)
-            for sums in ([one.sizes for one in counts], [one.margins for one in counts])
-        )
-        if not cells:
-            continue
-        share = words.percent(margins / sizes if sizes else None)
-        rows.append(context.cells(_class_text(words, size), words.number(cells), share))
-        letters = [(code, _cells_of_code(counts, code, size)) for code in LETTERS]
-        shares.append(shares_of(letters, words) if has_codes else [])
-    heads = _table_heads(context, "size.head.size", "size.head.cells", "size.head.margin")
-    shown = context.names.name(unit) if unit else words.say("errors.unit.none")
-    return SizeTable(PageTable(words.say("size.title", unit=shown), heads, rows), shares)
-
-
-def _cells_of_code(counts: Sequence[CellCounts], code: str, size: int) -> int:
-    """Return the number of cells with a quality code in a size class."""
-    return sum(int(one.codes[code][size]) for one in counts if code in one.codes)
-
-
-def _class_text(words: Words, size: int) -> str:
-    """Return the name of a size class as text."""
-    low, high = class_bounds(size)
-    ends = {"low": words.number(low), "high": words.number(high)}
-    return words.plain("size.row" if low else "size.row.first", **ends)
 
 
 def group_columns(columns: Sequence[ColumnQuality]) -> list[list[ColumnQuality]]:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from dprelease.documents.metadata import TableMetadata
 from dprelease.numerics.lattice import Floats
 from dprelease.report.accuracy.quality import ColumnQuality, is_number
-from dprelease.report.accuracy.quality_part import LETTERS
+from dprelease.report.accuracy.sizes import LETTERS
 from dprelease.report.facts import Facts
 from dprelease.report.numbers.cells import TableCells, all_values, read_cells
 from dprelease.report.numbers.choice import ShownTables, shown_tables

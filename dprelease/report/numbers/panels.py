@@ -183,8 +183,9 @@ class _Picture:
         words = self.context.words
         if shown == self.cells.size:
             return Markup("")
+        first = NumberTexts(self.context, self.cells.columns[self.cells.numeric[0]]).title
         says = {"shown": words.number(shown), "all": words.number(self.cells.size)}
-        return words.say("numbers.largest", **says)
+        return words.say("numbers.largest", column=first, **says)
 
     def time_columns(self) -> Panel:
         """Return a column chart in the order of the key."""

@@ -59,7 +59,7 @@ SENTENCES: dict[str, str] = {
     "numbers.legend": "Quality of each number",
     "numbers.interval": "{low} to {high}",
     "numbers.all": "Table",
-    "numbers.largest": "The {shown} largest of {all}.",
+    "numbers.largest": "The {shown} of {all} rows with the largest {column}.",
     "numbers.heat.left": (
         "{number} further rows with smaller numbers are in the published file. Darker cells have "
         "larger numbers."

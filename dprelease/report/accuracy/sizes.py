@@ -1,0 +1,76 @@
+"""Count margins and quality classes by size of the number, for the section on quality."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dprelease.report.accuracy.quality import (
+    CLASSES,
+    CellCounts,
+    ColumnQuality,
+    class_bounds,
+)
+from dprelease.report.localization import Words
+from dprelease.report.pictures import PageTable, Share, shares_of
+from dprelease.report.section_context import Context
+
+MOST_UNITS = 4
+"""Maximum number of units whose margins are shown by size of the number."""
+
+LETTERS = ("A", "B", "C", "D")
+"""Quality classes of values, from the best to the worst."""
+
+
+@dataclass(frozen=True)
+class SizeTable:
+    """Margins and quality classes by size of the number, for all columns of a unit.
+
+    `shares`: for each row, the parts of a stacked bar; empty without quality columns.
+    """
+
+    table: PageTable
+    shares: list[list[Share]]
+
+
+def size_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[SizeTable]:
+    """Return a table of margins and quality classes by size of the number for each unit."""
+    by_unit: dict[str, list[ColumnQuality]] = {}
+    for one in columns:
+        by_unit.setdefault(one.column.unit, []).append(one)
+    tables = [_size_table(context, unit, group) for unit, group in by_unit.items()]
+    return [one for one in tables if one.table.rows][:MOST_UNITS]
+
+
+def _size_table(context: Context, unit: str, group: Sequence[ColumnQuality]) -> SizeTable:
+    """Return the margins of the columns of a unit by size of the number."""
+    words, rows, shares = context.words, [], []
+    counts = [one.counted for one in group]
+    has_codes = any(one.codes for one in counts)
+    for size in range(CLASSES):
+        cells = sum(int(one.by_class[size]) for one in counts)
+        sizes, margins = (
+            sum(float(of[size]) for of in sums)
+            for sums in ([one.sizes for one in counts], [one.margins for one in counts])
+        )
+        if not cells:
+            continue
+        share = words.percent(margins / sizes if sizes else None)
+        rows.append(context.cells(_class_text(words, size), words.number(cells), share))
+        letters = [(code, _cells_of_code(counts, code, size)) for code in LETTERS]
+        shares.append(shares_of(letters, words) if has_codes else [])
+    heads = [words.say(f"size.head.{name}") for name in ("size", "cells", "margin")]
+    shown = context.names.name(unit) if unit else words.say("errors.unit.none")
+    return SizeTable(PageTable(words.say("size.title", unit=shown), heads, rows), shares)
+
+
+def _cells_of_code(counts: Sequence[CellCounts], code: str, size: int) -> int:
+    """Return the number of cells with a quality code in a size class."""
+    return sum(int(one.codes[code][size]) for one in counts if code in one.codes)
+
+
+def _class_text(words: Words, size: int) -> str:
+    """Return the name of a size class as text."""
+    low, high = class_bounds(size)
+    ends = {"low": words.number(low), "high": words.number(high)}
+    return words.plain("size.row" if low else "size.row.first", **ends)
