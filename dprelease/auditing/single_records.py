@@ -223,7 +223,7 @@ def _read_records(
 def _with_record_number(part: Records, records: int) -> Records:
     """Return the records with their number as an additional column."""
     last = max(records - 1, 1)
-    number = IntegerColumn(type="integer", lower=0, upper=last, nulls="0")
+    number = IntegerColumn(type="integer", lower=0, upper=last, fill="0")
     first = part.columns[0]
     measurement = replace(first.measurement, name=PAIR, aggregate=Sum(PAIR, 0, last, Fraction(1)))
     declared = replace(part.declared, table=with_pair_number(part.declared.table, number))

@@ -90,7 +90,7 @@ def interval_picture(
     says = {"value": number(value), "low": number(low), "high": number(high)}
     alt = f"{title}: {words.plain('margin.alt', **says)}"
     anchor = "start" if part < 0.25 else "end" if part > 0.75 else "middle"
-    return IntervalPicture(title, alt, *says.values(), place, anchor)
+    return IntervalPicture(title, alt, says["value"], says["low"], says["high"], place, anchor)
 
 
 def shares_of(counts: Sequence[tuple[str, int]], words: Words) -> list[Share]:

@@ -207,8 +207,9 @@ def _is_typed(kind: ApparentType) -> bool:
 
 def _is_null_text(cell: str) -> bool:
     """Return whether a text is in `NULL_TEXTS`, in lower case, upper case or capitalized."""
-    spellings = (cell.lower(), cell.upper(), cell.capitalize(), "NaN", "N/a", "k.A.", "k. A.")
-    spellings += ("keine Angabe", "Keine Angabe")
+    spellings = {cell.lower(), cell.upper(), cell.capitalize()} | {
+        "NaN", "N/a", "k.A.", "k. A.", "keine Angabe", "Keine Angabe",
+    }  # fmt: skip
     return cell.lower() in NULL_TEXTS and cell in spellings
 
 

@@ -146,10 +146,10 @@ def _table_notes(
         for note in one.footnotes:
             yield "", text_in(note, metadata, language)
     for one in table.tables:
-        for column in one.columns:
-            for texts in (column.description, *column.footnotes):
+        for published in one.columns:
+            for texts in (published.description, *published.footnotes):
                 if texts:
-                    yield column.title(language), text_in(texts, metadata, language)
+                    yield published.title(language), text_in(texts, metadata, language)
 
 
 def _annex_rows(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 
 from dprelease.errors import DeclarationError, Place
 from dprelease.errors.printable import count_text
@@ -50,7 +51,7 @@ def _bounds_of_nines(document: Document, name: str, column: Column) -> Iterator[
     """Yield a warning for a column of numbers whose upper bound looks like a missing value."""
     if not isinstance(column, IntegerColumn | NumberColumn) or "missing" in column.model_fields_set:
         return
-    upper = None if column.upper is None else plain_text(column.upper)
+    upper = None if column.upper is None else plain_text(Fraction(column.upper))
     if upper is not None and NINES.fullmatch(upper):
         place = document.place("columns", name, "upper")
         yield DeclarationError("DP-MISSING-005", place=place, column=name, upper=upper)
