@@ -60,9 +60,9 @@ QUESTIONS: dict[Name, QueryMethodHelp] = {
         "The id of the privacy unit, or a column with declared values.", "integers"
     ),
     "sum": QueryMethodHelp(NUMBERS, "integers if the step of the column is one, else floats"),
-    "mean": QueryMethodHelp(NUMBERS, "NaN where the noised count is below 1"),
-    "variance": QueryMethodHelp(NUMBERS, "NaN below two noised rows"),
-    "stddev": QueryMethodHelp(NUMBERS, "NaN below two noised rows"),
+    "mean": QueryMethodHelp(NUMBERS, "NaN where the noisy count is not clearly above 0"),
+    "variance": QueryMethodHelp(NUMBERS, "NaN where the noisy count is not clearly above 1"),
+    "stddev": QueryMethodHelp(NUMBERS, "NaN where the noisy count is not clearly above 1"),
     "quantile": QueryMethodHelp(BOUNDED),
     "median": QueryMethodHelp(BOUNDED),
     "min": QueryMethodHelp(BOUNDED),

@@ -16,6 +16,7 @@ from dprelease.errors.printable import one_line
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.bounded_words import CuttingLimits, cutting_limits
 from dprelease.postprocess.families import Flag, Output
+from dprelease.query.forms.ratio import RATIO
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import OutputColumn
@@ -93,6 +94,18 @@ def companion_word(ending: str, language: str) -> str:
     """Return the word for a companion in a language; the ending itself in an unknown language."""
     words = WORDS.get(ending, {})
     return words.get(language.partition("-")[0], words.get("en", ending))
+
+
+OPEN_END: dict[str, str] = {
+    "en": "Empty: the noise sets no limit on this side.",
+    "de": "Leer: Das Rauschen setzt auf dieser Seite keine Grenze.",
+    "fr": "Vide : le bruit ne fixe pas de limite de ce côté.",
+    "es": "Vacío: el ruido no fija ningún límite en este lado.",
+    "it": "Vuoto: il rumore non fissa alcun limite da questo lato.",
+    "nl": "Leeg: de ruis stelt aan deze kant geen grens.",
+    "pt": "Vazio: o ruído não fixa nenhum limite deste lado.",
+}
+"""Meaning of an empty end of an interval, by language."""
 
 
 def companion_label(label: Mapping[str, str], ending: str) -> dict[str, str]:
@@ -295,9 +308,16 @@ class ColumnMetadataBuilder:
             unit=request.published.unit if is_number else "",
             decimals=request.decimals if is_number else None,
             label=label,
+            description=self._open_end(request.published, role),
             codes=self._quality_codes(request.published) if role is Role.QUALITY else None,
             confidence=request.confidence if role in AT_CONFIDENCE else "",
         )
+
+    def _open_end(self, published: OutputColumn, role: Role) -> dict[str, str]:
+        """Return what an empty end of an interval means; only ratios have such ends."""
+        if role not in (Role.LOWER, Role.UPPER) or published.form != RATIO:
+            return {}
+        return {tag: OPEN_END.get(tag.partition("-")[0], OPEN_END["en"]) for tag in self.languages}
 
     def _quality_codes(self, published: OutputColumn) -> CodeList:
         """Return the quality codes of a column, with their labels."""

@@ -90,7 +90,11 @@ one.pivot(index="age_group", columns="SEX", values="persons").loc[one["age_group
         "code",
         """%matplotlib inline
 income = pd.read_parquet(folder / "income.parquet").sort_values("income_mean")
-axes = income.plot.scatter("income_mean", "PUMA", xerr="income_mean_moe", figsize=(6, 4.5), s=12)
+ends = [
+    income["income_mean"] - income["income_mean_lower"],
+    income["income_mean_upper"] - income["income_mean"],
+]
+axes = income.plot.scatter("income_mean", "PUMA", xerr=ends, figsize=(6, 4.5), s=12)
 axes.set(xlabel="mean income, USD a year, with margins of 95 %", ylabel="")
 axes.spines[["top", "right"]].set_visible(False)""",
     ),
