@@ -372,7 +372,8 @@ def value_labels(column: Column) -> Mapping[str, LocalizedText]:
         case CategoryColumn():
             return column.value_labels
         case CutColumn():
-            return {value: label for value, label in (column.labels or {}).items() if label}
+            labels = {value: label for value, label in (column.labels or {}).items() if label}
+            return labels | column.unallocated_labels({})
         case BooleanColumn() | IntegerColumn():
             return column.labels
     return {}

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.mechanisms.common.invariant import Invariant
 from dprelease.query.expressions.computed_order import with_input_columns
+from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import DECLARED, Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn
+from dprelease.statements.allocated_areas import allocating_columns
 
 if TYPE_CHECKING:
     from dprelease.planning.plan import PlannedColumn
@@ -113,6 +115,9 @@ def _function_digest(query: Query) -> str:
     ]
     predicate = () if query.predicate is None else query.predicate.columns
     read = [key.read_from for key in (*finest, *query.key_columns)]
+    columns = query.table.columns
+    outer = [name for key in read for name in allocating_columns(columns, key)]
+    read += outer
     unit = query.unit
     digest_input: dict[str, Any] = {
         "where": None if query.predicate is None else query.predicate.sql,
@@ -122,6 +127,9 @@ def _function_digest(query: Query) -> str:
         "unit": [unit.id, unit.max_groups, unit.max_rows_per_group],
         "join": None if query.join is None else [query.join.declared.table.name, query.join.on],
     }
+    if outer:  # their values decide in which cells rows with unknown areas count
+        values = {name: key_of(name, columns[name]) for name in outer}
+        digest_input["outer"] = {n: [*k.texts] for n, k in values.items() if isinstance(k, Key)}
     return hashlib.sha256(json.dumps(digest_input, sort_keys=True).encode()).hexdigest()
 
 

@@ -19,6 +19,7 @@ from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, expression_of
 from dprelease.schema.document_part import Part
 from dprelease.schema.field_types import DROP
+from dprelease.statements.allocated_areas import allocating_columns
 
 
 class TreatmentRecord(Part):
@@ -98,7 +99,7 @@ def _key_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
     for key in read:
         declared = columns[key.column]
         words = (
-            _key_treatment(key, declared)
+            _key_treatment(key, columns)
             if query.private is None
             else _private_key_treatment(declared)
         )
@@ -114,9 +115,13 @@ def _outer_levels(query: Query) -> dict[str, str]:
     return levels
 
 
-def _key_treatment(key: Key, column: Column) -> str:
+def _key_treatment(key: Key, columns: Mapping[str, Column]) -> str:
     """Return what happens to missing and to undeclared values of a key, in words."""
-    missing = _cell_text(key, key.nulls)
+    column, missing = columns[key.column], _cell_text(key, key.nulls)
+    outer = " or ".join(f"'{name}'" for name in allocating_columns(columns, key.column))
+    if outer:
+        part = f"the unallocated part of the area that the row has in {outer}, and without it"
+        return f"missing: {part} {missing}; not declared: {part} {missing}"
     if isinstance(column, CutColumn):
         return f"missing: {missing}; outside the edges: {_cell_text(key, key.others)}"
     if key.kind == "text":
@@ -155,7 +160,7 @@ def _value_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
                 yield (
                     name,
                     VALUE,
-                    _key_treatment(key, column) if isinstance(key, Key) else "missing: drop",
+                    _key_treatment(key, columns) if isinstance(key, Key) else "missing: drop",
                 )
             elif name != query.unit.id:
                 yield name, VALUE, "missing: not counted"

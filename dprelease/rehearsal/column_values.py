@@ -101,7 +101,8 @@ class ColumnGenerator:
                 weights = _zipf_weights_in_areas(value_areas, float(self.spec.zipf))
         positions = self.draws.weighted_indices_in_areas(areas, weights, value_areas)
         self.value_positions[name], self.declared_values[name] = positions, values
-        texts = list(values)
+        allocated = {*column.allocated_values}  # the codes of all other areas are missing
+        texts = [value if value in allocated else None for value in values]
         if column.others != DROP:
             other = self.draws.bernoulli(n, float(self.spec.undeclared))
             positions = np.where(other, len(values), positions)

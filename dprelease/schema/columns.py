@@ -5,8 +5,7 @@ Some columns are computed from other columns of the same row.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 from fractions import Fraction
 from typing import Annotated, Literal, Self
@@ -16,7 +15,6 @@ from pydantic import (
     Discriminator,
     Field,
     ModelWrapValidatorHandler,
-    PrivateAttr,
     Tag,
     ValidationInfo,
     model_validator,
@@ -42,7 +40,7 @@ from dprelease.schema.field_types import (
     to_fraction,
     to_text,
 )
-from dprelease.schema.localized_text import Decimals, Documented, LocalizedText, ValueLabels
+from dprelease.schema.localized_text import Decimals, Documented, ValueLabels
 from dprelease.schema.model import A_TYPE, check_column_names
 from dprelease.schema.number_bounds import (
     STEPS_LIMIT,
@@ -51,14 +49,11 @@ from dprelease.schema.number_bounds import (
     check_digits,
     check_step,
     default_step,
+    is_day_text_within,
+    is_integer_text_within,
     lattice_of,
 )
-from dprelease.schema.public_values.key_files import (
-    AS_LISTED,
-    KeyValues,
-    ValuesFrom,
-    expand_file_name,
-)
+from dprelease.schema.public_values.categories import PublicCategories
 from dprelease.schema.public_values.listed_values import listed_values
 from dprelease.schema.public_values.missing_codes import (
     Filled,
@@ -68,6 +63,7 @@ from dprelease.schema.public_values.missing_codes import (
     check_truth_codes,
 )
 from dprelease.schema.public_values.nesting import OF_ONE_QUERY, refuse_nesting
+from dprelease.schema.public_values.unallocated import UNALLOCATED, Allocatable
 from dprelease.schema.public_values.value_labels import (
     Listed,
     refuse_duplicates,
@@ -115,7 +111,9 @@ class IntegerColumn(WithFillValue):
         refuse_substitute_outside_bounds(self.fill, _to_fraction(low), _to_fraction(high))
         check_number_codes(self.missing, self.fill)
         known = "no bounds are declared" if low is None else f"whole numbers from {low} to {high}"
-        refuse_unknown_labels(self.labels, lambda text: _is_within(text, low, high), known)
+        refuse_unknown_labels(
+            self.labels, lambda text: is_integer_text_within(text, low, high), known
+        )
         return self
 
     @property
@@ -185,21 +183,6 @@ class BooleanColumn(Computable, WithMissing, Filled):
         return self
 
 
-def _is_within(text: str, low: int | None, high: int | None) -> bool:
-    """Return whether a text is an integer within bounds."""
-    if low is None or high is None or re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is None:
-        return False
-    return low <= int(text) <= high
-
-
-def _is_day_within(text: str, first: date, last: date) -> bool:
-    """Return whether a text is an ISO date within bounds."""
-    try:
-        return len(text) == 10 and first <= date.fromisoformat(text) <= last
-    except ValueError:
-        return False
-
-
 class DateColumn(Computable, WithMissing, Filled):
     """Dates; with bounds they can be used as keys, one cell per day."""
 
@@ -218,7 +201,7 @@ class DateColumn(Computable, WithMissing, Filled):
             refuse("DP-SCHEMA-001")
         if self.fill != DROP:
             first, last = self.lower or date.min, self.upper or date.max
-            if not _is_day_within(self.fill, first, last):
+            if not is_day_text_within(self.fill, first, last):
                 refuse_substitute("fill", self.fill, f"a date from {first} to {last}")
         return self
 
@@ -237,12 +220,7 @@ class TextColumn(Computable, WithMissing):
     type: Literal["text"]
 
 
-_LABELLED = {"type": "object", "additionalProperties": {"type": ["string", "object"]}}
-_PARTS = {"anyOf": [{"type": "array", "items": TEXT_SCHEMA}, _LABELLED]}
-_BY_AREA = {"type": "object", "additionalProperties": _PARTS}
-
-
-class CategoryColumn(Computable, WithMissing, Filled):
+class CategoryColumn(Computable, WithMissing, PublicCategories):
     """Texts with a public, ordered list of values; the source's values are compared as text.
 
     `within`: another category, each of whose values is an area that contains values of this one.
@@ -252,14 +230,7 @@ class CategoryColumn(Computable, WithMissing, Filled):
     """
 
     type: Literal["category"]
-    values: Annotated[tuple[Text, ...] | None, ShortForm(_LABELLED, _BY_AREA), AS_LISTED] = None
-    values_from: (
-        Annotated[ValuesFrom, BeforeValidator(expand_file_name), ShortForm(TEXT_SCHEMA)] | None
-    ) = None
-    within: Text | None = None
     others: Text = DROP
-    _parent_areas: tuple[str, ...] = PrivateAttr(())
-    _labels: Mapping[str, LocalizedText] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -280,23 +251,8 @@ class CategoryColumn(Computable, WithMissing, Filled):
         column = handler({**raw, "values": listed[0]} if listed[0] else raw)
         column._parent_areas = () if within is None else tuple(listed[1])
         column._labels = labels
-        return column
-
-    @property
-    def value_labels(self) -> Mapping[str, LocalizedText]:
-        """The labels of the values that have one."""
-        return self._labels
-
-    @property
-    def parent_areas(self) -> tuple[str, ...]:
-        """The area one level up that contains each value; empty for the top level."""
-        return self._parent_areas
-
-    def with_areas(self, values: Sequence[str], parent_areas: Sequence[str]) -> Self:
-        """Return the column with other values; `parent_areas` are the areas that contain them."""
-        key_values = values if isinstance(values, KeyValues) else KeyValues(values)
-        column = self.model_copy(update={"values": key_values})
-        column._parent_areas = tuple(parent_areas)
+        if column.has_unallocated and within is None:
+            return column.with_unallocated([UNALLOCATED], {})
         return column
 
     @model_validator(mode="after")
@@ -305,7 +261,8 @@ class CategoryColumn(Computable, WithMissing, Filled):
         if self.values is None:
             refuse("DP-SCHEMA-002", column="this column")
         refuse_duplicates(self.values)
-        refuse_undeclared_substitutes(self.fill, self.others, self.values)
+        known = (*self.values, UNALLOCATED) if self.has_unallocated else self.values
+        refuse_undeclared_substitutes(self.fill, self.others, known)
         check_category_codes(self.missing, self.values)
         return self
 
@@ -315,7 +272,7 @@ CutLabels = Annotated[Listed | None, BeforeValidator(to_listed), ShortForm(_LIST
 """The names of the intervals in order; a mapping also has a label for each name."""
 
 
-class CutColumn(Filled):
+class CutColumn(Allocatable):
     """A category computed from a number: the interval [edge i, edge i + 1) that contains it.
 
     `closed: right` makes the intervals (edge i, edge i + 1].
@@ -337,6 +294,11 @@ class CutColumn(Filled):
 
     @property
     def values(self) -> tuple[str, ...]:
+        """The names of the intervals, and the unallocated value if the column has one."""
+        return (*self.intervals, UNALLOCATED) if self.has_unallocated else self.intervals
+
+    @property
+    def intervals(self) -> tuple[str, ...]:
         """The names of the intervals: declared, or such as "0-17" and "[0.5, 1)"."""
         if self.labels is not None:
             return tuple(self.labels)

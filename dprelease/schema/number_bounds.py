@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from datetime import date
 from fractions import Fraction
 
 from dprelease.numerics.rounding import decimal_digits
@@ -56,3 +58,18 @@ def default_step(lower: Fraction, upper: Fraction) -> Fraction:
     digits = len(str(span.numerator)) - len(str(span.denominator))
     step = Fraction(10) ** digits
     return step if step <= span else step / 10
+
+
+def is_integer_text_within(text: str, low: int | None, high: int | None) -> bool:
+    """Return whether a text is an integer within bounds."""
+    if low is None or high is None or re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is None:
+        return False
+    return low <= int(text) <= high
+
+
+def is_day_text_within(text: str, first: date, last: date) -> bool:
+    """Return whether a text is an ISO date within bounds."""
+    try:
+        return len(text) == 10 and first <= date.fromisoformat(text) <= last
+    except ValueError:
+        return False

@@ -17,11 +17,13 @@ from dprelease.query.grouping.private_keys import UNKNOWN
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
+from dprelease.statements.allocated_areas import allocated_rows_sql
 from dprelease.statements.bounding import Ctes, limited_count_ctes, limited_row_ctes
 from dprelease.statements.coarser import FINEST_RELATION, containing_cell_sql
 from dprelease.statements.compiled_statements import CompiledQuery, KeyTable, ProfileSql
 from dprelease.statements.layers import (
     cut_case_sql,
+    grouped_names,
     grouping_columns,
     physical_types,
     typed_column_sql,
@@ -168,7 +170,14 @@ class Compiler:
         untyped = as_stored | self.untyped
         inner = typed_rows_sql(self.query, self.stored, self.joined, untyped, present)
         predicate = self.query.predicate
-        return inner if predicate is None else f"SELECT * FROM ({inner}) WHERE {predicate.sql}"
+        return self.allocated_sql(
+            inner if predicate is None else f"SELECT * FROM ({inner}) WHERE {predicate.sql}"
+        )
+
+    def allocated_sql(self, rows: str) -> str:
+        """Return a SELECT of typed rows with the codes to which rows without one are assigned."""
+        table = None if self.query.private else self._key_table_name  # keys have no tables yet
+        return allocated_rows_sql(rows, self.columns, grouped_names(self.query), table)
 
     def _code_sql(self, key: Key, raw: str, *, of_groups: bool = False) -> str:
         """Return SQL of the position of a key's cell; a text key may add a join of a key table."""

@@ -18,6 +18,7 @@ from dprelease.query.join import Join, comparison_type
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn, is_stored
 from dprelease.schema.table import Table
+from dprelease.statements.allocated_areas import allocating_columns
 from dprelease.statements.meanings import may_exceed_exact_floats, typed_value_sql
 from dprelease.statements.values.categories import EXACT
 from dprelease.statements.values.physical import DECLARED_AS, SMALL_INTEGERS, base_type
@@ -53,6 +54,7 @@ def columns_by_stage(query: Query) -> NeededColumns:
         for m in query.measurements
         for name in m.aggregate.reads
     ]
+    names += [outer for name in grouped_names(query) for outer in allocating_columns(columns, name)]
     if query.unit.id is not None:
         names.append(query.unit.id)
     compared = [] if join is None else [left for left, _ in join.on]
@@ -72,6 +74,12 @@ def _key_names(query: Query) -> list[str]:
     if query.private is not None:
         return [name for name, _ in query.private.columns]
     return [key.column for key in (query.finest or query.keys).keys]
+
+
+def grouped_names(query: Query) -> list[str]:
+    """Return the columns of keys and of measured values, whose codes are assigned to cells."""
+    reads = [name for m in query.measurements for name in m.aggregate.reads]
+    return [*_key_names(query), *reads]
 
 
 def _name_of_source_column(columns: Mapping[str, Column], name: str) -> str:
@@ -149,6 +157,9 @@ def grouping_columns(query: Query) -> frozenset[str]:
         for name in m.aggregate.reads
     ]
     read += [] if join is None else [left for left, _ in join.on]
+    for name in keys:
+        outer = allocating_columns(columns, name)
+        read += [name, *outer] if outer else []
     return frozenset(alone.difference(with_input_columns(columns, query.formulas, read)))
 
 
@@ -223,6 +234,7 @@ def cut_case_sql(column: CutColumn, *, as_label: bool, key: Key | None = None) -
         for edge in column.edges
     ]
     cells = [quoting.text(v) if as_label else str(i) for i, v in enumerate(column.values)]
+    inside = cells[: len(column.intervals)]
     positions = {"drop": "NULL"} | dict(zip(column.values, cells, strict=True))
     null, other = positions[column.fill], positions[column.others]
     if key is None and not as_label:
@@ -230,7 +242,7 @@ def cut_case_sql(column: CutColumn, *, as_label: bool, key: Key | None = None) -
     below = "<" if column.closed == "left" else "<="
     arms = " ".join(
         f"WHEN {value} {below} {edge} THEN {cell}"
-        for edge, cell in zip(edges[1:], cells, strict=True)
+        for edge, cell in zip(edges[1:], inside, strict=True)
     )
     return (
         f"CASE WHEN {value} IS NULL THEN {null} WHEN {value} {below} {edges[0]} THEN {other} "

@@ -53,7 +53,7 @@ def compile_left_out_rows(
     stored = dict(_unread_counts(query, physical))
     compiler = Compiler(query, physical, joined)
     counts = dict(_left_out_counts(compiler))
-    rows = typed_rows_sql(query, physical, joined, compiler.untyped)
+    rows = compiler.allocated_sql(typed_rows_sql(query, physical, joined, compiler.untyped))
     last = f"SELECT {', '.join(counts.values())} FROM typed {' '.join(compiler.joins)}"
     return LeftOutRows(
         f"SELECT {', '.join(stored.values())} FROM {SOURCE}",
@@ -99,7 +99,7 @@ def _left_out_counts(compiler: Compiler) -> Iterator[tuple[tuple[str, str], str]
         key.column: compiler._code_sql(key, raw_key_sql(query, key)) for key in compiler.space.keys
     }
     if query.private is not None:  # any text may be a key
-        codes = {name: key_text_sql(name, columns[name]) for name, _ in query.private.columns}
+        codes = {name: key_text_sql(name, columns) for name, _ in query.private.columns}
     inside = " AND ".join([f"({code}) IS NOT NULL" for code in codes.values()]) or "true"
     known = "true"
     if query.unit.id is not None:

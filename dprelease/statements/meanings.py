@@ -159,7 +159,9 @@ def _remedy_text(name: str, column: Column, stored: str) -> str:
         return DAYS.format(column=name, layout=column.format)
     if isinstance(column, DateColumn | TimestampColumn) and FAMILY_OF[stored] in NUMBER_FAMILIES:
         return NUMBERED.format(layout=column.format)
-    same = same_meaning_pair(column.values or ()) if isinstance(column, CategoryColumn) else None
+    same = (
+        same_meaning_pair(column.allocated_values) if isinstance(column, CategoryColumn) else None
+    )
     if same is None:
         return CONVERT
     return EQUAL_NUMBERS.format(column=name, first=same[0], second=same[1])
@@ -183,7 +185,7 @@ def _loses_spelling(column: Column, stored: str) -> bool:
 def _is_inexact(column: Column, stored: str) -> bool:
     """Return whether some declared values are so large that the stored floats confuse them."""
     if isinstance(column, CategoryColumn):
-        return is_beyond_floats(column.values or (), stored)
+        return is_beyond_floats(column.allocated_values, stored)
     if isinstance(column, DateColumn | TimestampColumn):
         return stored in FLOATS and reads_integers(column.format, beyond=EXACT_FLOATS[stored])
     return stored in FLOATS and may_exceed_exact_floats(column, EXACT_FLOATS[stored])
@@ -196,7 +198,10 @@ def may_lose_values(column: Column, stored: str) -> bool:
     numbers the same float. The toolkit refuses such a type, because one row can change the type of
     all other rows, as a missing number turns integers into floats.
     """
-    if isinstance(column, CategoryColumn) and same_meaning_pair(column.values or ()) is not None:
+    if (
+        isinstance(column, CategoryColumn)
+        and same_meaning_pair(column.allocated_values) is not None
+    ):
         return FAMILY_OF[stored] not in ("texts", "identifiers", "nothing")
     return _loses_spelling(column, stored) or _is_inexact(column, stored)
 
@@ -220,7 +225,9 @@ def _text_sql(physical: PhysicalColumn) -> str | None:
 
 def _category_sql(physical: PhysicalColumn) -> str | None:
     """Return the SQL of a category column as one of its values."""
-    values = physical.column.values if isinstance(physical.column, CategoryColumn) else None
+    values = (
+        physical.column.allocated_values if isinstance(physical.column, CategoryColumn) else None
+    )
     return category_sql(physical.source, physical.stored, values or (), physical.known)
 
 

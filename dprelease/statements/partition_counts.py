@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dprelease.query import quoting
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn
 from dprelease.schema.field_types import DROP
+from dprelease.statements.allocated_areas import allocated_column
 from dprelease.statements.layers import cut_case_sql, typed_column_sql
 from dprelease.statements.values.categories import EXACT
 
@@ -20,14 +23,14 @@ def partition_sql(query: Query) -> str:
     """
     if query.private is None:
         raise TypeError("the query has public keys")
-    texts = [key_text_sql(name, query.table.columns[name]) for name, _ in query.private.columns]
+    texts = [key_text_sql(name, query.table.columns) for name, _ in query.private.columns]
     parts = [f"CAST(length({text}) AS VARCHAR) || ':' || {text}" for text in texts]
     return " || ".join(parts) or "''"
 
 
-def key_text_sql(name: str, column: Column) -> str:
+def key_text_sql(name: str, columns: Mapping[str, Column]) -> str:
     """Return SQL of a key's value as text, which is NULL for rows that are dropped."""
-    value = typed_column_sql(name)
+    column, value = columns[name], typed_column_sql(allocated_column(columns, name))
     match column:
         case CutColumn():
             return f"({cut_case_sql(column, as_label=True)})"

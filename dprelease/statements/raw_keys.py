@@ -7,6 +7,7 @@ from dprelease.query.grouping.group_keys import Key
 from dprelease.query.grouping.private_keys import COMPOSITE
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import CutColumn
+from dprelease.statements.allocated_areas import allocated_column
 from dprelease.statements.layers import cut_case_sql, typed_column_sql
 from dprelease.statements.partition_counts import partition_sql
 
@@ -15,7 +16,8 @@ def raw_key_sql(query: Query, key: Key) -> str:
     """Return SQL of a key's value for grouping: the text of a text key, the code of other keys."""
     if key.column == COMPOSITE:
         return partition_sql(query)
-    column, value = query.table.columns[key.column], typed_column_sql(key.column)
+    columns = query.table.columns
+    column, value = columns[key.column], typed_column_sql(allocated_column(columns, key.column))
     if isinstance(column, CutColumn):
         return cut_case_sql(column, as_label=False, key=key)
     if key.kind == "text":

@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from dprelease.query import quoting
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.local_records import RecordColumn, Records
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
+from dprelease.statements.allocated_areas import (
+    allocated_code_sql,
+    allocating_columns,
+    listed_values_sql,
+)
 from dprelease.statements.layers import SOURCE, cut_case_sql
 from dprelease.statements.meanings import typed_value_sql
 from dprelease.statements.values.lattice_steps import steps
@@ -40,6 +46,7 @@ def stored_columns_of(records: Records) -> tuple[str, ...]:
     for column in records.columns:
         declared = columns[column.name]
         read.add(declared.cut if isinstance(declared, CutColumn) else column.name)
+        read |= {*allocating_columns(columns, column.name)}
     return tuple(name for name in columns if name in read)
 
 
@@ -71,7 +78,11 @@ def compile_records(records: Records, physical: Mapping[str, str]) -> CompiledRe
         declared = columns[column.name]
         if column.key is not None and column.key.kind == "text" and not _is_cut(declared):
             texts[i] = column.key
-        values.append(f"{_column_sql(column, declared, physical)} AS c{i}")
+        if allocating_columns(columns, column.name):
+            known = partial(listed_values_sql, columns)
+            values.append(f"{allocated_code_sql(columns, column.name, known)} AS c{i}")
+        else:
+            values.append(f"{_column_sql(column, declared, physical)} AS c{i}")
     sql = f"SELECT {', '.join(values)}\nFROM (SELECT {', '.join(parts)} FROM {SOURCE}) typed"
     return CompiledRecords(sql, tuple(column.name for column in records.columns), texts)
 

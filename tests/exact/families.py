@@ -36,10 +36,10 @@ table: people
 {unit}
 columns:
   id: {{type: integer}}
-  state: {{type: category, values: [NO, EA, WE], fill: WE}}
-  county: {{type: category, within: state, values: {counties}}}
-  tract: {{type: category, within: county, values: {tracts}, fill: {nulls}, others: {others}}}
-  sex: {{type: category, values: [f, m], fill: m}}
+  state: {{type: category, values: [NO, EA, WE], {state}}}
+  county: {{type: category, within: state, values: {counties}, {county}}}
+  tract: {{type: category, within: county, values: {tracts}, {tract}}}
+  sex: {{type: category, values: [f, m], {sex}}}
   race: {{type: category, values: [a, b, c], others: c}}
   day: {{type: date, lower: 2020-02-28, upper: 2020-03-01, fill: 2020-03-01}}
   old: {{type: boolean}}
@@ -72,6 +72,7 @@ TYPES = pa.schema(
         ("n", pa.int32()),
         ("x", pa.float64()),
         ("state", pa.string()),
+        ("county", pa.string()),
     ]
 )
 VALUES: dict[str, list[Any]] = {
@@ -84,7 +85,8 @@ VALUES: dict[str, list[Any]] = {
     "size": [None, 0, 1, 2, 3, 4],
     "n": [None, -(2**31), 2**31 - 1, *range(-10, 30)],
     "x": [None, float("nan"), 0.125, 1e308],
-    "state": ["NO", "EA", "nowhere", None],  # whatever it says, the tract does
+    "state": ["NO", "EA", "nowhere", None],  # whatever it says, the tract does, if there is one
+    "county": [*COUNTIES, "nowhere", "", None],
 }
 ROWS = st.fixed_dictionaries(
     {
@@ -108,7 +110,10 @@ ASKED = [
     "hierarchy: [state, county, tract]\n    marginals: [[], [sex]]\n"
     "    marginals_at: {tract: [[band, old, sex]], state: [[race], [sex]]}",
 ]
-NULLS = [("drop", "drop"), ("t4", "drop"), ("drop", "t4"), ("t4", "t7")]
+UNALLOCATED = ("_X", "_X")
+"""Substitutes that stand for `unallocated: true`, in all columns of areas and in the sex."""
+
+NULLS = [("drop", "drop"), ("t4", "drop"), ("drop", "t4"), ("t4", "t7"), UNALLOCATED]
 
 
 def mixed_rows(number: int) -> list[Row]:
@@ -139,13 +144,14 @@ def family(
     consistent: str = "true",
 ) -> tuple[Query, ...]:
     """Return the queries of all tables of a family."""
-    schema = SCHEMA.format(
-        unit=unit,
-        counties=by_area(COUNTIES),
-        tracts=by_area(TRACTS),
-        nulls=nulls[0],
-        others=nulls[1],
-    )
+    treated = {
+        "state": "fill: WE", "county": "fill: drop", "sex": "fill: m",
+        "tract": f"fill: {nulls[0]}, others: {nulls[1]}",
+    }  # fmt: skip
+    if nulls == UNALLOCATED:
+        treated = dict.fromkeys(treated, "unallocated: true")
+    areas = {"counties": by_area(COUNTIES), "tracts": by_area(TRACTS)}
+    schema = SCHEMA.format(unit=unit, **areas, **treated)
     release = RELEASE.format(
         asked=asked, columns=columns, neighbours=neighbours, consistent=consistent
     )
@@ -156,7 +162,7 @@ def family(
 def found(queries: tuple[Query, ...], rows: list[Row]) -> dict[tuple[str, str], list[int]]:
     """Return the engine's vectors of all tables, by table and measurement."""
     columns = {*TYPES.names}
-    given = pa.Table.from_pylist([{k: row[k] for k in columns} for row in rows], schema=TYPES)
+    given = pa.Table.from_pylist([{k: row.get(k) for k in columns} for row in rows], schema=TYPES)
     vectors = {}
     with Engine.open(queries[0].declared, given) as engine:
         engine.expect(queries)
@@ -173,7 +179,8 @@ def area(key: Key, leaf: str) -> str:
     name, lies = leaf, {"tract": TRACTS, "county": COUNTIES}
     column = key.leaf
     while column != key.column:
-        name = lies[column][name]
+        known = lies[column].get(name)
+        name = known or name.removesuffix("_X") or "_X"
         column = {"tract": "county", "county": "state"}[column]
     return name
 

@@ -110,11 +110,25 @@ def is_present(query: Query, name: str, row: Row) -> bool:
     return typed(query, name, row) is not None
 
 
+def assigned(query: Query, name: str, row: Row) -> Any:
+    """Return a row's value, or the unallocated part of the smallest area that the row names."""
+    columns = query.table.columns
+    value, end, column = typed(query, name, row), "", columns[name]
+    if not getattr(column, "unallocated", False) or column.within is None:
+        return value
+    while value not in column.values:
+        if column.within is None:
+            return None
+        end, name = end + "_X", column.within
+        column, value = columns[name], typed(query, name, row)
+    return value + end
+
+
 def key_cell(query: Query, key: Key, row: Row) -> int | None:
     """Return the position of a row in one key; None drops it."""
     if isinstance(query.table.columns[key.column], CutColumn):
         return cut_cell(query, key.column, row)
-    value = typed(query, key.column, row)
+    value = assigned(query, key.column, row)
     if value is None:
         return key.nulls
     values = list(key.values)

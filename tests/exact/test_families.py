@@ -24,6 +24,7 @@ from tests.exact.families import (
     ROWS,
     SUMS,
     TRACTS,
+    UNALLOCATED,
     family,
     found,
     unit_of,
@@ -51,12 +52,16 @@ def test_tables_equal_the_reference(
 
 
 @pytest.mark.share(0.25)
-@pytest.mark.parametrize(("asked", "unit"), thinned(ASKED, UNITS), ids=str)
+@pytest.mark.parametrize(
+    ("asked", "unit", "nulls"), thinned(ASKED, UNITS, [NULLS[0], UNALLOCATED]), ids=str
+)
 @examples(1)
 @given(rows=st.lists(ROWS, max_size=24))
-def test_whole_numbers_add_up(asked: str, unit: str, rows: list[Row]) -> None:
+def test_whole_numbers_add_up(
+    asked: str, unit: str, nulls: tuple[str, str], rows: list[Row]
+) -> None:
     """Each table is what any finer one adds up to, over areas and over keys."""
-    queries = family(asked, SUMS, unit)
+    queries = family(asked, SUMS, unit, nulls)
     vectors = found(queries, rows)
     cubes = {
         (query.name, name): np.array(vectors[query.name, name], dtype=np.int64).reshape(
@@ -91,18 +96,25 @@ def _lies(key: Key, fine: Query) -> tuple[int, list[int]] | None:
     return None
 
 
-NEAR = thinned(ASKED, [ROW_UNIT, unit_of(1, 2), unit_of(3, 2)], list(Neighbours))
+NEAR = thinned(
+    ASKED, [ROW_UNIT, unit_of(1, 2), unit_of(3, 2)], list(Neighbours), [NULLS[3], UNALLOCATED]
+)
 
 
 @pytest.mark.share(0.15, by="neighbours")
-@pytest.mark.parametrize(("asked", "unit", "neighbours"), NEAR, ids=str)
+@pytest.mark.parametrize(("asked", "unit", "neighbours", "nulls"), NEAR, ids=str)
 @examples(1)
 @given(rows=st.lists(ROWS, max_size=14), others=st.lists(ROWS, min_size=1, max_size=6))
 def test_no_unit_moves_more_than_is_claimed(
-    asked: str, unit: str, neighbours: Neighbours, rows: list[Row], others: list[Row]
+    asked: str,
+    unit: str,
+    neighbours: Neighbours,
+    nulls: tuple[str, str],
+    rows: list[Row],
+    others: list[Row],
 ) -> None:
     """Each unit in turn is removed, or gives way to another one with other rows."""
-    queries = family(asked, SUMS, unit, NULLS[3], neighbours.value)
+    queries = family(asked, SUMS, unit, nulls, neighbours.value)
     new = others if unit else others[:1]
     whole = found(queries, rows)
     for gone in units_of(queries[0], rows):

@@ -79,7 +79,7 @@ def _area_keys(spec: QuerySpec, columns: Mapping[str, Column], refuse: Refuse) -
             refuse("DP-CONSIST-001", "hierarchy", i, column=name, reason="it is no category")
             return {}
         above = spec.hierarchy[i - 1] if i else None
-        if above is not None and above not in _outer_columns(name, columns):
+        if above is not None and above not in outer_columns(name, columns):
             reason = f"its values are not declared to lie within those of '{above}'"
             refuse("DP-CONSIST-001", "hierarchy", i, column=name, reason=reason)
             return {}
@@ -108,7 +108,7 @@ def _keys_of_levels(
     return {name: keys[name] for name in names}
 
 
-def _outer_columns(name: str, columns: Mapping[str, Column]) -> list[str]:
+def outer_columns(name: str, columns: Mapping[str, Column]) -> list[str]:
     """Return the columns whose areas contain a column's areas, the nearest first."""
     found: list[str] = []
     column: Column | None = columns[name]
@@ -121,7 +121,7 @@ def _outer_columns(name: str, columns: Mapping[str, Column]) -> list[str]:
 def _positions(name: str, above: str, columns: Mapping[str, Column]) -> NDArray[np.int64]:
     """Return the position, among the values of `above`, of the area that contains each value."""
     positions: NDArray[np.int64] | None = None
-    for low in (name, *_outer_columns(name, columns)):
+    for low in (name, *outer_columns(name, columns)):
         if low == above:
             break
         part = columns[low]
@@ -141,13 +141,13 @@ def _refuse_overlaps(
 ) -> None:
     """Add errors for keys that determine each other: areas of one tree, cuts of one number."""
     leaf = spec.hierarchy[-1] if spec.hierarchy and spec.hierarchy[-1] in columns else None
-    lies = set() if leaf is None else {*_outer_columns(leaf, columns)}
+    lies = set() if leaf is None else {*outer_columns(leaf, columns)}
     seen: dict[str, str] = {}
     for name in attributes:
         if name not in columns:
             continue  # reported with the tables that have it as a key
         column = columns[name]
-        within = {*_outer_columns(name, columns)}
+        within = {*outer_columns(name, columns)}
         other = seen.setdefault(column.cut if isinstance(column, CutColumn) else name, name)
         if other != name:
             reason = f"it and '{other}' are made of the same number"

@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from dprelease.schema.field_types import refuse, to_text
 from dprelease.schema.model import shorten
+from dprelease.schema.public_values.unallocated import unallocated_part
 from dprelease.schema.public_values.value_labels import all_differ
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def nested_columns(columns: Mapping[str, ColumnT]) -> Iterator[tuple[str, Catego
                 higher = done.get(above, columns[above])
                 if not isinstance(higher, CategoryColumn):
                     refuse_nesting(level, above, "that is not a category")
-                done[level] = _sorted_by_area(level, inner[level], above, higher.values or ())
+                done[level] = _sorted_by_area(level, inner[level], above, higher)
     yield from done.items()
 
 
@@ -111,21 +112,29 @@ def _column_and_higher_levels(
 
 
 def _sorted_by_area(
-    name: str, column: CategoryColumn, above: str, areas: Sequence[str]
+    name: str, column: CategoryColumn, above: str, higher: CategoryColumn
 ) -> CategoryColumn:
-    """Return a column with its values in the order of their areas."""
-    position = {area: i for i, area in enumerate(areas)}
-    values, lies = column.values or (), column.parent_areas
-    for value, area in zip(values, lies, strict=True):
+    """Return a column with its values in the order of their areas in the column `higher`.
+
+    If the columns have unallocated values, each area has one more part, its last.
+    """
+    if column.has_unallocated != higher.has_unallocated:
+        refuse_nesting(name, above, "only one of them declares `unallocated`; declare it in both")
+    position = {area: i for i, area in enumerate(higher.values or ())}
+    for value, area in zip(column.values or (), column.parent_areas, strict=True):
         if area not in position:
             explicit = (
                 f"to '{shorten(area)}', which is not a value of '{above}'" if area else "to no area"
             )
             refuse("DP-SCHEMA-018", column=name, value=shorten(value), told=explicit)
-    empty = position.keys() - set(lies)
+    empty = {*higher.allocated_values} - {*column.parent_areas}
     if empty:
         area = shorten(min(empty, key=position.__getitem__))
         refuse("DP-SCHEMA-019", column=name, area=area, above=above)
+    if column.has_unallocated:
+        areas = {area: higher.value_labels.get(area) for area in position}
+        column = column.with_unallocated([unallocated_part(area) for area in areas], areas)
+    values, lies = column.values or (), column.parent_areas
     area_positions = [position[area] for area in lies]
     # Most files are sorted already.
     if all(one <= other for one, other in pairwise(area_positions)):

@@ -34,4 +34,7 @@ def _are_plain(name: str, query: Query) -> bool:
     column, source = query.table.columns[name], quoting.identifier(name)
     if not isinstance(column, CategoryColumn):
         return False
-    return category_sql(source, "VARCHAR", column.values or ()) in (source, f"nullif({source}, '')")
+    return category_sql(source, "VARCHAR", column.allocated_values) in (
+        source,
+        f"nullif({source}, '')",
+    )
