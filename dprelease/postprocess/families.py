@@ -27,6 +27,7 @@ from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.postprocess.partition import Parts, parts_of
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
+from dprelease.query.quality import Codes
 from dprelease.query.resolve import Query
 from dprelease.query.roles import Role
 from dprelease.system.prefetch import Spread, in_threads
@@ -100,6 +101,14 @@ class Flag:
     """True or false."""
 
 
+@dataclass(frozen=True, slots=True)
+class QualityCodes:
+    """Positions in `dprelease.query.quality.CODES`, published as the texts of these codes."""
+
+
+Kind = Lattice | Real | Flag | QualityCodes
+"""How the values of a published column are stored."""
+
 Rows = Literal["cells", "some cells", "people"]
 """The meaning of a row of a published table."""
 
@@ -140,7 +149,7 @@ class Output:
 
     name: str
     keys: KeySpace
-    columns: Mapping[str, Lattice | Real | Flag]
+    columns: Mapping[str, Kind]
     computed: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
     roles: Mapping[str, tuple[Role, str]] = field(default_factory=dict)
@@ -157,7 +166,7 @@ class Batch:
     """
 
     cells: Integers
-    values: Mapping[str, Integers | Floats | Flags]
+    values: Mapping[str, Integers | Floats | Flags | Codes]
 
 
 class FamilyStep(Protocol):

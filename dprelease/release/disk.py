@@ -40,6 +40,7 @@ from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
+from dprelease.query.roles import Role
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.statements.coarser import level_above
@@ -55,6 +56,9 @@ INDEX_BYTES = 2.25
 
 BOOLEAN_BYTES = 0.25
 """Bytes per value of a boolean column: one bit for the value and one for its validity."""
+
+QUALITY = "quality"
+"""The kind of a column of quality codes: of each value, 4 bits, its position among few codes."""
 
 ALTERNATION_BITS = 1.25
 """Additional bits per index, if runs and groups of eight indices alternate."""
@@ -93,7 +97,8 @@ class TableSize:
 def value_bytes(kind: str, rows: TableSize, near: NearCounts | None = None) -> int:
     """Return the maximum bytes of a column of values of an Arrow type."""
     width, pages = WIDTHS.get(kind, 16), rows.max_row_groups * PAGE
-    if kind == "bool":
+    if kind in ("bool", QUALITY):
+        rows = TableSize(rows.number * (4 if kind == QUALITY else 1), rows.files)
         return math.ceil(rows.number * BOOLEAN_BYTES) + pages
     plain = math.ceil(rows.number * (width + INDEX_BYTES)) + pages
     if near is None or not rows.number:
@@ -234,7 +239,12 @@ def _planned_output_file(output: Output, query: Query, parts: int) -> _PlannedFi
             listed[one.measurement.name] = counted + one.more
     if output.rows == "some cells" and listed:
         rows = min(cells, sum(listed.values()))
-    schema, dense = schema_of_output(output), output.rows == "cells"
+    roles = {name: role for name, (role, _) in output.roles.items()}
+    schema = [
+        (name, QUALITY if roles.get(name) is Role.QUALITY else kind)
+        for name, kind in schema_of_output(output)
+    ]
+    dense = output.rows == "cells"
     return _PlannedFile(output.keys.keys, schema, rows, dense, near, parts)
 
 

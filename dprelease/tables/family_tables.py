@@ -19,14 +19,18 @@ from dprelease.postprocess.families import (
     Lattice,
     NoisedTable,
     Output,
+    QualityCodes,
 )
 from dprelease.postprocess.partition import Parts
+from dprelease.query.quality import CODES
 from dprelease.tables import formats
 from dprelease.tables.arrays import (
     arrow_type_of_steps,
     boolean_array,
     float_array,
     scale_steps,
+    take_values,
+    text_array,
     wrap_array,
 )
 from dprelease.tables.key_columns import KeyArrays, PublicKeys, key_types
@@ -203,6 +207,8 @@ def _output_array(kind: object, values: Any) -> pa.Array:
         return scale_steps(values.astype(np.int64, copy=False), kind.step)
     if isinstance(kind, Flag):
         return boolean_array(values)
+    if isinstance(kind, QualityCodes):
+        return take_values(text_array(CODES), values.astype(np.int64))
     return float_array(values.astype(np.float64, copy=False))
 
 
@@ -210,8 +216,8 @@ def schema_of_output(output: Output) -> Schema:
     """Return the name and the Arrow type of every column of an output."""
     columns = key_types(output.keys.keys)
     for name, kind in output.columns.items():
-        if isinstance(kind, Flag):
-            columns.append((name, "bool"))
+        if isinstance(kind, Flag | QualityCodes):
+            columns.append((name, "bool" if isinstance(kind, Flag) else "string"))
         else:
             columns.append(
                 (name, arrow_type_of_steps(kind.step if isinstance(kind, Lattice) else None))

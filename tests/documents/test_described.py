@@ -216,10 +216,11 @@ def test_roles_of_every_kind(tmp_path: Path) -> None:
     assert found["measurements/pop_town"] == {"town": (key, "town"), "n": ("measurement", "n")}
     assert found["estimates/pop_town"] == {
         "town": (key, "town"), "n": (value, "n"), "n_se": ("standard_error", "n"), "n_moe": ("margin", "n"),
+        "n_quality": ("quality", "n"),
     }  # fmt: skip
     assert found["tables/pop_adult"] == {
         "adult": (key, "adult"), "n": (value, "n"), "n_lower": ("lower", "n"), "n_upper": ("upper", "n"),
-        "n_moe": ("margin", "n"), "n_adjusted": ("flag", "n"),
+        "n_moe": ("margin", "n"), "n_adjusted": ("flag", "n"), "n_quality": ("quality", "n"),
     }  # fmt: skip
     assert found["records/pop_invented"] == {"town": (value, "town"), "adult": (value, "adult")}
     assert found["r"] == {"sex": (value, "sex"), "pay": (value, "pay"), "age": (value, "age")}

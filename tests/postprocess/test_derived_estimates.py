@@ -14,6 +14,7 @@ import dprelease
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.derived import DerivedColumn, derived_columns
 from dprelease.postprocess.consistent.family_shape import Shape
+from dprelease.query.quality import CODES
 from tests.release.families_of_areas import declared, published
 
 COLUMNS = (
@@ -41,15 +42,22 @@ def test_they_follow_from_published_parts(consistent: str, tmp_path: Path) -> No
     seen = 0
     for path in sorted((folder / "estimates").glob("*.parquet")):
         held = pq.read_table(path).to_pandas()
-        assert list(held.columns)[-9:] == [
-            "n_se", "pay", "pay_se", "pay_moe", "mean", "mean_se", "mean_moe", "part", "part_se", "part_moe"
-        ][-9:]  # fmt: skip
+        assert list(held.columns)[-17:] == [
+            "n", "n_se", "n_quality", "pay", "pay_se", "pay_moe", "pay_quality",
+            "mean", "mean_se", "mean_lower", "mean_upper", "mean_quality",
+            "part", "part_se", "part_lower", "part_upper", "part_quality",
+        ]  # fmt: skip
         known = held.dropna(subset=["mean"])
         inside = known[(known["mean"] > 0) & (known["mean"] < 100)]
         total = (inside["mean"] * inside["n"]).tolist()
         assert total == pytest.approx(inside["pay"].tolist(), rel=1e-9, abs=1e-6)
-        assert (known["mean_moe"] >= 1.6 * known["mean_se"]).all()
+        assert known["mean"].between(known["mean_lower"], known["mean_upper"]).all()
+        assert held["mean_lower"].between(0, 100).all()  # an interval in every cell
+        assert held["mean_upper"].between(0, 100).all()
         assert held["part"].isna().equals(held["part_se"].isna())
+        unsure = held["mean_quality"] == "unsure_divisor"
+        assert unsure.equals(held["mean"].isna())
+        assert not (held["mean_lower"] == held["mean_upper"])[unsure].any()
         seen += len(known)
     assert seen > 20
     for path in (folder / "tables").glob("*.parquet"):
@@ -77,17 +85,17 @@ def test_errors_are_those_of_drawn_estimates(tmp_path: Path) -> None:
         center = made["mean"] - np.clip(s / c + 50, 0, 100)
         known = ~np.isnan(made["mean"])
         assert np.nanmax(np.abs(center)) < 1e-9
-        assert known.tolist() == (np.abs(c) > quantile * errors[1]).tolist()
+        assert known.tolist() == (c > quantile * errors[1]).tolist()  # a count is not below 0
         if first_order:
             exact = np.std(s / c)
             assert np.nanmean(made["mean_se"]) == pytest.approx(exact, rel=0.02)
         target = 50 + truth[0] / truth[1]
-        plain = s[known] / c[known] + 50
-        holds = np.abs(plain - target) <= made["mean_moe"][known]
+        holds = (made["mean_lower"] <= target) & (target <= made["mean_upper"])
         least = confidence - 6 * (confidence * (1 - confidence) / draws) ** 0.5
-        assert (
-            holds.sum() + (~known).sum() >= least * draws
-        )  # where nothing is said, nothing is wrong
+        assert holds.sum() >= least * draws
+        assert holds[~known].all()  # the interval is all that is possible
+        inside = (made["mean_lower"] <= made["mean"]) & (made["mean"] <= made["mean_upper"])
+        assert inside[known].all()
 
 
 def test_sums_around_the_middle_have_exact_errors(tmp_path: Path) -> None:
@@ -103,12 +111,18 @@ def test_sums_around_the_middle_have_exact_errors(tmp_path: Path) -> None:
 
 
 def test_a_divisor_that_may_be_nothing(tmp_path: Path) -> None:
-    """No quotient, no error, no margin: whatever the numbers are, nothing is raised."""
+    """No quotient and no error, but an interval: whatever the numbers are, nothing is raised."""
     part = derived(tmp_path)["part"]
     over, under = (one.measurement.name for one in part.parts)
     s = np.array([5.0, 5.0, 0.0, 1e18, -1e18, np.nan])
     for c in (0.0, -0.0, 1e-300, -1.0):
         made = part.values({over: (s, np.ones(6)), under: (np.full(6, c), np.full(6, 2.0))})
-        assert all(np.isnan(values).all() for values in made.values())
-    made = part.values({over: (s, np.ones(6)), under: (np.full(6, -1e6), np.full(6, 2.0))})
+        assert np.isnan(made["part"]).all()
+        assert np.isnan(made["part_se"]).all()
+        assert (made["part_lower"] == part.ends[0]).all()
+        assert (made["part_upper"] == part.ends[1]).all()
+        assert {CODES[code] for code in made["part_quality"]} == {"unsure_divisor"}
+    made = part.values({over: (s, np.ones(6)), under: (np.full(6, 1e6), np.full(6, 2.0))})
     assert np.isfinite(made["part"][:5]).all()
+    exact = part.values({over: (np.zeros(1), np.zeros(1)), under: (np.zeros(1), np.zeros(1))})
+    assert CODES[exact["part_quality"][0]] == "undefined"  # certainly no rows

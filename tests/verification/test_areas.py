@@ -66,7 +66,8 @@ def variance(folder: Path, shares: dict[str, float], keys: tuple[int, ...]) -> f
 def test_areas_are_sums_with_exact_errors(folder: Path) -> None:
     found = dprelease.areas(folder, DRAWN)
     assert list(found.columns) == [
-        "area", "sex", "band", "n", "n_se", "n_moe", "pay", "pay_se", "pay_moe",
+        "area", "sex", "band", "n", "n_se", "n_moe", "n_quality",
+        "pay", "pay_se", "pay_moe", "pay_quality",
     ]  # fmt: skip
     assert len(found) == 3 * (1 + 2 + 6)
     totals = found[found["sex"].isna() & found["band"].isna()].set_index("area")

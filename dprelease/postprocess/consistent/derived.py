@@ -4,9 +4,11 @@ Different vectors have independent noise, so that their estimates are uncorrelat
 s, c of standard errors e_s, e_c:
 
 - s + m c has the error sqrt(e_s^2 + m^2 e_c^2), exactly;
-- r = s / c has, to first order (the delta method), sqrt(e_s^2 + r^2 e_c^2) / |c|. Its margin is
-  Fieller's: the farther end of all r with |s - r c| <= q sqrt(e_s^2 + r^2 e_c^2), which is an
-  interval where |c| > q e_c. If c may be 0 the quotient has no bounded interval and is missing.
+- r = s / c has, to first order (the delta method), sqrt(e_s^2 + r^2 e_c^2) / |c|. Its interval is
+  Fieller's: all r with |s - r c| <= q sqrt(e_s^2 + r^2 e_c^2), which is bounded where |c| > q e_c.
+  If c is not clearly above 0, no value is published, and the interval are the bounds of r. A value
+  beyond a bound is moved to it; its interval is then that of an s which gives the bound, and so it
+  contains all r within the bounds that the interval of s contains.
 
 Integer tables have no such columns: they are biased, and a quotient of biased numbers has no known
 error. Each operation is one correctly rounded float, so results are the same on all machines.
@@ -20,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprelease.numerics.lattice import Floats
+from dprelease.numerics.lattice import Flags, Floats
 from dprelease.postprocess.consistent.family_columns import (
     DERIVED,
     FamilyColumn,
@@ -32,6 +34,7 @@ from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.centred_moments import MEAN, SUM
 from dprelease.query.measurement import OutputColumn
+from dprelease.query.quality import CONFIDENCE, UNSURE_DIVISOR, Codes, quality_codes
 
 Estimates = Mapping[str, tuple[Floats, Floats]]
 """Estimates and their standard errors by measurement, in its unit."""
@@ -46,7 +49,9 @@ class DerivedColumn:
     column: OutputColumn
     parts: tuple[Vector, Vector]
     quantile: float
-    """Number of standard errors of a margin of the column."""
+    """Number of standard errors of a margin or an interval of the column."""
+    quality_quantile: float
+    """Number of standard errors of the margins that decide the quality."""
 
     @property
     def name(self) -> str:
@@ -63,16 +68,107 @@ class DerivedColumn:
             if self.column.form == SUM
             else "its standard error to first order, where the divisor's interval is not around 0",
         }
-        if self.column.margin is not None:
-            by = "standard errors" if self.column.form == SUM else "Fieller's interval"
-            words = f"its margin of error at {float(self.column.margin):g}, {by}"
-            descriptions[f"{name}_moe"] = f"{words} with {self.quantile:.4f}"
+        at = f"{float(self.column.margin or CONFIDENCE):g}"
+        if self.column.form != SUM:
+            ends = f"end of Fieller's interval at {at} with {self.quantile:.4f}, within the bounds"
+            descriptions |= {f"{name}_lower": f"lower {ends}", f"{name}_upper": f"upper {ends}"}
+        elif self.column.margin is not None:
+            words = f"its margin of error at {at}, standard errors with {self.quantile:.4f}"
+            descriptions[f"{name}_moe"] = words
         return descriptions
 
-    def values(self, estimates: Estimates) -> dict[str, Floats]:
+    def values(self, estimates: Estimates) -> dict[str, Floats | Codes]:
         """Return the published values of some cells."""
-        found = self.with_margin(estimates)
-        return {name: found[name] for name in self.descriptions}
+        found = self._companions(self.with_margin(estimates), estimates)
+        return {name: found[name] for name in self.published_names}
+
+    @property
+    def published_names(self) -> tuple[str, ...]:
+        """The names of its published columns."""
+        return (*self.descriptions, *([f"{self.name}_quality"] if self.column.quality else ()))
+
+    def _companions(
+        self, found: Mapping[str, Floats], wider: Estimates
+    ) -> dict[str, Floats | Codes]:
+        """Return `found`, which has values and margins, with intervals and quality codes.
+
+        `wider` are the estimates with the errors from which the intervals follow.
+        """
+        added: dict[str, Floats | Codes] = {}
+        value, limits = found[self.name], self.column.quality
+        if self.column.form != SUM:
+            lower, upper = self._interval(wider, self.quantile)
+            added = {f"{self.name}_lower": lower, f"{self.name}_upper": upper}
+            if limits:
+                added[f"{self.name}_quality"] = self._quality(wider, value)
+        elif limits:
+            width = found[f"{self.name}_moe"] * (self.quality_quantile / self.quantile)
+            codes = quality_codes(value, value - width, value + width, limits)
+            added[f"{self.name}_quality"] = codes
+        return {**found, **added}
+
+    def _quality(self, estimates: Estimates, values: Floats) -> Codes:
+        """Return the quality of quotients, which depends on their interval at 95 %."""
+        lower, upper = self._interval(estimates, self.quality_quantile)
+        divisor, divisor_error = estimates[self.parts[1].measurement.name]
+        nothing = (divisor == 0.0) & (divisor_error == 0.0)
+        low, high = self.ends
+        return quality_codes(
+            values,
+            lower,
+            upper,
+            self.column.quality,
+            at_bound=((values <= low) | (values >= high)) & (lower < upper),
+            emptied={UNSURE_DIVISOR: np.isnan(values) & ~nothing},
+        )
+
+    def _interval(self, estimates: Estimates, quantile: float) -> tuple[Floats, Floats]:
+        """Return the ends of the intervals of quotients, at worst their bounds."""
+        (value, error), (divisor, divisor_error) = (
+            estimates[part.measurement.name] for part in self.parts
+        )
+        low, high = self.ends
+        known = self._is_known(divisor, quantile * divisor_error)
+        divisor = np.where(known, divisor, np.nan)
+        ratio = np.clip(value / divisor, low - self._middle, high - self._middle)
+        part = (quantile * divisor_error / divisor) * (quantile * divisor_error / divisor)  # g < 1
+        left = 1.0 - part
+        root = np.sqrt(error * error * left + (ratio * divisor_error) * (ratio * divisor_error))
+        half = quantile * root / (np.abs(divisor) * left) * _ROUNDING_FACTOR
+        middle = ratio / left + self._middle
+        ends = np.clip(middle - half, low, high), np.clip(middle + half, low, high)
+        return np.where(known, ends[0], low), np.where(known, ends[1], high)
+
+    def _is_known(self, divisor: Floats, width: Floats) -> Flags:
+        """Return which divisors are clearly not 0, or above 0 if they can't be negative."""
+        aggregate = self.parts[1].measurement.aggregate
+        return (divisor if aggregate.least >= 0 else np.abs(divisor)) > width
+
+    @property
+    def _middle(self) -> float:
+        """The middle of the bounds of a mean, around which values are summed; 0 for a ratio."""
+        if self.column.form != MEAN:
+            return 0.0
+        total = narrow_aggregate(self.parts[0].measurement.aggregate, Sum)
+        return float(total.center * total.step)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The bounds of a quotient, in its unit; an end is infinite if none follows.
+
+        With divisors above 0, the ratio of two sums over the same rows is a weighted mean of the
+        ratios of the rows, so it is between the least and the largest of these.
+        """
+        over = narrow_aggregate(self.parts[0].measurement.aggregate, Sum)
+        if self.column.form == MEAN:
+            return float(over.lower * over.step), float(over.upper * over.step)
+        under = narrow_aggregate(self.parts[1].measurement.aggregate, Sum)
+        step = float(self.parts[0].step / self.parts[1].step)
+        if under.least > 0:
+            corners = [a / b for a in (over.least, over.most) for b in (under.least, under.most)]
+            return min(corners) * step, max(corners) * step
+        low = 0.0 if under.least == 0 and over.least >= 0 else -math.inf
+        return low, 0.0 if under.least == 0 and over.most <= 0 else math.inf
 
     def with_margin(self, estimates: Estimates) -> dict[str, Floats]:
         """Return value, standard error and margin of some cells, published or not."""
@@ -81,19 +177,22 @@ class DerivedColumn:
         value, error, margin = compute(dividend, divisor_part)
         return {self.name: value, f"{self.name}_se": error, f"{self.name}_moe": margin}
 
-    def within(self, estimates: Estimates, rounding: Mapping[str, float]) -> dict[str, Floats]:
-        """Return `with_margin` for estimates with fixed-point errors.
+    def within(
+        self, estimates: Estimates, rounding: Mapping[str, float]
+    ) -> dict[str, Floats | Codes]:
+        """Return values with margins, intervals and quality, for estimates with fixed-point errors.
 
-        Its margin uses wider errors E instead of e. With a_s, a_c the `rounding` by measurement,
-        the truth has to lie within q sqrt(e_s^2 + r^2 e_c^2) + a_s + |r| a_c. Of that the square
-        is, for every t > 0, at most the sum over both parts of (1 + t) (q e)^2 + 2 (1 + 1/t) a^2,
-        those of c times r^2.
+        Margins and intervals use wider errors E instead of e. With a_s, a_c the `rounding` by
+        measurement, the truth has to lie within q sqrt(e_s^2 + r^2 e_c^2) + a_s + |r| a_c. Of that
+        the square is, for every t > 0, at most the sum over both parts of
+        (1 + t) (q e)^2 + 2 (1 + 1/t) a^2, those of c times r^2.
         """
         found = self.with_margin(estimates)
         names = [part.measurement.name for part in self.parts]
-        added_errors = {name: rounding[name] / self.quantile for name in names}
+        smallest = min(self.quantile, self.quality_quantile)
+        added_errors = {name: rounding[name] / smallest for name in names}
         if not any(added_errors.values()):
-            return found
+            return self._companions(found, estimates)
         least = {name: float(np.nanmin(estimates[name][1], initial=math.inf)) for name in names}
         some = [added_errors[name] / least[name] for name in names if 0 < least[name] < math.inf]
         t = max(math.sqrt(2.0) * max(some, default=1.0), 2.0**-20)
@@ -106,9 +205,9 @@ class DerivedColumn:
         }
         wider = self.with_margin(wider_estimates)[f"{self.name}_moe"]
         unknown = np.isnan(wider)  # the divisor may be 0
-        descriptions = {name: np.where(unknown, np.nan, values) for name, values in found.items()}
-        published = found if self.column.form == SUM else descriptions
-        return {**published, f"{self.name}_moe": wider}
+        blanked = {name: np.where(unknown, np.nan, values) for name, values in found.items()}
+        published = found if self.column.form == SUM else blanked
+        return self._companions({**published, f"{self.name}_moe": wider}, wider_estimates)
 
     def _sum(
         self, dividend: tuple[Floats, Floats], divisor_part: tuple[Floats, Floats]
@@ -129,7 +228,7 @@ class DerivedColumn:
     ) -> tuple[Floats, Floats, Floats]:
         quantile = self.quantile
         divisor_width = quantile * divisor_part[1]
-        known = np.abs(divisor_part[0]) > divisor_width
+        known = self._is_known(divisor_part[0], divisor_width)
         divisor = np.where(known, divisor_part[0], np.nan)
         ratio = dividend[0] / divisor
         ratio_error = ratio * divisor_part[1]
@@ -141,12 +240,8 @@ class DerivedColumn:
         return self._clip_to_bounds(ratio), error, width
 
     def _clip_to_bounds(self, ratio: Floats) -> Floats:
-        """Return a mean around the middle of its bounds, and within them; a ratio as it is."""
-        if self.column.form != MEAN:
-            return ratio
-        total = narrow_aggregate(self.parts[0].measurement.aggregate, Sum)
-        ends = float(total.lower * total.step), float(total.upper * total.step)
-        clipped: Floats = np.clip(ratio + float(total.center * total.step), *ends)
+        """Return quotients within their bounds, means around the middle of these."""
+        clipped: Floats = np.clip(ratio + self._middle, *self.ends)
         return clipped
 
 
@@ -164,4 +259,5 @@ def _make_quotient(
     column: OutputColumn, dividend: FamilyColumn, divisor_part: FamilyColumn
 ) -> DerivedColumn:
     quantile = max(part.at(column.margin).quantile for part in (dividend, divisor_part))
-    return DerivedColumn(column, (dividend.vector, divisor_part.vector), quantile)
+    quality = max(part.at(CONFIDENCE).quantile for part in (dividend, divisor_part))
+    return DerivedColumn(column, (dividend.vector, divisor_part.vector), quantile, quality)

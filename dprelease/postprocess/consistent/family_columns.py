@@ -21,6 +21,7 @@ from dprelease.query.forms.ratio import RATIO
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.grouping.places import Places
 from dprelease.query.measurement import Form, Measurement, OutputColumn
+from dprelease.query.quality import CONFIDENCE
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 
 SMALL = 8.0
@@ -37,7 +38,8 @@ class Vector:
     """Properties of a count or sum for making rows, without its family, whose keys may be millions.
 
     `quantile`: number of standard errors of a margin. `has_margin`: whether a margin is declared.
-    `is_shown`: as in `FamilyColumn`.
+    `is_shown`: as in `FamilyColumn`. `limits`: the limits of the quality classes, empty if no
+    quality is published; `quality_quantile`: number of standard errors of the margins that decide.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Vector:
     quantile: float
     has_margin: bool
     is_shown: bool
+    limits: tuple[Fraction, ...] = ()
+    quality_quantile: float = 0.0
 
     @property
     def step(self) -> Fraction:
@@ -85,7 +89,11 @@ class FamilyColumn:
     def vector(self) -> Vector:
         """Return the properties of the column that rows are made from."""
         has_margin = self.column.margin is not None
-        return Vector(self.name, self.measurement, self.quantile, has_margin, self.is_shown)
+        limits = self.column.quality if self.is_shown else ()
+        quality = self.at(CONFIDENCE).quantile if limits else 0.0
+        return Vector(
+            self.name, self.measurement, self.quantile, has_margin, self.is_shown, limits, quality
+        )
 
     def at(self, confidence: Fraction | None) -> FamilyColumn:
         """Return the column with margins at another confidence."""

@@ -10,13 +10,17 @@ from dprelease.postprocess.consistent.family_columns import FamilyColumn
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 from dprelease.postprocess.families import (
     Flag,
+    Kind,
     Lattice,
     NearCounts,
     Output,
+    QualityCodes,
     Real,
     Rows,
     reach_of,
 )
+from dprelease.query.measurement import OutputColumn
+from dprelease.query.quality import quality_formula
 from dprelease.query.roles import Role
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
@@ -27,7 +31,7 @@ INVENTED = (
     "Invented persons: no row is a real person. Their counts are those of the integer tables."
 )
 
-Columns = dict[str, Lattice | Real | Flag]
+Columns = dict[str, Kind]
 
 
 def estimates_name(name: str) -> str:
@@ -96,6 +100,7 @@ BESIDE = {
     "lower": Role.LOWER,
     "upper": Role.UPPER,
     "adjusted": Role.FLAG,
+    "quality": Role.QUALITY,
 }
 """Companion columns of a column, by the ending of their names."""
 
@@ -113,7 +118,7 @@ def companion_roles(
     return {name: role for name, role in named.items() if name in types and name not in own}
 
 
-DescribedColumns = dict[str, tuple[Lattice | Real | Flag, str]]
+DescribedColumns = dict[str, tuple[Kind, str]]
 
 
 def all_estimates(shape: Shape, columns: Sequence[FamilyColumn]) -> Iterator[DescribedColumns]:
@@ -121,6 +126,7 @@ def all_estimates(shape: Shape, columns: Sequence[FamilyColumn]) -> Iterator[Des
     shown = {one.name: estimate_columns(one) for one in columns if one.is_shown}
     shown |= {
         one.name: {name: (Real(), words) for name, words in one.descriptions.items()}
+        | quality_column(one.column)
         for one in derived_columns(shape)
     }
     for column in shape.placed[0].table.query.columns:
@@ -137,7 +143,15 @@ def estimate_columns(column: FamilyColumn) -> DescribedColumns:
     if margin is not None:
         words = f"its margin of error at {float(margin):g}, {column.quantile:.4f} standard errors"
         described[f"{name}_moe"] = (Real(), words)
-    return described
+    return described | quality_column(column.column)
+
+
+def quality_column(column: OutputColumn) -> DescribedColumns:
+    """Return the column with the quality of each value, if it is published."""
+    if not column.quality:
+        return {}
+    words = quality_formula(column.name, column.quality)
+    return {f"{column.name}_quality": (QualityCodes(), words)}
 
 
 def integer_table_columns(column: FamilyColumn) -> DescribedColumns:
@@ -150,6 +164,7 @@ def integer_table_columns(column: FamilyColumn) -> DescribedColumns:
         f"{name}_upper": (steps, f"upper end of the interval around the truth at {at}"),
         f"{name}_moe": (steps, "the larger distance to an end of the interval, or 0"),
         f"{name}_adjusted": (Flag(), "whether it is outside the interval"),
+        **quality_column(column.column),
     }
 
 

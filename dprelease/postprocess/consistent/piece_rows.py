@@ -23,7 +23,7 @@ from dprelease.consistency.family import (
 )
 from dprelease.consistency.fixed_point import Whole
 from dprelease.consistency.integer_tables.decisions import Refinement
-from dprelease.consistency.intervals import intervals
+from dprelease.consistency.intervals import Intervals, intervals
 from dprelease.consistency.standard_errors import half_widths, standard_errors
 from dprelease.consistency.subtrees import PlacedSubtree
 from dprelease.consistency.variances import Variances
@@ -33,11 +33,13 @@ from dprelease.postprocess.consistent.family_columns import Vector
 from dprelease.postprocess.consistent.family_shape import Order
 from dprelease.postprocess.consistent.synthetic_persons import persons_of_areas
 from dprelease.postprocess.families import Batch
+from dprelease.query.quality import Codes, quality_codes
 
 AT_ONCE = 1 << 20
 """Number of record rows, and of cells of some areas, per batch."""
 
 NamedBatch = tuple[str, Batch]
+Values = dict[str, Integers | Floats | Flags | Codes]
 
 
 @dataclass(frozen=True)
@@ -104,9 +106,9 @@ class _ColumnAreas:
             return np.full(areas, math.nan)
         return standard_errors(self.variances, table, self.level, self.start, self.start + areas)
 
-    def widths(self, table: Table, areas: int) -> Whole:
+    def widths(self, table: Table, areas: int, quantile: float) -> Whole:
         """Return the half width of the margin of a cell of a table in each area, in units."""
-        quantile, stop = self.column.vector.quantile, self.start + areas
+        stop = self.start + areas
         return half_widths(self.variances, table, self.level, self.start, stop, quantile)
 
 
@@ -179,13 +181,15 @@ class RowMaker:
         numbers = np.arange(start * cells_per_area, stop * cells_per_area)
         areas = stop - start
         if output.estimates is not None:
-            values: dict[str, Integers | Floats | Flags] = {}
+            values: Values = {}
             known: dict[str, tuple[Floats, Floats]] = {}
             for part in parts:
                 vector = part.column.vector
-                tables = _estimate_columns(output, part, areas, cells_per_area)
-                known[vector.measurement.name] = tables[vector.name], tables[f"{vector.name}_se"]
-                values |= tables if vector.is_shown else {}
+                value, error = _estimates_and_errors(output, part, areas, cells_per_area)
+                known[vector.measurement.name] = value, error
+                if vector.is_shown:
+                    values |= {vector.name: value, f"{vector.name}_se": error}
+                    values |= _estimate_companions(output, part, value, areas, cells_per_area)
             for derived in self.derived:
                 values |= derived.values(known)
             yield output.estimates, Batch(numbers, values)
@@ -214,24 +218,43 @@ class RowMaker:
         whole: Integers,
         rows: slice | Integers,
         areas: int,
-    ) -> dict[str, Integers | Floats | Flags]:
+    ) -> Values:
         """Return some rows of an integer table, each with its interval."""
-        name, cells_per_area = part.column.vector.name, cell_count(self.sizes, output.attributes)
-        widths = np.repeat(part.widths(output.attributes, areas), cells_per_area)[rows]
+        vector, cells_per_area = part.column.vector, cell_count(self.sizes, output.attributes)
         estimates = output.order.flatten_for_file(part.tables[output.attributes])[rows]
-        found = intervals(estimates, widths, whole[rows], part.variances.structure.bits)
-        if part.column.is_cut:
-            found.lower[:], found.upper[:], found.moe[:], found.adjusted[:] = 0, LIMIT, LIMIT, False
         never = ~np.tile(output.possible, areas)[rows]
-        found.lower[never] = found.upper[never] = found.moe[never] = 0
-        found.adjusted[never] = False
-        return {
+
+        def at(quantile: float) -> Intervals:
+            """Return the intervals of the rows, so many standard errors wide on either side."""
+            widths = np.repeat(part.widths(output.attributes, areas, quantile), cells_per_area)
+            bits = part.variances.structure.bits
+            found = intervals(estimates, widths[rows], whole[rows], bits)
+            if part.column.is_cut:
+                found.lower[:], found.upper[:], found.moe[:] = 0, LIMIT, LIMIT
+                found.adjusted[:] = False
+            found.lower[never] = found.upper[never] = found.moe[never] = 0
+            found.adjusted[never] = False
+            return found
+
+        name, found = vector.name, at(vector.quantile)
+        values: Values = {
             name: whole[rows],
             f"{name}_lower": found.lower,
             f"{name}_upper": found.upper,
             f"{name}_moe": found.moe,
             f"{name}_adjusted": found.adjusted,
         }
+        if vector.limits:
+            same = vector.quality_quantile == vector.quantile
+            ends = found if same else at(vector.quality_quantile)
+            noisy = np.repeat(part.errors(output.attributes, areas) != 0.0, cells_per_area)[rows]
+            at_bound = (whole[rows] == 0) & noisy & ~never  # negative estimates became 0, too
+            numbers = (whole[rows], ends.lower, ends.upper)
+            value, lower, upper = (part.astype(np.float64) for part in numbers)
+            values[f"{name}_quality"] = quality_codes(
+                value, lower, upper, vector.limits, at_bound=at_bound
+            )
+        return values
 
 
 def _tables_of_subtree(
@@ -254,19 +277,34 @@ def in_unit(units: Integers, bits: int, step: Fraction) -> Floats:
     return found
 
 
-def _estimate_columns(
+def _estimates_and_errors(
     output: OutputTable, part: _ColumnAreas, areas: int, cells_per_area: int
-) -> dict[str, Floats]:
-    vector, name = part.column.vector, part.column.vector.name
-    bits, step = part.variances.structure.bits, vector.step
+) -> tuple[Floats, Floats]:
+    """Return the estimates of a table in some areas, and their standard errors; NaN if unknown."""
+    bits, step = part.variances.structure.bits, part.column.vector.step
     errors = part.errors(output.attributes, areas)
-    values = {
-        name: in_unit(output.order.flatten_for_file(part.tables[output.attributes]), bits, step),
-        f"{name}_se": np.repeat(errors * float(step), cells_per_area),
-    }
+    units = output.order.flatten_for_file(part.tables[output.attributes])
+    return in_unit(units, bits, step), np.repeat(errors * float(step), cells_per_area)
+
+
+def _estimate_companions(
+    output: OutputTable, part: _ColumnAreas, values: Floats, areas: int, cells_per_area: int
+) -> Values:
+    """Return the margins of error of estimates, and their quality, if they are published."""
+    vector, found = part.column.vector, Values()
+
+    def margins(quantile: float) -> Floats:
+        """Return the margins of all cells, which are equal in each area; NaN if unknown."""
+        if part.column.is_cut:
+            return np.full(areas * cells_per_area, math.nan)
+        widths = part.widths(output.attributes, areas, quantile)
+        unit = in_unit(widths, part.variances.structure.bits, vector.step)
+        return np.repeat(unit, cells_per_area)
+
     if vector.has_margin:
-        widths = in_unit(part.widths(output.attributes, areas), bits, step)
-        values[f"{name}_moe"] = np.repeat(
-            np.where(np.isnan(errors), math.nan, widths), cells_per_area
-        )
-    return values
+        found[f"{vector.name}_moe"] = margins(vector.quantile)
+    if vector.limits:
+        width = margins(vector.quality_quantile)
+        codes = quality_codes(values, values - width, values + width, vector.limits)
+        found[f"{vector.name}_quality"] = codes
+    return found

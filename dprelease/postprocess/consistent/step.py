@@ -59,7 +59,10 @@ LEAST_LARGEST = 1 << 29
 
 FINE = 4
 
-NOT_ADDITIVE = "rounded, coded or suppressed values do not add up; remove this key"
+NOT_ADDITIVE = (
+    "rounded, coded or suppressed values do not add up; remove this key: the quality class marks "
+    "unreliable values"
+)
 
 
 def all_findings(

@@ -47,6 +47,7 @@ from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.consistent.values import wanted_tables
 from dprelease.postprocess.consistent.zeros import key_texts
 from dprelease.postprocess.families import Family
+from dprelease.query.quality import CODES, Codes, quality_codes
 from dprelease.tables import formats
 from dprelease.tables.family_tables import published_table
 from dprelease.verification.after_publication.drawn_areas import DrawnArea, drawn_areas
@@ -56,6 +57,7 @@ from dprelease.verification.report import Report, resolve_declaration
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -226,9 +228,10 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
     estimates. Each row is for an area and a cell. The name of the area is in the column `area`, or
     `drawn_area` if the release has a column `area`. Keys that are summed over are missing. Each
     column is followed by its exact standard error, `_se`, and its margin of error, `_moe`, at the
-    confidence that the release declares (95 % if it declares none). Estimates are unbiased, and may
-    be below 0. Means, ratios and centred sums are computed from the sums of their parts, as in
-    published tables; they are missing where a divisor may be 0.
+    confidence that the release declares (95 % if it declares none), and by its quality if the
+    release publishes it. Estimates are unbiased, and may be below 0. Means, ratios and centred sums
+    are computed from the sums of their parts, as in published tables. Means and ratios have an
+    interval, `_lower` and `_upper`, in place of a margin, and no value where a divisor may be 0.
 
     Parameters
     ----------
@@ -293,27 +296,45 @@ def _area_rows(
     for at in np.ndindex(next(iter(summed.values())).values.shape):
         row: Row = {called: area.name} | {key.column: None for key in shape.attributes}
         row |= {key.column: held[i] for key, held, i in zip(keys, values, at, strict=True)}
-        yield row | {name: float(cells[at]) for name, cells in columns.items()}
+        yield row | {name: cells[at].item() for name, cells in columns.items()}
 
 
-def _column_values(shape: Shape, summed: Mapping[str, AreaSum]) -> dict[str, Floats]:
+Cells = Mapping[str, "Floats | NDArray[np.str_]"]
+
+
+def _column_values(shape: Shape, summed: Mapping[str, AreaSum]) -> Cells:
     """Return the cells of every column in declared order, and their companion columns."""
-    shown: dict[str, dict[str, Floats]] = {}
+    shown: dict[str, Mapping[str, Floats | Codes]] = {}
     for one in (one for one in consistent_columns(shape) if one.is_shown):
         held, name = summed[one.measurement.name], one.name
         margin = one.quantile * held.errors + held.rounding
         shown[name] = {name: held.values, f"{name}_se": held.errors, f"{name}_moe": margin}
+        if one.vector.limits:
+            width = one.vector.quality_quantile * held.errors + held.rounding
+            ends = held.values - width, held.values + width
+            codes = quality_codes(held.values, *ends, one.vector.limits)
+            shown[name] = {**shown[name], f"{name}_quality": codes}
     estimates = {name: (one.values, one.errors) for name, one in summed.items()}
     moved = {name: one.rounding for name, one in summed.items()}
-    shown |= {one.name: one.within(estimates, moved) for one in derived_columns(shape)}
+    for derived in derived_columns(shape):
+        found, left = derived.within(estimates, moved), {f"{derived.name}_moe"}
+        left = left if f"{derived.name}_lower" in found else set()  # it has an interval instead
+        shown[derived.name] = {name: found[name] for name in found if name not in left}
     declared = shape.placed[0].table.query.columns
-    return {name: cells for one in declared for name, cells in shown[one.name].items()}
+    cells: dict[str, Floats | NDArray[np.str_]] = {}
+    for name, held in (item for one in declared for item in shown[one.name].items()):
+        if name.endswith("_quality") and held.dtype == np.int8:
+            cells[name] = np.asarray(np.array(CODES)[held])
+        else:
+            cells[name] = np.where(np.isfinite(held), held, np.nan)  # as in tables
+    return cells
 
 
 def _area_column_name(shape: Shape) -> str:
     """Return a name for the column of areas that no other column has, ignoring case."""
     columns = [column.name for column in shape.placed[0].table.query.columns]
-    published = [f"{name}{ending}" for name in columns for ending in ("", "_se", "_moe")]
+    endings = ("", "_se", "_moe", "_lower", "_upper", "_quality")
+    published = [f"{name}{ending}" for name in columns for ending in endings]
     taken = {name.casefold() for name in (*published, *(key.column for key in shape.attributes))}
     called = "area"
     while called in taken:
