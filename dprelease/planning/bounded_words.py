@@ -180,8 +180,8 @@ class DifferentlyBounded:
         return (
             f"{table_range_text(self.tables)}: these tables need not add up, even without noise. "
             f"The contribution limits of '{self.source}' apply to the rows and groups of each "
-            f"table separately, so a '{self.id}' may lose rows in one table and not in another. To apply "
-            "them once for all tables, declare the tables as `marginals` of one query with "
+            f"table separately, so a '{self.id}' may lose rows in one table and not in another. To "
+            "apply them once for all tables, declare the tables as `marginals` of one query with "
             "`consistent`, or as queries of one `family`; for a condition (`where`), use a key "
             "instead"
         )

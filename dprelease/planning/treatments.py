@@ -41,7 +41,7 @@ VALUE = "value"
 
 
 class DifferentlyBoundedRecord(Part):
-    """Tables of one source that need not add up: limits apply to each of them separately."""
+    """Tables of one source that need not add up, because limits apply to each separately."""
 
     source: str
     id: str
