@@ -21,9 +21,10 @@ from dprelease.report.facts import Facts
 from dprelease.report.localization import words_in
 from dprelease.report.numbers import cells as cells_module
 from dprelease.report.numbers.cells import Number, read_cells
+from dprelease.report.numbers.charts import MOST_BARS
 from dprelease.report.numbers.choice import MOST_OF_QUERY, MOST_TABLES, shown_tables
 from dprelease.report.numbers.marks import SIGNS, Scale, class_edges, mark_of, shade_of
-from dprelease.report.numbers.panels import LARGEST, MOST_BARS, MOST_PANELS
+from dprelease.report.numbers.panels import LARGEST, MOST_PANELS
 from dprelease.report.page import page_of
 from dprelease.schema.load import read_declaration
 from tests.replay import Keyed
@@ -244,6 +245,45 @@ def test_a_release_without_quality_columns_is_shown_too(areas: PublishedRelease)
     root = parsed(page_of(replace(areas, metadata=metadata)))
     assert not [one for one in root.iter() if one.attrib.get("class") == "legend"]
     assert len(articles(root)) == 2
+
+
+def test_many_columns_of_one_unit_are_one_picture(tmp_path: Path) -> None:
+    """Deciles are read together: as bars of the whole, and as one heat table by group."""
+    (tmp_path / "people.yaml").write_text(
+        "table: people\nsource: people.csv\ncolumns:\n"
+        "  kind: {type: category, values: [big, none]}\n"
+        "  day: {type: date, lower: 2024-01-01, upper: 2024-01-20}\n"
+        "  age: {type: integer, lower: 0, upper: 99, unit: years}\n"
+    )
+    rows = [f"{('big', 'none')[i % 2]},2024-01-{1 + i % 20:02d},{i % 99}\n" for i in range(500)]
+    (tmp_path / "people.csv").write_text("kind,day,age\n" + "".join(rows))
+    deciles = ", ".join(f"p{i}: {{quantile: {{of: age, at: 0.{i}}}}}" for i in range(1, 10))
+    (tmp_path / "release.yaml").write_text(
+        "title: Deciles\ntables: [people.yaml]\nbudget: {epsilon: 20}\nqueries:\n"
+        f"  all: {{from: people, columns: {{{deciles}, people: {{count: '*'}}}}}}\n"
+        f"  kinds: {{from: people, group_by: [kind], columns: {{{deciles}}}}}\n"
+        "  days: {from: people, group_by: [day], columns: {people: {count: '*'}}}\n"
+        "output: out/deciles\n"
+    )
+    folder = run(read_declaration(tmp_path / "release.yaml"), bits=Keyed("deciles"))
+    root = parsed(page_of(published(folder)))
+    whole, kinds, days = articles(root)
+    (bars,) = whole.iter(f"{HTML}figure")
+    (row,) = pq.read_table(folder / "all.parquet").to_pylist()
+    drawn = [_of_class(one, "number").split()[0] for one in bars.iter(f"{HTML}li")]
+    assert drawn == [NUMBER(row[f"p{i}"]) for i in range(1, 10)]
+    (heat,) = kinds.iter(f"{HTML}figure")
+    (body,) = heat.iter(f"{HTML}tbody")
+    found = pq.read_table(folder / "kinds.parquet").to_pylist()
+    for line, held in zip(body, found, strict=True):
+        told = [text_of(cell) for cell in line]
+        assert told[0] == held["kind"]
+        assert all(text.startswith(NUMBER(held[f"p{i + 1}"])) for i, text in enumerate(told[1:]))
+    (columns,) = days.iter(f"{HTML}figure")
+    assert columns.attrib["class"] == "columns"
+    assert len(list(columns.iter(f"{SVG}g"))) == 20
+    figures = next(one for one in root.iter() if one.attrib.get("class") == "figures")
+    assert len(list(figures)) == 1
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,15 @@ from dprelease.report.accuracy.quality import ColumnQuality, is_number
 from dprelease.report.accuracy.sizes import LETTERS
 from dprelease.report.facts import Facts
 from dprelease.report.numbers.cells import TableCells, all_values, read_cells
+from dprelease.report.numbers.charts import MOST_BARS, Panel
 from dprelease.report.numbers.choice import ShownTables, shown_tables
 from dprelease.report.numbers.marks import SIGNS
 from dprelease.report.numbers.number_texts import NumberText, NumberTexts
 from dprelease.report.numbers.panels import (
-    MOST_BARS,
-    Panel,
     distribution_panel,
     panels_of,
 )
+from dprelease.report.numbers.series import series_places
 from dprelease.report.pictures import PageTable
 from dprelease.report.section_context import Context
 from dprelease.report.source import ReleaseFiles
@@ -113,7 +113,8 @@ def _key_figures(context: Context, read: ReadTables) -> list[KeyFigure]:
     found: list[KeyFigure] = []
     for table in read.shown.totals:
         cells = read.cells[table.name]
-        for place in cells.numeric if cells.rows else ():
+        together = series_places(cells)
+        for place in (one for one in cells.numeric if cells.rows and one not in together):
             where = context.names.table(table)
             found.append(_key_figure(context, cells, 0, place, where))
     if found:

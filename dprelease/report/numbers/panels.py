@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise, product
 
 import numpy as np
@@ -14,21 +14,25 @@ from dprelease.documents.metadata import Code, ColumnMetadata
 from dprelease.numerics.lattice import Floats
 from dprelease.report.accuracy.quality import ColumnQuality
 from dprelease.report.numbers.cells import Number, Row, TableCells, first_number
+from dprelease.report.numbers.charts import (
+    MOST_BARS,
+    TICK_HEIGHT,
+    Bar,
+    HeatCell,
+    Panel,
+    columns_of,
+    down,
+    heat_cell,
+)
 from dprelease.report.numbers.marks import (
-    UNRELIABLE,
-    Mark,
     Scale,
     class_edges,
     mark_of,
-    percent_text,
     round_lines,
-    shade_of,
 )
 from dprelease.report.numbers.number_texts import NumberText, NumberTexts
+from dprelease.report.numbers.series import series_panels, series_places
 from dprelease.report.section_context import Context
-
-MOST_BARS = 24
-"""Maximum number of bars; of more rows, the largest values are drawn, and their distribution."""
 
 LARGEST = 12
 """Number of bars of a table with more rows than bars."""
@@ -39,75 +43,25 @@ MOST_COLUMNS = 12
 MOST_PANELS = 4
 """Maximum number of pictures of one table."""
 
-TICKS = 4
-"""Maximum number of texts below a column chart, which fit beside each other on a phone."""
+MOST_IN_SERIES = 6
+"""Maximum number of dates or numbers that are drawn as bars instead of columns."""
 
-
-@dataclass(frozen=True)
-class Panel:
-    """One picture: `kind` is the macro of the template that draws it."""
-
-    kind: str
-    title: Markup
-    note: Markup
-    alt: str = ""
-    bars: list[Bar] = field(default_factory=list)
-    columns: list[Column] = field(default_factory=list)
-    lines: list[tuple[float, str]] = field(default_factory=list)
-    heads: list[Markup] = field(default_factory=list)
-    corner: Markup = field(default_factory=Markup)
-    rows: list[tuple[Markup, list[HeatCell]]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One row of a bar chart: its name, its number, and its mark."""
-
-    name: Markup
-    text: NumberText
-    mark: Mark
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a column chart; places are in percent, heights in pixels of the drawing."""
-
-    x: str
-    middle: str
-    width: str
-    top: float
-    height: float
-    low: float
-    high: float
-    alt: str
-    tick: str = ""
-    anchor: str = "middle"
-    is_faded: bool = False
-
-
-@dataclass(frozen=True)
-class HeatCell:
-    """One cell of a heat table: its number and its shade."""
-
-    text: NumberText
-    shade: int
-    is_faded: bool
-
-
-TICK_HEIGHT = 14.0
-"""Height in pixels of the number of a line of a column chart, which is above the line."""
-
-HEIGHT = 180
-"""Height in pixels of a column chart without its scale."""
+FULL = 30
+"""Number of rows of a page's tables from which on it is small enough for all its pictures."""
 
 
 def panels_of(context: Context, cells: TableCells) -> list[Panel]:
-    """Return the pictures of a table: at most `MOST_PANELS`, each of one value column."""
+    """Return the pictures of a table: at most `MOST_PANELS`, each of one value column.
+
+    Many columns of one unit, such as deciles, have a picture together. A page that would be too
+    large has fewer pictures.
+    """
     keys = cells.table.keys
-    panels: list[Panel] = []
-    for place in cells.numeric:
+    panels = list(series_panels(context, cells))
+    alone = [place for place in cells.numeric if place not in series_places(cells)]
+    for place in alone:
         picture = _Picture(context, cells, place)
-        if len(keys) == 1 and cells.is_whole and _is_time(keys[0], cells):
+        if len(keys) == 1 and _is_time(context, keys[0], cells):
             panels.append(picture.time_columns())
         elif len(keys) >= 2 and cells.is_whole and (found := picture.heat_tables()):
             panels += found
@@ -115,7 +69,7 @@ def panels_of(context: Context, cells: TableCells) -> list[Panel]:
             panels.append(picture.bars())
         if len(panels) >= MOST_PANELS:
             break
-    return panels[:MOST_PANELS]
+    return panels[: MOST_PANELS if context.most >= FULL else 1]
 
 
 def _first_number(row: Row) -> float:
@@ -124,11 +78,14 @@ def _first_number(row: Row) -> float:
     return -math.inf if number is None else number
 
 
-def _is_time(key: ColumnMetadata, cells: TableCells) -> bool:
-    """Return whether a key is a date or a number without labels, whose order is a scale."""
-    few = len(cells.rows) <= 6
+def _is_time(context: Context, key: ColumnMetadata, cells: TableCells) -> bool:
+    """Return whether a key is a date or a number without labels, whose order is a scale.
+
+    Few values are drawn as bars, and too many for a page are not drawn in order.
+    """
+    fits = MOST_IN_SERIES < len(cells.rows) <= 5 * context.most and cells.is_whole
     labelled = key.codes is not None and bool(key.codes.labels)
-    return not few and (key.kind.startswith("date") or ("int" in key.kind and not labelled))
+    return fits and (key.kind.startswith("date") or ("int" in key.kind and not labelled))
 
 
 @dataclass(frozen=True)
@@ -273,9 +230,7 @@ class _Heat:
 
     def _cell(self, down: Code, across: Code, fixed: dict[int, Code]) -> HeatCell:
         """Return one cell with its number and its shade."""
-        number = self._number(down, across, fixed)
-        shade = shade_of(number.number, self.largest)
-        return HeatCell(self.picture.texts.of(number), shade, number.quality in UNRELIABLE)
+        return heat_cell(self.picture.texts, self._number(down, across, fixed), self.largest)
 
 
 def _codes_in_order(key: ColumnMetadata, found: Sequence[Code]) -> list[Code]:
@@ -284,38 +239,6 @@ def _codes_in_order(key: ColumnMetadata, found: Sequence[Code]) -> list[Code]:
     if key.codes is None:
         return list(there)
     return [code for code in key.codes.values if code in there]
-
-
-def columns_of(
-    numbers: Sequence[Number], names: Sequence[str], alts: Sequence[str], scale: Scale
-) -> list[Column]:
-    """Return the columns of a chart from left to right; some columns have their name below."""
-    wide = 100.0 / len(numbers)
-    every = max(1, math.ceil(len(numbers) / TICKS))
-    columns = []
-    for i, number in enumerate(numbers):
-        top, zero = down(scale, number.number or 0.0), down(scale, 0.0)
-        is_ticked = i % every == 0 and i + every / 2 <= len(numbers)
-        column = Column(
-            percent_text(wide * (i + 0.12)),
-            percent_text(wide * (i + 0.5)),
-            percent_text(wide * 0.76),
-            min(top, zero),
-            round(abs(zero - top), 1),
-            down(scale, number.low) if number.low is not None else top,
-            down(scale, number.high) if number.high is not None else top,
-            alts[i],
-            names[i] if is_ticked else "",
-            "start" if i == 0 else "middle",
-            number.quality in UNRELIABLE,
-        )
-        columns.append(column)
-    return columns
-
-
-def down(scale: Scale, value: float) -> float:
-    """Return the distance of a value from the top of a column chart, in pixels."""
-    return round(HEIGHT * (1.0 - scale.part(value) / 100.0), 1)
 
 
 def distribution_panel(context: Context, one: ColumnQuality, values: Floats) -> Panel:

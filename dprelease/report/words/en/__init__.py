@@ -68,6 +68,12 @@ SENTENCES: dict[str, str] = {
         "{number} further row with smaller numbers is in the published file. Darker cells have "
         "larger numbers."
     ),
+    "numbers.heat.first": (
+        "{number} further rows are in the published file. Darker cells have larger numbers."
+    ),
+    "numbers.heat.first.one": (
+        "{number} further row is in the published file. Darker cells have larger numbers."
+    ),
     "numbers.heat": "Darker cells have larger numbers.",
     "numbers.class.first": "below {high}",
     "numbers.class": "{low} to below {high}",
