@@ -10,6 +10,8 @@ import numpy as np
 
 from dprelease.errors import SessionError
 from dprelease.numerics.rounding import exact
+from dprelease.query.roles import WITH_COMPANIONS
+from dprelease.schema.column_spec import QUANTILES
 from dprelease.schema.columns import CutColumn
 from dprelease.schema.model import normalized_name, unused_name
 from dprelease.schema.yaml_text.reader import Plain
@@ -17,11 +19,8 @@ from dprelease.schema.yaml_text.reader import Plain
 if TYPE_CHECKING:
     import pandas as pd
 
-COUNTS = ("count", "moe", "quality")
-"""Names of the column of counts, and of the columns of their margins of error and quality."""
-
-COMPANIONS = ("_moe", "_lower", "_upper", "_quality")
-"""Endings of the names of the columns that may follow a column of values."""
+COMPANIONS = WITH_COMPANIONS[1:]
+"""The endings of the names of companion columns, such as that of the margin of error."""
 
 Label = str | tuple[str, str]
 """Label of a column, with one level or with two levels."""
@@ -35,36 +34,34 @@ def list_or_none(value: object) -> list[Any] | None:
 
 
 def names_of_answers(wanted: Sequence[str], keys: Iterable[str]) -> list[str]:
-    """Return column names of an answer; neither a name nor a companion's is the name of a key."""
+    """Return column names of an answer; neither a name nor that of a companion is that of a key."""
     taken = {normalized_name(key) for key in keys}
-    return [unused_name(name, taken, ("", *COMPANIONS)) for name in wanted]
-
-
-def one_aggregate(answer: pd.DataFrame, keys: Collection[str], name: str) -> pd.DataFrame:
-    """Return the answer of one aggregate as `value`, followed by its companions without its name.
-
-    These are `moe` or `lower` and `upper`, and `quality`.
-    """
-    names = [
-        column.removeprefix(f"{name}_") if column.startswith(f"{name}_") else "value"
-        for column in answer.columns[len(keys) :]
-    ]
-    return with_named_columns(answer, keys, names)
+    return [unused_name(name, taken, WITH_COMPANIONS) for name in wanted]
 
 
 def with_named_columns(
-    answer: pd.DataFrame, keys: Collection[str], names: Sequence[str]
+    answer: pd.DataFrame, keys: Collection[str], name: str, taken: Iterable[str] = ()
 ) -> pd.DataFrame:
-    """Rename the columns after the keys in order, and return the answer.
+    """Rename the value after the keys to `name`, and its companions to their endings, in place.
 
-    If a key already has such a name, `_` is appended until the name is unique. The frame is changed
-    in place, because pandas' `rename` would copy the attributes of the answer several times.
+    If a key or one of the names `taken` is the same, `_` is appended until the name is unique. The
+    frame is changed in place, because pandas' `rename` would copy its attributes several times.
     """
     import pandas as pd
 
-    free = [unused_name(name, keys) for name in names]
-    answer.columns = pd.Index([*answer.columns[: len(keys)], *free][: answer.shape[1]])
+    value, *others = map(str, answer.columns[len(keys) :])
+    names = [name, *(other.removeprefix(f"{value}_") for other in others)]
+    free = [unused_name(name, [*keys, *taken]) for name in names]
+    answer.columns = pd.Index([*answer.columns[: len(keys)], *free])
     return answer
+
+
+def without_interval(spec: Mapping[str, Plain]) -> dict[str, Plain]:
+    """Return an aggregate without the interval of a quantile, whose budget the value then has.
+
+    It is for shapes that don't show companion columns.
+    """
+    return {**spec, "interval": "false"} if QUANTILES & spec.keys() else dict(spec)
 
 
 def value_counts(answer: pd.DataFrame, keys: list[str], *, sort: bool) -> pd.DataFrame:
@@ -72,7 +69,7 @@ def value_counts(answer: pd.DataFrame, keys: list[str], *, sort: bool) -> pd.Dat
 
     Within each group, the counts are in descending order if `sort` is set.
     """
-    shown = with_named_columns(answer, keys, COUNTS).set_index(keys if len(keys) > 1 else keys[0])
+    shown = with_named_columns(answer, keys, "count").set_index(keys if len(keys) > 1 else keys[0])
     counts = shown.iloc[:, 0].to_numpy()
     if not sort:
         return shown
@@ -112,9 +109,7 @@ def histogram(
     held = intervals.take([positions[label] for label in answer[bands]])
     names = [*keys, bands if column in keys else column]
     levels = [*(answer[key] for key in keys), held]
-    shown = with_named_columns(
-        answer, [*keys, bands], [unused_name(name, names) for name in COUNTS]
-    )
+    shown = with_named_columns(answer, [*keys, bands], "count", names)
     shown = shown.iloc[:, len(names) :]
     index = pd.MultiIndex.from_arrays(levels, names=names) if keys else held.rename(names[0])
     return shown.set_axis(index, axis=0)
@@ -123,16 +118,30 @@ def histogram(
 def summary_aggregates(column: str) -> list[dict[str, Plain]]:
     """Return the declarations of all aggregates of a column that `describe` shows."""
     quartiles = [quantile_aggregate(column, at) for at in ("0.25", "0.5", "0.75")]
-    return [
+    every: list[dict[str, Plain]] = [
         {"count": column}, {"mean": column}, {"stddev": column}, {"min": column},
         *quartiles, {"max": column},
     ]  # fmt: skip
+    return [without_interval(spec) for spec in every]
 
 
 def quantile_aggregate(column: str, at: str) -> dict[str, Plain]:
     """Return a quantile aggregate as declared in a release file."""
     part: dict[str, Plain] = {"of": column, "at": at}
     return {"quantile": part}
+
+
+def several_quantiles(
+    answer: pd.DataFrame, names: Sequence[str], levels: Sequence[Any]
+) -> pd.DataFrame:
+    """Return quantiles and their companions, named by the quantiles."""
+    labels = dict(zip(names, levels, strict=True))
+    labels |= {
+        f"{name}{ending}": f"{level}{ending}"
+        for name, level in zip(names, levels, strict=True)
+        for ending in COMPANIONS
+    }
+    return answer.rename(columns=labels)
 
 
 def describe(
@@ -220,9 +229,10 @@ def shape_groups(
         taken.add(labels[name])
     for name in names:
         for ending in COMPANIONS:
-            companion = _unique_label(_label_with_suffix(labels[name], ending), taken)
-            labels[f"{name}{ending}"] = companion
-            taken.add(companion)
+            if f"{name}{ending}" in shown.columns:
+                label = _unique_label(_label_with_suffix(labels[name], ending), taken)
+                labels[f"{name}{ending}"] = label
+                taken.add(label)
     heads: Any = [labels[name] for name in shown.columns]
     shown = shown.set_axis(pd.MultiIndex.from_tuples(heads) if levels else heads, axis=1)
     shown.attrs = answer.attrs

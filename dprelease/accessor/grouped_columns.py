@@ -39,6 +39,8 @@ class Groups:
         specs = {
             f"a{i}": _aggregate_spec(rows, *pair) for i, pair in enumerate(aggregates.values())
         }
+        if not margins:
+            specs = {name: frame_shapes.without_interval(spec) for name, spec in specs.items()}
 
         def shape_answer(answer: pd.DataFrame, names: list[str]) -> pd.DataFrame:
             """Return the answer with the labels of the aggregates as column names."""
@@ -223,7 +225,9 @@ class SelectedColumns(Groups, Generic[Shape]):
         with self.rows._one_query() as rows:
             frame_shapes.refuse_duplicate_labels(self.columns)
             specs = {
-                f"a{i}_{j}": frame_shapes.quantile_aggregate(column, str(at))
+                f"a{i}_{j}": frame_shapes.without_interval(
+                    frame_shapes.quantile_aggregate(column, str(at))
+                )
                 for i, column in enumerate(self.columns)
                 for j, at in enumerate([q] if levels is None else levels)
             }

@@ -18,7 +18,7 @@ from dprelease.privacy.renyi import rho_of
 from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
 from dprelease.schema.amounts import confidence_level
-from dprelease.schema.column_spec import CHOSEN
+from dprelease.schema.column_spec import CHOSEN, DEFAULT_CONFIDENCE, QUANTILES
 from dprelease.schema.release import BudgetSpec
 from dprelease.schema.yaml_text.reader import Plain
 
@@ -150,8 +150,11 @@ def column_declaration(spec: Mapping[str, Plain], options: Options) -> dict[str,
     chosen = bool(column.keys() & CHOSEN)
     if not chosen or noise != "auto":
         column["mechanism"] = _noise_declaration(noise)
+    confidence = repr(float(confidence_of(options)))
     if not chosen:
-        column["margin"] = repr(float(confidence_of(options)))
+        column["margin"] = confidence
+    elif QUANTILES & column.keys() and confidence_of(options) > DEFAULT_CONFIDENCE:
+        column.setdefault("interval", confidence)
     return column
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 from dprelease.accessor.argument_checks import refuse_data_arguments, without_numpy_scalars
 from dprelease.accessor.query_options import OPTIONS, refuse_unknown_option
 from dprelease.errors import RunState
-from dprelease.schema.aggregate_keywords import WORDS
+from dprelease.schema.aggregate_keywords import WORDS, Origin
 from dprelease.schema.column_spec import CHOSEN, COMPUTED
 from dprelease.schema.field_types import Text
 
@@ -104,7 +104,9 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     ),
     "margins": (
         "bool, default False",
-        "Whether to add `<name>_moe`, or `<name>_lower` and `<name>_upper`, and `<name>_quality`.",
+        "Whether to add the margin of error `<name>_moe`, the interval of means and quantiles in "
+        "`<name>_lower` and `<name>_upper`, and `<name>_quality`. Without it, quantiles have no "
+        "interval, which would need its own part of the budget.",
     ),
     "named": ("", 'Result columns of any name, as in `pay=("income", "mean")`.'),
 }
@@ -205,9 +207,9 @@ def _parameter_text(parameter: Parameter, described: QueryMethodHelp) -> str:
 
 def _companions_text(name: str) -> str:
     """Return the words for the columns after the value of one aggregate."""
-    if name in CHOSEN:
+    if WORDS[name].origin is Origin.LABEL:
         return ""
-    if name in COMPUTED:
+    if name in COMPUTED or name in CHOSEN:
         return ", `lower` and `upper`, the ends of its interval, and `quality`"
     return ", `moe`, the margin of error, and `quality`"
 

@@ -50,7 +50,7 @@ class RowQuestions(ABC):
             keys = keys_of(options)
             return answer_query(
                 rows, keyword, {"answer": {keyword: spec}}, keys, options,
-                lambda answer, names: frame_shapes.one_aggregate(answer, keys, names[0]),
+                lambda answer, _: frame_shapes.with_named_columns(answer, keys, "value"),
             )  # fmt: skip
 
     @query_method
@@ -121,8 +121,8 @@ class RowQuestions(ABC):
         Returns
         -------
         pandas.DataFrame
-            The keys, and `value`; several quantiles give one column each, named by the quantile,
-            ascending in each cell.
+            The keys, `value`, its interval from `lower` to `upper`, and `quality`. Several
+            quantiles give these columns each, named by the quantile, ascending in each cell.
         """
         levels = frame_shapes.list_or_none(q)
         if levels is None:
@@ -133,7 +133,7 @@ class RowQuestions(ABC):
         with self._one_query() as rows:
             return answer_query(
                 rows, "quantiles", specs, keys_of(options), options,
-                lambda answer, names: answer.rename(columns=dict(zip(names, levels, strict=True))),
+                lambda answer, names: frame_shapes.several_quantiles(answer, names, levels),
             )  # fmt: skip
 
     @query_method

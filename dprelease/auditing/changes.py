@@ -13,7 +13,7 @@ import numpy as np
 from dprelease.auditing.exact_pairs import MeasuredCells
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Integers
-from dprelease.planning.quantile_target import RankTarget, rank_from_end
+from dprelease.planning.quantile_target import RankTarget, rank_shift
 from dprelease.query.aggregates.aggregate import Aggregate, narrow_aggregate
 from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.aggregates.quantile import Quantile
@@ -87,7 +87,7 @@ def _quantile_changes(
 ) -> Changes:
     """Return the largest change of the difference between two scores of a cell, by pair."""
     quantile = narrow_aggregate(aggregate, Quantile)
-    target = RankTarget.of(quantile, rank_from_end(quantile, mechanism))
+    target = RankTarget.of(quantile, rank_shift(quantile, mechanism))
     changes: Changes = {}
     for pair, candidates, left, right in _differing_cells(one, other):
         # Scores change only at values that occur in the cell, and at the next candidate.
@@ -101,11 +101,15 @@ def _quantile_changes(
 
 
 def _scores(target: RankTarget, at: Integers, candidates: Integers, counts: Integers) -> Integers:
-    """Return the scores of the candidates `at`, from the counts of the candidates that occur."""
+    """Return the scores of the candidates `at`, from the counts of the candidates that occur.
+
+    For an end of an interval, the score of the additional candidate follows.
+    """
     upto = np.concatenate(([0], np.cumsum(counts)))
     below = upto[np.searchsorted(candidates, at, side="left")]
     counts_at = upto[np.searchsorted(candidates, at, side="right")]
-    return target.scores(below, counts_at, int(upto[-1]))
+    scores = target.scores(below, counts_at, int(upto[-1]))
+    return np.append(scores, target.scores_outside(int(upto[-1]))) if target.side else scores
 
 
 def _tree_changes(

@@ -159,7 +159,8 @@ class ColumnRequest:
     @property
     def confidence(self) -> str:
         """Return the confidence of the margin and the interval: as declared, or the default."""
-        return plain_text(self.published.margin or DEFAULT_CONFIDENCE)
+        published = self.published
+        return plain_text(published.margin or published.interval or DEFAULT_CONFIDENCE)
 
     @property
     def limits(self) -> CuttingLimits | None:

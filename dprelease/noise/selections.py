@@ -8,7 +8,7 @@ to drawing and ignoring it. Only the noised counts decide which path each quanti
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -20,8 +20,9 @@ from dprelease.mechanisms.selection.exponential import Exponential
 from dprelease.mechanisms.selection.permute_and_flip import PermuteAndFlip
 from dprelease.noise.quantiles import select_quantiles
 from dprelease.numerics.entropy import BitSource
-from dprelease.numerics.lattice import Floats, Integers, sample
+from dprelease.numerics.lattice import Flags, Floats, Integers, sample
 from dprelease.planning.plan import PlannedColumn
+from dprelease.planning.tree_error import end_width
 from dprelease.query.aggregates.aggregate import Aggregate, narrow_aggregate
 from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.aggregates.quantile import Quantile
@@ -37,32 +38,106 @@ def tree_quantiles(
     tree = narrow_aggregate(measurement.aggregate, Tree)
     if not isinstance(mechanism, Mechanism):
         raise TypeError("a tree has counts and noise")
-    parts = [c.at for c in column.query.columns if c.parts[0] == measurement]
-    ranks = sorted({at for at in parts if at is not None})
     profile = exact.profile(measurement.name)
     if isinstance(profile, DenseProfile):
         profile = profile.pairs()
-    leaves = _descend_tree(profile, tree, mechanism, ranks, bits)
-    return {
-        quantile_vector_name(measurement.name, at): leaves[i] * tree.stride + tree.lower
-        for i, at in enumerate(ranks)
-    }
+    selected = tree_selections(column)
+    confidence = float(_tree_confidence(column) or 0)
+    paths: list[_QuantilePaths | _EndPaths] = [
+        _QuantilePaths([at for at, side in selected if not side]),
+        *(
+            _EndPaths(at, side, end_width(mechanism, tree.levels, at, confidence))
+            for at, side in selected
+            if side
+        ),
+    ]
+    leaves = _descend_tree(profile, tree, mechanism, paths, bits)
+    found = {}
+    for (at, side), leaf in zip(selected, leaves, strict=True):
+        steps = leaf * tree.stride + tree.lower
+        if side > 0:  # the largest value that is rounded down to the candidate
+            steps = np.minimum(steps + tree.stride - 1, tree.upper)
+        found[quantile_vector_name(measurement.name, at, side)] = steps
+    return found
 
 
-def _descend_tree(
-    profile: Profile, tree: Tree, mechanism: Mechanism, ranks: list[Fraction], bits: BitSource
-) -> Integers:
-    """Return the candidate of each quantile in each cell (quantiles, cells).
+def tree_selections(column: PlannedColumn) -> list[tuple[Fraction, int]]:
+    """Return the quantiles and the ends of intervals that are read from one tree, in order.
+
+    Each item is a fraction of values, and the side of an end or 0; the quantiles come first.
+    """
+    parts = [c.at for c in column.query.columns if c.parts[0] == column.measurement]
+    ranks = sorted({at for at in parts if at is not None})
+    sides = (0,) if _tree_confidence(column) is None else (0, -1, 1)
+    return [(at, side) for side in sides for at in ranks]
+
+
+def _tree_confidence(column: PlannedColumn) -> Fraction | None:
+    """Return the largest confidence of the intervals that are read from a tree; None without."""
+    columns = [c for c in column.query.columns if c.parts[0] == column.measurement]
+    return max((c.interval for c in columns if c.interval is not None), default=None)
+
+
+class _QuantilePaths:
+    """The paths of quantiles through a tree.
 
     At each node, a quantile is a fraction of the noised count of the node, and its path descends to
     the half of the node that contains this fraction. So if two quantiles are in one node, the
-    larger quantile never descends to the left of the smaller quantile, and the candidates are
-    sorted along the first axis.
+    larger quantile never descends to the left of the smaller quantile.
     """
+
+    def __init__(self, ranks: list[Fraction]) -> None:
+        self.size = len(ranks)
+        self._fraction: Floats = np.array([[float(at)] for at in ranks])
+
+    def goes_left(self, left: Integers, right: Integers) -> Flags:
+        """Return which paths (paths, cells) go left, from the noised counts of both halves."""
+        below, above = (np.maximum(half.astype(np.float64), 0.0) for half in (left, right))
+        is_empty = below + above == 0.0  # an empty node has two equal halves
+        below, above = np.where(is_empty, 1.0, below), np.where(is_empty, 1.0, above)
+        goal = self._fraction * (below + above)
+        left_side: Flags = (goal <= below) & (below > 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fraction = np.where(left_side, goal / below, (goal - below) / above)
+        self._fraction = np.clip(np.nan_to_num(fraction, nan=1.0), 0.0, 1.0)
+        return left_side
+
+
+class _EndPaths:
+    """The path of one end of an interval through a tree (`planning/tree_error.py`).
+
+    The path compares noised counts of all rows on both sides of the middle of its node. A lower end
+    goes left unless the quantile is clearly on the right, and an upper end does the reverse.
+    """
+
+    size = 1
+
+    def __init__(self, at: Fraction, side: int, width: int) -> None:
+        self._side, self._width = side, width
+        self._above, self._below = at.numerator, at.denominator - at.numerator
+        self._points: Integers = np.zeros((1, 1), dtype=np.int64)
+
+    def goes_left(self, left: Integers, right: Integers) -> Flags:
+        """Return which paths (1, cells) go left, from the noised counts of both halves."""
+        # b L - a n of the L rows below the middle, among n rows
+        points = self._points + self._below * left - self._above * right
+        left_side: Flags = points >= -self._width if self._side < 0 else points > self._width
+        self._points = self._points + np.where(left_side, -self._above * right, self._below * left)
+        return left_side
+
+
+def _descend_tree(
+    profile: Profile,
+    tree: Tree,
+    mechanism: Mechanism,
+    paths: Sequence[_QuantilePaths | _EndPaths],
+    bits: BitSource,
+) -> Integers:
+    """Return the candidate at the end of each path in each cell (paths, cells)."""
     cells = len(profile.starts) - 1
     counter = _RangeCounter(profile, 1 << tree.levels)
-    node = np.zeros((len(ranks), cells), dtype=np.int64)  # the first candidate of each node
-    fraction: Floats = np.repeat(np.array([[float(at)] for at in ranks]), cells, axis=1)
+    ends = np.cumsum([one.size for one in paths])
+    node = np.zeros((int(ends[-1]), cells), dtype=np.int64)  # the first candidate of each node
     at_cell = np.broadcast_to(np.arange(cells), node.shape)
     for level in range(tree.levels):
         half = 1 << (tree.levels - level - 1)
@@ -73,15 +148,12 @@ def _descend_tree(
         )
         right = counter.count_between(cell, first + half, first + 2 * half)
         right = right + sample(mechanism.noise_distribution, len(nodes), bits)
-        sizes = np.maximum(np.stack([left, right]).astype(np.float64), 0.0)
-        sizes[:, sizes.sum(axis=0) == 0.0] = 1.0  # an empty node has two equal halves
-        below, above = (side[index_of_node.reshape(node.shape)] for side in sizes)
-        goal = fraction * (below + above)
-        goes_left = (goal <= below) & (below > 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            fraction = np.where(goes_left, goal / below, (goal - below) / above)
-        fraction = np.clip(np.nan_to_num(fraction, nan=1.0), 0.0, 1.0)
-        node = np.where(goes_left, node, node + half)
+        left, right = (side[index_of_node.reshape(node.shape)] for side in (left, right))
+        goes_left = [
+            one.goes_left(left[end - one.size : end], right[end - one.size : end])
+            for one, end in zip(paths, ends.tolist(), strict=True)
+        ]
+        node = np.where(np.concatenate(goes_left), node, node + half)
     return np.minimum(node, tree.candidates - 1)
 
 

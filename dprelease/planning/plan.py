@@ -46,12 +46,13 @@ from dprelease.planning.notes.published_columns import (
     published_columns,
 )
 from dprelease.planning.notes.warnings import declaration_warnings, negligible_noise_warnings
-from dprelease.planning.quantile_target import rank_from_end
+from dprelease.planning.quantile_target import quantile_error, rank_shift, rows_inside_texts
 from dprelease.planning.treatments import treatment_record
 from dprelease.planning.tree_error import path_width
 from dprelease.postprocess.derived_values import is_computed, typical_margin
 from dprelease.postprocess.families import Family
 from dprelease.postprocess.family_steps import families_of
+from dprelease.postprocess.quantile_order import is_quantile
 from dprelease.privacy.budget import Budget
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
@@ -115,13 +116,13 @@ class PlannedColumn:
         error = self.mechanism.mean_absolute_error * float(self.measurement.error_step)
         if self._tree_levels > 1:
             return min(self._tree_levels * error, self.standard_deviation)
-        return error + self._rows_inside
+        return error + float(self._rows_inside)
 
     @property
     def standard_deviation(self) -> float:
         """Return the standard deviation of one cell's noise, in the column's unit."""
         error = self.mechanism.standard_deviation * float(self.measurement.error_step)
-        return error * math.sqrt(self._tree_levels) + self._rows_inside
+        return error * math.sqrt(self._tree_levels) + float(self._rows_inside)
 
     @property
     def confidence(self) -> Fraction:
@@ -142,9 +143,10 @@ class PlannedColumn:
         return self.measurement.aggregate.levels
 
     @property
-    def _rows_inside(self) -> int:
-        """Return how many ranks the target of a minimum or maximum lies inside; otherwise 0."""
-        return max(0, rank_from_end(self.measurement.aggregate, self.mechanism) - 1)
+    def _rows_inside(self) -> Fraction:
+        """Return how many ranks the target of an end lies away from its quantile; otherwise 0."""
+        shift = abs(rank_shift(self.measurement.aggregate, self.mechanism))
+        return max(0, shift - 1) * self.measurement.error_step
 
 
 @dataclass(frozen=True)
@@ -213,16 +215,27 @@ class Plan:
         }
 
     def computed_columns(self) -> Iterator[tuple[Query, OutputColumn, float | None]]:
-        """Yield columns that are computed from several vectors, with a margin of error (95 %).
+        """Yield columns whose error depends on values, with a margin of error (95 %) in their unit.
 
-        The margin holds for a cell of 1,000 rows spread evenly over the bounds; for a sum, it holds
-        for any cell. It is None if it depends on other numbers.
+        They are quantiles, and columns that are computed from several vectors. The margin holds for
+        a cell of 1,000 rows spread evenly over the bounds; for a sum, it holds for any cell. It is
+        None if it depends on other numbers.
         """
         for query in self.queries:
-            mechanisms = {c.measurement.name: c.mechanism for c in self.of_query(query.name)}
+            mechanisms = self.mechanisms_of(query)
             for column in query.columns:
                 if is_computed(column):
                     yield query, column, typical_margin(column, mechanisms, 0.95)
+                elif is_quantile(column):
+                    yield query, column, quantile_error(column, mechanisms).in_unit
+
+    def mechanisms_of(self, query: Query) -> dict[str, Randomizer]:
+        """Return the noise of each measurement of a query, by name."""
+        return {c.measurement.name: c.mechanism for c in self.of_query(query.name)}
+
+    def rows_inside_texts(self) -> list[str]:
+        """Return sentences on what minima and maxima promise in small groups."""
+        return list(rows_inside_texts((query, self.mechanisms_of(query)) for query in self.queries))
 
     def published(
         self, estimates: Mapping[tuple[str, str], float] = NO_ESTIMATES
@@ -261,6 +274,7 @@ class Plan:
             "treatments": [treatment_record(query).to_json() for query in self.queries],
             "bounded_rows": contribution_limits_texts(self.queries),
             "differently_bounded": [asdict(one) for one in differently_bounded(self.queries)],
+            "rows_inside": self.rows_inside_texts(),
             "reading": interpretation_of(self.guarantee),
             "warnings": list(self.warnings),
             "shared": list(self.shared),

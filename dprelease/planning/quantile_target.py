@@ -1,67 +1,152 @@
-"""The rank of a quantile in a cell, and the distance of candidates from this rank."""
+"""The rank of a quantile in a cell, the distance of candidates from it, and expected errors."""
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
+from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Integers
+from dprelease.numerics.rounding import plain_text
+from dprelease.planning.tree_error import end_width, path_width
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.aggregates.quantile import Quantile
-
-OUTSIDE_PROBABILITY = 0.05
-"""Maximum probability that a published minimum or maximum lies outside the cell's values.
-
-It holds for cells with at least `rank_from_end` rows, or three times as many rows if both the
-minimum and the maximum are published, in order.
-"""
+from dprelease.query.measurement import OutputColumn
+from dprelease.query.resolve import Query
+from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 
 
-def rank_from_end(aggregate: Aggregate, mechanism: Randomizer) -> int:
-    """Return k if a minimum or maximum is defined as the k-th value from the end; otherwise 0.
+def rank_shift(aggregate: Aggregate, mechanism: Randomizer) -> int:
+    """Return by how many points the target of an end lies above the quantile's rank; otherwise 0.
 
-    Many candidates lie outside the values of a cell, and most of them far away. The noise must not
-    select such a candidate instead of a good one. Each such candidate has a distance of k rows
-    from the k-th value, so the probability that the noise selects a candidate at this distance or
-    farther is at most `OUTSIDE_PROBABILITY`.
+    The shift of an upper end is positive, and that of a lower end negative; a point is 1 / b of a
+    rank. The end misses the quantile with a probability of at most `Quantile.miss`, whatever the
+    data, and however many rows the cell has:
 
-    A cell of n < k rows has no k-th value. For the maximum, all candidates up to the smallest value
-    then have the score n - k, and all candidates above the largest value have the score -k.
+    * Let q be the largest true quantile of a cell of n rows. A candidate below q has L + E <= a n /
+      b values up to it. Its distance from the rank (a n + s) / b of the upper end is at least s
+      points, so its score is at most -s.
+    * A candidate has the score 0: the first value with at least (a n + s) / b values up to it, if
+      this is at most n, and otherwise the additional candidate above all values (`RankTarget`).
+    * So a candidate below q is selected with a probability of at most e^(-s / scale), and all N of
+      them together with at most N e^(-s / scale), which s = `half_width` makes at most `miss`.
 
-    The published minimum and maximum are put in order. With e^(-k / scale) <= 1 / (20 N) for N
-    candidates, the selected maximum lies above all values with a probability of at most (N - 1) /
-    (20 N), and the selected minimum with a probability of at most N e^(-(n - k + 1) / scale). For n
-    >= 3 k - 1 the second probability is at most 1 / (400 N), and the sum of both is below 1 / 20.
+    For lower ends, the same holds in reverse order. A minimum is the upper end of the quantile 0,
+    and a maximum the lower end of the quantile 1: so the published minimum is smaller than the true
+    minimum with a probability of at most 5 %, in cells of any size.
     """
-    return (
-        max(1, mechanism.half_width(1.0 - OUTSIDE_PROBABILITY)) if aggregate.part in (0, 1) else 0
-    )
+    if not isinstance(aggregate, Quantile) or not aggregate.side:
+        return 0
+    return aggregate.side * max(1, mechanism.half_width(1.0 - float(aggregate.miss)))
+
+
+def least_rows_inside(aggregate: Quantile, mechanism: Randomizer) -> int:
+    """Return from how many rows on a minimum or maximum lies within the values of its cell.
+
+    It is the least number of rows with which the probability of a value outside, on either side, is
+    at most `Quantile.miss` in every cell. A minimum is selected for the rank s. In a cell of n >= s
+    rows, one candidate within its values has the score 0, the candidates below all values have the
+    score -s, and those above, with the additional candidate, the score s - 1 - n. The values of the
+    worst cell are all the same: at the lower bound, with all N candidates above, the probability p
+    of a value outside is p / (1 - p) = N e^((s - 1 - n) / scale). Maxima are the reverse.
+    """
+    odds = float(aggregate.miss / (1 - aggregate.miss))
+    beyond = math.log(aggregate.candidates / odds) * mechanism.scale * (1 + 2**-40)
+    return abs(rank_shift(aggregate, mechanism)) - 1 + math.ceil(beyond)
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileError:
+    """The error of a published quantile before any data is read.
+
+    `ranks` is the number of values between the quantile and an end of its interval, or the error of
+    a quantile without an interval, at its confidence. `in_unit` is the same in the column's unit,
+    in a cell of `rows` rows with values spread evenly between the bounds.
+    """
+
+    ranks: Fraction
+    in_unit: float
+    rows: int
+
+    @property
+    def assumption(self) -> str:
+        """Return the assumption on the values, as text."""
+        return f"in a group of {self.rows:,} rows with values spread evenly between the bounds"
+
+
+def quantile_error(
+    column: OutputColumn, mechanisms: Mapping[str, Randomizer], rows: int = 1000
+) -> QuantileError:
+    """Return the error of a published quantile in ranks and in its unit.
+
+    `mechanisms` has the noise of each measurement by name.
+    """
+    value, *ends = column.parts
+    mechanism, aggregate = mechanisms[value.name], value.aggregate
+    confidence = float(column.interval or value.confidence or DEFAULT_CONFIDENCE)
+    if isinstance(mechanism, Mechanism):
+        ranks = Fraction(path_width(mechanism, aggregate.levels, confidence))
+        if column.at is not None and column.interval is not None:
+            points = end_width(mechanism, aggregate.levels, column.at, confidence)
+            ranks = Fraction(points, column.at.denominator)
+    else:
+        shifts = [rank_shift(part.aggregate, mechanisms[part.name]) for part in (value, *ends)]
+        points = max(map(abs, shifts)) or mechanism.half_width(confidence)
+        ranks = points * value.error_step
+    lattice = aggregate.lattice
+    if lattice is None:
+        raise TypeError("a quantile has bounds")
+    width = float((lattice.upper - lattice.lower) * lattice.step)
+    return QuantileError(ranks, min(1.0, float(ranks) / rows) * width, rows)
+
+
+def rows_inside_texts(queries: Iterable[tuple[Query, Mapping[str, Randomizer]]]) -> Iterator[str]:
+    """Yield what each minimum and maximum promises in small groups, from the noise of its query."""
+    for query, mechanisms in queries:
+        for column in query.columns:
+            aggregate = column.parts[0].aggregate
+            if isinstance(aggregate, Quantile) and aggregate.at in (0, 1):
+                percent = plain_text(100 * aggregate.confidence)
+                side, empty = ("above", "maximum") if aggregate.at else ("below", "minimum")
+                least = least_rows_inside(aggregate, mechanisms[column.parts[0].name])
+                yield (
+                    f"{query.name}.{column.name}: not {side} the true {empty} with {percent} % "
+                    f"confidence in groups of any size, and within the values of a group with "
+                    f"{percent} % confidence from {least:,} rows on; in smaller groups it may be "
+                    "empty, or any value within the bounds."
+                )
 
 
 @dataclass(frozen=True, slots=True)
 class RankTarget:
-    """The rank a n / b among n values, with the scores of `Quantile`.
+    """The rank a n / b among n values, or the rank of an end, with the scores of `Quantile`.
 
     A candidate with `below` values below it, and `upto` values below or equal to it, holds the rank
-    if b `below` - a n <= `least` and b `upto` - a n >= `most`.
+    if b `below` - a n <= `least` and b `upto` - a n >= `most`. For ends, `least` is less than
+    `most`: the rank lies between two values, of which the outer one holds it.
+
+    The rank of an end may lie below 0 or above n. For this case, a lower end (`side` -1) has an
+    additional candidate below all values, and an upper end (`side` 1) has one above all values.
+    They stand for the column's bounds.
     """
 
     a: int
     b: int
     least: int = 0
     most: int = 0
+    side: int = 0
 
     @classmethod
-    def of(cls, aggregate: Quantile, k: int) -> RankTarget:
-        """Return the target of a quantile; for minimum and maximum, the k-th value, k > 0."""
-        a, b = aggregate.at.numerator, aggregate.at.denominator
-        if aggregate.at not in (0, 1):
-            return cls(a, b)
-        # The k-th of n values is x with fewer than k below x, and at least k up to x.
-        return cls(a, b, k - 1, k) if a == 0 else cls(a, b, -k, 1 - k)
+    def of(cls, aggregate: Quantile, shift: int = 0) -> RankTarget:
+        """Return the target of a quantile or of an end, which is shifted by a number of points."""
+        least, most = {-1: (shift, shift + 1), 0: (0, 0), 1: (shift - 1, shift)}[aggregate.side]
+        return cls(aggregate.at.numerator, aggregate.at.denominator, least, most, aggregate.side)
 
     def scores(
         self, below: Integers | int, upto: Integers | int, total: Integers | int
@@ -70,6 +155,14 @@ class RankTarget:
         points_above_rank = self.b * below - self.a * total - self.least
         points_below_rank = self.a * total + self.most - self.b * upto
         scores: Integers = -np.maximum(np.maximum(points_above_rank, points_below_rank), 0)
+        return scores
+
+    def scores_outside(self, total: Integers | int) -> Integers:
+        """Return the scores of the additional candidate of an end, in cells of `total` rows."""
+        points_below_rank = self.a * total + self.most
+        points_above_rank = self.b * total - self.a * total - self.least
+        distance = points_below_rank if self.side < 0 else points_above_rank
+        scores: Integers = -np.maximum(distance, 0)
         return scores
 
     def indexes_near_best(self, upto: Integers, total: int, reach: int) -> tuple[int, int]:

@@ -9,11 +9,22 @@ log-concave distributions). So the reported error of the path through all levels
 draw for each level. The sum overestimates the error two to four times on most columns. In small
 counts q depends on the same noise, and tests cover this case. In the last node, the value of the
 node holds every rank.
+
+The ends of an interval descend by b L - a n, where L of n rows lie below the middle of a node, and
+a / b is the fraction of the quantile. The noised b L - a n has the noise of the halves of the node,
+and of one node on each level above: at most d + 1 draws in a tree of d levels, with factors of at
+most m = max(a, b - a). The path to the smallest true quantile q doesn't depend on the noise. A
+lower end leaves it to the right only at one of its d nodes, where q is on the left, so b L - a n >=
+0, but the noised number is below -w. So the end exceeds q with a probability of at most d times
+that of noise beyond w. Symmetric unimodal noise with factors up to m is at least as near to zero as
+noise with m as all factors. Upper ends are the reverse.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,6 +34,19 @@ from dprelease.postprocess.noise_table import table_of
 BINS = 2**12
 
 
+def end_width(mechanism: Mechanism, levels: int, at: Fraction, confidence: float) -> int:
+    """Return the number of points w by which the ends of an interval move away from a quantile.
+
+    Each end misses the quantile with a probability of at most (1 - confidence) / 2.
+    """
+    factors = at.numerator, at.denominator - at.numerator
+    width = path_width(mechanism, levels + 1, 1.0 - (1.0 - confidence) / (2 * levels))
+    # Noise is rounded: unequal factors of rounded noise may add up to one more point per draw.
+    rounding = levels + 1 if width and factors[0] != factors[1] else 0
+    return max(factors) * (width + rounding)
+
+
+@lru_cache(maxsize=256)
 def path_width(mechanism: Mechanism, levels: int, confidence: float) -> int:
     """Return a width w with P(|sum of `levels` draws| <= w) >= confidence.
 

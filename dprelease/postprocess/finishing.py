@@ -24,11 +24,29 @@ def post_process(
         # Halves go away from zero, so that a value and its negative are rounded alike.
         sizes = (np.abs(published) + base // 2) // base * base
         published = np.sign(published) * sizes
+    return _code_ends(published, post, step), empty
+
+
+def post_process_end(steps: Integers, post: PostProcessing, step: Fraction, side: int) -> Integers:
+    """Return the ends of intervals to publish, in lattice steps; lower ends if `side` is -1.
+
+    They are processed like the values, but rounded outwards and never left empty. So an interval
+    around a value contains the processed value.
+    """
+    published = np.maximum(steps, 0) if post.non_negative else steps
+    if post.round_to is not None and post.round_to > step:
+        base = int(post.round_to / step)
+        published = side * -(side * -published // base) * base
+    return _code_ends(published, post, step)
+
+
+def _code_ends(published: Integers, post: PostProcessing, step: Fraction) -> Integers:
+    """Return values in lattice steps with the declared bottom code and top code."""
     if post.bottom_code is not None:
         published = np.maximum(published, _clip_to_limit(int(post.bottom_code / step)))
     if post.top_code is not None:
         published = np.minimum(published, _clip_to_limit(int(post.top_code / step)))
-    return published, empty
+    return published
 
 
 def _clip_to_limit(steps: int) -> int:

@@ -96,11 +96,12 @@ class AnswerCollector:
         ):
             return
         form = computed.form
+        shares = computed.shares or (Fraction(1),) * len(computed.parts)
         measurements = [
             self._find_or_add_measurement(
-                name, spec, f"{name}.{label}" if label else name, aggregate
+                name, spec, f"{name}.{label}" if label else name, aggregate, spec.weight * share
             )
-            for label, aggregate in computed.parts
+            for (label, aggregate), share in zip(computed.parts, shares, strict=True)
         ]
         post = self._post_processing(name, spec, form, measurements[0])
         if form.separates_parts and len(measurements) > 1:
@@ -110,8 +111,9 @@ class AnswerCollector:
         unit = form.unit([self._unit_of(aggregate) for _, aggregate in computed.parts])
         parts = tuple(measurements)
         quality = self.quality if spec.has_quality else ()
+        interval = spec.interval if spec.has_interval else None
         self.columns.append(
-            OutputColumn(name, form, parts, unit, spec.margin, post, computed.at, quality)
+            OutputColumn(name, form, parts, unit, spec.margin, post, computed.at, quality, interval)
         )
 
     def find_people(self) -> None:
@@ -163,7 +165,12 @@ class AnswerCollector:
         return round_down(delta / cells)
 
     def _find_or_add_measurement(
-        self, charged_column: str, spec: ColumnSpec, name: str, aggregate: Aggregate
+        self,
+        charged_column: str,
+        spec: ColumnSpec,
+        name: str,
+        aggregate: Aggregate,
+        weight: Fraction,
     ) -> Measurement:
         """Return the measurement of an aggregate: an equal measurement, or else a new one.
 
@@ -176,8 +183,8 @@ class AnswerCollector:
         place = self._shared.setdefault(key, len(self.measurements))
         if place < len(self.measurements):
             known = self.measurements[place]
-            together = known.weight + spec.weight
-            weight = together if aggregate.sums_weights else max(known.weight, spec.weight)
+            together = known.weight + weight
+            weight = together if aggregate.sums_weights else max(known.weight, weight)
             if weight != known.weight:
                 known = replace(known, weight=weight)
                 self.measurements[place] = known
@@ -190,7 +197,7 @@ class AnswerCollector:
                 sensitivity=self._sensitivity_of(aggregate),
                 unit=self._unit_of(aggregate),
                 mechanism=mechanism,
-                weight=spec.weight,
+                weight=weight,
                 charged_column=charged_column,
                 confidence=spec.margin,
                 wanted=spec.margin_wanted,

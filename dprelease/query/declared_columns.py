@@ -54,11 +54,13 @@ class ColumnParts:
     """The form of a declared column, and the aggregates from which the column is computed.
 
     `at` is the fraction of values below the quantile, for a quantile that is read from a tree.
+    `shares` are the parts' shares of the column's weight; without them, each part has all of it.
     """
 
     form: Form
     parts: list[Part]
     at: Fraction | None = None
+    shares: tuple[Fraction, ...] = ()
 
 
 @dataclass

@@ -118,6 +118,8 @@ class OutputColumn:
     """The fraction of values below the quantile, for a quantile that is read from a tree."""
     quality: tuple[Fraction, ...] = ()
     """The limits of the quality classes; empty if no quality is published."""
+    interval: Fraction | None = None
+    """The confidence level of the interval that is published with a quantile, if any."""
     people: str = ""
     """The name of the noisy vector that counts the people of each cell, if a rule needs it."""
 
@@ -137,6 +139,9 @@ class OutputColumn:
         return self.form.formula(self)
 
 
-def quantile_vector_name(measurement: str, at: Fraction) -> str:
-    """Return the name of the noised vector with a quantile that is read from a tree."""
-    return f"{measurement}@{at}"
+def quantile_vector_name(measurement: str, at: Fraction, side: int = 0) -> str:
+    """Return the name of the noised vector with a quantile that is read from a tree.
+
+    `side` is -1 for the lower end of its interval, and 1 for the upper end.
+    """
+    return f"{measurement}@{at}{('', '.upper', '.lower')[side]}"

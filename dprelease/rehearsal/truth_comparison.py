@@ -15,9 +15,10 @@ from dprelease.planning.plan import Plan
 from dprelease.planning.quantile_target import RankTarget
 from dprelease.postprocess.derived_values import FRACTIONS
 from dprelease.postprocess.families import Family
+from dprelease.postprocess.quantile_order import is_quantile, value_vector_name
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.grouping.group_keys import KeySpace
-from dprelease.query.measurement import OutputColumn, quantile_vector_name
+from dprelease.query.measurement import OutputColumn
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.truth import MISSING, Truth, cumulative_counts, value_totals
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
@@ -84,7 +85,7 @@ def columns_to_compare(families: Sequence[Family], plan: Plan) -> list[ColumnCom
         names = truth_columns((key.column for key in query.key_columns), names_by_table[name])
         for column in query.columns:
             first_part = column.parts[0]
-            is_noised_directly = as_noised and len(column.parts) == 1
+            is_noised_directly = as_noised and (len(column.parts) == 1 or is_quantile(column))
             expected = errors.get(first_part.name) if is_noised_directly else None
             is_choice = first_part.is_choice
             comparisons.append(
@@ -92,7 +93,7 @@ def columns_to_compare(families: Sequence[Family], plan: Plan) -> list[ColumnCom
                     table=name,
                     column=column.name,
                     unit=first_part.error_unit if is_choice else column.unit,
-                    confidence=float(column.margin or DEFAULT_CONFIDENCE),
+                    confidence=float(column.margin or column.interval or DEFAULT_CONFIDENCE),
                     expected=None if expected is None or np.isinf(expected) else expected,
                     true_column=names.true[column.name],
                     unlimited_column=names.unbounded[column.name] if query.unit.id else "",
@@ -126,7 +127,7 @@ def _margin_column(column: OutputColumn, as_noised: bool) -> str:
 
 def _interval_columns(column: OutputColumn, as_noised: bool) -> tuple[str, ...]:
     """Return the names of the ends of a column's intervals; empty if it has a margin or none."""
-    if not as_noised or column.form not in FRACTIONS:
+    if not as_noised or (column.form not in FRACTIONS and column.interval is None):
         return ()
     return f"{column.name}_lower", f"{column.name}_upper"
 
@@ -189,9 +190,7 @@ def _exact_arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa
 
 def _missing_flags(column: OutputColumn, vectors: Mapping[str, Integers]) -> Flags:
     """Return which cells of a column have no exact value."""
-    first = column.parts[0]
-    name = first.name if column.at is None else quantile_vector_name(first.name, column.at)
-    missing: Flags = vectors[name] == MISSING
+    missing: Flags = vectors[value_vector_name(column)] == MISSING
     return missing
 
 
@@ -264,7 +263,7 @@ def _rows_off(
     if at is None:
         raise TypeError("a choice on a lattice is a quantile")
     total = value_totals(profile)[cells]
-    target = RankTarget.of(Quantile(column.name, 0, 1, first.step, at), 1)
+    target = RankTarget.of(Quantile(column.name, 0, 1, first.step, at))
     ranks = _counts_below_and_up_to(
         profile.values, cell, below, upto, cells, np.where(known, positions, 0.0)
     )

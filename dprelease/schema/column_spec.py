@@ -62,8 +62,20 @@ def _confidence(value: object) -> object:
     return share
 
 
+def _interval_confidence(value: object) -> object:
+    """Return the confidence of an interval, at least the default; None for `false`."""
+    share = _confidence(value)
+    if isinstance(share, Fraction) and share < DEFAULT_CONFIDENCE:
+        # The quality of a value follows from an interval of 95 % or more.
+        refuse("DP-DECL-003", problem="an interval has a confidence of at least 95 %")
+    return share
+
+
 KINDS = tuple(WORDS)
 """The aggregate keywords; a column has exactly one of them."""
+
+QUANTILES = frozenset(name for name, word in WORDS.items() if word.origin is Origin.CHOSEN)
+"""The aggregate keywords of quantiles, which have an interval."""
 
 CHOSEN = frozenset(
     name for name, word in WORDS.items() if word.origin in (Origin.CHOSEN, Origin.LABEL)
@@ -108,6 +120,9 @@ class ColumnSpec(WordKeys):
     margin: Annotated[
         Exact | None, BeforeValidator(_confidence), ShortForm({"type": "boolean"})
     ] = None
+    interval: Annotated[
+        Exact | None, BeforeValidator(_interval_confidence), ShortForm({"type": "boolean"})
+    ] = DEFAULT_CONFIDENCE
     non_negative: Flag = False
     round_to: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
     suppress_below: Suppression = None
@@ -138,8 +153,14 @@ class ColumnSpec(WordKeys):
             refuse("DP-RELEASE-015")
         if self.margin_wanted is not None and keyword.origin is not Origin.NOISED:
             refuse("DP-RELEASE-012", key="relative_moe" if self.moe is None else "moe")
-        if (self.margin is not None or self.suppress_above is not None) and present[0] in CHOSEN:
+        no_ends = present[0] in CHOSEN and not self.has_interval
+        if (self.margin is not None and present[0] in CHOSEN) or (
+            self.suppress_above is not None and no_ends
+        ):
             refuse("DP-RELEASE-013", key="suppress_above" if self.margin is None else "margin")
+        if "interval" in self.model_fields_set and keyword.origin is not Origin.CHOSEN:
+            problem = "`interval` is for quantiles, medians, minima and maxima"
+            refuse("DP-DECL-003", problem=problem, key="interval")
         coded = self.bottom_code is not None or self.top_code is not None
         if self.bottom_code is not None and self.top_code is not None:
             coded = self.bottom_code < self.top_code
@@ -183,7 +204,7 @@ class ColumnSpec(WordKeys):
         """Return the names of all columns that are published for a declared column `name`."""
         if self.ranks > 1:
             return [f"{name}_{rank}" for rank in range(1, self.ranks + 1)]
-        has_interval = self.aggregate_and_options[0] in COMPUTED
+        has_interval = self.aggregate_and_options[0] in COMPUTED or self.has_interval
         extra_columns = {
             "moe": self.margin is not None and not has_interval,
             "lower": has_interval,
@@ -200,7 +221,14 @@ class ColumnSpec(WordKeys):
     def has_quality(self) -> bool:
         """Whether a column with the quality of each value is published, unless the release has
         none."""
-        return self.quality and WORDS[self.aggregate_and_options[0]].origin in HAS_QUALITY
+        keyword = WORDS[self.aggregate_and_options[0]]
+        return self.quality and (keyword.origin in HAS_QUALITY or self.has_interval)
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the ends of an interval are published with the column, which is a quantile."""
+        keyword = WORDS[self.aggregate_and_options[0]]
+        return keyword.origin is Origin.CHOSEN and self.interval is not None
 
     @property
     def margin_wanted(self) -> Fraction | None:

@@ -21,8 +21,18 @@ from dprelease.postprocess.derived_values import (
     whole_margin,
     whole_of,
 )
-from dprelease.postprocess.finishing import coded_cells, finished_fractions, post_process
-from dprelease.postprocess.monotone import ascending, is_quantile
+from dprelease.postprocess.finishing import (
+    coded_cells,
+    finished_fractions,
+    post_process,
+    post_process_end,
+)
+from dprelease.postprocess.quantile_order import (
+    QuantileSteps,
+    is_quantile,
+    quantile_steps,
+    value_vector_name,
+)
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import OutputColumn
@@ -66,6 +76,8 @@ def published_types(query: Query, column: OutputColumn) -> list[tuple[str, str]]
         types += [(f"{column.name}_lower", kind), (f"{column.name}_upper", kind)]
     elif column.margin is not None:
         types.append((f"{column.name}_moe", kind))
+    if column.interval is not None:
+        types += [(f"{column.name}_lower", kind), (f"{column.name}_upper", kind)]
     if column.post.labels:
         types.append((f"{column.name}_label", "string"))
     if column.quality:
@@ -82,22 +94,26 @@ def published_arrays(
         return {column.name: take_values(candidates, vectors[column.parts[0].name])}
     if column.form in FRACTIONS:
         return _fraction_arrays(column, vectors, laws)
-    return _lattice_arrays(query, column, vectors, laws)
+    if is_quantile(column):
+        return _quantile_arrays(column, quantile_steps(query, column, vectors), vectors)
+    return _lattice_arrays(column, vectors, laws)
 
 
 def exact_array(query: Query, column: OutputColumn, vectors: Vectors) -> pa.Array:
     """Return the values of a column without noise, before post-processing."""
     if column.form in FRACTIONS:
         return float_array(fractions_of(column, vectors))
+    if is_quantile(column):
+        return scale_steps(vectors[value_vector_name(column)], column.step or Fraction(1))
     plain = replace(column, post=NO_POST_PROCESSING, margin=None, quality=())
     return published_arrays(query, plain, vectors, {})[column.name]
 
 
 def _lattice_arrays(
-    query: Query, column: OutputColumn, vectors: Vectors, laws: Mechanisms
+    column: OutputColumn, vectors: Vectors, laws: Mechanisms
 ) -> dict[str, pa.Array]:
     """Return a column of multiples of a step, and its companion columns, by name."""
-    steps, step = _published_steps(query, column, vectors), column.step or Fraction(1)
+    steps, step = _published_steps(column, vectors), column.step or Fraction(1)
     steps, small = post_process(steps, column.post, step)
     values, width = steps.astype(np.float64), 0.0
     if column.post.suppress_above is not None:
@@ -124,6 +140,71 @@ def emptied_cells(
     if column.post.suppress_above is not None:
         emptied[SUPPRESSED] = too_wide(values, lower, upper, column.post.suppress_above)
     return emptied
+
+
+def _quantile_arrays(
+    column: OutputColumn, found: QuantileSteps, vectors: Vectors
+) -> dict[str, pa.Array]:
+    """Return a published quantile with its interval and its companion columns, by name.
+
+    The ends of the interval are processed like the values, but rounded outwards.
+    """
+    step = column.step or Fraction(1)
+    steps, small = post_process(found.values, column.post, step)
+    ends = [
+        post_process_end(end, column.post, step, side)
+        for end, side in ((found.lower, -1), (found.upper, 1))
+    ]
+    floats = (x.astype(np.float64) for x in (steps, *ends))
+    emptied = emptied_cells(column, vectors, *floats)
+    if small is not None:
+        emptied[FEW_PEOPLE] = emptied.get(FEW_PEOPLE, small) | small
+    empty = np.logical_or.reduce([found.empty, *emptied.values()])
+    arrays = {column.name: with_nulls(scale_steps(steps, step), empty)}
+    if column.interval is not None:
+        for name, end in zip(("lower", "upper"), ends, strict=True):
+            arrays[f"{column.name}_{name}"] = scale_steps(end, step)
+    return arrays | quantile_companions(column, arrays, emptied)
+
+
+def quantile_companions(
+    column: OutputColumn, published: Mapping[str, pa.Array], emptied: Mapping[str, Flags]
+) -> dict[str, pa.Array]:
+    """Return the labels and the quality of a published quantile, by name.
+
+    They are computed from the published values, intervals and reasons of empty cells alone. No
+    class follows from an interval that says hardly more than the bounds, because these hold for any
+    data.
+    """
+    arrays, values = {}, published[column.name]
+    if column.post.labels:
+        arrays[f"{column.name}_label"] = _labelled_texts(column, values)
+    if column.quality:
+        numbers = _as_floats(values)
+        lower, upper = (_as_floats(published[f"{column.name}_{end}"]) for end in ("lower", "upper"))
+        unknown = _nearly_bounds(column, lower, upper)
+        lower, upper = (np.where(unknown, math.nan, end) for end in (lower, upper))
+        arrays[f"{column.name}_quality"] = quality_array(
+            column, numbers, lower, upper, emptied=emptied
+        )
+    return arrays
+
+
+def _nearly_bounds(column: OutputColumn, lower: Floats, upper: Floats) -> Flags:
+    """Return which intervals (n,) say hardly more than the bounds of the column, or its codes.
+
+    These are wider than half of the distance between the bounds.
+    """
+    lattice, post, step = column.parts[0].aggregate.lattice, column.post, column.step or Fraction(1)
+    if lattice is None:
+        raise TypeError("a quantile has bounds")
+    least = (lattice.lower * step, post.bottom_code, Fraction(0) if post.non_negative else None)
+    most = (lattice.upper * step, post.top_code)
+    width = min(end for end in most if end is not None) - max(
+        end for end in least if end is not None
+    )
+    are_wide: Flags = upper - lower > float(width / 2)
+    return are_wide
 
 
 def lattice_companions(
@@ -175,14 +256,9 @@ def _lattice_margin(column: OutputColumn, laws: Mechanisms, confidence: Fraction
     return int(laws[column.parts[0].name].half_width(float(confidence)))
 
 
-def _published_steps(query: Query, column: OutputColumn, vectors: Vectors) -> Integers:
+def _published_steps(column: OutputColumn, vectors: Vectors) -> Integers:
     """Return the steps of a column before the declared post-processing."""
-    first = column.parts[0]
-    if column.form in WHOLE:
-        return whole_of(column, vectors)
-    if is_quantile(column):
-        return ascending(query, column, vectors)
-    return vectors[first.name]
+    return whole_of(column, vectors) if column.form in WHOLE else vectors[column.parts[0].name]
 
 
 def _fraction_arrays(

@@ -14,8 +14,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dprelease.documents import manifest
 from dprelease.documents.file_records import FileDigest, PartRecord, TableRecord
 from dprelease.documents.metadata import Metadata
@@ -23,7 +21,6 @@ from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import DpReleaseError
 from dprelease.exports.export_metadata import aggregate_metadata
 from dprelease.mechanisms import registry
-from dprelease.numerics.lattice import Integers
 from dprelease.planning.declaration_findings import single_errors
 from dprelease.planning.families.family_plan import refuse_families, tables_with_step
 from dprelease.planning.guarantees import budget_of
@@ -36,7 +33,7 @@ from dprelease.planning.kinds import CENTRAL
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family
 from dprelease.postprocess.family_steps import families_of
-from dprelease.postprocess.finishing import post_process
+from dprelease.postprocess.quantile_order import is_quantile
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.forms.single_part import LABEL
@@ -63,6 +60,11 @@ from dprelease.verification.manifest_comparison import (
 )
 from dprelease.verification.published_keys import has_keys
 from dprelease.verification.published_quality import are_possible_fractions, published_reasons
+from dprelease.verification.published_quantiles import (
+    is_possible_quantile,
+    is_postprocessed,
+    values_in_steps,
+)
 from dprelease.verification.recorded_noise import (
     is_declared_noise,
     is_recorded_choice,
@@ -72,10 +74,6 @@ from dprelease.verification.report import Report, Rows, is_published_table, reso
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-MOST = 2**63 - 1
-"""Maximum of a published value in steps, which is larger than any noised vector or sum of them."""
 
 
 def may_be_published(path: Path, query: Query, column: OutputColumn, laws: Mechanisms) -> bool:
@@ -107,40 +105,17 @@ def _is_possible_batch(
         return values.null_count == 0 and bool(pc.all(known).as_py() is not False)
     if not column.form.on_lattice:
         return are_possible_fractions(batch, column)
+    if is_quantile(column):
+        return is_possible_quantile(batch, column)
     if values.null_count and not column.post.leaves_cells_empty:
         return False
     expected_columns = lattice_companions(column, values, laws, published_reasons(batch, column))
     if any(not batch.column(name).equals(array) for name, array in expected_columns.items()):
         return False
-    aggregate = column.parts[0].aggregate
-    chosen = aggregate.lattice if aggregate.is_choice else None
-    if chosen is None and column.post == PostProcessing():
+    if column.post == PostProcessing():
         return True  # the noise may be any number of steps
-    steps = _values_in_steps(values.drop_null(), column.step or Fraction(1))
-    if steps is None:
-        return False
-    if column.post != PostProcessing():
-        return _is_postprocessed(steps, column)
-    return chosen is None or bool(((chosen.lower <= steps) & (steps <= chosen.upper)).all())
-
-
-def _is_postprocessed(steps: Integers, column: OutputColumn) -> bool:
-    """Return whether post-processing leaves values unchanged; bounds may be unrounded."""
-    post, step = column.post, column.step or Fraction(1)
-    ends = [int(end / step) for end in (post.bottom_code, post.top_code) if end is not None]
-    again, _ = post_process(steps, post, step)
-    return bool(((again == steps) | np.isin(steps, ends)).all())
-
-
-def _values_in_steps(values: pa.Array, step: Fraction) -> Integers | None:
-    """Return values as numbers of noise steps; None if a value is not a multiple of the step."""
-    if step == 1:
-        steps: Integers = values.to_numpy()
-        return steps
-    found = [Fraction(value) / step for value in values.to_pylist()]
-    if any(value.denominator != 1 or abs(value) > MOST for value in found):
-        return None
-    return np.array([int(value) for value in found], dtype=np.int64)
+    steps = values_in_steps(values.drop_null(), column.step or Fraction(1))
+    return steps is not None and is_postprocessed(steps, column)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,9 @@ def test_aggregates(df: pd.DataFrame, question: str, function: str, tolerance: f
     )
     chosen = question in ("median", "min", "max")
     assert ("moe" in found.columns) is not chosen
+    if chosen:
+        assert list(found.columns) == ["state", "value", "lower", "upper", "quality"]
+        assert ((found["lower"] <= found["value"]) & (found["value"] <= found["upper"])).all()
     told = found.attrs["dprelease_answer"]
     assert float(told["guarantee"]["epsilon"]) <= EPSILON
     assert told["mechanisms"]
@@ -120,7 +123,8 @@ def test_margins_are_those_of_the_noise(
 
 def test_quantiles_are_ascending(df: pd.DataFrame) -> None:
     found = df.dp.quantile("pay", [0.9, 0.1, 0.5], by=["state", "sex"], epsilon=EPSILON)
-    assert list(found.columns) == ["state", "sex", 0.9, 0.1, 0.5]
+    names = [(q, f"{q}_lower", f"{q}_upper", f"{q}_quality") for q in (0.9, 0.1, 0.5)]
+    assert list(found.columns) == ["state", "sex", *(name for four in names for name in four)]
     assert (found[0.1] <= found[0.5]).all()
     assert (found[0.5] <= found[0.9]).all()
     # With no budget to speak of, answers are nearly random, and still in order.
@@ -184,7 +188,12 @@ def test_groups(df: pd.DataFrame) -> None:
         n=("*", "count"), pay=("pay", "mean"), kinds=("state", "nunique"), epsilon=99, margins=True
     )
     assert named.index.names == ["state", "sex"]
-    assert list(named.columns) == ["n", "n_moe", "pay", "pay_moe", "kinds", "kinds_moe"]
+    endings = ("", "_moe", "_quality")
+    assert [name for name in named.columns if not name.endswith(("_lower", "_upper"))] == [
+        f"{name}{ending}" for name in ("n", "pay", "kinds") for ending in endings
+    ]
+    middle = df.dp.groupby("sex").agg(m=("pay", "median"), epsilon=99, margins=True)
+    assert list(middle.columns) == ["m", "m_lower", "m_upper", "m_quality"]
     flat = df.dp.groupby("sex", as_index=False).agg({"age": "mean"}, epsilon=EPSILON)
     assert list(flat.columns) == ["sex", "age"]
     assert df.dp.groupby("sex").size(epsilon=EPSILON)["size"].sum() == pytest.approx(1200, abs=4)

@@ -65,7 +65,7 @@ def _held(found: ExactTable, measurement: Measurement) -> np.ndarray:
         profile = profile.pairs()
     if not isinstance(aggregate, Quantile):
         return profile.dense(aggregate.candidates)
-    runs = quantile_runs(profile, aggregate, RankTarget.of(aggregate, 1))
+    runs = quantile_runs(profile, aggregate, RankTarget.of(aggregate, 3 * aggregate.side))
     rows = [np.repeat(scores, lengths) for scores, lengths in runs]
     return np.stack(rows)
 

@@ -192,37 +192,30 @@ def moment(query: Query, aggregate: Sum | SquareSum | Quantile, row: Row) -> int
     return math.floor(square + Fraction(1, 2)) - aggregate.offset
 
 
-def scores(query: Query, aggregate: Quantile | Frequent, held: list[int], k: int = 1) -> list[int]:
+def scores(
+    query: Query | None, aggregate: Quantile | Frequent, held: list[int], shift: int | None = None
+) -> list[int]:
     """Return the score of every candidate in a cell whose rows have these candidates.
 
-    `k`: which value from its end a smallest or largest value is taken for.
+    `shift`: by how many points the rank of an end lies above that of its quantile. An end has one
+    more candidate, below or above all values.
     """
     if isinstance(aggregate, Frequent):
         return [held.count(candidate) for candidate in range(aggregate.values)]
-    ends = {Fraction(0): sorted(held), Fraction(1): sorted(-x for x in held)}
-    if aggregate.at in ends:
-        sign = -1 if aggregate.at else 1
-        found = [rows_to_be(k, sign * c, ends[aggregate.at]) for c in range(aggregate.candidates)]
-        return [-rows for rows in found]
-    wanted, found = aggregate.at * len(held), []
-    for candidate in range(aggregate.candidates):
-        ranks = range(sum(x < candidate for x in held), sum(x <= candidate for x in held) + 1)
-        if ranks[0] <= wanted <= ranks[-1]:
-            found.append(0)
-            continue
-        score = -min(abs(wanted - rank) for rank in ranks) * aggregate.at.denominator
-        assert score.denominator == 1
-        found.append(int(score))
+    shift = 3 * aggregate.side if shift is None else shift
+    a, b, n = aggregate.at.numerator, aggregate.at.denominator, len(held)
+    rank, found = a * n + shift, []
+    ranks = [
+        (sum(x < candidate for x in held), sum(x <= candidate for x in held))
+        for candidate in range(aggregate.candidates)
+    ]
+    outside = {0: [], -1: [(-(10**9), 0)], 1: [(n, 10**9)]}
+    for first, last in [*ranks, *outside[aggregate.side]]:
+        points = 0  # how far all values and their number have to move the rank
+        while not _holds(b * first - points, b * last + points, rank, aggregate.side):
+            points += 1
+        found.append(-points)
     return found
-
-
-def rows_to_be(k: int, candidate: int, held: list[int]) -> int:
-    """Return how many rows must come to `candidate`, or go from below it, for it to be the k-th."""
-    below, upto = sum(x < candidate for x in held), sum(x <= candidate for x in held)
-    rows = 0
-    while not below - rows < k <= upto + rows:
-        rows += 1
-    return rows
 
 
 def values_of(query: Query, row: Row) -> list[int | None]:
@@ -296,6 +289,11 @@ def bounded(
             order = sorted(range(len(held)), key=lambda place: (digest([person, at, place]), place))
             kept += [(person, at, held[i][1]) for i in order[: unit.max_rows_per_group]]
     return kept
+
+
+def _holds(first: int, last: int, rank: int, side: int) -> bool:
+    """Return whether a candidate of these ranks holds a rank; of an end, only the outer one does."""
+    return first + (side > 0) <= rank <= last - (side < 0)
 
 
 def reference(

@@ -19,8 +19,8 @@ from dprelease.mechanisms.selection.exponential import Exponential
 from dprelease.noise.noised_vectors import perturb
 from dprelease.noise.quantiles import quantile_runs, select_quantiles
 from dprelease.planning.plan import PlannedColumn, make_plan
-from dprelease.planning.quantile_target import RankTarget, rank_from_end
-from dprelease.postprocess.monotone import ascending
+from dprelease.planning.quantile_target import RankTarget, least_rows_inside, rank_shift
+from dprelease.postprocess.quantile_order import quantile_steps
 from dprelease.privacy.unit import Neighbours, PrivacyUnit
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.measurement import OutputColumn, quantile_vector_name
@@ -32,8 +32,10 @@ from tests.replay import Keyed
 PARTS = ("0", "0.05", "0.25", "0.5", "0.75", "0.9", "1")
 
 
-def quantile(at: str | Fraction, upper: int) -> Quantile:
-    return Quantile("v", 0, upper, Fraction(1), Fraction(at))
+def quantile(at: str | Fraction, upper: int, side: int = 0) -> Quantile:
+    """Return a quantile or an end of its interval; a minimum or maximum is always such an end."""
+    sides = {0: 1, 1: -1}
+    return Quantile("v", 0, upper, Fraction(1), Fraction(at), 1, sides.get(Fraction(at), side))
 
 
 def profile(held: list[int]) -> Profile:
@@ -41,9 +43,9 @@ def profile(held: list[int]) -> Profile:
     return Profile.of(np.zeros_like(values), values, counts.astype(np.int64), 1)
 
 
-def points(aggregate: Quantile, held: list[int], k: int = 1) -> np.ndarray:
-    """Return the score of every candidate."""
-    (found,) = quantile_runs(profile(held), aggregate, RankTarget.of(aggregate, k))
+def points(aggregate: Quantile, held: list[int], shift: int = 0) -> np.ndarray:
+    """Return the score of every candidate, and of the additional one of an end."""
+    (found,) = quantile_runs(profile(held), aggregate, RankTarget.of(aggregate, shift))
     return np.repeat(*found)
 
 
@@ -60,9 +62,9 @@ def contributions(rows: int) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def farthest(aggregate: Quantile, rows: int, neighbours: Neighbours, k: int) -> int:
+def farthest(aggregate: Quantile, rows: int, neighbours: Neighbours, shift: int) -> int:
     """Return how far one unit of up to `rows` rows moves two scores apart, in the worst tables."""
-    known = {held: points(aggregate, list(held), k) for held in contributions(5)}
+    known = {held: points(aggregate, list(held), shift) for held in contributions(5)}
     worst = 0
     for rest in contributions(5 - rows):
         mine = [known[tuple(sorted((*rest, *own)))] for own in contributions(rows)]
@@ -73,32 +75,39 @@ def farthest(aggregate: Quantile, rows: int, neighbours: Neighbours, k: int) -> 
 
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("side", [-1, 0, 1])
 @pytest.mark.parametrize("at", ["0", "1", "1/2", "1/3", "1/4", "3/4", "9/10"])
-def test_no_unit_moves_two_scores_farther_apart(at: str, neighbours: Neighbours, rows: int) -> None:
-    """As far as is claimed for one row, and never farther; at the ends for every k that matters."""
-    aggregate = quantile(at, 3)
+def test_no_unit_moves_two_scores_farther_apart(
+    at: str, side: int, neighbours: Neighbours, rows: int
+) -> None:
+    """As far as is claimed for one row, and never farther; of ends for every shift that matters."""
+    aggregate = quantile(at, 3, side)
     unit = PrivacyUnit("id" if rows > 1 else None, 1, rows)
     claim = aggregate.sensitivity(unit, neighbours, 1).largest_shift
-    each = range(1, 7) if at in ("0", "1") else (1,)
-    found = [farthest(aggregate, rows, neighbours, k) for k in each]
+    each = [aggregate.side * shift for shift in (1, 2, 3, 5, 9)] if aggregate.side else [0]
+    found = [farthest(aggregate, rows, neighbours, shift) for shift in each]
     assert max(found) <= claim
     if rows == 1 and at != "9/10":  # five rows are too few for the worst of these
         assert max(found) == claim
 
 
+@pytest.mark.parametrize("side", [-1, 0, 1])
 @pytest.mark.parametrize("at", ["0", "1", "1/2", "1/3", "9/10"])
-def test_scores_are_distances_of_ranks(at: str) -> None:
-    aggregate = quantile(at, 3)
+def test_scores_are_distances_of_ranks(at: str, side: int) -> None:
+    aggregate = quantile(at, 3, side)
     for held in contributions(5):
-        for k in (1, 2, 4) if at in ("0", "1") else (1,):
-            assert points(aggregate, list(held), k).tolist() == scores(None, aggregate, held, k)
+        for by in (1, 2, 4) if aggregate.side else (0,):
+            shift = aggregate.side * by
+            assert points(aggregate, list(held), shift).tolist() == scores(
+                None, aggregate, list(held), shift
+            )
 
 
 def test_dense_and_sparse_profiles_are_chosen_from_alike() -> None:
     """One word decides both, whatever the scale, the part and the number of values."""
     rng = np.random.default_rng(11)
     for run in range(600):
-        aggregate = quantile(PARTS[run % len(PARTS)], int(rng.integers(0, 40)))
+        aggregate = quantile(PARTS[run % len(PARTS)], int(rng.integers(0, 40)), run % 3 - 1)
         held = rng.integers(0, aggregate.candidates, int(rng.choice([0, 1, 2, 30, 3000])))
         held = np.where(rng.random(held.size) < 0.4, held.max(initial=0), held)
         law = Exponential(
@@ -131,7 +140,8 @@ def test_what_is_not_looked_at_is_far_below_the_best(at: str) -> None:
     for _ in range(400):
         counts = rng.poisson(rng.choice([0.0, 0.3, 9.0]), int(rng.integers(1, 30)))
         aggregate, upto = quantile(at, len(counts) - 1), np.cumsum(counts)
-        target, reach = RankTarget.of(aggregate, int(rng.integers(1, 60))), int(rng.integers(1, 40))
+        target = RankTarget.of(aggregate, int(rng.integers(-60, 60)))
+        reach = int(rng.integers(1, 40))
         found = target.scores(upto - counts, upto, int(upto[-1]))
         first, last = target.indexes_near_best(upto, int(upto[-1]), reach)
         inside = np.zeros(len(counts), dtype=bool)
@@ -172,7 +182,7 @@ def released(
     """Return the planned column, many published values, and the true ones that are there."""
     values, lower, upper = columns()[name]
     declared = declare({"v": {"type": "integer", "lower": lower, "upper": upper}}, **unit)
-    query = ask(declared, {"q": {"quantile": {"of": "v", "at": at}}})
+    query = ask(declared, {"q": {"quantile": {"of": "v", "at": at}, "interval": False}})
     (planned,) = make_plan([query], BudgetSpec(epsilon=Fraction(epsilon))).columns
     with Engine.open(declared, pd.DataFrame({"v": values})) as engine:
         held = engine.run(query).profile("q")
@@ -218,9 +228,18 @@ def test_margins_in_ranks_cover(name: str) -> None:
         assert np.mean(missed(found, true, at) > float(planned.margin())) <= 0.05, at
 
 
-def law_of(aggregate: Quantile, law: Exponential, held: list[int]) -> np.ndarray:
-    """Return the probability of every candidate, to within float rounding."""
-    weights = np.exp(points(aggregate, held, rank_from_end(aggregate, law)) / law.scale)
+def law_of(
+    aggregate: Quantile, law: Exponential, held: list[int], shift: int | None = None
+) -> np.ndarray:
+    """Return the probability of every candidate, to within float rounding.
+
+    The additional candidate of an end counts as the first or the last candidate.
+    """
+    shift = rank_shift(aggregate, law) if shift is None else shift
+    weights = np.exp(points(aggregate, held, shift) / law.scale)
+    if aggregate.side:
+        weights[0 if aggregate.side < 0 else -2] += weights[-1]
+        weights = weights[:-1]
     return weights / weights.sum()
 
 
@@ -238,75 +257,166 @@ def test_margins_are_those_of_the_worst_table(at: str) -> None:
     assert law_of(aggregate, loud, [300] * rows)[outside].sum() > 0.05
 
 
-@pytest.mark.parametrize("scale", [0.05, 0.7, 2.0, 10.0])
+# Ends of intervals: they miss the quantile as rarely as is claimed, in any cell of any size.
+
+
+def missing(aggregate: Quantile, held: list[int], law: Exponential, shift: int | None) -> float:
+    """Return the probability that an end lies on the wrong side of a true quantile."""
+    p = law_of(aggregate, law, held, shift)
+    least, most = true_quantiles(np.sort(held), aggregate.at)
+    return float(p[least + 1 :].sum() if aggregate.side < 0 else p[:most].sum())
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+@pytest.mark.parametrize("at", ["0", "1/4", "1/2", "9/10", "1"])
+def test_ends_miss_in_no_small_table_more_often_than_claimed(at: str, side: int) -> None:
+    """All tables of 1 to 5 rows on 4 candidates, exactly; half the shift is found out."""
+    aggregate, worst, planted = quantile(at, 3, side), 0.0, 0.0
+    for scale in (0.1, 0.4, 1.0, 6.0):
+        law = Exponential(scale=scale * aggregate.at.denominator, candidates=4.0)
+        shift = rank_shift(aggregate, law)
+        for held in contributions(5)[1:]:
+            worst = max(worst, missing(aggregate, list(held), law, None))
+            planted = max(planted, missing(aggregate, list(held), law, shift // 2))
+    assert worst <= float(aggregate.miss)
+    assert planted > float(aggregate.miss)
+
+
 @pytest.mark.parametrize("at", ["0", "1"])
-def test_ends_are_hardly_ever_beyond(at: str, scale: float) -> None:
-    """Once in twenty at most, wherever the last value is, alone or tied."""
-    for upper in (4, 115, 4000):
+@pytest.mark.parametrize("rows", [*range(1, 31), 50, 75, 100])
+def test_a_minimum_is_hardly_ever_below_all_values(at: str, rows: int) -> None:
+    """In at most one of twenty cells of any size, wherever the values are, alone or tied."""
+    for upper, scale in itertools.product((1, 4, 115, 4000), (0.05, 0.7, 10.0)):
         aggregate, law = quantile(at, upper), Exponential(scale=scale, candidates=upper + 1.0)
-        k = rank_from_end(aggregate, law)
-        for ties, end in itertools.product((1, k, 5 * k), (0, upper // 2, upper)):
-            other = [upper - end] * (2 * k)
-            held = [end] * ties + other
-            p = law_of(aggregate, law, held)
-            beyond = p[max(held) + 1 :] if at == "1" else p[: min(held)]
-            assert beyond.sum() <= 0.05
-
-
-def beyond_largest(
-    aggregates: list[Quantile], law: Exponential, held: list[int]
-) -> tuple[float, float]:
-    """Return the chances that the largest of some draws lies beyond all values, and the first."""
-    inside = [law_of(aggregate, law, held)[: max(held) + 1].sum() for aggregate in aggregates]
-    return 1 - float(np.prod(inside)), 1 - float(inside[0])
+        for end, other in itertools.product((0, upper // 2, upper), repeat=2):
+            for ties in {1, rows // 2, rows}:
+                held = [end] * ties + [other] * (rows - ties)
+                p = law_of(aggregate, law, held)
+                beyond = p[max(held) + 1 :] if at == "1" else p[: min(held)]
+                assert beyond.sum() <= 0.05
 
 
 @pytest.mark.parametrize("scale", [0.05, 0.3, 0.7, 2.0, 10.0])
 @pytest.mark.parametrize("upper", [1, 4, 115, 4000])
-def test_both_ends_are_hardly_ever_beyond_in_groups_as_large_as_is_promised(
-    upper: int, scale: float
+@pytest.mark.parametrize("at", ["0", "1"])
+def test_a_minimum_lies_within_the_values_from_the_planned_rows_on(
+    at: str, upper: int, scale: float
 ) -> None:
-    """In twice as many rows as the plan's error, put in order or not; in fewer that is not so."""
-    law = Exponential(scale=scale, candidates=upper + 1.0)
-    ends = [quantile("1", upper), quantile("0", upper)]
-    k = rank_from_end(ends[0], law)
-    error = law.half_width(0.95) + k - 1
-    for rows in (2 * error, 2 * error + 1, 3 * error, 20 * error):
-        for top in {0, 1, upper // 2, upper - 1}:
-            for spread in (np.full(rows, top), np.arange(rows) * (top + 1) // rows):
-                both, alone = beyond_largest(ends, law, spread.tolist())
-                assert alone <= 0.05
-                assert both <= 0.05
-    if k > 3 and upper > 4:
-        assert beyond_largest(ends, law, [upper // 2] * 3)[0] > 0.05
+    """With as many rows as the plan says; with one row less, it doesn't in the worst cell."""
+    aggregate, law = quantile(at, upper), Exponential(scale=scale, candidates=upper + 1.0)
+    least = least_rows_inside(aggregate, law)
+
+    def outside(held: list[int]) -> float:
+        """Return the probability of a value below or above all values."""
+        return 1.0 - float(law_of(aggregate, law, held)[min(held) : max(held) + 1].sum())
+
+    for rows in (least, least + 1, 3 * least):
+        for value in {0, 1, upper // 2, upper}:
+            assert outside([value] * rows) <= 0.05 + 1e-12
+            assert outside((np.arange(rows) * (value + 1) // rows).tolist()) <= 0.05 + 1e-12
+    far = upper if at == "1" else 0
+    if least > 1:
+        assert outside([far] * (least - 1)) > 0.05
 
 
-def test_ends_and_quantiles_of_a_column_are_in_order() -> None:
-    """All orders of draws, measured or read from a tree: ends among themselves, others within."""
-    names = {"0": "low", "1": "high", "0.5": "middle", "0.9": "most"}
+SIZES = (1, 3, 10, 30, 100, 1000)
+
+
+@pytest.mark.parametrize("shape", ["spread", "two values", "one value", "skewed"])
+@pytest.mark.parametrize(
+    "names", [("0.5",), ("0.25", "0.9", "0", "1"), ("0.1", "0.3", "0.5", "0.7")]
+)
+def test_published_intervals_cover(names: tuple[str, ...], shape: str) -> None:
+    """Cells of 1 to 1000 rows, with selections and with a tree; 1500 cells of each size.
+
+    With 95 % coverage, fewer than `enough` cells are covered with a probability below 1e-10. The
+    same test rejects intervals whose ends have no shift.
+    """
+    rng, runs = np.random.default_rng(7), 1500
+    columns = {f"q{i}": {"quantile": {"of": "v", "at": at}} for i, at in enumerate(names)}
+    query = ask(declare({"v": {"type": "integer", "lower": 0, "upper": 500}}), columns)
+    plan = make_plan([query], BudgetSpec(epsilon=Fraction(2)))
+    enough = 0.95 * runs - 6.5 * math.sqrt(runs * 0.95 * 0.05)
+    for rows in SIZES:
+        values = np.sort({
+            "spread": rng.integers(0, 501, rows), "one value": np.full(rows, 37),
+            "two values": np.where(np.arange(rows) % 2, 120, 400),
+            "skewed": np.minimum(rng.lognormal(3, 1, rows).astype(int), 500),
+        }[shape])  # fmt: skip
+        held = profile(values.tolist())
+        many = Profile(
+            np.arange(runs + 1) * len(held.values), np.tile(held.values, runs),
+            np.tile(held.counts, runs),
+        )  # fmt: skip
+        exact = ExactTable("q", runs, {}, {m.name: many for m in query.measurements})
+        drawn = perturb(exact, plan.columns, Keyed(f"{shape} {rows} {names}")).columns
+        for column, at in zip(query.columns, names, strict=True):
+            found = quantile_steps(query, column, drawn)
+            true = true_quantiles(values, Fraction(at))
+            assert ((found.lower <= true[0]) & (true[1] <= found.upper)).sum() >= enough
+            assert ((found.lower <= found.values) | found.empty).all()
+            assert ((found.values <= found.upper) | found.empty).all()
+
+
+def true_quantiles(values: np.ndarray, at: Fraction) -> tuple[int, int]:
+    """Return the least and the largest of the sorted values that hold a rank."""
+    rank, last = at * len(values), len(values) - 1
+    first = max(math.ceil(rank) - 1, 0)
+    return int(values[first]), int(values[min(math.floor(rank), last) if 0 < at < 1 else first])
+
+
+@pytest.mark.parametrize("tree", [False, True])
+def test_the_test_of_coverage_rejects_ends_that_are_not_moved(
+    tree: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dprelease.noise.quantiles.rank_shift", lambda aggregate, _: aggregate.side)
+    monkeypatch.setattr("dprelease.noise.selections.end_width", lambda *_: 0)
+    names = ("0.1", "0.3", "0.5", "0.7") if tree else ("0.5",)
+    with pytest.raises(AssertionError):
+        test_published_intervals_cover(names, "spread")
+
+
+def test_quantiles_of_a_column_are_in_order() -> None:
+    """All orders of draws, measured or read from a tree, with ends that contradict them."""
+    rng = np.random.default_rng(2)
     for tree in (False, True):
-        many = {f"q{i}": {"quantile": {"of": "v", "at": f"0.{i}1"}} for i in range(tree * 9)}
-        asked = {name: {"quantile": {"of": "v", "at": at}} for at, name in names.items()}
-        columns = {"v": {"type": "integer", "lower": 0, "upper": 9}}
-        query = ask(declare(columns), {**asked, **many})
-        published = {c.name: c for c in query.columns if c.name in asked}
-        draws = list(itertools.product(range(4), repeat=4))
-        drawn = dict(zip(("low", "middle", "most", "high"), np.array(draws).T, strict=True))
-        vectors = {vector_of(c): np.full(len(draws), 1) for c in query.columns}
-        vectors |= {vector_of(published[name]): values for name, values in drawn.items()}
-        found = {name: ascending(query, c, vectors) for name, c in published.items()}
-        assert (found["low"] == np.minimum(drawn["low"], drawn["high"])).all()
-        assert (found["high"] == np.maximum(drawn["low"], drawn["high"])).all()
-        order = np.stack([found[name] for name in ("low", "middle", "most", "high")])
-        assert (np.diff(order, axis=0) >= 0).all()
-        right = (np.diff(np.stack(list(drawn.values())), axis=0) >= 0).all(axis=0)
-        for name in () if tree else drawn:
-            assert (found[name][right] == drawn[name][right]).all()
+        parts = {"low": "0", "q1": "0.2", "q2": "0.5", "q3": "0.9", "high": "1"}
+        parts |= {f"t{i}": f"0.{i}1" for i in range(tree * 9)}
+        asked: dict[str, Any] = {n: {"quantile": {"of": "v", "at": at}} for n, at in parts.items()}
+        asked["q2"]["interval"] = False
+        query = ask(declare({"v": {"type": "integer", "lower": 0, "upper": 9}}), asked)
+        names = {name for column in query.columns for name in vectors_of(column)}
+        vectors = {name: rng.integers(0, 10, 4000) for name in sorted(names)}
+        found = {c.name: quantile_steps(query, c, vectors) for c in query.columns}
+        for one in found.values():
+            assert ((one.lower <= one.values) & (one.values <= one.upper) | one.empty).all()
+            assert ((one.lower >= 0) & (one.upper <= 9)).all()
+        order = [found[name] for name in sorted(parts, key=lambda name: Fraction(parts[name]))]
+        for one, other in itertools.pairwise(order):
+            held = ~one.empty & ~other.empty
+            assert (one.values <= other.values)[held].all()
+        low, high = found["low"], found["high"]
+        crossed = vectors["low"] > vectors["high"]
+        assert (low.empty == (crossed | (vectors["low"] == 9))).all()
+        assert (high.empty == (crossed | (vectors["high"] == 0))).all()
+        assert (low.lower == 0).all()
+        assert (low.upper == vectors["low"]).all()
+        assert (high.upper == 9).all()
+        assert (high.lower == vectors["high"]).all()
+        for column in query.columns:  # no end comes nearer to what it has to contain
+            _, *ends = vectors_of(column)
+            if ends and column.interval is not None:
+                both = np.stack([vectors[end] for end in ends])
+                assert (found[column.name].lower <= both.min(axis=0)).all()
+                assert (found[column.name].upper >= both.max(axis=0)).all()
 
 
-def vector_of(column: OutputColumn) -> str:
+def vectors_of(column: OutputColumn) -> list[str]:
+    """Return the names of the vectors of a column: of its values, then of its ends."""
     first = column.parts[0].name
-    return first if column.at is None else quantile_vector_name(first, column.at)
+    if column.at is None:
+        return [part.name for part in column.parts]
+    return [quantile_vector_name(first, column.at, side) for side in (0, -1, 1)]
 
 
 @pytest.mark.parametrize("at", ["0", "1"])

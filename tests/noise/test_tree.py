@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
+from dprelease.mechanisms.asymmetric_laplace import AsymmetricLaplace
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
@@ -21,6 +22,7 @@ from dprelease.noise.selections import _RangeCounter, quantile_vector_name, tree
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.planning.tree_error import path_width
+from dprelease.postprocess.quantile_order import quantile_steps
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.aggregates.tree_of_counts import Tree
@@ -52,8 +54,11 @@ def quiet(asked: Query, scale: float = 1e-3) -> PlannedColumn:
 def test_when_a_tree_is_planted() -> None:
     assert [type(m.aggregate) for m in query().measurements] == [Tree]
     assert {column.form for column in query().columns} == {READ_FROM_TREE}
-    few = ask(declare(COLUMNS), dict(list(TENTHS.items())[:8]))
-    assert {type(m.aggregate) for m in few.measurements} == {Quantile}
+    bare = {name: {**spec, "interval": False} for name, spec in TENTHS.items()}
+    for columns, most in ((TENTHS, 3), (bare, 8)):
+        for number, kind in ((most, Quantile), (most + 1, Tree)):
+            few = ask(declare(COLUMNS), dict(list(columns.items())[:number]))
+            assert {type(m.aggregate) for m in few.measurements} == {kind}
     several = {"id": "id", "max_groups": 1, "max_rows_per_group": 2}
     assert {type(m.aggregate) for m in query(privacy_unit=several).measurements} == {Quantile}
     with pytest.raises(ValueError, match="one row"):
@@ -129,31 +134,65 @@ def test_one_row_is_in_one_node_of_each_level(values: list[int], other: int) -> 
             assert np.abs(a - b).sum() <= claim.moves[0].cells
 
 
-def test_it_is_the_better_way_from_nine_on() -> None:
-    """Errors in ranks at one budget: nine quantiles by the tree against nine choices."""
+@pytest.mark.parametrize(("number", "interval"), [(9, False), (4, True)])
+def test_it_is_the_better_way_from_as_many_on_as_are_set(number: int, interval: bool) -> None:
+    """Errors in ranks, or widths of intervals in ranks, at one budget: a tree against choices."""
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"x": rng.integers(0, 900, 20_000)})
     ordered = np.sort(frame["x"].to_numpy())
     budget = BudgetSpec(epsilon=Fraction(1, 10))
     errors = {}
-    own = {name: {**spec, "mechanism": "exponential"} for name, spec in TENTHS.items()}
-    for way, columns in (("tree", TENTHS), ("choices", own)):
+    tenths = {n: {**spec, "interval": interval} for n, spec in list(TENTHS.items())[:number]}
+    own = {name: {**spec, "mechanism": "exponential"} for name, spec in tenths.items()}
+    for way, columns in (("tree", tenths), ("choices", own)):
         asked = ask(declare(COLUMNS), columns)
         plan = make_plan([asked], budget)
         total = 0.0
         for run in range(12):
             with Engine.open(asked.declared, frame) as engine:
                 noisy = answer_query(engine, plan.columns, Keyed(f"{way}{run}")).noisy.columns
-            for i in range(1, 10):
-                name = (
-                    f"d{i}"
-                    if way == "choices"
-                    else quantile_vector_name("d1.tree", Fraction(i, 10))
-                )
-                rank = np.searchsorted(ordered, noisy[name][0], side="right")
-                total += abs(rank - 2000 * i)
+            for i, column in enumerate(asked.columns, 1):
+                found = quantile_steps(asked, column, noisy)
+                if interval:
+                    ends = [np.searchsorted(ordered, x[0]) for x in (found.lower, found.upper)]
+                    total += float(ends[1] - ends[0])
+                else:
+                    rank = np.searchsorted(ordered, found.values[0], side="right")
+                    total += abs(float(rank) - 2000 * i)
         errors[way] = total
     assert errors["tree"] < errors["choices"]
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        DiscreteLaplace(scale=0.3),
+        DiscreteLaplace(scale=9.0),
+        SymmetricAlphaStable(20.0, 1.6),
+        AsymmetricLaplace(8.0, 1.4),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("rows", [0, 1, 3, 10, 100, 1000])
+def test_ends_read_from_a_tree_miss_rarely(law: Mechanism, rows: int) -> None:
+    """In 3000 cells, fewer than `enough` are covered with a probability below 1e-9."""
+    asked, cells = query(), 3000
+    values = np.sort(np.random.default_rng(rows).integers(0, 904, rows) ** 2 // 904)
+    held, counts = np.unique(values, return_counts=True)
+    many = Profile(
+        np.arange(cells + 1) * len(held), np.tile(held, cells), np.tile(counts, cells).astype(int)
+    )
+    exact = ExactTable("q", cells, {}, {asked.measurements[0].name: many})
+    planned = PlannedColumn(asked, asked.measurements[0], law, "test")
+    found = tree_quantiles(exact, planned, Keyed(f"{law}{rows}"))
+    enough = cells * 0.95 - 6.2 * np.sqrt(cells * 0.95 * 0.05)
+    for i in range(1, 10):
+        name, at = asked.measurements[0].name, Fraction(i, 10)
+        lower, upper = (found[quantile_vector_name(name, at, side)] for side in (-1, 1))
+        least, most = (
+            (x - 3 for x in test_quantiles.true_quantiles(values + 0, at)) if rows else (900, -3)
+        )
+        assert ((lower <= least) & (most <= upper)).sum() >= enough
 
 
 @pytest.mark.parametrize("levels", [1, 2, 7, 18])

@@ -22,6 +22,7 @@ from dprelease.auditing.black_box.tiled_tables import (
 )
 from dprelease.noise.noised_answers import selected_keys
 from dprelease.noise.noised_vectors import perturb
+from dprelease.noise.selections import tree_selections
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.plan import PlannedColumn
@@ -135,8 +136,7 @@ def choice_names(column: PlannedColumn) -> list[str]:
     name = column.measurement.name
     if not column.measurement.aggregate.sums_weights:
         return [name]
-    parts = [c.at for c in column.query.columns if c.parts[0] == column.measurement]
-    return [quantile_vector_name(name, at) for at in sorted({at for at in parts if at is not None})]
+    return [quantile_vector_name(name, at, side) for at, side in tree_selections(column)]
 
 
 def cell_differs(one: Profiles, other: Profiles, name: str, cell: int) -> bool:

@@ -74,6 +74,7 @@ def explained_plan_texts(planned: Plan, *, wide: bool) -> list[str]:
         *contribution_limits_texts(planned.queries),
         *(f"{one_line(one.words)}." for one in differently_bounded(planned.queries)),
         *_attacker_texts(planned),
+        *planned.rows_inside_texts(),
     ]
 
 

@@ -270,8 +270,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-RELEASE-013": Template(
         cause="A margin of error is declared for a value that is selected among candidates.",
-        fix="remove the margin; the plan states the error in ranks, and two quantiles around the "
-        "value give a range.",
+        fix="remove the margin; a quantile is published with an interval instead, in `_lower` and "
+        "`_upper`, whose confidence is declared as in `interval: 99 %`.",
     ),
     "DP-RELEASE-014": Template(
         cause="The quantile is not a fraction from 0 to 1 with a denominator of at most 10,000.",

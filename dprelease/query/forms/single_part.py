@@ -20,6 +20,16 @@ class Measured(Form):
 
 
 @dataclass(frozen=True, slots=True)
+class SelectedQuantile(Form):
+    """A selected quantile, with the ends of its interval unless the column has no interval."""
+
+    def formula(self, column: OutputColumn) -> str:
+        """Return the name of the selected value, and those of the ends of its interval."""
+        value, *ends = column.part_names
+        return f"{value}, in the interval from {ends[0]} to {ends[1]}" if ends else value
+
+
+@dataclass(frozen=True, slots=True)
 class ReadFromTree(Form):
     """A quantile read from a tree of counts."""
 
@@ -41,5 +51,6 @@ class Label(Form):
 
 
 MEASURED = Measured()
+QUANTILE = SelectedQuantile()
 READ_FROM_TREE = ReadFromTree()
 LABEL = Label()

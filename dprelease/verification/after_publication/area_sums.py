@@ -317,16 +317,16 @@ def _column_values(shape: Shape, summed: Mapping[str, AreaSum]) -> Cells:
     estimates = {name: (one.values, one.errors) for name, one in summed.items()}
     moved = {name: one.rounding for name, one in summed.items()}
     for derived in derived_columns(shape):
-        found, left = derived.within(estimates, moved), {f"{derived.name}_moe"}
-        left = left if f"{derived.name}_lower" in found else set()  # it has an interval instead
-        shown[derived.name] = {name: found[name] for name in found if name not in left}
+        all_parts, left = derived.within(estimates, moved), {f"{derived.name}_moe"}
+        left = left if f"{derived.name}_lower" in all_parts else set()  # it has an interval instead
+        shown[derived.name] = {name: all_parts[name] for name in all_parts if name not in left}
     declared = shape.placed[0].table.query.columns
     cells: dict[str, Floats | NDArray[np.str_]] = {}
-    for name, held in (item for one in declared for item in shown[one.name].items()):
-        if name.endswith("_quality") and held.dtype == np.int8:
-            cells[name] = np.asarray(np.array(CODES)[held])
+    for name, found in (item for one in declared for item in shown[one.name].items()):
+        if name.endswith("_quality") and found.dtype == np.int8:
+            cells[name] = np.asarray(np.array(CODES)[found])
         else:
-            cells[name] = np.where(np.isfinite(held), held, np.nan)  # as in tables
+            cells[name] = np.where(np.isfinite(found), found, np.nan)  # as in tables
     return cells
 
 
