@@ -121,8 +121,9 @@ class ColumnSpec(WordKeys):
         Exact | None, BeforeValidator(_confidence), ShortForm({"type": "boolean"})
     ] = None
     interval: Annotated[
-        Exact | None, BeforeValidator(_interval_confidence), ShortForm({"type": "boolean"})
-    ] = DEFAULT_CONFIDENCE
+        Exact | None, BeforeValidator(_interval_confidence), ShortForm({"type": "boolean"}),
+        Field(json_schema_extra={"default": True}),
+    ] = DEFAULT_CONFIDENCE  # fmt: skip
     non_negative: Flag = False
     round_to: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
     suppress_below: Suppression = None
