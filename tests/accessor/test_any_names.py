@@ -138,17 +138,17 @@ def test_no_name_changes_an_answer(
 def test_what_is_published_beside_such_a_key() -> None:
     """`_` until no key has the name, whether keys are columns or the index."""
     dp = rows(("value", "count", "count_", "moe")).dp
-    assert list(dp.count(by="value", **TERMS)) == ["value", "value_", "moe"]
-    assert list(dp.value_counts("count", **TERMS)) == ["count_", "moe"]
+    assert list(dp.count(by="value", **TERMS)) == ["value", "value_", "moe", "quality"]
+    assert list(dp.value_counts("count", **TERMS)) == ["count_", "moe", "quality"]
     found = dp.histogram("count_", EDGES, by="count", **TERMS)
     assert found.index.names == ["count", "count_"]
-    assert list(found) == ["count__", "moe"]
-    assert list(found.reset_index()) == ["count", "count_", "count__", "moe"]
+    assert list(found) == ["count__", "moe", "quality"]
+    assert list(found.reset_index()) == ["count", "count_", "count__", "moe", "quality"]
     flat = dp.groupby("count", as_index=False)
     assert list(flat["count"].count(**TERMS)) == ["count", "count_"]
     assert list(flat["count_"].agg(["count"], **TERMS)) == ["count", "count_"]
     tables = dp.tables(cube=["count", "value"], **TERMS)
-    assert list(tables["count"]) == ["count_", "count__moe"]
+    assert list(tables["count"]) == ["count_", "count__moe", "count__quality"]
 
 
 def test_bands_are_no_column_of_the_table() -> None:

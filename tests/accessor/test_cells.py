@@ -135,10 +135,10 @@ def test_names_and_numbers_may_come_in_lists_of_pandas() -> None:
     frame = pd.DataFrame(FRAME.to_dict("list"))
     frame.dp.use(made)
     found = frame.dp.count(by=frame.columns[:2], epsilon=np.float64(0.5))
-    assert list(found.columns) == ["state", "sex", "value", "moe"]
+    assert list(found.columns) == ["state", "sex", "value", "moe", "quality"]
     assert len(frame.dp.describe(frame.columns[2:], epsilon=1).columns) == 1
     assert len(frame.dp.histogram("age", bins=np.arange(0, 10, 3), epsilon=1)) == 3
-    assert len(frame.dp.quantile("age", np.array([0.1, 0.9]), epsilon=1).columns) == 2
+    assert len(frame.dp.quantile("age", np.array([0.1, 0.9]), epsilon=1).columns) == 8
     named = pd.NamedAgg(column="age", aggfunc="mean")
     assert list(frame.dp.groupby("state").agg(x=named, epsilon=1).columns) == ["x"]
 

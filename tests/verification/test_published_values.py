@@ -133,7 +133,7 @@ def test_what_no_release_has(
         ("few", put(None)),
         ("few", put(10**6)),
         ("pay", put(10)),
-        ("mid", put(120)),
+        ("mid", put(51)),
         ("usual", put("Rome")),
         ("each", lambda values: values.__setitem__(1, float(str(values[1])) * (1 + 1e-12))),
     ],
