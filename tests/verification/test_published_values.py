@@ -40,6 +40,8 @@ queries:
       pay: {sum: pay, round_to: 10, margin: true}
       coded: {count: "*", bottom_code: 7, top_code: 55, labels: true, round_to: 10}
       mid: {median: age}
+      low: {min: age}
+      few_low: {max: age, interval: false}
       usual: {mode: city}
       each: {mean: pay, margin: true}
 output: out
@@ -115,6 +117,16 @@ def put(value: object) -> Callable[[list[object]], object]:
         ("each_upper", put(5001.0)),
         ("each_quality", put("few_people")),
         ("each_quality", put("D")),
+        ("mid_lower", put(120)),
+        ("mid_lower", put(-1)),
+        ("mid_lower", put(None)),
+        ("mid_upper", put(0)),
+        ("mid_upper", put(121)),
+        ("mid_quality", put("undefined")),
+        ("low", put(121)),
+        ("low_lower", put(1)),
+        ("low_upper", put(119)),
+        ("few_low", put(-1)),
         ("usual", put("Ulm")),
         ("usual", put(None)),
     ],
