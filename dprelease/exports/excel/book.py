@@ -39,11 +39,12 @@ WRAPPED = {"text_wrap": True, "valign": "top"}
 STYLES = {
     "text": WRAPPED,
     "head": {**WRAPPED, "bold": True, "bottom": 1},
-    "number head": {**WRAPPED, "bold": True, "bottom": 1, "align": "right"},
+    "right head": {**WRAPPED, "bold": True, "bottom": 1, "align": "right"},
+    "center head": {**WRAPPED, "bold": True, "bottom": 1, "align": "center"},
     "section": {"bold": True, "font_size": 12},
     "title": {"bold": True, "font_size": 14},
 }
-WRAPPING = ("text", "head", "number head")
+WRAPPING = ("text", "head", "right head", "center head")
 LINE, HEIGHTS = 15, {"section": 22, "title": 22}
 """Height of a line in points, and of rows of headings; not every program fits heights itself."""
 

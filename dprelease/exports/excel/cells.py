@@ -51,11 +51,11 @@ LEAST_WIDTH, MOST_LINES = 11, 3
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of a column, its width in characters, and whether its cells are numbers."""
+    """The head of a column, its width in characters, and the name of its style."""
 
     text: str
     width: int
-    is_number: bool = False
+    style: str = "head"
 
 
 StyledCells = Iterator[tuple[Cell, Look]]
@@ -99,8 +99,9 @@ class TableCells:
                 )
         for column in sheet.columns:
             title = self._column_title(column)
-            is_number = column.metadata.role != Role.QUALITY and _is_number(column.metadata)
-            named.append((column.name, Head(title, _number_width(title), is_number)))
+            style = "right head" if _is_number(column.metadata) else "head"
+            style = "center head" if column.metadata.role == Role.QUALITY else style
+            named.append((column.name, Head(title, _number_width(title), style)))
         titles = unique_titles([head.text for _, head in named], [name for name, _ in named])
         return [
             replace(head, text=text)

@@ -92,8 +92,7 @@ def _write_table(
     description = text_in(table.main.description, release.metadata, language)
     if description:
         sheet.add_lines(description)
-    heads = [(head.text, "number head" if head.is_number else "head") for head in cells.heads]
-    sheet.add_heads(heads, cells.key_columns)
+    sheet.add_heads([(head.text, head.style) for head in cells.heads], cells.key_columns)
     for row in cells.rows():
         sheet.add(row)
     sheet.end_table()
