@@ -192,7 +192,7 @@ def _contribution_notes(planned: Plan) -> list[str]:
         "Rows above the contribution limits are left out; no margin covers this: "
         f"{_names_text(tables)} (see --explain).",
         *(
-            "These tables do not add up, even without noise: "
+            "These tables need not add up, even without noise: "
             f"{_names_text(one.tables)} (see --explain)."
             for one in differently_bounded(planned.queries)
         ),
