@@ -30,6 +30,7 @@ from dprelease.postprocess.consistent.family_columns import (
     consistent_columns,
 )
 from dprelease.postprocess.consistent.family_shape import Shape
+from dprelease.postprocess.derived_values import ends_of
 from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.centred_moments import MEAN, SUM
@@ -154,21 +155,8 @@ class DerivedColumn:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The bounds of a quotient, in its unit; an end is infinite if none follows.
-
-        With divisors above 0, the ratio of two sums over the same rows is a weighted mean of the
-        ratios of the rows, so it is between the least and the largest of these.
-        """
-        over = narrow_aggregate(self.parts[0].measurement.aggregate, Sum)
-        if self.column.form == MEAN:
-            return float(over.lower * over.step), float(over.upper * over.step)
-        under = narrow_aggregate(self.parts[1].measurement.aggregate, Sum)
-        step = float(self.parts[0].step / self.parts[1].step)
-        if under.least > 0:
-            corners = [a / b for a in (over.least, over.most) for b in (under.least, under.most)]
-            return min(corners) * step, max(corners) * step
-        low = 0.0 if under.least == 0 and over.least >= 0 else -math.inf
-        return low, 0.0 if under.least == 0 and over.most <= 0 else math.inf
+        """The bounds of a quotient, in its unit; an end is infinite if none follows."""
+        return ends_of(self.column)
 
     def with_margin(self, estimates: Estimates) -> dict[str, Floats]:
         """Return value, standard error and margin of some cells, published or not."""
