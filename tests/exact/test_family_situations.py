@@ -123,7 +123,7 @@ def by_statements(queries: tuple[Query, ...], rows: list[Row]) -> list[Vectors]:
     with duckdb.connect() as link:
         for number in range(3):
             kept = [row for row in rows if number == 2 or (row["id"] or 0) % 2 == number]
-            named = [{name: row[name] for name in TYPES.names} for row in kept]
+            named = [{name: row.get(name) for name in TYPES.names} for row in kept]
             link.register("dp_source", pa.Table.from_pylist(named, schema=TYPES))
             for query in queries:
                 into = alone if number == 2 else parted
@@ -266,7 +266,7 @@ def test_an_area_of_the_data_is_never_read() -> None:
     row: Row = {"id": 1, "tract": "t1", "sex": "f", "race": "a", "day": None, "old": True}
     row |= {"size": None, "n": 3, "x": 1.0}
     stored = pa.Table.from_pylist([row]).cast(
-        pa.schema([field for field in TYPES if field.name != "state"])
+        pa.schema([field for field in TYPES if field.name in row])
     )
     with Engine.open(queries[0].declared, stored) as engine:
         by_state = [int(v) for v in engine.run(queries[3]).vector("n")]
