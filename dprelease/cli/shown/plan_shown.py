@@ -47,6 +47,7 @@ def table_plan_text(
     published = planned.published(estimates)
     warnings = [f"Warning: {one_line(warning)}" for warning in planned.warnings]
     notes = [*_margin_notes(published), *_limit_notes(published), *_contribution_notes(planned)]
+    notes += _family_notes(planned)
     parts = [
         "\n".join([_guarantee_text(planned), *ledger]),
         table_text(_published_rows(published), wide=wide, unbroken=["limited by"]),
@@ -196,6 +197,26 @@ def _contribution_notes(planned: Plan) -> list[str]:
             f"{_names_text(one.tables)} (see --explain)."
             for one in differently_bounded(planned.queries)
         ),
+    ]
+
+
+def _family_notes(planned: Plan) -> list[str]:
+    """Return a note for each family in which rows without a declared value count in no table.
+
+    A total leaves out such rows, too, although it does not have the key.
+    """
+    keys: dict[str, list[str]] = {}
+    tables: dict[str, list[str]] = {}
+    for query in planned.queries:
+        if query.finest is not None:
+            found = [key.column for key in query.finest.keys if key.leaves_out_rows]
+            keys[query.family] = found
+            tables.setdefault(query.family, []).append(query.name)
+    return [
+        f"Rows without a declared value of {one_line(', '.join(found))} count in none of the "
+        f"consistent tables, also not in totals: {_names_text(tables[family])} (see --explain)."
+        for family, found in keys.items()
+        if found
     ]
 
 
