@@ -188,6 +188,29 @@ output: out/people
 """
 
 
+def test_plan_names_rows_that_no_consistent_table_counts(tmp_path: Path) -> None:
+    """Of a family, whose totals leave them out as well; not where every row has a cell."""
+    path = write(tmp_path)
+    schema = "\n".join(line for line in SCHEMA.splitlines() if "privacy_unit" not in line)
+    family = "  f: {from: people, marginals: [[], [city]], columns: {n: {count: '*'}}, "
+    start = ROWS_ASKED.partition("queries:\n")[0]
+    for consistent, added, is_named in (
+        (", consistent: true", "", True), (", consistent: true", ", unallocated: true", False),
+        ("", "", False),
+    ):  # fmt: skip
+        lines = [
+            f"  city: {{type: category, values: [Bern, Oslo]{added}}}" if "city:" in line else line
+            for line in schema.splitlines()
+        ]
+        (tmp_path / "people.yaml").write_text("\n".join(lines) + "\n")
+        query = family.removesuffix(", ") + consistent + "}\n"
+        path.write_text(f"{start}queries:\n{query}output: out\n")
+        code, out, _ = call("plan", str(path))
+        assert code == 0, out
+        assert ("city" in out.replace("f_city", "")) is is_named
+        assert "city" in call("plan", str(path), "--explain")[1].replace("f_city", "")
+
+
 def test_plan_explains_what_is_read_together(tmp_path: Path) -> None:
     path = write(tmp_path)
     rows = [line for line in SCHEMA.splitlines() if "privacy_unit" not in line]
