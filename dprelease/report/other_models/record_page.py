@@ -19,6 +19,10 @@ from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.query.resolve import Query
 from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, fraction_of_text
 from dprelease.report.localization import Words, round_up_to_three_digits
+from dprelease.report.numbers.cells import Number
+from dprelease.report.numbers.charts import Bar, Panel
+from dprelease.report.numbers.marks import Scale, mark_of
+from dprelease.report.numbers.number_texts import NumberText
 from dprelease.report.other_models.simulated_part import Errors, with_error_section
 from dprelease.report.pictures import IntervalPicture, PageTable, interval_picture
 from dprelease.report.privacy_section import label_of
@@ -92,7 +96,7 @@ class RecordsPart:
     """The content of the section on the records, ready for the page."""
 
     singles: PageTable
-    tables: list[PageTable]
+    tables: list[tuple[Panel, PageTable]]
     example: list[Markup]
     picture: IntervalPicture | None
 
@@ -178,7 +182,11 @@ def _records_part(
         sentences, picture = _example_sentences(context, example)
     return RecordsPart(
         singles=_single_record_table(context, facts),
-        tables=[_estimates_table(context, one) for one in columns if one.found],
+        tables=[
+            (_estimates_panel(context, one), _estimates_table(context, one))
+            for one in columns
+            if one.found
+        ],
         example=sentences or [context.words.say("records.none")],
         picture=picture,
     )
@@ -255,6 +263,26 @@ def _estimates_table(context: Context, one: _EstimatedColumn) -> PageTable:
         records=words.number(one.records),
     )
     return PageTable(caption, heads, rows)
+
+
+def _estimates_panel(context: Context, one: _EstimatedColumn) -> Panel:
+    """Return the bar chart of a column's largest estimates, in the order of their values."""
+    largest = sorted(one.found, key=lambda each: -each.estimate)[: _most_listed_values(context)]
+    found = [each for each in one.found if each in largest]
+    ends = [(each.estimate - each.margin, each.estimate + each.margin) for each in found]
+    numbers = [
+        Number(each.estimate, each.margin, *end) for each, end in zip(found, ends, strict=True)
+    ]
+    scale = Scale.around(numbers)
+    bars = [
+        Bar(
+            _value_label(context, one, each),
+            NumberText(*_estimate_and_margin_text(context, one, each)),
+            mark_of(number, scale),
+        )
+        for each, number in zip(found, numbers, strict=True)
+    ]
+    return Panel("bars", context.names.column(one.metadata), Markup(""), bars=bars)
 
 
 def _value_label(context: Context, one: _EstimatedColumn, each: Estimate) -> Markup:

@@ -50,8 +50,8 @@ SENTENCES: dict[str, str] = {
     # The numbers
     "numbers.heading": "The numbers",
     "numbers.lead": (
-        "Small random amounts were added to the numbers, so that nobody can find out anything "
-        "about a single person. Each number has a margin of error: “±” says how far the random "
+        "Small random amounts were added to the numbers, so that they reveal hardly anything about "
+        "a single person. Each number has a margin of error: “±” says how far the random "
         "amount may have moved it. In pictures, a bar is the published number and a thin line its "
         "interval, which has at least the confidence that the table states. Faded numbers are too "
         "uncertain to be quoted."

@@ -22,6 +22,7 @@ OTHER_MODELS: dict[str, str] = {
         "The noise of many records averages out. These are estimates of the means and of the "
         "shares of all records. Because of the noise, a share may be below 0 or above 1."
     ),
+    "records.open": "Open the table with margins of error",
     "records.table": "{column}, {table}: {records} records",
     "records.head.value": "Value",
     "records.head.estimate": "Estimate",
