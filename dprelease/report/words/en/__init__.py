@@ -51,10 +51,9 @@ SENTENCES: dict[str, str] = {
     "numbers.heading": "The numbers",
     "numbers.lead": (
         "Small random amounts were added to the numbers, so that they reveal hardly anything about "
-        "a single person. Each number has a margin of error: “±” says how far the random "
-        "amount may have moved it. In pictures, a bar is the published number and a thin line its "
-        "interval, which has at least the confidence that the table states. Faded numbers are too "
-        "uncertain to be quoted."
+        "a single person. Each number has a margin of error, written with “±” or as an interval: "
+        "how far the random amount may have moved it. In pictures, a bar is the published number "
+        "and a thin line its interval. Faded numbers are too uncertain to be quoted."
     ),
     "numbers.legend": "Quality of each number",
     "numbers.interval": "{low} to {high}",
