@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.cli.shown.shown_tables import table_text
 from dprelease.errors.printable import one_line
-from dprelease.planning.notes.published_columns import NO_ESTIMATES, RANKS, Limit, PublishedColumn
+from dprelease.planning.notes.published_columns import NO_ESTIMATES, Limit, PublishedColumn
 
 if TYPE_CHECKING:
     from dprelease.planning.notes.limit_choices import NoiseByLimit
@@ -163,16 +163,16 @@ def _percent_text(confidence: Fraction | float) -> str:
 
 
 def _margin_notes(published: Sequence[PublishedColumn]) -> list[str]:
-    """Return a note on the number of rows for which margins hold, and one on ranks."""
+    """Return a note on the number of rows for which margins hold."""
     by_rows = [column for column in published if column.depends_on_rows]
     numbers = sorted({column.rows for column in by_rows if column.margin is not None})
     notes = []
     if numbers:
         rows = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
         source = ", the declared `size` by cells" if by_rows[0].rows_declared else ""
-        notes.append(f"Margins of means and variances: in a cell of {rows} rows{source}.")
-    if any(column.unit == RANKS for column in published):
-        notes.append("Ranks: the number of values between the published and the true quantile.")
+        notes.append(
+            f"Means, variances, quantiles: in a cell of {rows} rows{source}, evenly spread."
+        )
     return notes
 
 

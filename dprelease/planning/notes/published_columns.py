@@ -16,12 +16,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dprelease.numerics.rounding import finite
+from dprelease.planning.quantile_target import quantile_error
 from dprelease.postprocess.derived_values import (
     EVENLY_SPREAD_ROWS,
     is_computed,
     typical_margin,
     typical_value,
 )
+from dprelease.postprocess.quantile_order import is_quantile
 from dprelease.privacy.unit import PrivacyUnit, Sensitivity
 from dprelease.query.measurement import Measurement, OutputColumn
 from dprelease.query.resolve import Query
@@ -31,9 +33,6 @@ if TYPE_CHECKING:
     from dprelease.planning.plan import Plan, PlannedColumn
 
 NO_ESTIMATES: Mapping[tuple[str, str], float] = MappingProxyType({})
-
-RANKS = "ranks"
-"""The unit of the error of a quantile: the number of values between it and the true quantile."""
 
 LARGE_FACTOR = 2.0
 """A share of the budget or a contribution limit is named if it at least doubles the error."""
@@ -57,9 +56,9 @@ class PublishedColumn:
     """A published column with its noise, before any data is read.
 
     `parts` are the noised vectors from which the column is computed. `rows` is the number of rows
-    of the cell for which the margin of a mean or variance holds: the declared number of people by
-    cell, or 1,000 if none is declared. `share` is what the parts would cost alone, as a part of
-    the whole cost of the release. `estimate` is the margin in consistent tables, if there is one.
+    of the cell for which the margin of a mean, a variance or a quantile holds: the declared number
+    of people by cell, or 1,000 if none is declared. `share` is what the parts would cost alone, as
+    a part of the whole cost. `estimate` is the margin in consistent tables, if there is one.
     """
 
     query: Query
@@ -79,7 +78,8 @@ class PublishedColumn:
     @property
     def confidence(self) -> Fraction:
         """Return the confidence of the margin: the declared one, or 95 %."""
-        return self.column.margin or self.column.parts[0].confidence or DEFAULT_CONFIDENCE
+        declared = self.column.margin or self.column.interval or self.column.parts[0].confidence
+        return declared or DEFAULT_CONFIDENCE
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -89,16 +89,14 @@ class PublishedColumn:
     @property
     def depends_on_rows(self) -> bool:
         """Return whether the margin depends on the number of rows in a cell."""
-        return is_computed(self.column) and not self.column.form.on_lattice
+        fraction = is_computed(self.column) and not self.column.form.on_lattice
+        return fraction or is_quantile(self.column)
 
     @property
     def unit(self) -> str:
-        """Return the unit of the margin: the column's unit, rows, or ranks of a quantile."""
-        if is_computed(self.column):
-            return self.column.unit
-        first = self.column.parts[0]
-        is_quantile = self.column.at is not None or first.aggregate.part is not None
-        return RANKS if is_quantile else first.error_unit
+        """Return the unit of the margin: the column's unit, or rows."""
+        in_its_unit = is_computed(self.column) or is_quantile(self.column)
+        return self.column.unit if in_its_unit else self.column.parts[0].error_unit
 
     @cached_property
     def margin(self) -> float | None:
@@ -108,20 +106,21 @@ class PublishedColumn:
     def margin_at(self, rows: int) -> float | None:
         """Return the margin of error in a cell of so many rows, spread evenly over the bounds."""
         confidence = float(self.confidence)
+        mechanisms = {part.measurement.name: part.mechanism for part in self.parts}
+        if is_quantile(self.column):
+            return quantile_error(self.column, mechanisms, rows).in_unit
         if is_computed(self.column):
-            mechanisms = {part.measurement.name: part.mechanism for part in self.parts}
             return typical_margin(self.column, mechanisms, confidence, rows)
         return max(float(part.margin(confidence)) for part in self.parts)
 
     def relative_margin(self, rows: int) -> float:
         """Return the margin as a part of the value, in a cell of so many evenly spread rows.
 
-        The margin of a rank is a part of all ranks. The result is NaN if no value is known.
+        The result is NaN if no value is known.
         """
         estimate = self.estimate if not self.depends_on_rows else None
         margin = self.margin_at(rows) if estimate is None else estimate
-        in_rows = self.unit in (RANKS, "rows")
-        value = float(rows) if in_rows else typical_value(self.column, rows)
+        value = typical_value(self.column, 1 if is_quantile(self.column) else rows)
         return math.nan if margin is None or not value else margin / abs(value)
 
     @cached_property
