@@ -29,7 +29,7 @@ columns:
 RELEASE = """\
 title: People by city
 tables: [people.yaml]
-budget: {epsilon: 8}
+budget: {epsilon: 12}
 queries:
   by_city:
     from: people

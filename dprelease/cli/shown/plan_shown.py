@@ -145,7 +145,8 @@ def _margin_text(column: PublishedColumn) -> str:
         return "depends on values"
     if math.isinf(column.margin):
         return "none: the divisor may be 0"
-    return f"{rounded_up_text(column.margin)} {column.unit}".rstrip()
+    ranks = "" if column.ranks is None else f" ({rounded_up_text(column.ranks)} ranks)"
+    return f"{rounded_up_text(column.margin)} {column.unit}".rstrip() + ranks
 
 
 def rounded_up_text(value: float) -> str:
@@ -171,7 +172,11 @@ def _margin_notes(published: Sequence[PublishedColumn]) -> list[str]:
         rows = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
         source = ", the declared `size` by cells" if by_rows[0].rows_declared else ""
         notes.append(
-            f"Means, variances, quantiles: in a cell of {rows} rows{source}, evenly spread."
+            f"Margins of means, variances and quantiles: in a cell of {rows} rows{source}."
+        )
+    if any(column.ranks is not None for column in published):
+        notes.append(
+            "Ranks: the number of values between the true quantile and an end of its interval."
         )
     return notes
 

@@ -15,15 +15,16 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import finite
-from dprelease.planning.quantile_target import quantile_error
+from dprelease.planning.quantile_target import QuantileError, quantile_error
 from dprelease.postprocess.derived_values import (
     EVENLY_SPREAD_ROWS,
     is_computed,
     typical_margin,
     typical_value,
 )
-from dprelease.postprocess.quantile_order import is_quantile
+from dprelease.postprocess.quantile_order import at_of, is_quantile
 from dprelease.privacy.unit import PrivacyUnit, Sensitivity
 from dprelease.query.measurement import Measurement, OutputColumn
 from dprelease.query.resolve import Query
@@ -89,14 +90,33 @@ class PublishedColumn:
     @property
     def depends_on_rows(self) -> bool:
         """Return whether the margin depends on the number of rows in a cell."""
-        fraction = is_computed(self.column) and not self.column.form.on_lattice
-        return fraction or is_quantile(self.column)
+        if is_quantile(self.column):
+            return True
+        return is_computed(self.column) and not self.column.form.on_lattice
 
     @property
     def unit(self) -> str:
         """Return the unit of the margin: the column's unit, or rows."""
-        in_its_unit = is_computed(self.column) or is_quantile(self.column)
-        return self.column.unit if in_its_unit else self.column.parts[0].error_unit
+        if is_computed(self.column) or is_quantile(self.column):
+            return self.column.unit
+        return self.column.parts[0].error_unit
+
+    @property
+    def ranks(self) -> float | None:
+        """Return the error of a quantile in ranks; None for other columns."""
+        return None if self._quantile is None else float(self._quantile.ranks)
+
+    @cached_property
+    def _quantile(self) -> QuantileError | None:
+        """Return the error of a quantile in a cell of `rows` rows; None for other columns."""
+        if not is_quantile(self.column):
+            return None
+        return quantile_error(self.column, self._noise, self.rows)
+
+    @property
+    def _noise(self) -> dict[str, Randomizer]:
+        """Return the noise of each part by name."""
+        return {part.measurement.name: part.mechanism for part in self.parts}
 
     @cached_property
     def margin(self) -> float | None:
@@ -106,11 +126,10 @@ class PublishedColumn:
     def margin_at(self, rows: int) -> float | None:
         """Return the margin of error in a cell of so many rows, spread evenly over the bounds."""
         confidence = float(self.confidence)
-        mechanisms = {part.measurement.name: part.mechanism for part in self.parts}
         if is_quantile(self.column):
-            return quantile_error(self.column, mechanisms, rows).in_unit
+            return quantile_error(self.column, self._noise, rows).in_unit
         if is_computed(self.column):
-            return typical_margin(self.column, mechanisms, confidence, rows)
+            return typical_margin(self.column, self._noise, confidence, rows)
         return max(float(part.margin(confidence)) for part in self.parts)
 
     def relative_margin(self, rows: int) -> float:
@@ -120,8 +139,16 @@ class PublishedColumn:
         """
         estimate = self.estimate if not self.depends_on_rows else None
         margin = self.margin_at(rows) if estimate is None else estimate
-        value = typical_value(self.column, 1 if is_quantile(self.column) else rows)
+        value = float(rows) if self.unit == "rows" else self._typical_value(rows)
         return math.nan if margin is None or not value else margin / abs(value)
+
+    def _typical_value(self, rows: int) -> float:
+        """Return the value in a cell of so many rows, spread evenly over the bounds."""
+        lattice = self.column.parts[0].aggregate.lattice
+        if is_quantile(self.column) and lattice is not None:
+            steps = lattice.lower + at_of(self.column) * (lattice.upper - lattice.lower)
+            return float(steps * lattice.step)
+        return typical_value(self.column, rows)
 
     @cached_property
     def limit(self) -> Limit:
@@ -177,6 +204,7 @@ class PublishedColumn:
             "margin": None if self.margin is None else finite(self.margin),
             "confidence": float(self.confidence),
             "unit": self.unit,
+            "ranks": self.ranks,
             "rows": self.rows if self.depends_on_rows else None,
             "mechanisms": list(self.mechanisms),
             "share_of_budget": finite(self.share),
