@@ -51,7 +51,9 @@ def test_a_level_is_added_up_once_and_all_is_dropped(unit: str) -> None:
     made: list[tuple[str, ...]] = []
     queries = family(ASKED, SUMS, unit)
     expected = wanted(queries, ROWS)
-    rows = pa.Table.from_pylist([{k: row.get(k) for k in TYPES.names} for row in ROWS], schema=TYPES)
+    rows = pa.Table.from_pylist(
+        [{k: row.get(k) for k in TYPES.names} for row in ROWS], schema=TYPES
+    )
     with Engine.open(queries[0].declared, rows) as engine:
         engine.expect(queries)
         found: dict[tuple[str, str], list[int]] = {}
