@@ -23,9 +23,7 @@ def shape_of(folder: Path) -> dict[str, object]:
     shapes: dict[str, object] = {}
     for path in sorted(folder.rglob("*.parquet")):
         table = pq.read_table(path)
-        keys = [
-            name for name in table.column_names if str(table.schema.field(name).type) == "string"
-        ]
+        keys = [field.name for field in table.schema if field.metadata[b"role"] == b"key"]
         ends = [{key: table[key][row].as_py() for key in keys} for row in (0, table.num_rows - 1)]
         shapes[path.relative_to(folder).as_posix()] = {
             "columns": {field.name: str(field.type) for field in table.schema},
