@@ -207,7 +207,7 @@ def _parameter_text(parameter: Parameter, described: QueryMethodHelp) -> str:
 
 def _companions_text(name: str) -> str:
     """Return the words for the columns after the value of one aggregate."""
-    if WORDS[name].origin is Origin.LABEL:
+    if name in WORDS and WORDS[name].origin is Origin.LABEL:  # `size` is no keyword
         return ""
     if name in COMPUTED or name in CHOSEN:
         return ", `lower` and `upper`, the ends of its interval, and `quality`"
