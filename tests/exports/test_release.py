@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from openpyxl import load_workbook
 from typer.testing import CliRunner
 
 import dprelease
@@ -387,7 +388,7 @@ def test_single_records_have_formats(tmp_path: Path) -> None:
     table = pq.read_table(folder / "people.parquet")
     with (folder / "csv/people.csv").open(encoding="utf-8", newline="") as lines:
         assert [row["city"] for row in csv.DictReader(lines)] == table.column("city").to_pylist()
-    assert "What the records tell" in (folder / "report.html").read_text()
+    assert record["title"] in (folder / "report.html").read_text(encoding="utf-8")
     target, files = export(folder, ["csv"])
     assert (target / files[0]).read_bytes() == (folder / files[0]).read_bytes()
     with pytest.raises(DpReleaseError, match="DP-EXPORT-004"):
@@ -420,8 +421,27 @@ def test_export_writes_outside_of_the_sealed_folder(folder: Path) -> None:
     assert (again.exit_code, "DP-EXPORT-006" in again.output) == (2, True)
 
 
+def test_export_in_some_languages(tmp_path: Path) -> None:
+    """All of the release's languages by default; a selection decides also which one is the first."""
+    about = "about: {publisher: Office, languages: [fr, de]}\n"
+    folder = publish(tmp_path, about + "formats: [excel]\n")
+    for languages, names, cover in (
+        (None, ["excel/release_fr.xlsx", "excel/release_de.xlsx"], "Couverture"),
+        (["de"], ["excel/release.xlsx"], "Titelblatt"),
+        (["de", "fr"], ["excel/release_de.xlsx", "excel/release_fr.xlsx"], "Titelblatt"),
+    ):
+        target, files = export(
+            folder, ["excel"], languages=languages, output=tmp_path / f"to_{languages}"
+        )
+        assert files == names
+        assert load_workbook(target / names[0]).sheetnames[0] == cover
+    assert dprelease.verify(folder).ok
+
+
 def test_what_export_refuses(folder: Path) -> None:
     """A folder inside of the release, a release that was changed, a word that is no format."""
+    with pytest.raises(DpReleaseError, match="DP-REPORT-003"):
+        export(folder, ["csv"], languages=["fr"])
     with pytest.raises(DpReleaseError, match="DP-EXPORT-007"):
         export(folder, ["csv"], output=folder / "more")
     assert CliRunner().invoke(app, ["export", str(folder), "--to", "cvs"]).exit_code == 2
