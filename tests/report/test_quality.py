@@ -99,6 +99,9 @@ def _margin_of(row: dict[str, Any], one: ColumnQuality) -> float | None:
         held = row.get(f"{one.column.name}{ending}")
         if held is not None or f"{one.column.name}{ending}" in row:
             return None if held is None else float(held) * times
+    ends = [row.get(f"{one.column.name}_{end}") for end in ("lower", "upper")]
+    if f"{one.column.name}_lower" in row:
+        return None if None in ends else (float(ends[1]) - float(ends[0])) / 2.0
     fixed = one.expected
     if fixed is None or fixed.rows is not None or fixed.unit != one.column.unit:
         return None
