@@ -60,20 +60,20 @@ SENTENCES: dict[str, str] = {
     "numbers.all": "Table",
     "numbers.largest": "The {shown} of {all} rows with the largest {column}.",
     "numbers.heat.left": (
-        "{number} further rows with smaller numbers are in the published file. Darker cells have "
-        "larger numbers."
+        "{number} further rows with smaller numbers are in the published file. A stronger "
+        "colour means a larger number."
     ),
     "numbers.heat.left.one": (
-        "{number} further row with smaller numbers is in the published file. Darker cells have "
-        "larger numbers."
+        "{number} further row with smaller numbers is in the published file. A stronger "
+        "colour means a larger number."
     ),
     "numbers.heat.first": (
-        "{number} further rows are in the published file. Darker cells have larger numbers."
+        "{number} further rows are in the published file. A stronger colour means a larger number."
     ),
     "numbers.heat.first.one": (
-        "{number} further row is in the published file. Darker cells have larger numbers."
+        "{number} further row is in the published file. A stronger colour means a larger number."
     ),
-    "numbers.heat": "Darker cells have larger numbers.",
+    "numbers.heat": "A stronger colour means a larger number.",
     "numbers.class.first": "below {high}",
     "numbers.class": "{low} to below {high}",
     "numbers.distribution": "{column}: how many of the {all} published numbers are …",
