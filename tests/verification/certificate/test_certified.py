@@ -24,6 +24,7 @@ from dprelease.planning.guarantees import guarantee_of
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.schema.release import BudgetSpec
+from dprelease.verification.certificate import proven_losses as proven
 from dprelease.verification.certificate.certify import certify, claims_of
 from dprelease.verification.certificate.proven_losses import KNOWN
 from dprelease.verification.certificate.verdicts import Certificate, Claim, Verdict
@@ -244,6 +245,15 @@ def test_a_manifest_whose_claim_is_no_number(leaf: str, text: str, paid: Path) -
     assert report.certificate is None
     assert {"DP-VERIFY-002"} <= {finding.code for finding in report.findings}
     json.dumps(report.to_json(), allow_nan=False)
+
+
+def test_a_release_of_unknown_noise_is_not_proved(
+    paid: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proven, "KNOWN", {})
+    report = verify(paid, certify=True)
+    assert {finding.code for finding in report.findings} == {"DP-VERIFY-026"}
+    assert report.to_json()["guarantee_status"] == "not proved"
 
 
 @pytest.mark.share(0.25)
