@@ -68,7 +68,9 @@ DIALECTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "apostrophes": ({"thousands": "'"}, {}),
     "days first": ({"date_format": "%d/%m/%Y", "timestamp_format": "%d/%m/%Y %H:%M"}, {}),
     "months first": ({"date_format": "%m-%d-%Y", "timestamp_format": "%m-%d-%Y %I:%M %p"}, {}),
-    "two digits": ({"date_format": "%d.%m.%y", "timestamp_format": "%d.%m.%y %H.%M"}, {}),
+    "two digits": (
+        {"date_format": "%d.%m.%y", "timestamp_format": "%d.%m.%y %H.%M", "pivot": 2068}, {},
+    ),
     "names of months": ({"date_format": "%d %b %Y", "timestamp_format": "%d %b %Y %H:%M"}, {}),
     "all at once": (
         {"delimiter": ";", "decimal": ",", "thousands": ".", "date_format": "%d.%m.%Y",

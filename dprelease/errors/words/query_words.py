@@ -50,9 +50,9 @@ TEMPLATES: dict[str, Template] = {
         fix="use a multiple of the step, such as 5 for counts.",
     ),
     "DP-QUERY-015": Template(
-        cause="`suppress_below: {{people: ...}}` of '{column}' needs a noisy count of people, and "
-        "no column of the query counts people.",
-        fix="add a column such as `persons: {{{count}}}`.",
+        cause="`suppress_below` of '{column}' is declared in people, and no column of the query "
+        "counts people.",
+        fix="add a column that counts them, such as `persons` with `{count}`.",
     ),
     "DP-QUERY-011": Template(
         cause="The mechanism of '{column}' does not fit: noise is for counts and sums, selection "
