@@ -42,8 +42,9 @@ def quantile_steps(query: Query, column: OutputColumn, vectors: Vectors) -> Quan
     * A minimum at the upper bound of the column, or a maximum at the lower bound, states nothing
       about the values of the cell, and is left empty. So are both if the minimum is above the
       maximum: there are too few rows for the two.
-    * Quantiles are moved to between the minimum and the maximum where these have values. Their
-      intervals are extended to where they are moved.
+    * A minimum above another quantile, or a maximum below one, is left empty, too. The other
+      quantile is not moved: a minimum lies some rows above the least value on purpose, so the
+      contradiction says nothing about the quantile.
     """
     source = column.parts[0].aggregate.column
     columns = [
@@ -56,18 +57,14 @@ def quantile_steps(query: Query, column: OutputColumn, vectors: Vectors) -> Quan
     _order_intervals([found[other.name] for other in inner if has_ends(other)])
     ends = [[found[other.name] for other in columns if at_of(other) == at] for at in (0, 1)]
     _empty_contradicting(*ends)
-    if at_of(column) in (0, 1):
-        return found[column.name]
-    values = np.sort(np.stack([found[other.name].values for other in inner]), axis=0)
-    limits = _limits_of_values([found[other.name] for other in inner], map(has_ends, inner))
-    one, (low, high) = found[column.name], limits[inner.index(column)]
-    one.values = np.clip(values[inner.index(column)], low, high)
-    for least in ends[0]:
-        one.values = np.where(least.empty, one.values, np.maximum(one.values, least.values))
-    for most in ends[1]:
-        one.values = np.where(most.empty, one.values, np.minimum(one.values, most.values))
-    one.lower, one.upper = np.minimum(one.lower, one.values), np.maximum(one.upper, one.values)
-    return one
+    if inner:
+        _order_values([found[other.name] for other in inner], map(has_ends, inner))
+        least, most = found[inner[0].name], found[inner[-1].name]
+        for one in ends[0]:
+            one.empty = one.empty | (one.values > least.values)
+        for one in ends[1]:
+            one.empty = one.empty | (one.values < most.values)
+    return found[column.name]
 
 
 def is_quantile(column: OutputColumn) -> bool:
@@ -128,6 +125,15 @@ def _empty_contradicting(minima: Sequence[QuantileSteps], maxima: Sequence[Quant
         for most in maxima:
             contradict = least.values > most.values
             least.empty, most.empty = least.empty | contradict, most.empty | contradict
+
+
+def _order_values(ascending: Sequence[QuantileSteps], with_ends: Iterator[bool]) -> None:
+    """Sort the values of ascending quantiles, and move each into its interval."""
+    values = np.sort(np.stack([one.values for one in ascending]), axis=0)
+    limits = _limits_of_values(ascending, with_ends)
+    for one, ordered, (low, high) in zip(ascending, values, limits, strict=True):
+        one.values = np.clip(ordered, low, high)
+        one.lower, one.upper = np.minimum(one.lower, one.values), np.maximum(one.upper, one.values)
 
 
 def _limits_of_values(

@@ -22,6 +22,3 @@ class Role(StrEnum):
 
 WITH_COMPANIONS = ("", "_moe", "_lower", "_upper", "_label", "_unreliable", "_quality")
 """The endings of the names of a published column and of its companion columns."""
-
-INTERVAL_ENDINGS = ("_lower", "_upper", "_quality")
-"""The endings of the companion columns that an SQL statement returns with a quantile."""

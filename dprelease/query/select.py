@@ -26,7 +26,7 @@ from dprelease.query.expressions.nodes import (
     stop_text,
 )
 from dprelease.query.expressions.whole import KNOWN, dropped_word_text, unread_argument_text
-from dprelease.query.roles import INTERVAL_ENDINGS, WITH_COMPANIONS
+from dprelease.query.roles import WITH_COMPANIONS
 from dprelease.query.sql_functions import (
     ADVICE,
     AGGREGATES,
@@ -120,7 +120,6 @@ class _Splitter:
         self.names: dict[str, str] = {}
         self.nodes = self.depth = 0
         self.aliases: dict[str, exp.Expression] = {}
-        self.selected: set[str] = set()
         self.found: SelectStatement
 
     def split(self) -> SelectStatement:
@@ -136,9 +135,8 @@ class _Splitter:
             if item.alias and item.alias in self.aliases:
                 _refuse("DP-SQL-002", what=f"the name {item.alias[:60]} for two columns")
             self.aliases[item.alias_or_name] = item.unalias()
-        self.selected = {item.unalias().sql("duckdb") for item in self.tree.expressions}
         self.found.group_by = [self._key_name(item) for item in self._group_keys()]
-        items = self._with_intervals([self._render_item(item) for item in self.tree.expressions])
+        items = [self._render_item(item) for item in self.tree.expressions]
         if not self.found.columns:
             _refuse("DP-SQL-005")
         self.found.view = self._view_sql(items)
@@ -230,19 +228,6 @@ class _Splitter:
         rendered = self._rendered_sql(body)
         return rendered, name or self.names.get(body.sql("duckdb"), "") or body.sql("duckdb")[:60]
 
-    def _with_intervals(self, items: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Return the items, and after each quantile its companions, unless an item has the name."""
-        columns = {_noised_column_sql(name): name for name in self.found.columns}
-        taken, found = {name.casefold() for _, name in items}, []
-        for text, name in items:
-            found.append((text, name))
-            if text in columns and QUANTILES & self.found.columns[columns[text]].keys():
-                for ending in INTERVAL_ENDINGS:
-                    if f"{name}{ending}".casefold() not in taken:
-                        companion = _noised_column_sql(f"{columns[text]}{ending}")
-                        found.append((companion, f"{name}{ending}"))
-        return found
-
     def _noised_column(self, node: exp.Expression, function_name: str = "") -> str:
         """Return the noised column that holds an aggregate."""
         text = node.sql("duckdb")
@@ -257,7 +242,7 @@ class _Splitter:
                 else _unused_name(default_name, taken)
             )
             self.found.columns[name] = {kind: spec}
-            if kind in QUANTILES and text not in self.selected:  # only used in expressions
+            if kind in QUANTILES:  # an answer has the columns of its SELECT list and no others
                 self.found.columns[name]["interval"] = "false"
             self.names[text] = name
         return self.names[text]

@@ -346,7 +346,7 @@ def test_the_refusals_tell_the_way_out() -> None:
     later.dp.use(session, row_wise=True)  # that word is its user's
     assert later.dp.sum("pay", epsilon=90)["value"][0] == pytest.approx(120, abs=12)
     # What has been vouched for is a registration like the first one.
-    assert later.copy().dp.count(epsilon=1).shape == (1, 2)
+    assert later.copy().dp.count(epsilon=1).shape == (1, 3)  # value, moe, quality
     with pytest.raises(SessionError, match="DP-SESSION-002"):
         later.assign(pay=later.pay.max()).dp.use(session)
     # A computed column of the schema is computed from its own row, whatever a frame has there.

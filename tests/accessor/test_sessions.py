@@ -52,7 +52,7 @@ def registered(epsilon: Any = 100, **more: Any) -> tuple[pd.DataFrame, Any]:
 def test_answers() -> None:
     df, session = registered()
     found = df.dp.count(by=["state", "value"], epsilon=20)
-    assert list(found.columns) == ["state", "value", "value_", "moe"]
+    assert list(found.columns) == ["state", "value", "value_", "moe", "quality"]
     assert found["state"].tolist() == ["VT", "VT", "NH", "NH"]
     assert found["value"].tolist() == [False, True, False, True]
     assert found["value_"].tolist() == pytest.approx([0, 100, 100, 0], abs=3)

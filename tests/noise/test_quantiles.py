@@ -397,8 +397,14 @@ def test_quantiles_of_a_column_are_in_order() -> None:
             assert (one.values <= other.values)[held].all()
         low, high = found["low"], found["high"]
         crossed = vectors["low"] > vectors["high"]
-        assert (low.empty == (crossed | (vectors["low"] == 9))).all()
-        assert (high.empty == (crossed | (vectors["high"] == 0))).all()
+        above, below = order[1].values < vectors["low"], order[-2].values > vectors["high"]
+        assert (low.empty == (crossed | above | (vectors["low"] == 9))).all()
+        assert (high.empty == (crossed | below | (vectors["high"] == 0))).all()
+        wide = {name: np.zeros_like(low.values) for name in vectors_of(query.columns[0])}
+        wide |= {name: np.full_like(low.values, 9) for name in vectors_of(query.columns[4])}
+        for column in query.columns[1:4]:  # a minimum or a maximum moves no other quantile
+            alone = quantile_steps(query, column, vectors | wide)
+            assert (alone.values == found[column.name].values).all()
         assert (low.lower == 0).all()
         assert (low.upper == vectors["low"]).all()
         assert (high.upper == 9).all()

@@ -159,7 +159,7 @@ def test_what_people_read() -> None:
 
 def test_plans_tell_the_disk(tmp_path: Path) -> None:
     declared(tmp_path)
-    done = CliRunner().invoke(cli.app, ["plan", str(tmp_path / "release.yaml")])
+    done = CliRunner().invoke(cli.app, ["plan", "--explain", str(tmp_path / "release.yaml")])
     assert "On the disk of 'out/pop': tables of at most" in done.stdout, done.output
     told = CliRunner().invoke(cli.app, ["plan", "--json", str(tmp_path / "release.yaml")])
     assert 1000 < json.loads(told.stdout)["tables_at_most"] < 10**6
@@ -180,7 +180,7 @@ def test_nobody_knows_how_large_a_table_of_found_keys_is(
         + "  all: {from: names, columns: {n: {count: '*'}}}\n"
         * declared_too
     )
-    done = CliRunner().invoke(cli.app, ["plan", str(release)])
+    done = CliRunner().invoke(cli.app, ["plan", "--explain", str(release)])
     assert done.exit_code == 0, done.output
     words = "On the disk of 'out': " + "tables of at most" * declared_too
     assert words in done.stdout
@@ -384,5 +384,5 @@ def test_plans_tell_of_temporary_files(
     """Where somebody declares how many people there are; else nobody knows."""
     monkeypatch.setattr("dprelease.exact.sorted_families.LEAST_CELLS", 1)
     declaration = declared(tmp_path, unit=unit)
-    words = disk_space_texts(declaration, prepare(declaration)[1], 1)
+    words = disk_space_texts(declaration, prepare(declaration)[1], 1, explain=True)
     assert ("In the temporary folder it uses at most" in words[0]) == bool(unit)

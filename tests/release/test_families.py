@@ -130,7 +130,8 @@ def test_noise_is_drawn_as_without_the_step(
     assert (folder / "alone.parquet").read_bytes() == (plain / "alone.parquet").read_bytes()
     for name in MEASURED:
         held = pq.read_table(folder / f"measurements/{name}.parquet")
-        assert held.equals(pq.read_table(plain / f"{name}.parquet"))
+        noised = pq.read_table(plain / f"{name}.parquet")
+        assert held.equals(noised.select(held.column_names))  # measurements have no quality
 
 
 class Scattered(Engine):
