@@ -15,7 +15,7 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.tree_error import end_width, path_width
-from dprelease.query.aggregates.aggregate import Aggregate
+from dprelease.query.aggregates.aggregate import Aggregate, narrow_aggregate
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.measurement import OutputColumn
 from dprelease.query.resolve import Query
@@ -41,9 +41,10 @@ def rank_shift(aggregate: Aggregate, mechanism: Randomizer) -> int:
     and a maximum the lower end of the quantile 1: so the published minimum is smaller than the true
     minimum with a probability of at most 5 %, in cells of any size.
     """
-    if not isinstance(aggregate, Quantile) or not aggregate.side:
+    if aggregate.interval_end is None:
         return 0
-    return aggregate.side * max(1, mechanism.half_width(1.0 - float(aggregate.miss)))
+    side, miss = aggregate.interval_end
+    return side * max(1, mechanism.half_width(1.0 - float(miss)))
 
 
 def least_rows_inside(aggregate: Quantile, mechanism: Randomizer) -> int:
@@ -110,8 +111,8 @@ def rows_inside_texts(queries: Iterable[tuple[Query, Mapping[str, Randomizer]]])
     """Yield what each minimum and maximum promises in small groups, from the noise of its query."""
     for query, mechanisms in queries:
         for column in query.columns:
-            aggregate = column.parts[0].aggregate
-            if isinstance(aggregate, Quantile) and aggregate.at in (0, 1):
+            if column.parts[0].aggregate.part in (0, 1):
+                aggregate = narrow_aggregate(column.parts[0].aggregate, Quantile)
                 percent = plain_text(100 * aggregate.confidence)
                 side, empty = ("above", "maximum") if aggregate.at else ("below", "minimum")
                 least = least_rows_inside(aggregate, mechanisms[column.parts[0].name])

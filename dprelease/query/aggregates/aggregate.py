@@ -121,6 +121,13 @@ class Aggregate(ABC):
         return None
 
     @property
+    def interval_end(self) -> tuple[int, Fraction] | None:
+        """The side of an end of an interval, -1 or 1, and its largest probability of a miss.
+
+        None for other aggregates."""
+        return None
+
+    @property
     def counted(self) -> str:
         """What is counted, one each: `ROWS` or `IDS`; empty for other aggregates."""
         return ""

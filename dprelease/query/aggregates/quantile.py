@@ -123,6 +123,11 @@ class Quantile(Aggregate):
         """The fraction of values below the quantile."""
         return self.at
 
+    @property
+    def interval_end(self) -> tuple[int, Fraction] | None:
+        """The side of an end of an interval and `miss`; None for the value itself."""
+        return (self.side, self.miss) if self.side else None
+
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
         """Return how far a unit can move two scores of a cell apart, and in how many cells."""
         a, b = self.at.numerator, self.at.denominator
