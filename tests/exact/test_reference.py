@@ -21,13 +21,13 @@ from dprelease.query.resolve import Query
 from dprelease.statements.values import categories
 from tests.covering import examples, thinned
 from tests.exact.build import ask, declare, exact
-from tests.exact.reference import reference
+from tests.exact.reference import reference, typed
 
 COLUMNS: dict[str, Any] = {
     "id": {"type": "integer"},
     "k": {"type": "category", "values": ["a", "b", "c"], "others": "c"},
     "m": {"type": "category", "values": ["x", "y"], "fill": "y", "missing": ["q"]},
-    "n": {"type": "integer", "lower": -5, "upper": 20, "missing": [7, 20]},
+    "n": {"type": "integer", "lower": -5, "upper": 20, "missing": [6, 20]},
     "s": {"type": "integer", "lower": -7, "upper": 31, "step": 4, "fill": 3, "missing": 5},
     "x": {"type": "number", "lower": "-2.5", "upper": 10, "step": "0.25", "missing": "0.125"},
     "flag": {"type": "boolean"},
@@ -174,8 +174,8 @@ def test_predicates(rows: list[dict[str, Any]]) -> None:
     )
 
     def keep(row: dict[str, Any]) -> bool:
-        n, x = row["n"], row["x"]
-        if n is None or n < 3 or x is None or x != x or x > 2:
+        n, x = typed(query, "n", row), typed(query, "x", row)
+        if n is None or n < 3 or x is None or x > 2:
             return False
         return row["m"] == "x" or row["flag"] is True
 
@@ -304,8 +304,8 @@ def worst_pair(
     """Return exact tables of two neighbours at the very limit of the claims."""
     query = build(unit, ["k"], {"total": {"sum": "n"}, "rows": {"count": "*"}}, neighbours)
     full = {"id": 1, "m": "x", "s": 0, "x": 0.0, "flag": True}
-    rows = [{**full, "k": k, "n": 20} for k in "abc" for _ in range(4)]
-    # Within one group, 20 and -5 differ by more than either weighs.
+    rows = [{**full, "k": k, "n": 21} for k in "abc" for _ in range(4)]
+    # Within one group, 20 and -5 differ by more than either weighs; 20 itself is a missing code.
     other = [] if neighbours is Neighbours.ADD_REMOVE else [{**row, "n": -5} for row in rows]
     return query, exact(query, as_table(rows)), exact(query, as_table(other))
 
@@ -341,16 +341,16 @@ def test_sums_are_those_of_whole_numbers(unit: dict[str, Any]) -> None:
 
 
 UNIT_ROWS = {
-    "high": [{"n": 20, "s": 31, "x": 10.0, "m": "x"}] * 2,
+    "high": [{"n": 21, "s": 31, "x": 10.0, "m": "x"}] * 2,
     "low": [{"n": -5, "s": -7, "x": -2.5, "m": "y"}] * 2,
-    "both": [{"n": 20, "s": 31, "x": 10.0, "m": "x"}, {"n": -5, "s": -7, "x": -2.5, "m": "y"}],
+    "both": [{"n": 21, "s": 31, "x": 10.0, "m": "x"}, {"n": -5, "s": -7, "x": -2.5, "m": "y"}],
     "middle": [{"n": 7, "s": 12, "x": 3.75, "m": "y"}] * 2,
     "missing": [{"n": None, "s": None, "x": None, "m": None}] * 2,
     "beyond": [{"n": 10**6, "s": 2**62, "x": 1e300, "m": "q"}] * 2,
     "below": [{"n": -(10**6), "s": -(2**62), "x": -1e300, "m": "q"}] * 2,
     "nobody": [],
 }
-"""What a unit has in each of its groups."""
+"""What a unit has in each of its groups; 20 is a missing code, and 21 is moved to the bound."""
 
 REACHED: dict[str, Any] = {
     name: MEASURES[name] for name in ("rows", "known", "total", "real", "mean", "spread")
