@@ -36,7 +36,7 @@ stranger would. The manual's tutorial tells the same on the command line.""",
 
 release = dprelease.read_release("release.yaml")
 print(release.title)
-for name, query in release.declaration.spec.tables_asked.items():
+for name, query in release.declaration.spec.published_tables.items():
     print(f"{name:15} by {', '.join(query.group_by)}")""",
     ),
     (
@@ -44,8 +44,8 @@ for name, query in release.declaration.spec.tables_asked.items():
         "markdown",
         """## What it will cost
 
-`plan` opens no data. Errors are in the unit of each column; a margin holds the noise 95 times in
-100.""",
+`plan` opens no data. Errors are in the unit of each column, and those of medians in rows; a margin
+holds the noise 95 times in 100.""",
     ),
     (
         "plan",
