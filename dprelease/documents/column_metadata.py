@@ -310,7 +310,7 @@ class ColumnMetadataBuilder:
             decimals=request.decimals if is_number else None,
             label=label,
             description=self._open_end(request.published, role),
-            codes=self._quality_codes(request.published) if role is Role.QUALITY else None,
+            codes=self._quality_codes(request) if role is Role.QUALITY else None,
             confidence=request.confidence if role in AT_CONFIDENCE else "",
         )
 
@@ -320,9 +320,10 @@ class ColumnMetadataBuilder:
             return {}
         return {tag: OPEN_END.get(tag.partition("-")[0], OPEN_END["en"]) for tag in self.languages}
 
-    def _quality_codes(self, published: OutputColumn) -> CodeList:
+    def _quality_codes(self, request: ColumnRequest) -> CodeList:
         """Return the quality codes of a column, with their labels."""
-        labels = quality_labels(published.quality, self.languages)
+        cut = request.limits is not None
+        labels = quality_labels(request.published.quality, self.languages, cut=cut)
         return CodeList(CODES, cast("Mapping[Code, Mapping[str, str]]", labels))
 
     def _label(self, request: ColumnRequest) -> dict[str, str]:

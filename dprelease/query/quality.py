@@ -6,9 +6,9 @@ declared limits. So it has no privacy cost, and a reader can compute it again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ TOLERANCE: Final = 1e-9
 """Relative tolerance of a limit, so that rounding of floats doesn't decide a margin equal to it."""
 
 Limits = Sequence[Fraction]
+Label = TypeVar("Label", bound=str)
 Codes = NDArray[np.int8]
 """Codes (n,) of cells, as positions in `CODES`."""
 
@@ -128,6 +129,17 @@ _AT_MOST: Final[dict[str, str]] = {
 }
 """Labels of the codes A, B and C; {share} is the limit in percent."""
 
+_AFTER_LIMITS: Final[dict[str, str]] = {
+    "en": "{label} after contribution limits; rows above the limits are not counted",
+    "de": "{label} nach den Beitragsgrenzen; Zeilen über den Grenzen sind nicht gezählt",
+    "fr": "{label} après les limites de contribution ; les lignes au-delà ne sont pas comptées",
+    "es": "{label} tras los límites de contribución; las filas que los superan no se cuentan",
+    "it": "{label} dopo i limiti di contributo; le righe oltre i limiti non sono contate",
+    "nl": "{label} na de bijdragelimieten; rijen boven de limieten zijn niet geteld",
+    "pt": "{label} após os limites de contribuição; as linhas acima deles não são contadas",
+}
+"""Labels of the codes A to D of values from which contribution limits may leave out rows."""
+
 _LABELS: Final[dict[str, dict[str, str]]] = {
     UNRELIABLE: {
         "en": "unreliable: don’t quote; margin of error above {share} % of the value",
@@ -182,15 +194,36 @@ _LABELS: Final[dict[str, dict[str, str]]] = {
 }  # fmt: skip
 
 
-def quality_labels(limits: Limits, languages: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return the label of every code in each language; English in languages without labels."""
-    return {
-        code: {
-            tag: words.get(tag.partition("-")[0], words["en"]).format(share=share)
-            for tag in languages
-        }
-        for code, words, share in _labels_with_shares(limits)
-    }
+def quality_labels(
+    limits: Limits, languages: Sequence[str], *, cut: bool = False
+) -> dict[str, dict[str, str]]:
+    """Return the label of every code in each language; English in languages without labels.
+
+    `cut`: whether contribution limits may leave out rows, which no margin of error covers.
+    """
+    found = {}
+    for code, words, share in _labels_with_shares(limits):
+        found[code] = labels = dict[str, str]()
+        for tag in languages:
+            spoken = tag.partition("-")[0]
+            spoken = spoken if spoken in words else "en"
+            label = words[spoken].format(share=share)
+            of_margin = cut and code in (*RELIABLE, UNRELIABLE)
+            labels[tag] = _AFTER_LIMITS[spoken].format(label=label) if of_margin else label
+    return found
+
+
+def longest_labels(labels: Iterable[Label]) -> list[Label]:
+    """Return different labels of a code, without those with which another one begins.
+
+    A label that also mentions contribution limits holds for columns that no limit cuts, too.
+    """
+    found = list(dict.fromkeys(labels))
+    return [
+        one
+        for one in found
+        if not any(other != one and str(other).startswith(str(one)) for other in found)
+    ]
 
 
 def _labels_with_shares(limits: Limits) -> Iterator[tuple[str, dict[str, str], str]]:

@@ -209,6 +209,16 @@ class Facts:
         bounded = any(part.aggregate.lattice is not None for part in output.parts)
         return ("both" if bounded else "limits") if limited else "bounds" if bounded else "none"
 
+    def differently_bounded_with(self, table: TableMetadata) -> list[str]:
+        """Return the tables whose numbers need not add up with those of a table, by limits.
+
+        Contribution limits apply to each of these tables separately. The result is empty if the
+        table is not among them.
+        """
+        name = _name_in_folder(table)
+        groups = [one.tables for one in self.central.differently_bounded if name in one.tables]
+        return list(dict.fromkeys(other for group in groups for other in group if other != name))
+
     def adds_up(self, table: TableMetadata, column: ColumnMetadata) -> bool:
         """Return whether cells of a column may be added: counts of rows, and sums."""
         output = self.query_column(table, column)

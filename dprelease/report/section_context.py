@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -10,6 +11,9 @@ from dprelease.report.facts import Facts
 from dprelease.report.localization import Words
 from dprelease.report.safe import printable_text
 from dprelease.report.safe_labels import Names
+
+MOST_TITLES = 6
+"""Maximum number of titles of tables in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -27,3 +31,14 @@ class Context:
             text if isinstance(text, Markup) else Markup.escape(printable_text(str(text)))
             for text in texts
         ]
+
+    def titles_of(self, queries: Sequence[str]) -> Markup:
+        """Return the titles of the tables of some queries in words; of many, the first ones."""
+        tables = self.names.metadata.tables_for_readers
+        found = {one.name.rpartition("/")[2]: self.names.table(one) for one in tables}
+        titles = list(dict.fromkeys(found.get(name) or self.names.name(name) for name in queries))
+        shown = [Markup("“{}”").format(title) for title in titles[:MOST_TITLES]]
+        if len(titles) > MOST_TITLES:
+            more = self.words.number(len(titles) - MOST_TITLES)
+            shown.append(self.words.say("page.more", number=more))
+        return Markup(", ").join(shown)

@@ -240,15 +240,19 @@ def _total_sentences(context: Context, found: Sequence[Disagreement], left: int)
     `left` is the number of pairs that were not compared.
     """
     words = context.words
+    bounded = [
+        words.say("quality.totals.bounded", tables=context.titles_of(one.tables))
+        for one in context.facts.central.differently_bounded
+    ]
     if not found:
-        sentences = [words.say("quality.totals.none")]
+        sentences = [] if bounded else [words.say("quality.totals.none")]
     elif not any(one.differing for one in found):
         sentences = [words.many("quality.totals.agree", len(found))]
     else:
         sentences = [words.say("quality.totals.lead"), words.say("quality.totals.why")]
     if left:
         sentences.append(words.many("quality.totals.left", left))
-    return sentences
+    return [*sentences, *bounded]
 
 
 def _disagreement_table(context: Context, found: Sequence[Disagreement]) -> PageTable | None:

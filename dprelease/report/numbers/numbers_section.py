@@ -9,7 +9,8 @@ from markupsafe import Markup
 
 from dprelease.documents.metadata import TableMetadata
 from dprelease.numerics.lattice import Floats
-from dprelease.report.accuracy.quality import ColumnQuality, is_number
+from dprelease.query.quality import longest_labels
+from dprelease.report.accuracy.quality import is_number
 from dprelease.report.accuracy.sizes import LETTERS
 from dprelease.report.facts import Facts
 from dprelease.report.numbers.cells import TableCells, all_values, read_cells
@@ -57,13 +58,17 @@ class KeyFigure:
 
 @dataclass(frozen=True)
 class ShownTable:
-    """One table of the page: its title, its notes, its pictures and its rows."""
+    """One table of the page: its title, its notes, its pictures and its rows.
+
+    `bounded`: the note below the pictures that limits keep its numbers from adding up, or nothing.
+    """
 
     name: str
     title: Markup
     description: Markup
     notes: list[Markup]
     panels: list[Panel]
+    bounded: Markup
     table: PageTable
     summary: Markup
     rest: Markup
@@ -168,10 +173,19 @@ def _shown_table(context: Context, read: ReadTables, table: TableMetadata, i: in
         description=context.names.text(table.description),
         notes=_notes(context, table),
         panels=panels,
+        bounded=_bounded_note(context, table),
         table=_page_table(context, cells, shown),
         summary=words.many("numbers.table", cells.size),
         rest=words.say(rest, file=file, **says),
     )
+
+
+def _bounded_note(context: Context, table: TableMetadata) -> Markup:
+    """Return a sentence on the tables with which limits keep a table from adding up, if any."""
+    others = context.facts.differently_bounded_with(table)
+    if not others:
+        return Markup("")
+    return context.words.say("numbers.bounded", tables=context.titles_of(others))
 
 
 def _notes(context: Context, table: TableMetadata) -> list[Markup]:
@@ -217,20 +231,24 @@ def _page_table(context: Context, cells: TableCells, shown: int) -> PageTable:
 
 def _classes(context: Context, read: ReadTables) -> list[tuple[str, str, Markup]]:
     """Return the legend of quality classes and signs: the code, its letter or sign, its label."""
-    columns = [one for cells in read.cells.values() for one in cells.columns]
-    found: ColumnQuality | None = next((one for one in columns if one.quality_column), None)
-    if found is None or found.quality_column is None or found.quality_column.codes is None:
+    columns = [one.quality_column for cells in read.cells.values() for one in cells.columns]
+    rated = [(one, one.codes.values) for one in columns if one is not None and one.codes]
+    if not rated:
         return []
-    column = found.quality_column
     there = {
         number.quality
         for cells in read.cells.values()
         for row in cells.rows
         for number in row.numbers
     }
-    codes = [str(code) for code in found.quality_column.codes.values]
-    codes = [code for code in codes if code in there or code in LETTERS]
-    return [(code, SIGNS.get(code, code), context.names.value(column, code)) for code in codes]
+    codes = [str(code) for code in rated[0][1] if code in there or code in LETTERS]
+    legend = []
+    for code in codes:
+        labels = {context.names.plain_value(one, code): one for one, _ in rated}
+        for label in longest_labels(labels):
+            text = context.names.value(labels[label], code)
+            legend.append((code, SIGNS.get(code, code), text))
+    return legend
 
 
 def _other_table(context: Context, table: TableMetadata) -> Markup:

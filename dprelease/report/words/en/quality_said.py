@@ -81,6 +81,11 @@ QUALITY: dict[str, str] = {
         "coarser ones; the annex lists by how much."
     ),
     "quality.totals.none": "No table of this release adds up to another one.",
+    "quality.totals.bounded": (
+        "The counts and sums of these tables need not add up, even without noise: {tables}. "
+        "Contribution limits apply to each of them separately, so rows that one leaves out may be "
+        "in another."
+    ),
     "quality.totals.agree": "All {number} comparisons of tables agree exactly.",
     "quality.totals.agree.one": "The one comparison of tables agrees exactly.",
     "quality.totals.left": "{number} more pairs of tables were not compared here.",
