@@ -11,8 +11,14 @@ from dprelease.exports.excel.localization import WorkbookWords
 from dprelease.exports.excel.sheet_tables import SheetTable
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.names import text_in
-from dprelease.postprocess.consistent.outputs import TABLES
-from dprelease.query.quality import CODES, FEW_PEOPLE, TO_AVOID, UNDEFINED, quality_labels
+from dprelease.query.quality import (
+    CODES,
+    FEW_PEOPLE,
+    TO_AVOID,
+    UNDEFINED,
+    longest_labels,
+    quality_labels,
+)
 from dprelease.schema.release_parts.limits import QUALITY_LIMITS
 
 WIDTH, MOST_PAGES = 110, 2
@@ -121,8 +127,8 @@ def reading_lines(
         for confidence in filter(None, confidences):
             yield words.say(name, confidence=words.percent(confidence))
     with_totals = [one for one in read if one.has_totals]
-    if any(not one.main.name.startswith(f"{TABLES}/") for one in with_totals):
-        yield words.say("own_noise")  # integer tables are made consistent
+    if any("/" not in one.main.name for one in with_totals):  # in folders are consistent tables
+        yield words.say("own_noise")
     keys = [key for one in with_totals for key in one.keys]
     if any(value_labels(key, words.language) for key in keys):
         yield words.say("total_code", code=TOTAL_CODE)
@@ -141,7 +147,7 @@ def _class_lines(
             label = defaults[code][words.language]
             labels = [codes.label(code, words.language) for codes in rated] or [label]
             sign = f"{SIGNS[code]} {code}" if code in SIGNS else code
-            lines |= dict.fromkeys(f"{sign}: {label}." for label in labels)
+            lines |= dict.fromkeys(f"{sign}: {label}." for label in longest_labels(labels))
     if lines:
         yield words.say("classes")
         yield from lines

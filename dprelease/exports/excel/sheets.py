@@ -51,8 +51,8 @@ def write_sheets(
     heads = [words.say("worksheet"), words.say("column"), words.say("text")]
     rows = list(_note_rows(sheets, release, words))
     _write_texts(book, words, notes, links[notes], heads, rows)
-    for name, table in sheets.items():
-        _write_table(book, name, titled[name], table, release, words)
+    for name in sheets:
+        _write_table(book, sheets, name, titled[name], release, words)
     rows = list(_annex_rows(sheets, release, words))
     _write_texts(book, words, annex, links[annex], heads, rows)
 
@@ -78,13 +78,14 @@ def _write_texts(
 
 def _write_table(
     book: Book,
+    sheets: Mapping[str, SheetTable],
     name: str,
     title: str,
-    table: SheetTable,
     release: PublishedRelease,
     words: WorkbookWords,
 ) -> None:
     """Write the sheet of a table, row by row; below it, how to read it."""
+    table = sheets[name]
     cells, language = TableCells(table, release, words), words.language
     sheet = book.add_sheet(name, [head.width for head in cells.heads])
     sheet.add_lines(f"{name}: {title}", "title")
@@ -99,6 +100,8 @@ def _write_table(
     sheet.add_text("")
     for line in reading_lines([table], words, cells.seen):
         sheet.add_lines(line)
+    for text in _bounded_notes(sheets, release, words).get(name, []):
+        sheet.add_lines(text)
     for column, text in dict.fromkeys(_table_notes(table, release, words)):
         sheet.add_lines(f"{column}: {text}" if column else text)
 
@@ -109,6 +112,9 @@ def _note_rows(
     """Yield the notes: how to read the numbers, then notes on the release, tables and columns."""
     for line in reading_lines(sheets.values(), words, CODES):
         yield "", "", line
+    bounded = _bounded_notes(sheets, release, words).values()
+    for line in dict.fromkeys(line for lines in bounded for line in lines):
+        yield "", "", line
     for note in release.metadata.about.notes:
         yield "", "", text_in(note, release.metadata, words.language)
     yield from _rows_of_notes(
@@ -116,6 +122,29 @@ def _note_rows(
         for name, table in sheets.items()
         for note in _table_notes(table, release, words)
     )
+
+
+def _bounded_notes(
+    sheets: Mapping[str, SheetTable], release: PublishedRelease, words: WorkbookWords
+) -> dict[str, list[str]]:
+    """Return for each sheet the notes on tables that limits keep from adding up, if any."""
+    found: dict[str, list[str]] = {}
+    for record in release.central.differently_bounded:
+        queries = {
+            name: {table.query for table in sheet.tables}
+            for name, sheet in sheets.items()
+            if any(table.name.rpartition("/")[2] in record.tables for table in sheet.tables)
+        }
+        here = {query for of_sheet in queries.values() for query in of_sheet}
+        others = {  # tables of another workbook
+            table.query: text_in(table.label, release.metadata, words.language) or table.query
+            for table in release.metadata.tables_for_readers
+            if table.name.rpartition("/")[2] in record.tables and table.query not in here
+        }
+        text = words.say("bounded", tables=", ".join([*queries, *others.values()]))
+        for name in queries:
+            found.setdefault(name, []).append(text)
+    return found
 
 
 def _rows_of_notes(notes: Iterable[tuple[str, Note]]) -> Iterator[Sequence[str]]:

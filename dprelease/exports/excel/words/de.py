@@ -70,6 +70,11 @@ WORDS = {
         "Summen wurden gesondert ermittelt, mit eigener Zufallsänderung und eigenen Obergrenzen: "
         "Die Teile müssen sich nicht zu ihnen addieren."
     ),
+    "bounded": (
+        "{tables}: Anzahlen und Summen dieser Tabellen addieren sich nicht immer, auch ohne "
+        "Rauschen: Die Obergrenzen gelten für jede Tabelle gesondert, ein Datensatz kann in einer "
+        "fehlen und in einer anderen zählen."
+    ),
     "total_code": "Code „{code}“: insgesamt.",
     "further": "Technische Angaben stehen auf dem letzten Blatt, „{annex}“.",
 }

@@ -69,6 +69,10 @@ WORDS = {
         "Totals are measured separately, with noise and limits of their own: the parts need not "
         "add up to them."
     ),
+    "bounded": (
+        "{tables}: the counts and sums of these tables need not add up, even without noise. "
+        "Limits apply to each table separately, so a record that one leaves out may be in another."
+    ),
     "total_code": "Code “{code}”: total.",
     "further": "Technical details are on the last sheet, “{annex}”.",
 }

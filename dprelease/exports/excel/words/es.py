@@ -70,6 +70,11 @@ WORDS = {
         "Los totales se miden por separado, con ruido y límites propios: la suma de las partes "
         "puede diferir de ellos."
     ),
+    "bounded": (
+        "{tables}: los recuentos y sumas de estas tablas pueden no cuadrar entre sí, incluso sin "
+        "ruido. Los límites se aplican a cada tabla por separado: un registro descartado en una "
+        "puede contar en otra."
+    ),
     "total_code": "Código «{code}»: total.",
     "further": "Los detalles técnicos están en la última hoja, «{annex}».",
 }

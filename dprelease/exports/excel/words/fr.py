@@ -70,6 +70,11 @@ WORDS = {
         "Les totaux sont mesurés séparément, avec leur propre bruit et leurs propres limites : la "
         "somme des parties peut en différer."
     ),
+    "bounded": (
+        "{tables} : les effectifs et sommes de ces tableaux peuvent différer entre eux, même sans "
+        "bruit. Les limites s’appliquent séparément à chaque tableau : un enregistrement écarté de "
+        "l’un peut compter dans un autre."
+    ),
     "total_code": "Code « {code} » : total.",
     "further": "Les précisions techniques sont sur la dernière feuille, « {annex} ».",
 }

@@ -70,6 +70,11 @@ WORDS = {
         "I totali sono misurati separatamente, con rumore e limiti propri: la somma delle parti "
         "può differirne."
     ),
+    "bounded": (
+        "{tables}: i conteggi e le somme di queste tabelle possono non coincidere, anche senza "
+        "rumore. I limiti si applicano a ogni tabella separatamente: un record escluso da una può "
+        "contare in un’altra."
+    ),
     "total_code": "Codice «{code}»: totale.",
     "further": "I dettagli tecnici sono nell’ultimo foglio, «{annex}».",
 }

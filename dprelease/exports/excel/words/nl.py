@@ -68,6 +68,11 @@ WORDS = {
         "Totalen zijn apart bepaald, met eigen ruis en eigen limieten: de delen tellen niet "
         "altijd op tot het totaal."
     ),
+    "bounded": (
+        "{tables}: de aantallen en sommen van deze tabellen hoeven niet op te tellen, ook zonder "
+        "ruis. De limieten gelten voor elke tabel apart: een record dat in de ene vervalt, kan in "
+        "de andere tellen."
+    ),
     "total_code": "Code “{code}”: totaal.",
     "further": "Technische gegevens staan op het laatste werkblad, “{annex}”.",
 }

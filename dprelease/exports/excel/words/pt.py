@@ -70,6 +70,11 @@ WORDS = {
         "Os totais são medidos separadamente, com ruído e limites próprios: a soma das partes "
         "pode diferir deles."
     ),
+    "bounded": (
+        "{tables}: as contagens e somas destes quadros podem não coincidir, mesmo sem ruído. "
+        "Os limites aplicam-se a cada quadro em separado: um registo excluído de um pode contar "
+        "noutro."
+    ),
     "total_code": "Código «{code}»: total.",
     "further": "Os pormenores técnicos estão na última folha, «{annex}».",
 }
