@@ -12,9 +12,12 @@ VARIANTS = {
 """Names of privacy variants in the registry of deployments, by their names in the manifest."""
 
 
-def guarantee_paragraph(record: CentralManifest) -> str:
-    """Return one paragraph in English: who is protected, by which parameters, by which tool."""
-    units = list(dict.fromkeys(unit.words for unit in record.privacy_unit))
+def guarantee_paragraph(record: CentralManifest, *, with_units: bool = True) -> str:
+    """Return one paragraph in English: who is protected, by which parameters, by which tool.
+
+    `with_units`: whether to describe the privacy units, which may differ from table to table.
+    """
+    units = list(dict.fromkeys(unit.words for unit in record.privacy_unit)) if with_units else []
     tool = record.tool
     exact = record.guarantee.invariants
     outside = (

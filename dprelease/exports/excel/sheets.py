@@ -6,10 +6,9 @@ sentences of the manifest, which are in English.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from dprelease.documents.metadata import Role, TableMetadata
-from dprelease.exports.catalogue.guarantee_words import guarantee_paragraph
+from dprelease.exports.excel.annex import Note, annex_rows, rows_of_notes
 from dprelease.exports.excel.book import Book, SheetLink
 from dprelease.exports.excel.cells import TableCells, unique_titles
 from dprelease.exports.excel.cover import reading_lines, write_cover
@@ -21,9 +20,6 @@ from dprelease.query.quality import CODES
 
 TEXT_WIDTH = 100
 """Maximum width of a column of texts in characters."""
-
-Note = tuple[str, str]
-"""The title of a column, or an empty text, and a sentence about it."""
 
 
 def write_sheets(
@@ -53,7 +49,7 @@ def write_sheets(
     _write_texts(book, words, notes, links[notes], heads, rows)
     for name in sheets:
         _write_table(book, sheets, name, titled[name], release, words)
-    rows = list(_annex_rows(sheets, release, words))
+    rows = list(annex_rows(sheets, release, words.language))
     _write_texts(book, words, annex, links[annex], heads, rows)
 
 
@@ -117,7 +113,7 @@ def _note_rows(
         yield "", "", line
     for note in release.metadata.about.notes:
         yield "", "", text_in(note, release.metadata, words.language)
-    yield from _rows_of_notes(
+    yield from rows_of_notes(
         (name, note)
         for name, table in sheets.items()
         for note in _table_notes(table, release, words)
@@ -147,15 +143,6 @@ def _bounded_notes(
     return found
 
 
-def _rows_of_notes(notes: Iterable[tuple[str, Note]]) -> Iterator[Sequence[str]]:
-    """Yield each note once, with the sheets to which it applies."""
-    found: dict[Note, dict[str, None]] = {}
-    for name, note in notes:
-        found.setdefault(note, {})[name] = None
-    for (column, text), names in found.items():
-        yield ", ".join(names), column, text
-
-
 def _table_notes(
     table: SheetTable, release: PublishedRelease, words: WorkbookWords
 ) -> Iterator[Note]:
@@ -178,42 +165,3 @@ def _table_notes(
             for texts in (published.description, *published.footnotes):
                 if texts:
                     yield published.title(language), text_in(texts, metadata, language)
-
-
-def _annex_rows(
-    sheets: Mapping[str, SheetTable], release: PublishedRelease, words: WorkbookWords
-) -> Iterator[Sequence[str]]:
-    """Yield the technical sentences of the manifest, in English."""
-    record = release.central
-    reading = record.reading
-    beliefs = ", ".join(
-        f"{100 * one.prior:g} % to {100 * one.posterior:.3g} %" for one in reading.largest_posterior
-    )
-    sentences = [
-        guarantee_paragraph(record),
-        f"{reading.least_total_error_words} It is {reading.least_total_error:.3g}.",
-        f"{reading.largest_posterior_words} From {beliefs}.",
-        *record.unprotected_quantities,
-        *record.post_processing,
-    ]
-    yield from (("", "", sentence) for sentence in sentences)
-    yield from _rows_of_notes(
-        (name, note)
-        for name, sheet in sheets.items()
-        for table in sheet.tables
-        for note in _computation_notes(table, release, words.language)
-    )
-
-
-def _computation_notes(
-    table: TableMetadata, release: PublishedRelease, language: str
-) -> Iterator[Note]:
-    """Yield how the columns of a table are computed and processed, in English."""
-    record = next(file for file in release.central.files if file.name == table.file)
-    for column in table.columns:
-        title, formula = column.title(language), record.computed.get(column.name, "")
-        if column.unit and column.role == Role.VALUE:
-            yield title, f"Unit: {column.unit}."
-        if formula not in ("", f"[{column.name}]"):
-            yield title, f"Computed from {formula}."
-        yield from ((title, text) for text in record.post_processing.get(column.name, []))

@@ -1,0 +1,142 @@
+"""Write the annex of a workbook: guarantee, counted rows and computations, in English."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from dprelease.documents.metadata import Role, TableMetadata
+from dprelease.exports.catalogue.guarantee_words import guarantee_paragraph
+from dprelease.exports.excel.sheet_tables import SheetTable
+from dprelease.exports.export import PublishedRelease
+from dprelease.planning.treatments import KEY, OTHER_KEY, VALUE, TreatmentRecord
+from dprelease.schema.field_types import DROP
+from dprelease.schema.load import declaration_from_texts
+
+Note = tuple[str, str]
+"""The title of a column, or an empty text, and a sentence about it."""
+
+NOT_PROTECTED = "What this guarantee does not protect:"
+PROCESSING = "What is done to all numbers after the noise:"
+COUNTED = "Which rows and values count, before contribution limits and noise:"
+
+
+def annex_rows(
+    sheets: Mapping[str, SheetTable], release: PublishedRelease, language: str
+) -> Iterator[Sequence[str]]:
+    """Yield the rows of the annex: sheets, title of a column, and a technical sentence."""
+    record = release.central
+    reading = record.reading
+    beliefs = ", ".join(
+        f"{100 * one.prior:g} % to {100 * one.posterior:.3g} %" for one in reading.largest_posterior
+    )
+    yield "", "", guarantee_paragraph(record, with_units=False)
+    yield from rows_of_notes(
+        (name, ("", unit.words))
+        for name, sheet in sheets.items()
+        for unit in record.privacy_unit
+        if unit.query in _queries_on(sheet)
+    )
+    yield "", "", f"{reading.least_total_error_words} It is {reading.least_total_error:.3g}."
+    yield "", "", f"{reading.largest_posterior_words} From {beliefs}."
+    lists = {NOT_PROTECTED: record.unprotected_quantities, PROCESSING: record.post_processing}
+    for heading, sentences in lists.items():
+        yield from (("", "", text) for text in ([heading, *sentences] if sentences else ()))
+    yield "", "", COUNTED
+    yield from rows_of_notes(_counting_notes(sheets, release))
+    yield from rows_of_notes(
+        (name, note)
+        for name, sheet in sheets.items()
+        for table in sheet.tables
+        for note in _computation_notes(table, release, language)
+    )
+
+
+def rows_of_notes(notes: Iterable[tuple[str, Note]]) -> Iterator[Sequence[str]]:
+    """Yield each note once, with the sheets to which it applies."""
+    found: dict[Note, dict[str, None]] = {}
+    for name, note in notes:
+        found.setdefault(note, {})[name] = None
+    for (column, text), names in found.items():
+        yield ", ".join(names), column, text
+
+
+def _queries_on(sheet: SheetTable) -> set[str]:
+    """Return the names of the queries of a sheet's tables, each with its keys."""
+    return {table.name.rpartition("/")[2] for table in sheet.tables}
+
+
+def _counting_notes(
+    sheets: Mapping[str, SheetTable], release: PublishedRelease
+) -> Iterator[tuple[str, Note]]:
+    """Yield for each sheet its condition, which rows count, and the treatment of each column."""
+    held = release.central.declaration
+    queries = declaration_from_texts(held.texts, held.release, held.variables).spec.queries
+    for name, sheet in sheets.items():
+        query = queries.get(sheet.main.query)
+        if query is not None and query.where is not None:
+            yield name, ("", f"Condition of the rows that count: {query.where}")
+        for record in release.central.treatments:
+            if record.query in _queries_on(sheet):
+                yield from ((name, note) for note in _treatment_notes(record))
+
+
+def _treatment_notes(record: TreatmentRecord) -> Iterator[Note]:
+    """Yield which rows of a table count, and the treatment of each column in plain words."""
+    yield "", record.rows
+    if record.join is not None:
+        yield "", record.join
+    for column, text in record.columns.items():
+        yield column, treatment_sentence(text)
+
+
+def treatment_sentence(text: str) -> str:
+    """Return the treatment of a column in the manifest as a sentence for readers."""
+    said, role = dict[str, None](), VALUE
+    for part in text.split("; "):
+        if part in (KEY, OTHER_KEY, VALUE, "id", "condition", "join"):
+            role = part
+        else:
+            said[_plain_treatment(part, is_row=role in (KEY, OTHER_KEY, "id"))] = None
+    sentence = "; ".join(said)
+    return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def _plain_treatment(part: str, *, is_row: bool) -> str:
+    """Return a part of a treatment in plain words; one that is in plain words stays as it is.
+
+    `is_row`: whether a value that can't be used leaves out its row, and not only itself.
+    """
+    word, _, treatment = part.partition(": ")
+    which = {
+        "missing": "without a value",
+        "not declared": "with an undeclared code",
+        "outside the bounds": "with a value outside the bounds",
+        "outside the edges": "with a value outside the edges",
+    }.get(word)
+    if word == "missing values":
+        return f"these codes mean that the value is missing: “{treatment.removeprefix('also ')}”"
+    if which is None:
+        return part
+    if treatment == "clamped":
+        return "values outside the bounds count as the nearest bound"
+    if treatment in (DROP, "not counted"):
+        return f"rows {which} are left out" + ("" if is_row else " of the numbers of this column")
+    area, without, otherwise = treatment.partition(" and without it ")
+    if without:  # an area is read from another column of the row
+        left = "are left out" if otherwise == DROP else f"count under “{otherwise}”"
+        return f"rows {which} count in {area} and without it {left}"
+    return f"rows {which} count " + (f"under “{treatment}”" if is_row else f"as {treatment}")
+
+
+def _computation_notes(
+    table: TableMetadata, release: PublishedRelease, language: str
+) -> Iterator[Note]:
+    """Yield how the columns of a table are computed and processed, in English."""
+    record = next(file for file in release.central.files if file.name == table.file)
+    for column in table.columns:
+        title, formula = column.title(language), record.computed.get(column.name, "")
+        if column.unit and column.role == Role.VALUE:
+            yield title, f"Unit: {column.unit}."
+        if formula not in ("", f"[{column.name}]"):
+            yield title, f"Computed from {formula}."
+        yield from ((title, text) for text in record.post_processing.get(column.name, []))
