@@ -40,7 +40,10 @@ COMMON_CONCEPTS = {
     "UPPER_BOUND": ("Upper bound", "Upper end of the interval around the truth."),
     "VALUE_LABEL": ("Label of the value", "The value as a text, where its ends are coded."),
     "QUALITY": ("Quality", "How far the value may be quoted, or why the cell is empty."),
-    "ADJUSTED": ("Adjusted", "Whether the value had to leave its interval."),
+    "ADJUSTED": (
+        "Adjusted",
+        "Whether the value, or all values from 0 up, are outside of the interval.",
+    ),
 }
 """Concepts of every release, with their meanings."""
 

@@ -24,6 +24,12 @@ from dprelease.query.quality import quality_formula
 from dprelease.query.roles import Role
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
+ADJUSTED = (
+    "whether it is outside the interval, or no whole number from 0 up is within the margin of the "
+    "estimate, so that the interval is only the nearest such number"
+)
+"""Meaning of the flag of an integer table."""
+
 ESTIMATES, TABLES, RECORDS = "estimates", "tables", "records"
 """The folders of estimates, integer tables and synthetic persons in the folder of a release."""
 
@@ -163,7 +169,7 @@ def integer_table_columns(column: FamilyColumn) -> DescribedColumns:
         f"{name}_lower": (steps, f"lower end of the interval around the truth at {at}"),
         f"{name}_upper": (steps, f"upper end of the interval around the truth at {at}"),
         f"{name}_moe": (steps, "the larger distance to an end of the interval, or 0"),
-        f"{name}_adjusted": (Flag(), "whether it is outside the interval"),
+        f"{name}_adjusted": (Flag(), ADJUSTED),
         **quality_column(column.column),
     }
 

@@ -68,12 +68,14 @@ QUALITY: dict[str, str] = {
     "quality.empty": "{number} cells: {reason}.",
     "quality.empty.one": "{number} cell: {reason}.",
     "quality.adjusted.one": (
-        "{part} of the integers are outside of their own interval ({number} cell), because tables "
-        "have to add up."
+        "{part} of the integers ({number} cell) are adjusted: outside of their own interval, "
+        "because tables have to add up, or where no whole number from 0 up is within the margin of "
+        "the estimate."
     ),
     "quality.adjusted": (
-        "{part} of the integers are outside of their own interval ({number} cells), because tables "
-        "have to add up."
+        "{part} of the integers ({number} cells) are adjusted: outside of their own interval, "
+        "because tables have to add up, or where no whole number from 0 up is within the margin of "
+        "the estimate."
     ),
     "quality.totals": "Totals that differ between tables",
     "quality.totals.lead": (
