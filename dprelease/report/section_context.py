@@ -42,3 +42,12 @@ class Context:
             more = self.words.number(len(titles) - MOST_TITLES)
             shown.append(self.words.say("page.more", number=more))
         return Markup(", ").join(shown)
+
+    def unit_name(self, unit: str) -> Markup:
+        """Return a unit for readers: for an id of people, the label of its column if it has one."""
+        for query in self.facts.queries.values():
+            column = query.table.columns.get(unit) if query.unit.id == unit else None
+            if column is not None and column.label is not None:
+                languages = self.names.metadata.languages
+                return self.names.text(column.label.texts(languages), unit)
+        return self.names.name(unit)

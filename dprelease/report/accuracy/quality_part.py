@@ -30,6 +30,7 @@ class QualitySection:
     tables: list[PageTable]
     notes: list[Markup]
     sizes: list[SizeTable]
+    sizes_left: Markup
     impossible: list[Markup]
     totals: list[Markup]
     disagreeing: PageTable | None
@@ -47,10 +48,12 @@ def quality_section(
     """Return the content of the quality section."""
     found, left = disagreements
     lifted = _bias_tables(context, columns)
+    sizes, sizes_left = size_tables(context, columns)
     return QualitySection(
         tables=_column_tables(context, columns),
         notes=_note_sentences(context, columns),
-        sizes=size_tables(context, columns),
+        sizes=sizes,
+        sizes_left=sizes_left,
         impossible=_impossible_value_sentences(context, columns),
         totals=_total_sentences(context, found, left),
         disagreeing=_disagreement_table(context, found),

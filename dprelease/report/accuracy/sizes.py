@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from dprelease.report.accuracy.quality import (
     CLASSES,
     CellCounts,
@@ -14,9 +16,6 @@ from dprelease.report.accuracy.quality import (
 from dprelease.report.localization import Words
 from dprelease.report.pictures import PageTable, Share, shares_of
 from dprelease.report.section_context import Context
-
-MOST_UNITS = 4
-"""Maximum number of units whose margins are shown by size of the number."""
 
 LETTERS = ("A", "B", "C", "D")
 """Quality classes of values, from the best to the worst."""
@@ -33,13 +32,28 @@ class SizeTable:
     shares: list[list[Share]]
 
 
-def size_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[SizeTable]:
-    """Return a table of margins and quality classes by size of the number for each unit."""
+def size_tables(
+    context: Context, columns: Sequence[ColumnQuality]
+) -> tuple[list[SizeTable], Markup]:
+    """Return a table of margins and quality classes by size of the number for each unit.
+
+    The second result is a sentence with the units that are left out of a page that would be too
+    large, or empty.
+    """
     by_unit: dict[str, list[ColumnQuality]] = {}
     for one in columns:
         by_unit.setdefault(one.column.unit, []).append(one)
-    tables = [_size_table(context, unit, group) for unit, group in by_unit.items()]
-    return [one for one in tables if one.table.rows][:MOST_UNITS]
+    tables = [(unit, _size_table(context, unit, group)) for unit, group in by_unit.items()]
+    filled = [(unit, one) for unit, one in tables if one.table.rows]
+    left = [_unit_text(context, unit) for unit, _ in filled[context.most :]]
+    units = Markup(", ").join(left)
+    note = context.words.say("quality.size.left", units=units) if left else units
+    return [one for _, one in filled[: context.most]], note
+
+
+def _unit_text(context: Context, unit: str) -> Markup:
+    """Return a unit as text, also if there is none."""
+    return context.unit_name(unit) if unit else context.words.say("errors.unit.none")
 
 
 def _size_table(context: Context, unit: str, group: Sequence[ColumnQuality]) -> SizeTable:
@@ -60,8 +74,8 @@ def _size_table(context: Context, unit: str, group: Sequence[ColumnQuality]) -> 
         letters = [(code, _cells_of_code(counts, code, size)) for code in LETTERS]
         shares.append(shares_of(letters, words) if has_codes else [])
     heads = [words.say(f"size.head.{name}") for name in ("size", "cells", "margin")]
-    shown = context.names.name(unit) if unit else words.say("errors.unit.none")
-    return SizeTable(PageTable(words.say("size.title", unit=shown), heads, rows), shares)
+    title = words.say("size.title", unit=_unit_text(context, unit))
+    return SizeTable(PageTable(title, heads, rows), shares)
 
 
 def _cells_of_code(counts: Sequence[CellCounts], code: str, size: int) -> int:

@@ -82,7 +82,7 @@ def example_of(context: Context, release: ReleaseFiles) -> Example:
         apart = math.sqrt(2.0) * cell.margin
         sentences.append(words.say("margin.differ", difference=number(float(f"{apart:.3g}"))))
     sentences += [words.say("margin.zero"), words.say("margin.only")]
-    title = names.plain(column.label, column.name, 40)
+    title = names.plain(column.label, column.name)
     axis = {"column": title, "unit": column.unit}
     name = words.plain("margin.axis.unit" if column.unit else "margin.axis", **axis)
     return Example(sentences, interval_picture(words, name, cell.value, cell.ends, number))

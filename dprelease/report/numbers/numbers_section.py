@@ -196,7 +196,7 @@ def _notes(context: Context, table: TableMetadata) -> list[Markup]:
     query = context.facts.query_of(table)
     if query is not None and query.unit.contribution_limits_text:
         says = {
-            "id": context.names.name(query.unit.id or ""),
+            "id": context.unit_name(query.unit.id or ""),
             "rows": context.words.number(query.unit.max_rows_per_group),
             "groups": context.words.number(query.unit.max_groups),
         }

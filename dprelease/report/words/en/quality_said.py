@@ -39,6 +39,7 @@ QUALITY: dict[str, str] = {
         "error is as a share of the value, and, where published, how many are in each quality "
         "class."
     ),
+    "quality.size.left": "Not shown here, so that the page stays small: numbers in {units}.",
     "size.title": "Unit: {unit}",
     "size.head.size": "Size of the number",
     "size.head.cells": "Numbers",
