@@ -91,7 +91,7 @@ WORDS: dict[str, dict[str, str]] = {
 
 
 def companion_word(ending: str, language: str) -> str:
-    """Return the word for a companion in a language; the ending itself in an unknown language."""
+    """Return the word for a companion in a language, in English if it has none there."""
     words = WORDS.get(ending, {})
     return words.get(language.partition("-")[0], words.get("en", ending))
 
@@ -113,12 +113,10 @@ def companion_label(label: Mapping[str, str], ending: str) -> dict[str, str]:
 
     If the value column has no label, the result is empty.
 
-    In a language without words for the companion, the ending of its name is used.
+    In a language without words for the companion, and without a declared language, they are
+    English.
     """
-    words = WORDS.get(ending, {})
-    return {
-        tag: f"{text}, {words.get(tag.partition('-')[0], ending)}" for tag, text in label.items()
-    }
+    return {tag: f"{text}, {companion_word(ending, tag)}" for tag, text in label.items()}
 
 
 Columns = Mapping[str, Column]

@@ -21,6 +21,7 @@ from dprelease.documents.metadata import (
     TableMetadata,
 )
 from dprelease.documents.release_manifest import (
+    DeclarationRecord,
     GuaranteeRecord,
     PosteriorRecord,
     ReadingRecord,
@@ -164,6 +165,15 @@ HOSTILE = '<script>alert(1)</script>"; =HYPERLINK("http://x") -- \u202eevil & $$
 OTHER = "Été, « x » | ;"
 """A text in a second language."""
 
+DECLARED = {
+    "release.yaml": (
+        "title: T\ntables: [people.yaml]\nbudget: {epsilon: 1}\n"
+        "queries: {pay: {from: people, columns: {n: {count: '*'}}}}\noutput: out\n"
+    ),
+    "people.yaml": "table: people\nsource: people.csv\ncolumns: {k: {type: boolean}}\n",
+}
+"""Texts of a declaration, for exports that read it."""
+
 
 def said_of_all(folder: Path, wide: Sequence[str] = ()) -> PublishedRelease:
     """Return a release of which everything is said that can be, in two languages, with malice."""
@@ -213,7 +223,12 @@ def said_of_all(folder: Path, wide: Sequence[str] = ()) -> PublishedRelease:
     told = made.metadata.tables[0]
     told = replace(told, label=both, description=both, footnotes=(both,))
     unit = UnitRecord.model_construct(
-        query="pay", id=HOSTILE, max_groups=3, max_rows_per_group=2, words="The unit is each row."
+        table="people",
+        query="pay",
+        id=HOSTILE,
+        max_groups=3,
+        max_rows_per_group=2,
+        words="The unit is each row.",
     )
     guarantee = GuaranteeRecord.model_construct(
         epsilon="1.0", delta="0", rho=None, invariants=[HOSTILE]
@@ -231,6 +246,8 @@ def said_of_all(folder: Path, wide: Sequence[str] = ()) -> PublishedRelease:
             largest_posterior=[PosteriorRecord(prior=0.5, posterior=0.7311)],
             largest_posterior_words="Beliefs rise.",
         ),
+        declaration=DeclarationRecord(release="release.yaml", texts=DECLARED, sha256={}),
+        treatments=[],
         unprotected_quantities=["Time."],
         post_processing=["Rounding."],
     )

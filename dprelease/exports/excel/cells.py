@@ -132,7 +132,7 @@ class TableCells:
         title = titled.title(self._sheet.pivot_key, language)
         more = [f"{self._words.percent(source.confidence)} %"] if source.confidence else []
         more = [text for text in more if text not in title]
-        more += [source.unit] if source.unit not in ("", ROWS_UNIT) else []
+        more += [self._words.unit(source.unit)] if source.unit not in ("", ROWS_UNIT) else []
         return f"{title} ({', '.join(more)})" if more else title
 
     def _bold_rows(self, batch: pa.RecordBatch) -> list[bool]:

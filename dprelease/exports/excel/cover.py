@@ -83,7 +83,9 @@ def _protection_lines(
     """Yield who is protected, and which of their records count."""
     units = release.central.privacy_unit
     for id_ in dict.fromkeys(unit.id for unit in units):
-        yield words.say("protected_rows" if id_ is None else "protected_ids", id=id_)
+        yield words.say(
+            "protected_rows" if id_ is None else "protected_ids", id=words.unit(id_ or "")
+        )
     limits: dict[tuple[str, int, int], dict[str, None]] = {}
     for name, sheet in sheets.items():
         published = {table.name.rpartition("/")[2] for table in sheet.tables}
@@ -92,7 +94,9 @@ def _protection_lines(
                 of = (unit.id, unit.max_groups, unit.max_rows_per_group)
                 limits.setdefault(of, {})[name] = None
     for (id_, groups, rows), names in limits.items():
-        yield words.say("limits", id=id_, groups=groups, rows=rows, sheets=", ".join(names))
+        yield words.say(
+            "limits", id=words.unit(id_), groups=groups, rows=rows, sheets=", ".join(names)
+        )
 
 
 def _guarantee_lines(release: PublishedRelease, words: WorkbookWords) -> Iterator[str]:

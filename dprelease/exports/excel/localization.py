@@ -6,7 +6,7 @@ import importlib
 import math
 import pkgutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_UP, Context
 from fractions import Fraction
 
@@ -22,15 +22,21 @@ class WorkbookWords:
     """The fixed texts of a workbook, and the language of its labels.
 
     `language`: the language of the release's texts, which has English words if it has no own ones.
+    `id_labels`: the label of each id column of a privacy unit that has one.
     """
 
     language: str
     sentences: Mapping[str, str]
     decimal: str
+    id_labels: Mapping[str, str] = field(default_factory=dict)
 
     def say(self, name: str, **values: object) -> str:
         """Return a text with inserted values."""
         return self.sentences[name].format(**values)
+
+    def unit(self, name: str) -> str:
+        """Return a unit for readers: for an id column, its label if it has one."""
+        return self.id_labels.get(name, name)
 
     @property
     def total(self) -> str:

@@ -7,6 +7,7 @@ consistent tables, another workbook has these.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from dprelease.documents.metadata import Metadata
 from dprelease.exports.excel.localization import WorkbookWords, workbook_words
 from dprelease.exports.excel.sheet_tables import SheetTable, sheet_tables
 from dprelease.exports.export import Export, Problem, PublishedRelease
-from dprelease.exports.names import create_parent_folder
+from dprelease.exports.names import create_parent_folder, text_in
 from dprelease.postprocess.consistent.outputs import ESTIMATES
+from dprelease.schema.load import declaration_from_texts
 
 FILE, RELEASE = "excel/{}.xlsx", "release"
 """Name of a workbook; with several languages, `_` and the language follow the first part."""
@@ -68,7 +70,9 @@ class Excel(Export):
         files = []
         for language in metadata.languages:
             tag = f"_{language}" if len(metadata.languages) > 1 else ""
-            words, file = workbook_words(language), FILE.format(RELEASE + tag)
+            labels = _id_labels(release, language)
+            words = replace(workbook_words(language), id_labels=labels)
+            file = FILE.format(RELEASE + tag)
             _write_workbook(release, official, words, "", create_parent_folder(folder / file))
             files.append(file)
             if estimates:
@@ -93,6 +97,20 @@ class Excel(Export):
             left == right
             for left, right in zip_longest(_sheet_contents(one), _sheet_contents(other))
         )
+
+
+def _id_labels(release: PublishedRelease, language: str) -> dict[str, str]:
+    """Return the label of each declared id column of a privacy unit that has one."""
+    held, metadata = release.central.declaration, release.metadata
+    tables = declaration_from_texts(held.texts, held.release, held.variables).tables
+    labels = {}
+    for unit in release.central.privacy_unit:
+        columns = tables[unit.table].table.columns if unit.table in tables else {}
+        column = columns.get(unit.id or "")
+        if column is not None and column.label is not None:
+            label = text_in(column.label.texts(metadata.languages), metadata, language)
+            labels[str(unit.id)] = label
+    return labels
 
 
 def _write_workbook(
