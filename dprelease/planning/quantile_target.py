@@ -15,6 +15,7 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.tree_error import end_width, path_width
+from dprelease.postprocess.quantile_order import at_of, has_ends
 from dprelease.query.aggregates.aggregate import Aggregate, narrow_aggregate
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.measurement import OutputColumn
@@ -66,45 +67,49 @@ def least_rows_inside(aggregate: Quantile, mechanism: Randomizer) -> int:
 class QuantileError:
     """The error of a published quantile before any data is read.
 
-    `ranks` is the number of values between the quantile and an end of its interval, or the error of
-    a quantile without an interval, at its confidence. `in_unit` is the same in the column's unit,
-    in a cell of `rows` rows with values spread evenly between the bounds.
+    Both numbers hold in a cell of `rows` rows with values spread evenly between the bounds. `ranks`
+    is the number of rows between the quantile and the farther end of its interval. `in_unit` is
+    half of the width of the interval in the column's unit. The interval is cut at the bounds, so
+    `in_unit` is at most half of their distance. A minimum or maximum, whose interval has one
+    measured end, has the whole width; a quantile without an interval the error of its value.
     """
 
     ranks: Fraction
     in_unit: float
     rows: int
 
-    @property
-    def assumption(self) -> str:
-        """Return the assumption on the values, as text."""
-        return f"in a group of {self.rows:,} rows with values spread evenly between the bounds"
-
 
 def quantile_error(
     column: OutputColumn, mechanisms: Mapping[str, Randomizer], rows: int = 1000
 ) -> QuantileError:
-    """Return the error of a published quantile in ranks and in its unit.
+    """Return the error of a published quantile in a cell of so many rows, in ranks and in its unit.
 
     `mechanisms` has the noise of each measurement by name.
     """
+    ranks = _uncut_ranks(column, mechanisms)
+    below, above = (min(ranks, part * rows) for part in (at_of(column), 1 - at_of(column)))
+    farther = max(below, above)
+    error = (below + above) / 2 if has_ends(column) else farther
+    lattice = column.parts[0].aggregate.lattice
+    if lattice is None:
+        raise TypeError("a quantile has bounds")
+    width = (lattice.upper - lattice.lower) * lattice.step
+    return QuantileError(farther, float(error * width / rows), rows)
+
+
+def _uncut_ranks(column: OutputColumn, mechanisms: Mapping[str, Randomizer]) -> Fraction:
+    """Return how many ranks an end, or a value without ends, lies away in a cell of many rows."""
     value, *ends = column.parts
     mechanism, aggregate = mechanisms[value.name], value.aggregate
     confidence = float(column.interval or value.confidence or DEFAULT_CONFIDENCE)
     if isinstance(mechanism, Mechanism):
-        ranks = Fraction(path_width(mechanism, aggregate.levels, confidence))
-        if column.at is not None and column.interval is not None:
-            points = end_width(mechanism, aggregate.levels, column.at, confidence)
-            ranks = Fraction(points, column.at.denominator)
-    else:
-        shifts = [rank_shift(part.aggregate, mechanisms[part.name]) for part in (value, *ends)]
-        points = max(map(abs, shifts)) or mechanism.half_width(confidence)
-        ranks = points * value.error_step
-    lattice = aggregate.lattice
-    if lattice is None:
-        raise TypeError("a quantile has bounds")
-    width = float((lattice.upper - lattice.lower) * lattice.step)
-    return QuantileError(ranks, min(1.0, float(ranks) / rows) * width, rows)
+        if column.at is None or column.interval is None:
+            return Fraction(path_width(mechanism, aggregate.levels, confidence))
+        points = end_width(mechanism, aggregate.levels, column.at, confidence)
+        return Fraction(points, column.at.denominator)
+    shifts = [rank_shift(part.aggregate, mechanisms[part.name]) for part in (value, *ends)]
+    points = max(map(abs, shifts)) or mechanism.half_width(confidence)
+    return points * value.error_step
 
 
 def rows_inside_texts(queries: Iterable[tuple[Query, Mapping[str, Randomizer]]]) -> Iterator[str]:

@@ -128,6 +128,11 @@ LIMITED = {
     "many groups": ({"n": {"count": "*"}}, {"max_groups": 3}, Limit.CONTRIBUTIONS),
     "distinct ids": ({"n": {"count_distinct": "person"}}, {"max_rows_per_group": 50}, Limit.BUDGET),
     "a sum": ({"n": {"sum": "pay"}}, {}, Limit.BOUNDS),
+    "a median": (
+        {"n": {"median": "pay", "weight": 9}, "m": {"count": "*"}},
+        {"max_groups": 2, "max_rows_per_group": 2},
+        Limit.CONTRIBUTIONS,
+    ),
 }
 
 
@@ -144,3 +149,29 @@ def test_few_rows_limit_a_mean(tmp_path: Path) -> None:
     assert read_release(path).plan().published()[0].limit is Limit.ROWS
     made(tmp_path, {"m": {"mean": "pay"}}, {**SCHEMA, "size": 30_000})
     assert read_release(path).plan().published()[0].limit is not Limit.ROWS
+
+
+@pytest.mark.parametrize("interval", ["95 %", False])
+@pytest.mark.parametrize("number", [1, 9], ids=["selected", "tree"])
+@pytest.mark.parametrize("size", [1, 30, 10**7])
+def test_quantiles_err_within_the_bounds(
+    size: int, number: int, interval: str | bool, tmp_path: Path
+) -> None:
+    """At most half of the bounds with an interval; ranks at most the rows beside the quantile."""
+    parts = [(one + 1) / (number + 1) for one in range(number)]
+    columns = {
+        f"q{one}": {"quantile": {"of": "pay", "at": at}, "interval": interval}
+        for one, at in enumerate(parts)
+    }
+    path = made(tmp_path, columns, {**SCHEMA, "size": size})
+    for at, column in zip(parts, read_release(path).plan().published(), strict=True):
+        lattice = column.column.parts[0].aggregate.lattice
+        width = float((lattice.upper - lattice.lower) * lattice.step)
+        most = max(at, 1 - at)
+        assert 0 < column.ranks <= most * column.rows * (1 + 1e-9)
+        largest = width / 2 if interval else most * width
+        assert 0 < column.margin <= largest * (1 + 1e-9)
+        if size == 1:
+            assert column.margin == pytest.approx(largest)
+        if size == 10**7:
+            assert column.margin == pytest.approx(column.ranks / column.rows * width)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dprelease.cli.shown.shown_tables import table_text
 from dprelease.errors.printable import one_line
 from dprelease.planning.notes.published_columns import NO_ESTIMATES, Limit, PublishedColumn
+from dprelease.query.aggregates.quantile import Quantile
 
 if TYPE_CHECKING:
     from dprelease.planning.notes.limit_choices import NoiseByLimit
@@ -25,7 +26,10 @@ FEW_TABLES = 4
 """A note lists fewer tables than this by name."""
 
 LIMIT_TEXTS = {
-    Limit.BUDGET: "budget: the column's share of the budget.",
+    Limit.BUDGET: (
+        "budget: the column's share. Columns that share measurements share their budget, so shares "
+        "may add up to more than 100 %."
+    ),
     Limit.CONTRIBUTIONS: "limits: the contribution limits, max_groups x max_rows_per_group.",
     Limit.BOUNDS: "wide bounds: the bounds of the values are far apart.",
     Limit.ROWS: "few rows: a cell has few rows.",
@@ -68,6 +72,7 @@ def explained_plan_texts(planned: Plan, *, wide: bool) -> list[str]:
     return [
         *_definition_texts(planned),
         table_text(_noise_rows(planned, 6 if wide else 4), wide=wide, more=WIDE_HEADS),
+        *_choice_notes(planned),
         _counted_rows_text(planned, wide=wide),
         *_computed_columns_text(planned, wide=wide),
         *counted_rows_texts(planned.queries),
@@ -176,7 +181,8 @@ def _margin_notes(published: Sequence[PublishedColumn]) -> list[str]:
         )
     if any(column.ranks is not None for column in published):
         notes.append(
-            "Ranks: the number of values between the true quantile and an end of its interval."
+            "Margins of quantiles: half of the interval, cut at the bounds (minima, maxima: all of "
+            "it). Ranks: rows of this cell from the true quantile to the farther end."
         )
     return notes
 
@@ -264,6 +270,17 @@ def _noise_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
             )
         )
     return rows
+
+
+def _choice_notes(planned: Plan) -> list[str]:
+    """Return a note on the margins of selected quantiles in the table of noise, in a list."""
+    if not any(isinstance(c.measurement.aggregate, Quantile) for c in planned.columns):
+        return []
+    return [
+        "Margins of selected quantiles and of ends in this table are the largest distances from "
+        "the true quantile in rows, each at its confidence, in a cell with many rows. The margin "
+        "of the published column is half of the expected width of the interval between the ends."
+    ]
 
 
 def _counted_rows_text(planned: Plan, *, wide: bool) -> str:

@@ -69,6 +69,7 @@ class PublishedColumn:
     rows_declared: bool
     share: float
     is_pure: bool
+    is_concentrated: bool
     estimate: float | None = None
 
     @property
@@ -103,7 +104,7 @@ class PublishedColumn:
 
     @property
     def ranks(self) -> float | None:
-        """Return the error of a quantile in ranks; None for other columns."""
+        """Return the ranks up to the farther end of a quantile; None for other columns."""
         return None if self._quantile is None else float(self._quantile.ranks)
 
     @cached_property
@@ -179,10 +180,16 @@ class PublishedColumn:
         return None if lattice is None else float((lattice.upper - lattice.lower) * lattice.step)
 
     def _contribution_factor(self, part: Measurement) -> float:
-        """Return how many times larger the noise is than if a person had one row in one group."""
+        """Return how many times larger the noise is than if a person had one row in one group.
+
+        Selections are purely private, so their costs add up over the groups of a person, except for
+        budgets that add up squares.
+        """
         single = PrivacyUnit(self.query.unit.id, 1, 1)
         least = part.aggregate.sensitivity(single, self.query.neighbours, self.query.cells or 2)
-        return _norm(part.sensitivity, self.is_pure) / (_norm(least, self.is_pure) or 1.0)
+        is_choice = part.aggregate.is_choice and not self.is_concentrated
+        is_l1 = self.is_pure or is_choice
+        return _norm(part.sensitivity, is_l1) / (_norm(least, is_l1) or 1.0)
 
     @property
     def limit_text(self) -> str:
@@ -212,9 +219,9 @@ class PublishedColumn:
         }
 
 
-def _norm(sensitivity: Sensitivity, is_pure: bool) -> float:
-    """Return the L1 norm for pure budgets, and the L2 norm for others, in steps."""
-    return float(sensitivity.l1) if is_pure else math.sqrt(sensitivity.l2_squared)
+def _norm(sensitivity: Sensitivity, is_l1: bool) -> float:
+    """Return the L1 norm or the L2 norm of a sensitivity, in steps."""
+    return float(sensitivity.l1) if is_l1 else math.sqrt(sensitivity.l2_squared)
 
 
 def published_columns(
@@ -241,6 +248,7 @@ def published_columns(
                 declared is not None,
                 shares.of_parts(parts),
                 plan.budget.needs_pure_noise,
+                plan.budget.needs_concentration,
                 estimates.get((query.name, column.name)),
             )
 

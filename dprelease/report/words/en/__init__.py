@@ -253,7 +253,9 @@ SENTENCES: dict[str, str] = {
     "made.noise": "Noise",
     "made.noise.lead": (
         "Random integers with these distributions were added to integers of steps, without "
-        "floating-point errors."
+        "floating-point errors. For selected values such as medians and the ends of their "
+        "intervals, the margin is the largest distance from the true rank in rows, not in the unit "
+        "of the column: what a published median may be off is in its interval."
     ),
     "made.head.noise": "Noise",
     "made.head.parameters": "Parameters",

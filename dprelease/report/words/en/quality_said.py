@@ -31,7 +31,8 @@ QUALITY: dict[str, str] = {
     "quality.share": "{code}: {number}",
     "quality.ranks": (
         "Selected values (medians, quantiles, minima, maxima, frequent values) have errors in "
-        "rows: how many rows lie between the requested and the published value."
+        "rows: how many rows lie between the requested and the published value. In the unit of the "
+        "column, the published interval says how far they may be off."
     ),
     "quality.size": "Quality by size of the number",
     "quality.size.lead": (
