@@ -51,7 +51,7 @@ def queries(category: dict[str, Any]) -> list[Query]:
     declared = declare(columns)
     people = declare(columns, privacy_unit={"id": "id", "max_groups": 9, "max_rows_per_group": 99})
     return [
-        ask(declared, {"middle": {"median": "w"}, "n": {"count": "*"}}, ["c"]),
+        ask(declared, {"middle": {"median": "w", "interval": False}, "n": {"count": "*"}}, ["c"]),
         ask(declared, {"n": {"count": "*"}, "s": {"sum": "w"}}, ["d", "c"], where="w < 8"),
         ask(people, {"n": {"count": "*"}, "s": {"sum": "w"}}, ["c", "d"]),
     ]
