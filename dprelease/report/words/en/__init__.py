@@ -281,7 +281,7 @@ SENTENCES: dict[str, str] = {
         "tables used, and which ε many draws of the noise prove at least. No claim was exceeded; "
         "details are in the file audit.json."
     ),
-    "made.audit.untried": "not tested",
+    "made.audit.untried": "not tried",
     "made.head.pairs": "Pairs",
     "made.head.used": "Used at most",
     "made.head.least": "ε at least",
