@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import wrap
 
 from dprelease.errors import DataError, Place
 from dprelease.errors.printable import one_line
@@ -162,6 +163,7 @@ def sketch(
     head = head or (HEAD if found.form is None else CSV_HEAD)
     lines = [head.rstrip(), *first_file_comment(path, source), f"table: {table_name}"]
     lines += source_lines(relative_path(path, folder), found.form, found.source)
+    lines += [f"# {line}" for line in wrap(found.note, 90)]
     return schema_text(lines, found.columns, unit, proposals or {}, found.form)
 
 

@@ -353,3 +353,43 @@ def test_an_address_that_may_not_stand_in_a_schema(
     assert done != 0
     assert code in told
     assert "hidden-4711" not in told
+
+
+def titled_workbook(path: Path, names: list[str | None], rows: int = 40) -> Path:
+    """Write a workbook with two rows of titles, an empty row, names in row 4, and values."""
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (["Answers"], ["as of 2026"], [], names):
+        sheet.append(row)
+    for one in range(rows):
+        sheet.append([f"{CANARY}{one}", ["north", "south"][one % 2], f"{CANARY}", one % 7])
+    book.save(path)
+    return path
+
+
+def test_names_below_titles_are_found(tmp_path: Path) -> None:
+    path = titled_workbook(tmp_path / "answers.xlsx", ["name", "region", "sex", "children"])
+    target = tmp_path / "answers.yaml"
+    status, text = init(str(path), "--output", str(target))
+    assert status == 0, text
+    assert CANARY not in target.read_text() + text
+    declared = read_table(fill_in(target))
+    assert declared.table.source.header == 4
+    assert list(declared.table.columns) == ["name", "region", "sex", "children"]
+
+
+@pytest.mark.parametrize(
+    ("names", "rows"),
+    [([], 40), (["name"], 40), (["name", "north", "sex", "children"], 40), (["a", "b", "c"], 5)],
+    ids=["no names", "one name", "a name that is a value", "few rows"],
+)
+def test_no_row_of_values_becomes_names(names: list[str | None], rows: int, tmp_path: Path) -> None:
+    """The draft then has the title as its only column, and says which key is missing."""
+    path = titled_workbook(tmp_path / "answers.xlsx", names, rows)
+    target = tmp_path / "answers.yaml"
+    status, text = init(str(path), "--output", str(target))
+    assert status == 0, text
+    written = target.read_text()
+    assert CANARY not in written + text
+    assert "header" in written
+    assert "Answers:" in written

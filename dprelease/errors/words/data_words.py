@@ -86,9 +86,10 @@ TEMPLATES: dict[str, Template] = {
     "DP-DATA-002": Template(
         cause="The source of '{table}' has no column '{column}'.",
         fix="correct the name (case matters), or the declared source: for a CSV file check also "
-        "its `delimiter` and header; for a frame, turn the index into a column with "
-        "reset_index(); keys in folder names, such as year=2024/, are not read, so store them in "
-        "the files.",
+        "its `delimiter` and header; for a workbook with titles above the column names, declare "
+        "`header`, the number of the row with the names; for a frame, turn the index into a "
+        "column with reset_index(); keys in folder names, such as year=2024/, are not read, so "
+        "store them in the files.",
     ),
     "DP-DATA-003": Template(
         cause="The source of '{table}' has several columns named '{column}', or names that differ "

@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, iterparse
@@ -36,6 +37,9 @@ from dprelease.statements.values.categories import EXACT
 
 FALSE_LEAP_DAY = 60
 """The day that Excel takes for 29 February 1900, which never existed."""
+
+LOOKED_AT, LEAST_BELOW, LEAST_NAMES = 500, 10, 3
+"""`init` finds a header below titles in so many rows, with so many rows below it and names."""
 
 EMPTY_TEXT_ONLY = frozenset({""})
 
@@ -148,13 +152,16 @@ class ExcelReader(CellReader):
         return cell_rows(declared, wanted, read, {})
 
     def describe(self, file: Path, table: str | None) -> Description:
-        """Return the columns of a sheet, by its header."""
+        """Return the columns of a sheet, by its header, which may stand below title rows."""
         try:
-            _, columns = sheet_columns(file, table, 1)
+            found = _find_header(_sheet_of(file, table))
+            _, columns = sheet_columns(file, table, found.row)
         except (OSError, UnreadableWorkbook):
             return Description()
-        source = {} if table is None else {"sheet": table}
-        return Description([(name, TEXT_OR_NUMBER) for name in columns], source, tuple(columns))
+        source: dict[str, Any] = {} if table is None else {"sheet": table}
+        source |= {} if found.row == 1 else {"header": found.row}
+        described = [(name, TEXT_OR_NUMBER) for name in columns]
+        return Description(described, source, tuple(columns), note=found.note)
 
 
 def read_sheet_list(file: Path) -> dict[str, Sheet]:
@@ -203,14 +210,7 @@ def sheet_columns(file: Path, name: str | None, header: int) -> tuple[Sheet, dic
         If the workbook can't be read or has no such sheet, or if its header has no names or has the
         same name twice.
     """
-    sheets = read_sheet_list(file)
-    if name is None and len(sheets) > 1:
-        raise UnreadableWorkbook(
-            "it has several sheets", "name one: source: {path: ..., sheet: ...}"
-        )
-    sheet = next(iter(sheets.values()), None) if name is None else sheets.get(name)
-    if sheet is None:
-        raise UnreadableWorkbook("it has no sheet of that name", "write the exact name of a sheet")
+    sheet = _sheet_of(file, name)
     number, cells = next((row for row in sheet.rows() if row[0] >= header), (0, {}))
     texts = zip(texts_of(cells.values()), cells, strict=True)
     named = [(text, place) for text, place in texts if text]
@@ -221,6 +221,72 @@ def sheet_columns(file: Path, name: str | None, header: int) -> tuple[Sheet, dic
     if len(dict(named)) < len(named):
         raise UnreadableWorkbook("its header has a name twice", "rename one of the columns")
     return sheet, dict(named)
+
+
+def _sheet_of(file: Path, name: str | None) -> Sheet:
+    """Return the sheet of a workbook with a name; the only sheet if the name is None."""
+    sheets = read_sheet_list(file)
+    if name is None and len(sheets) > 1:
+        raise UnreadableWorkbook(
+            "it has several sheets", "name one: source: {path: ..., sheet: ...}"
+        )
+    sheet = next(iter(sheets.values()), None) if name is None else sheets.get(name)
+    if sheet is None:
+        raise UnreadableWorkbook("it has no sheet of that name", "write the exact name of a sheet")
+    return sheet
+
+
+@dataclass(frozen=True, slots=True)
+class FoundHeader:
+    """The row number of a header, and a note for the schema if the row may be a title."""
+
+    row: int
+    note: str = ""
+
+
+def _find_header(sheet: Sheet) -> FoundHeader:
+    """Return the row that looks like a header: the first row, or one below rows of titles.
+
+    Titles fill at most a third of the cells that the widest row fills. A row below them is read
+    as the header only if it can hardly be a row of values, whose texts must not be shown.
+    """
+    rows = list(islice(sheet.rows(), LOOKED_AT))
+    width = max((len(cells) for _, cells in rows), default=0)
+    place = next((i for i, (_, cells) in enumerate(rows) if 2 * len(cells) > width), 0)
+    if width < LEAST_NAMES or rows[place][0] == 1:
+        return FoundHeader(1)
+    number, names = rows[place]
+    has_titles = all(3 * len(cells) <= len(names) for _, cells in rows[:place])
+    if has_titles and _are_names(names, [cells for _, cells in rows[place + 1 :]]):
+        note = f"The names are read from row {number}, because the rows above look like titles."
+        return FoundHeader(number, note)
+    if rows[0][0] == 1 and len(rows[0][1]) > 1:
+        return FoundHeader(1)
+    return FoundHeader(
+        1,
+        "The first row has one name only. If it is a title, declare in `source` which row has the "
+        "names, as in `header: 3`, and these columns.",
+    )
+
+
+def _are_names(names: Cells, below: Sequence[Cells]) -> bool:
+    """Return whether cells look like column names: texts that don't occur in the rows below.
+
+    There must be enough rows below, some of whose cells are not texts.
+    """
+    texts = list(names.values())
+    return (
+        len(below) >= LEAST_BELOW
+        and all(isinstance(text, str) and not _is_number(text) for text in texts)
+        and len(set(texts)) == len(texts)
+        and any(not isinstance(cell, str) for cells in below for cell in cells.values())
+        and not any(cells.get(place) == name for cells in below for place, name in names.items())
+    )
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is the text of a number, such as a year."""
+    return text.strip().replace(",", ".").lstrip("+-").replace(".", "", 1).isdigit()
 
 
 def _open_sheet(

@@ -40,7 +40,8 @@ class Description:
     `columns`: the names of the columns, in order, each with its proposed type or with the reason
     why the column can't be used. `source`: the keys of `source` other than its path. `header`: the
     names in the header, in order; a name may occur twice. `collations`: as in `OpenedSource`.
-    `form`: for a text file, the format that was detected from its first bytes.
+    `form`: for a text file, the format that was detected from its first bytes. `note`: a sentence
+    for the schema on what has to be looked at.
     """
 
     columns: Sequence[tuple[str, str]] = ()
@@ -48,6 +49,7 @@ class Description:
     header: tuple[str, ...] = ()
     collations: Mapping[str, str] = field(default_factory=dict)
     form: DetectedFormat | None = None
+    note: str = ""
 
     def declare_table(self, file: Path) -> Declared:
         """Return a table that declares all columns of the file, as the texts of their cells."""
