@@ -178,7 +178,8 @@ class DifferentlyBounded:
     def words(self) -> str:
         """Return sentences on why the tables need not add up, and what to change."""
         return (
-            f"{table_range_text(self.tables)}: these tables need not add up, even without noise. "
+            f"{table_range_text(self.tables)}: these tables need not add up, even without noise, "
+            "except for consistent tables of one query among themselves. "
             f"The contribution limits of '{self.source}' apply to the rows and groups of each "
             f"table separately, so a '{self.id}' may lose rows in one table and not in another. To "
             "apply them once for all tables, declare the tables as `marginals` of one query with "
