@@ -27,6 +27,7 @@ from openpyxl import load_workbook
 
 from dprelease.documents.metadata import CodeList, Role
 from dprelease.exports.excel import workbook
+from dprelease.exports.excel.annex import treatment_sentence
 from dprelease.exports.excel.book import DIGITS, escape_text, significant_digits
 from dprelease.exports.excel.cells import SIGNS, unique_heads
 from dprelease.exports.excel.workbook import EXPORT
@@ -407,3 +408,21 @@ def test_a_disk_that_does_not_take_it_is_told_once(
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     gc.collect()
     assert left == []
+
+
+@pytest.mark.parametrize(
+    ("treatment", "wanted"),
+    {
+        "key; missing: _X; not declared: drop; missing values: also 9": ["under “_X”", "code", "9"],
+        "missing: drop; outside the bounds: clamped; value; missing: not counted": ["nearest"],
+        "missing: 0; outside the bounds: clamped": ["as 0"],
+        "condition; compared first": ["ompared first"],
+        "key; missing: the unallocated part of the area that the row has in 'a', and without it "
+        "drop": ["unallocated", "without it are left out"],
+    }.items(),
+)
+def test_treatments_are_in_plain_words(treatment: str, wanted: list[str]) -> None:
+    sentence = treatment_sentence(treatment)
+    assert all(words in sentence for words in wanted)
+    assert not any(word in sentence for word in ("drop", "key;", "clamped", "not counted"))
+    assert sentence.count("without a value") <= 1

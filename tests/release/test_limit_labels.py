@@ -10,13 +10,16 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from openpyxl import load_workbook
 from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
 from dprelease.documents.release_metadata import metadata_of, metadata_of_sums
+from dprelease.exports.excel.localization import workbook_words
 from dprelease.planning.kinds import kind_of
 from dprelease.query.resolve import resolve
+from dprelease.report.localization import words_in
 from dprelease.schema.column_spec import KINDS
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify
@@ -262,10 +265,11 @@ DIFFERENT: dict[str, tuple[dict[str, str], list[str]]] = {
 
 @pytest.mark.parametrize("case", DIFFERENT)
 def test_tables_that_are_bounded_differently_are_named(case: str, tmp_path: Path) -> None:
-    """In check, plan and manifest, with the reason and the way to tables that add up."""
+    """In check, plan, manifest, report and workbook, with the reason and the way to add them up."""
     queries, wanted = DIFFERENT[case]
     text = "\n  ".join(f"{name}: {{from: visits, {spec}}}" for name, spec in queries.items())
     release = _write(tmp_path, text)
+    release.write_text(release.read_text() + "formats: [excel, report]\n")
     checked = json.loads(RUN.invoke(cli.app, ["check", str(release), "--json"]).stdout)
     planned = json.loads(RUN.invoke(cli.app, ["plan", str(release), "--json"]).stdout)
     path = dprelease.read_release(release).run()
@@ -279,6 +283,20 @@ def test_tables_that_are_bounded_differently_are_named(case: str, tmp_path: Path
         assert ("need not add up" in shown) == bool(wanted)
         assert ("`consistent`" in shown) == (bool(wanted) and words != ["plan"])
     assert verify(path).ok
+    page = (path / "report.html").read_text().partition('id="quality"')[0]
+    for name in ("numbers.bounded", "quality.totals.bounded"):
+        page = page.replace(words_in("en").sentences[name].partition("{")[0], "NOTED")
+    assert ("NOTED" in page) == bool(wanted)
+    _, _, noted = workbook_words("en").sentences["bounded"].partition("{tables}")
+    sheets = load_workbook(path / "excel/release.xlsx").worksheets
+    below = [any(noted[:30] in str(v) for r in one.values for v in r) for one in sheets]
+    assert below[2] == bool(wanted)  # the notes
+    assert sum(below[3:]) == len({name for name in queries if _is_named(name, wanted)})
+
+
+def _is_named(query: str, tables: list[str]) -> bool:
+    """Return whether some tables of a query are among tables."""
+    return any(table == query or table.startswith(f"{query}_") for table in tables)
 
 
 def test_rows_that_are_people_are_never_bounded_differently(tmp_path: Path) -> None:

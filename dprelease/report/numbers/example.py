@@ -21,6 +21,7 @@ from dprelease.report.facts import Facts
 from dprelease.report.localization import Words
 from dprelease.report.numbers.number_texts import NumberTexts
 from dprelease.report.pictures import IntervalPicture, interval_picture
+from dprelease.report.safe import printable_text
 from dprelease.report.safe_labels import Names
 from dprelease.report.section_context import Context
 from dprelease.report.source import ReleaseFiles
@@ -83,7 +84,7 @@ def example_of(context: Context, release: ReleaseFiles) -> Example:
         sentences.append(words.say("margin.differ", difference=number(float(f"{apart:.3g}"))))
     sentences += [words.say("margin.zero"), words.say("margin.only")]
     title = names.plain(column.label, column.name)
-    axis = {"column": title, "unit": column.unit}
+    axis = {"column": title, "unit": printable_text(column.unit)}
     name = words.plain("margin.axis.unit" if column.unit else "margin.axis", **axis)
     return Example(sentences, interval_picture(words, name, cell.value, cell.ends, number))
 

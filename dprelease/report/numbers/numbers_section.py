@@ -79,6 +79,7 @@ class NumbersSection:
     """The content of the first section, ready for the page."""
 
     figures: list[KeyFigure]
+    bounded: list[Markup]
     tables: list[ShownTable]
     classes: list[tuple[str, str, Markup]]
     others: list[Markup]
@@ -106,6 +107,7 @@ def numbers_section(context: Context, read: ReadTables) -> NumbersSection:
     others = read.shown.others
     return NumbersSection(
         figures=_key_figures(context, read),
+        bounded=_notes_on_figures(context, read),
         tables=shown,
         classes=_classes(context, read),
         others=[_other_table(context, one) for one in others[: min(LISTED, context.most)]],
@@ -186,6 +188,16 @@ def _bounded_note(context: Context, table: TableMetadata) -> Markup:
     if not others:
         return Markup("")
     return context.words.say("numbers.bounded", tables=context.titles_of(others))
+
+
+def _notes_on_figures(context: Context, read: ReadTables) -> list[Markup]:
+    """Return sentences on key figures without a table of their own that need not add up."""
+    shown = {one.name for one in read.shown.totals if len(one.values) == 1}
+    return [
+        context.words.say("quality.totals.bounded", tables=context.titles_of(one.tables))
+        for one in context.facts.central.differently_bounded
+        if shown & {*one.tables}
+    ]
 
 
 def _notes(context: Context, table: TableMetadata) -> list[Markup]:
