@@ -126,7 +126,8 @@ TEMPLATES: dict[str, Template] = {
     "DP-WHERE-004": Template(
         cause="The function '{function}' is not allowed here{nearest}.",
         fix="use one of these functions, which can't fail or read anything outside the row: "
-        "{known}.",
+        "{known}; if it is the name of a column with spaces or brackets, put the whole name in "
+        'double quotes, as in "Satisfaction (1-5)" >= 4.',
     ),
     "DP-WHERE-005": Template(
         cause="The table '{table}' declares no column '{column}'{nearest}.",
