@@ -145,7 +145,9 @@ def test_an_aggregate_is_one_file_its_sql_and_its_word(added: dict[str, Any]) ->
         "1",
     ]  # fmt: skip
     assert release["told"]["tall"][0] == "count of rows in which 'x' is -0.5 or more"
-    assert release["treated"]["x"] == "missing: drop; outside the bounds: clamped"
+    assert release["treated"]["x"] == (
+        "missing: not used, but its row still counts elsewhere; outside the bounds: clamped"
+    )
     assert (release["planned"], release["verified"], release["forged"]) == (True, True, False)
     assert added["schema"] == 1
     assert added["parties"] == ["moved"]

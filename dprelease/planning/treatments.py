@@ -39,6 +39,9 @@ KEY, OTHER_KEY = "key", "key of other tables of the family"
 
 VALUE = "value"
 
+UNUSED_VALUE = "not used, but its row still counts elsewhere"
+"""What happens to a missing value of a number: a total adds nothing for it, no row is left out."""
+
 
 class DifferentlyBoundedRecord(Part):
     """Tables of one source that need not add up, because limits apply to each separately."""
@@ -154,7 +157,8 @@ def _value_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
             column = columns[name]
             if name == aggregate.column and aggregate.lattice is not None:
                 fill = getattr(column, "fill", DROP)
-                yield name, VALUE, f"missing: {fill}; outside the bounds: clamped"
+                words = UNUSED_VALUE if fill == DROP else fill
+                yield name, VALUE, f"missing: {words}; outside the bounds: clamped"
             elif aggregate.by_places:
                 key = key_of(name, column)
                 yield (
