@@ -32,6 +32,12 @@ class PostProcessing:
     suppress_above: Fraction | None = None
 
     @property
+    def changes_values(self) -> bool:
+        """Return whether published values may differ from the noised ones."""
+        codes = self.bottom_code is not None or self.top_code is not None
+        return self.non_negative or codes or self.round_to is not None
+
+    @property
     def leaves_small_empty(self) -> bool:
         """Whether cells with small values or few people are left empty."""
         return self.suppress_below is not None or self.suppress_people is not None

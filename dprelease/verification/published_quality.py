@@ -9,6 +9,7 @@ import numpy as np
 
 from dprelease.numerics.lattice import Flags, Floats
 from dprelease.postprocess.derived_values import ends_of
+from dprelease.query.forms.centred_moments import MEAN
 from dprelease.query.measurement import OutputColumn
 from dprelease.query.quality import (
     AT_BOUND,
@@ -53,6 +54,11 @@ def are_possible_fractions(batch: pa.RecordBatch, column: OutputColumn) -> bool:
     known = ~np.isnan(values)
     if np.any(known & (np.isnan(lower) | np.isnan(upper))):
         return False
+    if column.form == MEAN and not column.post.changes_values:
+        # Rounding and codes may move a mean out of its interval, other means lie within.
+        slack = TOLERANCE * max(map(abs, ends_of(column)))
+        if np.any(known & ((values < lower - slack) | (values > upper + slack))):
+            return False
     at_confidence = (column.margin or CONFIDENCE) == CONFIDENCE
     limit = column.post.suppress_above
     if at_confidence and limit is not None and too_wide(values, lower, upper, limit).any():

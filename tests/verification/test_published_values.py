@@ -58,7 +58,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(read_declaration(folder / "release.yaml"), bits=Keyed("values"))
 
 
-QUALITY = {"few": {None: "few_people", 10**6: "A"}, "pay": {10: "D"}}
+QUALITY = {"few": {None: "few_people", 10**6: "A"}, "pay": {10: "D"}, "each": {4999.0: "D"}}
 """The quality of a value that is put into the second cell."""
 
 
@@ -111,6 +111,7 @@ def put(value: object) -> Callable[[list[object]], object]:
         ("mid", put(121)),
         ("mid", put(None)),
         ("each", put(400.0)),
+        ("each", put(4999.0)),  # within the bounds, and outside of its interval
         ("each", put(None)),
         ("each_lower", put(-1.0)),
         ("each_lower", put(None)),
