@@ -47,8 +47,8 @@ def init(
 ) -> None:
     """Sketch a table schema from the names and types of a file, or from a description.
 
-    Without --peek the output contains no value, and of a server only the catalogue is read. With
-    --from no file of rows is opened.
+    Without --peek the output contains no value but codes that look like missing values, such as 99,
+    and of a server only the catalogue is read. With --from no file of rows is opened.
     """
     if peek and (source is None or described is not None):
         raise typer.BadParameter("--peek needs the file itself, and can't be used with --from")
