@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from dprelease.cli.shown.shown_tables import table_text
 from dprelease.errors.printable import one_line
 from dprelease.planning.notes.published_columns import NO_ESTIMATES, Limit, PublishedColumn
-from dprelease.query.aggregates.quantile import Quantile
 
 if TYPE_CHECKING:
     from dprelease.planning.notes.limit_choices import NoiseByLimit
@@ -274,7 +273,7 @@ def _noise_rows(planned: Plan, digits: int) -> list[tuple[str, ...]]:
 
 def _choice_notes(planned: Plan) -> list[str]:
     """Return a note on the margins of selected quantiles in the table of noise, in a list."""
-    if not any(isinstance(c.measurement.aggregate, Quantile) for c in planned.columns):
+    if all(c.measurement.aggregate.part is None for c in planned.columns):
         return []
     return [
         "Margins of selected quantiles and of ends in this table are the largest distances from "
