@@ -16,11 +16,6 @@ from dprelease.cli.shown.agreement_shown import draw_errors, family_errors, stan
 from dprelease.cli.shown.disk_shown import disk_space_texts, has_unknown_rows
 from dprelease.cli.shown.files_shown import file_list
 from dprelease.cli.shown.outlook_shown import ledger_forecast_texts, refusal_text, warning_text
-from dprelease.cli.shown.plan_shown import (
-    explained_plan_texts,
-    noise_by_limit_texts,
-    table_plan_text,
-)
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors import Findings, QueryError
 from dprelease.errors.printable import count_text, one_line
@@ -147,6 +142,8 @@ def plan(
             return
         words = _plan_texts(declaration, planned, agreement, charged.words, wide, explain)
         if explain:
+            from dprelease.cli.shown.plan_shown import noise_by_limit_texts
+
             words += standard_error_texts(agreement, planned, wide=wide)
             words += noise_by_limit_texts(planned, by_limit, wide=wide)
             words.append(scans_text(declaration.spec, queries))
@@ -171,6 +168,7 @@ def _plan_texts(
         from dprelease.cli.local_commands import local_plan_text
 
         return [local_plan_text(planned, wide=wide), *ledger]
+    from dprelease.cli.shown.plan_shown import explained_plan_texts, table_plan_text
     from dprelease.planning.families.family_errors import family_margins
 
     margins = family_margins(agreement)

@@ -306,13 +306,16 @@ def _as_floats(array: pa.Array) -> Floats:
     """Return numbers (n,) as floats; NaN for null."""
     import pyarrow as pa
 
+    from dprelease.exact.arrow_numbers import to_numpy_ignoring_nulls, validity_mask
+
     if pa.types.is_decimal(array.type):
         if len(array) < FEW_VALUES:
             numbers = [math.nan if x is None else float(x) for x in array.to_pylist()]
             return np.array(numbers, dtype=np.float64)
         array = array.cast(pa.float64())
-    floats: Floats = array.to_numpy(zero_copy_only=False).astype(np.float64)
-    return floats
+    floats: Floats = to_numpy_ignoring_nulls(array).astype(np.float64)
+    known = validity_mask(array)
+    return floats if known is None else np.where(known, floats, math.nan)
 
 
 def candidates_of(query: Query, column: OutputColumn) -> Key:
