@@ -27,7 +27,7 @@ from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.families.family_plan import refuse_families
 from dprelease.planning.kinds import Weights
 from dprelease.planning.plan import Plan
-from dprelease.postprocess.consistent.outputs import BESIDE, ESTIMATES, RECORDS
+from dprelease.postprocess.consistent.outputs import COMPANION_ROLES, ESTIMATES, RECORDS
 from dprelease.postprocess.families import MEASURED, Family
 from dprelease.query.resolve import resolve
 from dprelease.release import execute
@@ -164,7 +164,11 @@ def _count_of_rows(keys: Mapping[str, Plain]) -> dict[str, Mapping[str, Plain]]:
     """Return the count of rows, under a name that no key and no published column has."""
     tables = [part for name, part in keys.items() if name != "consistent"]
     taken = {normalized_name(key) for part in tables for key in _strings_in(part)}
-    return {unused_name("count", taken, ("", *(f"_{ending}" for ending in BESIDE))): {"count": "*"}}
+    return {
+        unused_name("count", taken, ("", *(f"_{ending}" for ending in COMPANION_ROLES))): {
+            "count": "*"
+        }
+    }
 
 
 def _strings_in(value: Plain) -> Iterator[str]:

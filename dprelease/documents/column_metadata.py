@@ -124,7 +124,7 @@ Columns = Mapping[str, Column]
 OWN_UNIT = frozenset(("sum", "mean", "stddev", "quantile", "median", "min", "max"))
 """Keywords of aggregates that have the unit and the decimals of their source column."""
 
-BESIDE = {
+COMPANION_ROLES = {
     "moe": Role.MARGIN,
     "lower": Role.LOWER,
     "upper": Role.UPPER,
@@ -220,7 +220,7 @@ class ColumnMetadataBuilder:
                 if name == published.name:
                     yield self._value_metadata(request[name], name, kind)
                 else:
-                    role = BESIDE[name.removeprefix(f"{published.name}_")]
+                    role = COMPANION_ROLES[name.removeprefix(f"{published.name}_")]
                     yield self._companion_metadata(request[published.name], name, kind, role)
 
     def sum_columns(

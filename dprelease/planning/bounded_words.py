@@ -19,7 +19,7 @@ class CuttingLimits:
     """Contribution limits that may leave out rows of a privacy unit from a column.
 
     In the column, a privacy unit counts in at most `groups` groups, with at most `rows` rows in
-    each. `counted` is what the column counts, as in `Aggregate.counted`: rows, ids, or neither.
+    each. `counted` is what the column counts, as in `Aggregate.counted_kind`: rows, ids, or neither.
     """
 
     groups: int
@@ -34,7 +34,7 @@ def cutting_limits(query: Query, parts: Sequence[Measurement]) -> CuttingLimits 
     so for these only `max_groups` matters. It matters only if there are more groups.
     """
     unit, groups = query.unit, bounded_groups(query)
-    counted = {part.aggregate.counted for part in parts}
+    counted = {part.aggregate.counted_kind for part in parts}
     if unit.id is None or (counted == {IDS} and groups is not None and groups <= unit.max_groups):
         return None
     return CuttingLimits(

@@ -55,7 +55,7 @@ def allocated_rows_sql(
     a key's values, in which long lists are looked up; without it, the SQL has all values.
     """
 
-    def known(name: str) -> str:
+    def values_sql(name: str) -> str:
         """Return SQL of the values of a category: a list of texts, or a SELECT of a table."""
         key = key_of(name, columns[name])
         if key_table is None or isinstance(key, str) or is_short_list(key.texts):
@@ -63,7 +63,7 @@ def allocated_rows_sql(
         return f"SELECT value FROM {key_table(key)}"
 
     added = [
-        f"{allocated_code_sql(columns, name, known)} AS "
+        f"{allocated_code_sql(columns, name, values_sql)} AS "
         f"{quoting.identifier(allocated_column(columns, name))}"
         for name in dict.fromkeys(names)
         if allocating_columns(columns, name)

@@ -100,7 +100,7 @@ def all_outputs(
         yield Output(records_name(family), shape.leaves, {}, {}, INVENTED, rows="people")
 
 
-BESIDE = {
+COMPANION_ROLES = {
     "se": Role.STANDARD_ERROR,
     "moe": Role.MARGIN,
     "lower": Role.LOWER,
@@ -118,7 +118,7 @@ def companion_roles(
     named = {
         f"{column.name}_{ending}": (role, column.name)
         for column in columns
-        for ending, role in BESIDE.items()
+        for ending, role in COMPANION_ROLES.items()
     }
     own = {column.name for column in columns}
     return {name: role for name, role in named.items() if name in types and name not in own}

@@ -128,7 +128,7 @@ class Aggregate(ABC):
         return None
 
     @property
-    def counted(self) -> str:
+    def counted_kind(self) -> str:
         """What is counted, one each: `ROWS` or `IDS`; empty for other aggregates."""
         return ""
 

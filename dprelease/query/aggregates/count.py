@@ -35,7 +35,7 @@ class Count(Aggregate):
         return f"count of rows in which '{self.column}' is not missing"
 
     @property
-    def counted(self) -> str:
+    def counted_kind(self) -> str:
         """Return that rows are counted."""
         return ROWS
 

@@ -51,7 +51,7 @@ class CountDistinct(Aggregate):
         return self.values is not None
 
     @property
-    def counted(self) -> str:
+    def counted_kind(self) -> str:
         """Return that ids are counted: a person's number of rows in a group doesn't matter."""
         return IDS if self.values is None else ""
 
