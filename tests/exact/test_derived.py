@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -62,8 +63,10 @@ MEASURES: dict[str, Any] = {
 KEYS = [[], ["word"], ["hit", "band"], ["whole"]]
 
 
-def _float(value: Any) -> float | None:
-    return None if value is None or math.isnan(value) else float(value)
+def _number(row: Row, name: str) -> float | None:
+    """Return a row's number; None if it is missing, or a declared code for that."""
+    value, codes = row[name], np.array(COLUMNS[name]["missing"], dtype=float)
+    return None if value is None or math.isnan(value) or value in codes else float(value)
 
 
 def _known(compute: Callable[..., float], *values: float | None) -> float | None:
@@ -86,7 +89,7 @@ def _word(n: float | None, k: str | None) -> str | None:
 
 def with_computed(row: Row) -> Row:
     """Return a row with the computed columns, by plain Python."""
-    n, x = _float(row["n"]), _float(row["x"])
+    n, x = _number(row, "n"), _number(row, "x")
     pay = _known(lambda a, b: a * b, n, x)
     ratio = None if n == 0 else _known(lambda a, b: a / b, x, n)
     whole = x if x is None or math.isinf(x) else float(math.floor(x))
