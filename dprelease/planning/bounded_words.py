@@ -19,7 +19,7 @@ class CuttingLimits:
     """Contribution limits that may leave out rows of a privacy unit from a column.
 
     In the column, a privacy unit counts in at most `groups` groups, with at most `rows` rows in
-    each. `counted` is what the column counts, as in `Aggregate.counted_kind`: rows, ids, or neither.
+    each. `counted` is what the column counts, as in `Aggregate.counted_kind`: rows, ids or neither.
     """
 
     groups: int
