@@ -52,7 +52,8 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         made.check(trial=True)
         queries = made.plan.queries
         refuse_own_source(declaration, made.plan)
-        columns = sum(len(query.measurements) for query in queries)
+        # A mean is one published column of two measurements; records have measurements alone.
+        columns = sum(len(query.columns or query.measurements) for query in queries)
         opened = engine_exposures(declaration)
         refused = unreadable_table_errors(declaration, queries)
         bare = columns_without_labels(declaration.spec)
@@ -67,9 +68,9 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
             "without_label": bare,
             **{note.name: note.items for note in noted},
         }
-        asked = count_text(len(queries), "query", "queries")
+        tables = count_text(len(queries), "table", "tables")
         numbers = count_text(columns, "column", "columns")
-        words = f"{one_line(release.name)} is in order: {asked}, {numbers}."
+        words = f"{one_line(release.name)} is in order: {tables}, {numbers}."
         warnings = invariant_warnings(made.plan.guarantee.invariants)
         lines = [words, *(f"Not checked until Spark runs: {one_line(what)}." for what in opened)]
         lines += [
