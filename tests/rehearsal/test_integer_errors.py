@@ -73,7 +73,7 @@ def test_nothing_is_simulated_without_rows_or_integer_tables(tmp_path: Path) -> 
 
 def test_a_plan_shows_them(tmp_path: Path) -> None:
     planned(tmp_path, {"rehearsal": {"rows": 5000}}, {"non_negative": True})
-    words = ["plan", str(tmp_path / "release.yaml")]
+    words = ["plan", "--explain", str(tmp_path / "release.yaml")]
     text = CliRunner().invoke(cli.app, words).stdout
     assert "integers" in text
     assert "by least squares" in text
@@ -83,5 +83,5 @@ def test_a_plan_shows_them(tmp_path: Path) -> None:
 
 def test_a_plan_shows_the_chain_of_the_fast_method(tmp_path: Path) -> None:
     planned(tmp_path, {}, {"non_negative": True, "method": "fast"})
-    text = CliRunner().invoke(cli.app, ["plan", str(tmp_path / "release.yaml")]).stdout
+    text = CliRunner().invoke(cli.app, ["plan", "--explain", str(tmp_path / "release.yaml")]).stdout
     assert "fast, along [sex] then [sex, kind]" in " ".join(text.split())
