@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dprelease.release.question import sql
     from dprelease.signatures.keys import signing_key
     from dprelease.verification.after_publication.area_sums import areas
+    from dprelease.verification.after_publication.changes import compare
     from dprelease.verification.after_publication.record_estimates import local_estimate
     from dprelease.verification.after_publication.report_writing import write_report
     from dprelease.verification.after_publication.signing import sign
@@ -35,6 +36,7 @@ __all__ = [
     "areas",
     "audit",
     "calibrate",
+    "compare",
     "dp",
     "errors",
     "federated_sum",
@@ -56,6 +58,7 @@ _HOMES = {
     "audit": "dprelease.auditing.ask_audit",
     "areas": "dprelease.verification.after_publication.area_sums",
     "calibrate": "dprelease.planning.auto.single_mechanism",
+    "compare": "dprelease.verification.after_publication.changes",
     "dp": "dprelease.accessor.frame",
     "federated_sum": "dprelease.verification.federated_sum",
     "labelled": "dprelease.accessor.labelled_answers",

@@ -15,6 +15,7 @@ import typer
 
 from dprelease.cli import area_commands as drawn
 from dprelease.cli import attack_command as attacking
+from dprelease.cli import compare_command as comparing
 from dprelease.cli import export_command as exporting
 from dprelease.cli import init_command, mechanisms, releases, schema
 from dprelease.cli import ledger_commands as ledger
@@ -44,6 +45,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "sql": question.ask,
     "init": init_command.init,
     "areas": drawn.areas,
+    "compare": comparing.compare,
     "estimate": local.estimate,
     "mechanisms": mechanisms.app,
     "schema": schema.show,

@@ -91,6 +91,11 @@ def _noise_quantile(over: Mechanism, under: Mechanism, t: float, confidence: flo
     return high
 
 
+def difference_width(one: Mechanism, other: Mechanism, scale: float, confidence: float) -> float:
+    """Return the margin of one - scale other, in steps of the first."""
+    return _noise_quantile(one, other, scale, confidence)
+
+
 def sum_width(total: Mechanism, count: Mechanism, center: int, confidence: float) -> float:
     """Return the margin of total + center count in lattice steps, rounded up to whole steps."""
     return math.ceil(_noise_quantile(total, count, -float(center), confidence))

@@ -27,13 +27,11 @@ from dprelease.consistency.standard_errors import (
     variance_upper_bound,
 )
 from dprelease.consistency.variances import Variances
-from dprelease.documents.encoding import NAME, sha256_of
-from dprelease.documents.manifest import Manifest
+from dprelease.documents.encoding import NAME
 from dprelease.errors import Place, QueryError
 from dprelease.errors.local_paths import check_paths
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.rounding import round_up
-from dprelease.planning.kinds import CENTRAL
 from dprelease.postprocess.consistent.additivity import spans
 from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
@@ -48,12 +46,12 @@ from dprelease.postprocess.consistent.values import wanted_tables
 from dprelease.postprocess.consistent.zeros import key_texts
 from dprelease.postprocess.families import Family
 from dprelease.query.quality import CODES, Codes, quality_codes
-from dprelease.tables import formats
 from dprelease.tables.family_tables import published_table
 from dprelease.verification.after_publication.drawn_areas import DrawnArea, drawn_areas
-from dprelease.verification.central import recorded_columns, recorded_families
-from dprelease.verification.manifest_reader import read_sealed
-from dprelease.verification.report import Report, resolve_declaration
+from dprelease.verification.after_publication.release_tables import (
+    ReleaseTables,
+    read_release_tables,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,14 +84,12 @@ class Column:
 
     @classmethod
     def measured_columns(
-        cls, folder: Path, family: Family, step: Consistent, shape: Shape
+        cls, release: ReleaseTables, family: Family, step: Consistent, shape: Shape
     ) -> Iterator[Column]:
         """Yield every measurement of a family, including those that only other columns use."""
         wanted = wanted_tables(shape, step.spec)
-        noised = [published_table(table, folder) for table in family.tables]
-        files = {
-            output.name: partial(_read_batches, folder, output.name) for output in family.outputs
-        }
+        noised = [published_table(table, release.folder) for table in family.tables]
+        files = {one.name: partial(release.batches, one.name) for one in family.outputs}
         for agreed in consistent_columns(shape):
             measured = MeasuredColumn(agreed, noised)
             sound = not any(contradictions(measured, non_negative=step.spec.non_negative))
@@ -213,11 +209,6 @@ class _AreaErrors:
         return round_up(Fraction(whole + self.partial_leaves * (bounds[-1] + 1)))
 
 
-def _read_batches(folder: Path, name: str) -> Iterator[Any]:
-    """Yield the record batches of a published table."""
-    yield from formats.PUBLISHED_FORMAT.batches(folder / formats.table_file_name(name), None)
-
-
 Row = dict[str, Any]
 
 
@@ -256,8 +247,8 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
     check_paths(path, districts)
     import pandas as pd
 
-    folder = Path(path)
-    family, step = _area_family(folder, query)
+    release = read_release_tables(Path(path))
+    family, step = _area_family(release, query)
     shape = Shape.of(family.tables)
     if not shape.areas or lowest_estimated_level(shape, step.spec) < len(shape.levels) - 1:
         reason = "it has no hierarchy" if not shape.areas else "its leaves have no estimates"
@@ -268,7 +259,7 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
     ]
     summed = {
         column.agreed.measurement.name: column.sums_of_areas(tables, drawn)
-        for column in Column.measured_columns(folder, family, step, shape)
+        for column in Column.measured_columns(release, family, step, shape)
     }
     rows = [
         row
@@ -347,46 +338,18 @@ def _raise_area_error(reason: str) -> NoReturn:
     raise QueryError("DP-AREA-004", place=Place(NAME), reason=reason)
 
 
-def _area_family(folder: Path, query: str | None) -> tuple[Family, Consistent]:
+def _area_family(release: ReleaseTables, query: str | None) -> tuple[Family, Consistent]:
     """Return the family of a release with consistent tables, with the noise from its manifest."""
-    report = Report(folder)
-    record = read_sealed(folder, Manifest)
-    resolved = resolve_declaration(report, record, CENTRAL)
-    columns = (
-        None if resolved is None else recorded_columns(report, record.measurements, resolved[1])
-    )
-    families = None
-    if resolved is not None and columns is not None:
-        families = recorded_families(report, resolved[0], columns)
-    if families is None:
-        raise report.findings[0]
     fitting = [
         (one, one.step)
-        for one in families
+        for one in release.families
         if isinstance(one.step, Consistent) and query in (None, one.name)
     ]
     if len(fitting) != 1:
-        known = ", ".join(one.name for one in families if isinstance(one.step, Consistent))
+        known = ", ".join(one.name for one in release.families if isinstance(one.step, Consistent))
         _raise_area_error(
             f"name one of its queries with `consistent`: {known}" if known else "it has none"
         )
     family, step = fitting[0]
-    _refuse_changed_files(report, record, family)
+    release.refuse_changed_files(set(family.published_names))
     return family, step
-
-
-def _refuse_changed_files(report: Report, record: Manifest, family: Family) -> None:
-    """Raise DP-VERIFY-004 for a file of the family that was changed since publication."""
-    of_family = {formats.table_file_name(name) for name in family.published_names}
-    for file in record.files:
-        if file.name not in of_family:
-            continue
-        for name, digest in file.digests.items():
-            path = report.path / name
-            try:
-                same = path.is_file() and sha256_of(path) == digest
-            except OSError:
-                same = False
-            if not same:
-                report.add_finding("DP-VERIFY-004", name=name)
-                raise report.findings[0]

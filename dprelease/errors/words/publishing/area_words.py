@@ -1,4 +1,4 @@
-"""Catalogue: custom areas, computed from a release."""
+"""Catalogue: custom areas and changes, computed from releases."""
 
 from __future__ import annotations
 
@@ -22,5 +22,14 @@ TEMPLATES: dict[str, Template] = {
     "DP-AREA-004": Template(
         cause="Custom areas can't be computed from the release: {reason}.",
         fix="name a release with `hierarchy` and `consistent` that publishes the last level.",
+    ),
+    "DP-COMPARE-001": Template(
+        cause="No table can be compared: {problem}. Tables of both releases: {names}.",
+        fix="name one of these tables; tables of both releases need the same name.",
+    ),
+    "DP-COMPARE-002": Template(
+        cause="The two tables can't be compared: {reason}.",
+        fix="compare tables with the same keys, contribution limits and columns; select cells of "
+        "one release by different values of a key.",
     ),
 }

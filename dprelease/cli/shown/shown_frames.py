@@ -1,0 +1,69 @@
+"""Print a frame of results as a table or JSON, or write it to a new file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from dprelease.cli.reporting import print_result
+from dprelease.cli.shown.shown_tables import table_text
+from dprelease.errors.printable import count_text, one_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMS = (".csv", ".parquet")
+
+
+def refuse_other_formats(output: Path | None) -> None:
+    """Refuse an output file whose name does not end with the ending of a format."""
+    if output is not None and output.suffix not in FORMS:
+        raise typer.BadParameter(f"a name ends with {' or '.join(FORMS)}.")
+
+
+def print_frame(frame: pd.DataFrame, output: Path | None, *, as_json: bool, wide: bool) -> None:
+    """Print a frame; if there is an output file, write the frame to it instead."""
+    if output is not None:
+        _write_frame(frame, output)
+        words = f"Wrote {count_text(len(frame), 'row', 'rows')} into {one_line(str(output))}."
+        print_result(as_json, {"output": str(output), "rows": len(frame)}, words)
+        return
+    rows = json.loads(frame.to_json(orient="records", date_format="iso"))
+    print_result(as_json, rows, table_text(_text_rows(frame), wide=wide))
+
+
+def _write_frame(found: pd.DataFrame, output: Path) -> None:
+    """Write a frame to a new file, which must not exist yet."""
+    from dprelease.errors import OutputError
+
+    try:
+        with output.open("xb") as file:
+            if output.suffix == ".csv":
+                file.write(found.to_csv(index=False, lineterminator="\n").encode())
+            else:
+                found.to_parquet(file, index=False)
+    except FileExistsError:
+        raise OutputError("DP-OUTPUT-014", name=output.name) from None
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise OutputError(
+            "DP-OUTPUT-002", name=output.name, reason=reason, refused_by=problem
+        ) from None
+
+
+def _text_rows(found: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Return a frame as rows of texts, the column names first."""
+    rows = [tuple(map(str, found.columns))]
+    for held in found.itertuples(index=False):
+        rows.append(tuple(value_text(value) for value in held))
+    return rows
+
+
+def value_text(value: Any) -> str:
+    """Return a value of a frame as text; empty for a missing value."""
+    if value is None or value != value:
+        return ""
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,115 @@
+"""Differences and ratios of two noisy values, with intervals.
+
+The interval of a change has one of three sources:
+
+- Counts and sums with independent noise that no later step changed: the quantile of the difference
+  of both noises, from the mechanisms in the manifests. Ratios are those of Fieller (1954), as in
+  `postprocess.margins`.
+- Consistent tables: the standard errors of both estimates, which are independent in two releases;
+  in one release their sum, which holds for every correlation.
+- Other columns, such as means, medians and rounded counts: the differences between the ends of both
+  intervals. If each misses its value with probability p, both hold with 1 - 2 p (Bonferroni).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.lattice import Floats
+from dprelease.postprocess.margins import compatible_ratios, difference_width, pivot_of
+from dprelease.query.quality import CONFIDENCE
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Published values (n,) of one column, and what is known about their noise.
+
+    `noise` is the noise of a value in steps of size `step`, if nothing else changed the value.
+    `errors` are standard errors, and `quantile` is their number in a margin.
+    """
+
+    values: Floats
+    lower: Floats
+    upper: Floats
+    confidence: Fraction
+    """The confidence of the intervals from `lower` to `upper`."""
+    noise: Mechanism | None = None
+    step: float = 1.0
+    errors: Floats | None = None
+    quantile: float = 0.0
+
+
+@dataclass(frozen=True)
+class Change:
+    """The changes (n,) from one column to another: differences and ratios with intervals."""
+
+    difference: tuple[Floats, Floats, Floats]
+    ratio: tuple[Floats, Floats, Floats]
+    confidence: Fraction
+
+
+def change_between(old: Estimates, new: Estimates, *, is_same: bool) -> Change:
+    """Return the change from one column to another.
+
+    `is_same` says that both are of one release. The noise of different cells is independent there,
+    too, but estimates of consistent tables are correlated.
+    """
+    difference = new.values - old.values
+    if old.noise is not None and new.noise is not None:
+        return _change_of_noise(old, new, old.noise, new.noise)
+    if old.errors is not None and new.errors is not None:
+        quantile = max(old.quantile, new.quantile)
+        error = old.errors + new.errors if is_same else np.hypot(old.errors, new.errors)
+        width = quantile * error
+        ends = difference - width, difference + width
+        if not is_same:
+            return Change((difference, *ends), _fieller(old, new, quantile), CONFIDENCE)
+        return Change((difference, *ends), _ratio_of_ends(old, new), 2 * CONFIDENCE - 1)
+    ends = new.lower - old.upper, new.upper - old.lower
+    missed = (1 - old.confidence) + (1 - new.confidence)
+    return Change((difference, *ends), _ratio_of_ends(old, new), 1 - missed)
+
+
+def _change_of_noise(
+    old: Estimates, new: Estimates, old_noise: Mechanism, new_noise: Mechanism
+) -> Change:
+    """Return the change between two values with independent noise."""
+    at, difference = float(CONFIDENCE), new.values - old.values
+    scale = old.step / new.step
+    width = difference_width(new_noise, old_noise, scale, at) * new.step
+    under, over = old.values / old.step, new.values / new.step
+    known = under > old_noise.half_width(at)
+    lower, upper = compatible_ratios(
+        over, under, pivot_of(new_noise, old_noise, at), (-np.inf, np.inf)
+    )
+    ratio = (
+        np.where(known, x / scale, np.nan) for x in (over / np.where(known, under, 1), lower, upper)
+    )
+    value, low, high = ratio
+    ends = difference - width, difference + width
+    return Change((difference, *ends), (value, low, high), CONFIDENCE)
+
+
+def _fieller(old: Estimates, new: Estimates, quantile: float) -> tuple[Floats, Floats, Floats]:
+    """Return the ratios of independent estimates, with their intervals (Fieller 1954)."""
+    assert old.errors is not None
+    assert new.errors is not None
+    known = old.values > quantile * old.errors
+    under = np.where(known, old.values, np.nan)
+    ratio, part = new.values / under, (quantile * old.errors / under) ** 2
+    root = np.sqrt(new.errors**2 * (1 - part) + (ratio * old.errors) ** 2)
+    middle, half = ratio / (1 - part), quantile * root / (under * (1 - part))
+    return ratio, middle - half, middle + half
+
+
+def _ratio_of_ends(old: Estimates, new: Estimates) -> tuple[Floats, Floats, Floats]:
+    """Return the ratios of values, with the extreme ratios of the values in both intervals."""
+    known = old.lower > 0
+    lower, upper = (np.where(known, end, np.nan) for end in (old.lower, old.upper))
+    least = np.minimum(new.lower / lower, new.lower / upper)
+    most = np.maximum(new.upper / lower, new.upper / upper)
+    return new.values / np.where(known, old.values, np.nan), least, most

@@ -1,0 +1,253 @@
+"""Changes between releases: coverage by enumeration, agreement with exact data, and refusals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dprelease
+from dprelease.cli import app
+from dprelease.errors import QueryError, VerificationError
+from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
+from dprelease.postprocess.margins import difference_width
+from dprelease.verification.after_publication.change_intervals import Estimates, change_between
+
+SCHEMA = """\
+table: people
+source: people{year}.csv
+privacy_unit: {{id: id, max_groups: {groups}, max_rows_per_group: 1}}
+columns:
+  id: {{type: integer}}
+  sex: {{type: category, values: [f, m]}}
+  kind: {{type: category, values: [a, b, c]}}
+  income: {{type: integer, lower: 0, upper: {upper}}}
+"""
+RELEASE = """\
+title: People
+tables: [people{year}.yaml]
+budget: {{epsilon: 50, delta: 1e-9}}
+mechanism: laplace
+queries:
+  by_sex:
+    from: people
+    where: income >= {least}
+    group_by: [sex]
+    columns:
+      n: {{count: "*"}}
+      income: {{sum: income}}
+      mean: {{mean: income}}
+      median: {{median: income}}
+      tens: {{count: "*", round_to: 10}}
+      positive: {{count: "*", non_negative: true}}
+  family:
+    from: people
+    marginals: [[], [sex], [sex, kind]]
+    consistent: true
+    columns: {{n: {{count: "*"}}, income: {{sum: income}}, mean: {{mean: income}}}}
+output: out{year}
+"""
+
+
+def people(seed: int) -> pd.DataFrame:
+    """Return invented people."""
+    rng = np.random.default_rng(seed)
+    n = 900 + 10 * seed
+    kinds = {"sex": rng.choice(["f", "m"], n), "kind": rng.choice(["a", "b", "c"], n)}
+    return pd.DataFrame({"id": range(n), **kinds, "income": rng.integers(1, 1000, n)})
+
+
+def publish(folder: Path, year: int, *, groups: int = 1, upper: int = 1000, least: int = 1) -> Path:
+    """Return the folder of a release about the people of a year."""
+    people(year).to_csv(folder / f"people{year}.csv", index=False)
+    schema = SCHEMA.format(year=year, groups=groups, upper=upper)
+    (folder / f"people{year}.yaml").write_text(schema)
+    release = folder / f"release{year}.yaml"
+    release.write_text(RELEASE.format(year=year, least=least))
+    return dprelease.read_release(release).run()
+
+
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("changes")
+    return publish(folder, 1), publish(folder, 2)
+
+
+def laplace_pmf(scale: int, reach: int) -> dict[int, float]:
+    """Return the probabilities of discrete Laplace noise of a whole scale."""
+    ratio = float(np.exp(-1 / scale))
+    return {k: (1 - ratio) / (1 + ratio) * ratio ** abs(k) for k in range(-reach, reach + 1)}
+
+
+@pytest.mark.parametrize("scales", [(3, 3), (2, 9), (7, 1)])
+def test_a_change_of_counts_is_covered(scales: tuple[int, int]) -> None:
+    """The width is the quantile of the difference of both noises, by enumeration of all pairs."""
+    noises = [DiscreteLaplace(Fraction(scale)) for scale in scales]
+    width = difference_width(noises[0], noises[1], 1.0, 0.95)
+    one, other = (laplace_pmf(scale, 40 * scale) for scale in scales)
+
+    def missed(width: float) -> float:
+        pairs = ((j - k, p * q) for j, p in one.items() for k, q in other.items())
+        return sum(p for difference, p in pairs if abs(difference) > width)
+
+    assert missed(width) < 0.0501
+    assert missed(width - 1.5) > 0.05
+
+
+def test_a_ratio_differs_from_1_where_a_change_differs_from_0() -> None:
+    """Fieller's interval contains the ratio 1 if and only if the difference may be 0."""
+    noise = DiscreteLaplace(Fraction(4))
+    rng = np.random.default_rng(3)
+    old, new = rng.integers(60, 160, (2, 400)).astype(float)
+    sides = [
+        Estimates(x, x, x, Fraction(19, 20), noise=noise, step=0.5) for x in (old / 2, new / 2)
+    ]
+    change = change_between(*sides, is_same=False)
+    _, low, high = change.difference
+    _, least, most = change.ratio
+    sure = np.minimum(np.abs(low), np.abs(high)) > 0.02  # ends at 0 are decided by rounding
+    assert ((low > 0) | (high < 0))[sure].any()
+    assert np.array_equal(((low > 0) | (high < 0))[sure], ((least > 1) | (most < 1))[sure])
+
+
+def test_normal_ratios_are_those_of_fieller() -> None:
+    """The ends are the ratios t at which |new - t old| is the margin of this difference."""
+    errors = np.array([3.0, 2.0]), np.array([1.5, 4.0])
+    old, new = np.array([40.0, 100.0]), np.array([44.0, 80.0])
+    sides = [
+        Estimates(x, x, x, Fraction(19, 20), errors=e, quantile=1.96)
+        for x, e in zip((old, new), errors, strict=True)
+    ]
+    _, *ends = change_between(*sides, is_same=False).ratio
+    for t in ends:
+        margin = 1.96 * np.sqrt(errors[1] ** 2 + (t * errors[0]) ** 2)
+        assert np.allclose(np.abs(new - t * old), margin)
+
+
+def values(release: Path, table: str) -> pd.DataFrame:
+    """Return a published table with its keys as index."""
+    frame = pd.read_parquet(release / f"{table}.parquet")
+    return frame.set_index([name for name in ("sex", "kind") if name in frame])
+
+
+def test_changes_are_those_of_the_published_values(releases: tuple[Path, Path]) -> None:
+    old, new = (values(release, "by_sex") for release in releases)
+    found = dprelease.compare(*releases, table="by_sex").set_index(["column", "sex"])
+    for name in ("n", "income", "mean", "median", "tens", "positive"):
+        rows = found.loc[name].loc[["f", "m"]]
+        assert rows["change"].tolist() == (new[name] - old[name]).tolist()
+        assert rows["percent"].tolist() == pytest.approx(
+            (100 * new[name] / old[name] - 100).tolist()
+        )
+        confidence = 0.9 if name in ("mean", "median") else 0.95
+        assert rows["confidence"].tolist() == pytest.approx([confidence] * 2)
+    for name in ("change", "percent"):
+        assert (found[f"{name}_lower"] < found[name]).all()
+        assert (found[name] < found[f"{name}_upper"]).all()
+    rounded = found.loc[("tens", "f")]  # two roundings to tens move a change by up to 10
+    plain = found.loc[("positive", "f")]
+    widths = (one["change_upper"] - one["change_lower"] for one in (rounded, plain))
+    assert next(widths) == pytest.approx(next(widths) + 20)
+
+
+def test_changes_of_consistent_tables_have_both_errors(releases: tuple[Path, Path]) -> None:
+    old, new = (values(release, "estimates/family_sex_kind") for release in releases)
+    found = dprelease.compare(*releases, table="family_sex_kind")
+    rows = found[found["column"] == "n"].set_index(["sex", "kind"]).loc[new.index]
+    assert rows["change"].tolist() == pytest.approx((new["n"] - old["n"]).tolist())
+    quantiles = (rows["change_upper"] - rows["change"]) / np.hypot(old["n_se"], new["n_se"])
+    assert quantiles.tolist() == pytest.approx([quantiles.iloc[0]] * 6)
+    assert quantiles.iloc[0] > 1.95  # of a normal distribution, or more for small noise
+
+
+def test_cells_of_one_release_are_compared(releases: tuple[Path, Path]) -> None:
+    data = values(releases[0], "estimates/family_sex_kind")
+    cells: dict[str, Any] = {"old_cells": {"sex": "f"}, "new_cells": {"sex": "m"}}
+    found = dprelease.compare(releases[0], releases[0], table="family_sex_kind", **cells)
+    rows = found[found["column"] == "n"].set_index("kind")
+    assert rows["change"].tolist() == pytest.approx(
+        (data.loc["m", "n"] - data.loc["f", "n"]).tolist()
+    )
+    errors = data.loc["m", "n_se"] + data.loc["f", "n_se"]  # they may be correlated in any way
+    assert (rows["change_upper"] - rows["change"] >= 1.95 * errors).all()
+
+
+def test_a_total_without_keys(releases: tuple[Path, Path]) -> None:
+    found = dprelease.compare(*releases, table="family_total").set_index("column")
+    old, new = (pd.read_parquet(one / "estimates/family_total.parquet") for one in releases)
+    assert found.loc["n", "change"] == pytest.approx(new["n"][0] - old["n"][0])
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ({}, "DP-COMPARE-001"),
+        ({"table": "by_kind"}, "DP-COMPARE-001"),
+        ({"table": "by_sex", "old_cells": {"age": 1}}, "DP-COMPARE-002"),
+        ({"table": "by_sex", "old_cells": {"sex": "x"}}, "DP-COMPARE-002"),
+        ({"table": "by_sex", "old_cells": {"sex": "f"}}, "DP-COMPARE-002"),
+    ],
+)
+def test_wrong_tables_and_cells_are_refused(
+    releases: tuple[Path, Path], words: dict[str, Any], code: str
+) -> None:
+    with pytest.raises(QueryError) as caught:
+        dprelease.compare(*releases, **words)
+    assert caught.value.code == code
+
+
+def test_the_same_cells_of_one_release_are_refused(releases: tuple[Path, Path]) -> None:
+    same: dict[str, Any] = {"old_cells": {"sex": "f"}, "new_cells": {"sex": np.str_("f")}}
+    for cells in ({}, same):
+        with pytest.raises(QueryError) as caught:
+            dprelease.compare(releases[0], releases[0], table="by_sex", **cells)
+        assert caught.value.code == "DP-COMPARE-002"
+
+
+@pytest.mark.parametrize("declared", [{"groups": 2}, {"upper": 2000}])
+def test_other_measures_are_refused(
+    releases: tuple[Path, Path], tmp_path: Path, declared: dict[str, int]
+) -> None:
+    other = publish(tmp_path, 2, **declared)
+    with pytest.raises(QueryError) as caught:
+        dprelease.compare(releases[0], other, table="by_sex")
+    assert caught.value.code == "DP-COMPARE-002"
+
+
+def test_other_conditions_are_named(releases: tuple[Path, Path], tmp_path: Path) -> None:
+    other = publish(tmp_path, 2, least=500)
+    differences = dprelease.compare(releases[0], other, table="by_sex").attrs["dprelease"][
+        "differences"
+    ]
+    assert any("income >= 500" in sentence for sentence in differences)
+    words = ["compare", str(releases[0]), str(other), "--table", "by_sex"]
+    assert "income >= 500" in CliRunner().invoke(app, words).stdout
+
+
+def test_changed_files_are_refused(releases: tuple[Path, Path], tmp_path: Path) -> None:
+    changed = tmp_path / "changed"
+    shutil.copytree(releases[1], changed)
+    (changed / "by_sex.parquet").write_bytes(b"PAR1")
+    with pytest.raises(VerificationError) as caught:
+        dprelease.compare(releases[0], changed, table="by_sex")
+    assert caught.value.code == "DP-VERIFY-004"
+
+
+def test_on_the_command_line(releases: tuple[Path, Path], tmp_path: Path) -> None:
+    words = ["compare", *map(str, releases), "--table", "by_sex"]
+    rows = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    expected = dprelease.compare(*releases, table="by_sex")
+    assert len(rows) == len(expected)
+    assert CliRunner().invoke(app, [*words, "--output", str(tmp_path / "c.csv")]).exit_code == 0
+    assert pd.read_csv(tmp_path / "c.csv")["change"].tolist() == expected["change"].tolist()
+    cells = [*words[:2], words[1], "--table", "by_sex", "--old-cells", "sex=f"]
+    text = CliRunner().invoke(app, [*cells, "--new-cells", "sex=m"]).stdout
+    assert "95 %" in text
+    assert CliRunner().invoke(app, [*words, "--old-cells", "sex"]).exit_code == 2
