@@ -301,9 +301,18 @@ def _unknown_key(
         "DP-DECL-001",
         place=document.place(*keys),
         name=shorten(name),
-        nearest=nearest(name[:LONGEST_QUOTE], names),
+        nearest=_types_with_key(model, loc, known) or nearest(name[:LONGEST_QUOTE], names),
         known=", ".join(names),
     )
+
+
+def _types_with_key(model: type[Model], loc: tuple[str | int, ...], known: Known) -> str:
+    """Return the text "; columns of type ... have it", if other types of columns have a key."""
+    if len(loc) < 4 or loc[-4] != "columns" or loc[-2] not in TYPES:
+        return ""
+    others = [t for t in TYPES if loc[-1] in _known_keys(model, (*loc[:-2], t), known)]
+    words = " or ".join(others)
+    return f"; columns of type {words} have it" if others else ""
 
 
 def _known_keys(model: type[Model], loc: tuple[str | int, ...], known: Known) -> list[str]:

@@ -168,3 +168,15 @@ def test_a_schema_alone_tells_them_together_as_well(tmp_path: Path) -> None:
         read_table(tmp_path / S)
     codes = [error.code for error in single_errors(caught.value)]
     assert codes == ["DP-SCHEMA-008", *["DP-SCHEMA-007"] * 90]
+
+
+def test_a_key_of_other_types_names_them(tmp_path: Path) -> None:
+    """A key that other types of columns have is reported with these types."""
+    table = tmp_path / "t.yaml"
+    columns = "  s: {type: text, values: [a]}\n  c: {type: category, values: [a], lower: 0}\n"
+    table.write_text(f"table: t\nsource: t.csv\ncolumns:\n{columns}")
+    with pytest.raises(DpReleaseError) as caught:
+        read_table(table)
+    text = str(caught.value)
+    assert "columns of type category have it" in text
+    assert "columns of type integer or number or date have it" in text
