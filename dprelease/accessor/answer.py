@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +19,16 @@ from dprelease.accessor.query_options import Options
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Session, Spending
 from dprelease.errors import UsageError
-from dprelease.exact.post_view import run_statement, to_pandas
+from dprelease.exact.engine_api import QueryEngine
+from dprelease.exact.post_view import to_pandas
 from dprelease.planning.bounded_words import measured_value_text
 from dprelease.planning.plan import Plan
+from dprelease.query.outer_sql.statement import split_statement
 from dprelease.query.resolve import Query, resolve_one
-from dprelease.query.select import NOISED, split_select
 from dprelease.release import execute
 from dprelease.release.charging import charges_of
 from dprelease.release.ledger_forecast import charge_outlooks
-from dprelease.release.question import answer_attributes, try_view
+from dprelease.release.question import answer_attributes, answer_of, try_statement
 from dprelease.schema.model import Files, relative_reader, validate
 from dprelease.schema.release import Limits, QuerySpec
 from dprelease.schema.yaml_text.reader import Document, Plain
@@ -108,15 +110,29 @@ def answer_sql(rows: RowSelection, statement: str, options: Options) -> pd.DataF
         kind = type(given).__name__
         raise UsageError("DP-SESSION-016", name="statement", wanted="one SELECT", kind=kind)
     session = rows.session
-    selected = split_select(statement, {session.table.name: session.table})
-    query = _resolved_query(rows, selected.columns, selected.group_by, options, selected.where)
-    try_view(query, selected)
-    plan, price = plan_and_cost(session, [query], options)
+    split = split_statement(statement, {session.table.name: session.table})
+    queries = [
+        _resolved_query(rows, core.columns, core.group_by, options, core.where, name)
+        for name, core in split.cores.items()
+    ]
+    try_statement(queries, split)
+    plan, price = plan_and_cost(session, queries, options)
     charged = charge_before_answer(session, plan, price, "this statement", rows.state)
-    noised = execute.answer_single_query(plan.columns, session.engine(rows.token), charged)
-    shown = to_pandas(run_statement(noised, selected.view, NOISED))
+    noised = execute.answer_queries(plan, _engine_of_all(rows, queries), charged)
+    shown = answer_of(split, noised)
     shown.attrs[ATTRIBUTE] = answer_attributes(plan)
     return shown
+
+
+@contextmanager
+def _engine_of_all(
+    rows: RowSelection, queries: Sequence[Query]
+) -> Iterator[dict[str, QueryEngine]]:
+    """Yield the engine over some rows for each query, after it has compiled all of them."""
+    with rows.session.engine(rows.token) as engine:
+        for query in queries:  # raises for a missing column before the charge
+            engine.compile(query)
+        yield {query.name: engine for query in queries}
 
 
 def _resolved_query(
@@ -125,10 +141,11 @@ def _resolved_query(
     keys: Sequence[str],
     options: Options,
     condition: str | None = None,
+    name: str = COLUMN,
 ) -> Query:
     """Return the resolved query over some rows.
 
-    `condition`: one more predicate, which is already parsed.
+    `condition`: one more predicate, which is already parsed. `name`: the name of the query.
     """
 
     def resolve_with_condition(where: str | None) -> Query:
@@ -144,7 +161,7 @@ def _resolved_query(
         document = Document(Path("question"), "", values, {})
         spec = validate(QuerySpec, document, Files(relative_reader(Path())))
         session = rows.session
-        return resolve_one(session.declared, COLUMN, spec, session.neighbours, Limits())
+        return resolve_one(session.declared, name, spec, session.neighbours, Limits())
 
     for predicate in rows.predicates:  # each must be complete before AND joins them
         resolve_with_condition(predicate)

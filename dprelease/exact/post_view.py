@@ -2,45 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from dprelease.errors import QueryError
-from dprelease.exact.connection import Config, disable_progress_bar
+from dprelease.exact.connection import CONNECTION_OPTIONS, Config, disable_progress_bar
+from dprelease.query.outer_sql.null_safe import SETTINGS, macros
 from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+LONGEST_PROBLEM = 200
+"""Maximum number of characters that a message quotes of an error of the engine."""
 
-def run_statement(noised: pa.Table, statement: str, name: str) -> pa.Table:
-    """Return the result of a SQL statement over a noised table, which the statement calls `name`.
 
-    The connection has no access to files, to the network or to Python variables.
+def run_statement(
+    statement: str, tables: Mapping[str, pa.Table], *, trial: bool = False
+) -> pa.Table:
+    """Return the result of an outer statement over noised and public tables, by name.
+
+    The connection has no access to files, to the network, to extensions or to Python variables, and
+    its settings are locked. `trial`: the tables have no value of a release, so that an error may
+    quote the engine.
 
     Raises
     ------
     QueryError
         DP-SQL-007 if the engine can't compute the result, for example for a wrong type.
     """
-    config: Config = {"enable_external_access": False, "python_enable_replacements": False}
+    config: Config = {**CONNECTION_OPTIONS, "enable_external_access": False}
     connection = duckdb.connect(config=config)
-    failed = False
+    problem: str | None = None
     try:
         with reraise_handler_errors():
-            connection.register(name, noised)
+            for name, table in tables.items():
+                connection.register(name, table)
             disable_progress_bar(connection)
-            connection.execute("SET lock_configuration = true")
-            view: pa.Table = connection.sql(statement).to_arrow_table()
-    except duckdb.Error:
-        failed = True
+            for prepared in (*SETTINGS, *macros(), "SET lock_configuration = true"):
+                connection.execute(prepared)
+            result: pa.Table = connection.sql(statement).to_arrow_table()
+    except duckdb.Error as error:
+        problem = _binder_text(error) if trial else ""
     finally:
         connection.close()
-    if failed:
-        raise QueryError("DP-SQL-007")
-    return view
+    if problem is not None:
+        raise QueryError("DP-SQL-007", problem=problem)
+    return result
+
+
+def _binder_text(error: duckdb.Error) -> str:
+    """Return what the engine says about a wrong name or type; other errors may quote values."""
+    if not isinstance(error, duckdb.BinderException | duckdb.CatalogException):
+        return ""
+    return ": " + str(error).partition("\n")[0].partition(": ")[2][:LONGEST_PROBLEM]
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:

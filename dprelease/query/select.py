@@ -1,31 +1,24 @@
-"""Split one SELECT into aggregates over keys, and computations on noised values.
+"""Turn a SELECT that aggregates rows of people into a declared query over its noised columns.
 
-Aggregates and keys become a declared query, whose result is a noised table. All other parts of the
-SELECT (arithmetic on aggregates, HAVING, ORDER BY, LIMIT) are rendered as a second statement, which
-reads only the noised table and is post-processing.
+Such a SELECT is a private core of a statement. Its source, conditions, keys and aggregates declare
+a query, as a release file would. The rest of the SELECT is rewritten to read the noised table of
+this query, and is post-processing.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-import sqlglot
 from sqlglot import exp
 
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
-from dprelease.query import quoting
-from dprelease.query.expressions.nodes import (
-    MAY_BE_UNDEFINED,
-    NOISED_FUNCTIONS,
-    NOISED_OPERATORS,
-    stop_text,
-)
-from dprelease.query.expressions.whole import KNOWN, dropped_word_text, unread_argument_text
+from dprelease.query.expressions.used_columns import unknown_column
+from dprelease.query.expressions.whole import unread_argument_text
 from dprelease.query.roles import WITH_COMPANIONS
 from dprelease.query.sql_functions import (
     ADVICE,
@@ -33,7 +26,6 @@ from dprelease.query.sql_functions import (
     ALTERNATIVES,
     FRACTION_ARGUMENT,
     KEYWORD_OF_FUNCTION,
-    suggest_functions,
 )
 from dprelease.schema.column_spec import QUANTILES
 from dprelease.schema.field_types import NAME, RESERVED
@@ -42,220 +34,250 @@ from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Plain
 
-LENGTH_LIMIT = 10_000
-DEPTH_LIMIT = 60
-MOST_NODES = 20_000
-"""Maximum number of rendered nodes over the noised table; each use of an alias counts again."""
-
 MOST_LETTERS = 50
 """Maximum length of a name that is derived from a column's, so that a number can be appended."""
-NOISED = "noised"
-"""The name of the noised table in the statement that reads it."""
 
+LONGEST = 60
+"""Maximum number of characters that a message or a column name quotes of an expression."""
 
 SQL_PLACE = Place(key="sql")
 
-NULL_IF_INVALID_SQL = "list_filter([TRY({})], lambda number: isfinite(number))[1]"
-"""The result of arithmetic, or NULL where it is infinite, not a number, or out of range.
+AFTER_NOISE = (
+    "expressions",
+    "having",
+    "qualify",
+    "windows",
+    "distinct",
+    "order",
+    "limit",
+    "offset",
+    "with_",
+)
+"""The clauses of a SELECT that are computed from noised values, once its aggregates are."""
 
-A CASE would repeat the operand, so that the text of nested operations would double at every level.
-"""
+WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+"""The nodes that may stand around an aggregate."""
+
+AGGREGATE_NODES = (exp.AggFunc, *WRAPPERS)
 
 
 @dataclass
-class SelectStatement:
-    """A statement split into its parts.
+class PrivateCore:
+    """One declared query of a statement, as a release file would declare it.
 
-    `source`, `where`, `group_by` and `columns` declare the query, as a release file would. `view`
-    is the statement over the noised table, which has the columns and the keys of the query.
+    `name`: the name of the query. `fields`: for each published column that the outer statement
+    reads, its name there. `texts`: the published column of each aggregate, by the SQL of both.
     """
 
+    name: str
     source: str
     where: str | None
     group_by: list[str]
     columns: dict[str, dict[str, Plain]] = field(default_factory=dict)
-    view: str = ""
+    fields: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def same(self) -> tuple[str, str | None, tuple[str, ...]]:
+        """Return what cores have in common that can be measured by one query."""
+        return self.source, self.where, tuple(self.group_by)
 
 
-def split_select(text: str, tables: Mapping[str, Table]) -> SelectStatement:
-    """Return the parts of one SELECT statement over a declared table.
-
-    Raises
-    ------
-    QueryError
-        DP-SQL-001 to 006, with the reason why the statement can't be answered, and what can be.
-    """
-    if len(text) > LENGTH_LIMIT:
-        _refuse("DP-SQL-001", problem=f"it is longer than {LENGTH_LIMIT} characters")
-    broken = ""
-    try:
-        trees = sqlglot.parse(text, read="duckdb")
-    except (sqlglot.errors.SqlglotError, RecursionError) as problem:
-        trees, broken = [], f"it can't be parsed as SQL{stop_text(problem)}"
-    if broken:
-        _refuse("DP-SQL-001", problem=broken)
-    if len(trees) != 1 or not isinstance(trees[0], exp.Select):
-        _refuse("DP-SQL-001", problem="it is not one SELECT statement")
-    what = unread_argument_text(trees[0])
-    if what is not None:
-        _refuse("DP-SQL-002", what=what)
-    statement = trees[0].copy()
-    selected = _Splitter(trees[0], tables).split()
-    what = dropped_word_text(statement, text)
-    if what is not None:
-        _refuse("DP-SQL-002", what=what)
-    return selected
-
-
-def _refuse(code: str, **fields: Any) -> NoReturn:
+def refuse(code: str, **fields: Any) -> NoReturn:
     """Raise a query error about the statement."""
     raise QueryError(code, place=SQL_PLACE, **fields)
 
 
-class _Splitter:
-    """Splits one SELECT into a declared query and a statement over the query's noised table."""
+def quoted(node: exp.Expr) -> str:
+    """Return the beginning of the SQL of a node, for a message."""
+    return sql_text(node)[:LONGEST]
 
-    def __init__(self, tree: exp.Select, tables: Mapping[str, Table]) -> None:
-        self.tree, self.tables = tree, tables
-        self.names: dict[str, str] = {}
-        self.nodes = self.depth = 0
-        self.aliases: dict[str, exp.Expression] = {}
-        self.found: SelectStatement
 
-    def split(self) -> SelectStatement:
-        """Return the parts of the statement, or refuse it."""
-        self._refuse_other_clauses()
-        source = self._source_name()
+def sql_text(node: exp.Expr) -> str:
+    """Return the SQL of a node, without comments."""
+    return node.sql("duckdb", comments=False)
+
+
+def alias_of(item: exp.Expr) -> str:
+    """Return the name after AS of an item of a SELECT list, or ""."""
+    return item.alias if isinstance(item, exp.Alias | exp.Subquery) else ""
+
+
+def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the nodes of an expression, without those of nested queries."""
+    return node.walk(prune=lambda part: isinstance(part, exp.Query))
+
+
+def measured_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the outermost aggregates of an expression, except the functions of windows."""
+    todo = [(node, False)]
+    while todo:
+        part, of_window = todo.pop()
+        if isinstance(part, exp.Query):
+            continue
+        if isinstance(part, AGGREGATE_NODES) and not of_window:
+            yield part
+            continue
+        heads = isinstance(part, exp.Window) or (of_window and isinstance(part, WRAPPERS))
+        children = list(part.iter_expressions())
+        todo += [(child, heads and child is part.this) for child in reversed(children)]
+
+
+class CoreReader:
+    """Reads one SELECT as a declared query, and rewrites it to read the query's noised table."""
+
+    def __init__(self, select: exp.Select, tables: Mapping[str, Table]) -> None:
+        self.select, self.tables = select, tables
+        self.aliases: dict[str, exp.Expr] = {}
+        self.prefix = ""
+        self.core: PrivateCore
+
+    def read(self) -> PrivateCore:
+        """Return the source, the conditions and the keys, still without columns."""
+        self._refuse_unread_clauses()
+        source = str(self.select.args["from_"].this.name)
         self._unqualify_columns()
-        where = self.tree.args.get("where")
-        self.found = SelectStatement(
-            source, None if where is None else where.this.sql("duckdb"), []
-        )
-        for item in self.tree.expressions:
-            if item.alias and item.alias in self.aliases:
-                _refuse("DP-SQL-002", what=f"the name {item.alias[:60]} for two columns")
-            self.aliases[item.alias_or_name] = item.unalias()
-        self.found.group_by = [self._key_name(item) for item in self._group_keys()]
-        items = [self._render_item(item) for item in self.tree.expressions]
-        if not self.found.columns:
-            _refuse("DP-SQL-005")
-        self.found.view = self._view_sql(items)
-        self._refuse_unlisted_syntax()
-        return self.found
+        where = self.select.args.get("where")
+        self.core = PrivateCore("", source, None if where is None else sql_text(where.this), [])
+        for item in self.select.expressions:
+            name = alias_of(item) or item.name
+            self.aliases[name] = item.unalias()
+        self.core.group_by = [self._key_name(item) for item in self._group_keys()]
+        return self.core
 
-    def _refuse_unlisted_syntax(self) -> None:
-        """Refuse unlisted syntax, except in WHERE, whose rules have better messages."""
-        for node in self.tree.walk(prune=lambda node: isinstance(node, exp.Where)):
-            if type(node) not in KNOWN:
-                _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
+    def rewrite(self, core: PrivateCore, table: str, prefix: str) -> None:
+        """Add the measured columns to `core`, and let the SELECT read its noised table.
 
-    def _refuse_other_clauses(self) -> None:
-        """Refuse subqueries, window functions, unknown functions, and * outside of COUNT."""
-        for node in self.tree.walk(prune=lambda node: isinstance(node, exp.Where)):
-            if isinstance(node, exp.Anonymous):
-                unknown = f"The unknown function {node.name[:60].upper()}"
-                _refuse("DP-SQL-006", name=unknown, nearest=suggest_functions(node.name))
-        for node in self.tree.walk():
-            if node is not self.tree and isinstance(node, exp.Query | exp.Window | exp.Star):
-                if isinstance(node, exp.Star) and isinstance(node.parent, exp.Count):
-                    continue
+        `table`: the name of the noised table in the outer statement, whose measured columns have
+        names that begin with `prefix`.
+        """
+        self.core, self.prefix = core, prefix
+        group, where = self.select.args.get("group"), self.select.args.get("where")
+        for clause in (group, where):
+            if clause is not None:
+                clause.pop()
+        for item in self.select.expressions:
+            if isinstance(item.unalias(), AGGREGATE_NODES):
+                self._measured_column(item.unalias(), alias_of(item))
+        names = [self._item_name(item) for item in self.select.expressions]
+        self._replace_aggregates()
+        items = [
+            exp.alias_(item.unalias(), name, quoted=True) if name else item
+            for item, name in zip(self.select.expressions, names, strict=True)
+        ]
+        self.select.set("expressions", items)
+        self._check_columns()
+        source = self.select.args["from_"]
+        alias = exp.to_identifier(source.this.alias_or_name, quoted=True)
+        source.set("this", exp.to_table(table, alias=alias))
+        having = self.select.args.get("having")
+        if having is not None:
+            self.select.set("where", exp.Where(this=having.this))
+            self.select.set("having", None)
+
+    def _refuse_unread_clauses(self) -> None:
+        """Refuse clauses that would have an effect on rows of people, but that nothing reads."""
+        before = self.select.copy()
+        for clause in AFTER_NOISE:
+            before.set(clause, None)
+        parts = [before, *measured_nodes_of(self.select)]
+        what = next(filter(None, map(unread_argument_text, parts)), None)
+        if what is not None:
+            refuse("DP-SQL-002", what=what)
+        if any(node is not before for node in before.find_all(exp.Query)):
+            refuse("DP-SQL-002", what="a subquery")
+        for node in own_nodes_of(self.select):
+            if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
                 above = node.parent
-                if isinstance(node, exp.Star) and above is not None and type(above) in AGGREGATES:
+                if above is not None and type(above) in AGGREGATES:
                     fix = "name a column instead of *, which only COUNT takes"
-                    _refuse("DP-SQL-006", name=above.sql("duckdb")[:60], nearest=fix)
-                named = isinstance(node, exp.Window), isinstance(node, exp.Star)
-                what = {(True, False): "a window function", (False, True): "* for all columns"}
-                _refuse("DP-SQL-002", what=what.get(named, "a subquery"))
-
-    def _source_name(self) -> str:
-        """Return the name of the declared table after FROM."""
-        clause = self.tree.args.get("from_") or self.tree.args.get("from")
-        table = None if clause is None else clause.this
-        if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-            _refuse("DP-SQL-003", name="no table, or a function", known=", ".join(self.tables))
-        if table.args.get("db") or table.name not in self.tables:
-            name = table.sql("duckdb") if table.args.get("db") else table.name
-            _refuse("DP-SQL-003", name=f"'{name[:60]}'", known=", ".join(self.tables))
-        return str(table.name)
+                    refuse("DP-SQL-006", name=quoted(above), nearest=fix)
+                refuse("DP-SQL-002", what="* for all columns")
 
     def _unqualify_columns(self) -> None:
         """Remove the table's name before its columns, and refuse any other qualifier."""
-        table = self.tree.find(exp.Table)
-        own = "" if table is None else table.alias or table.name
-        for column in self.tree.find_all(exp.Column):
+        table = self.select.args["from_"].this
+        own = table.alias or table.name
+        for column in own_nodes_of(self.select):
+            if not isinstance(column, exp.Column):
+                continue
             if not isinstance(column.this, exp.Identifier):
-                _refuse("DP-SQL-004", what=column.sql("duckdb")[:60])
+                refuse("DP-SQL-004", what=quoted(column))
             if column.table and column.table != own:
-                _refuse("DP-SQL-003", name=f"'{column.table[:60]}'", known=own)
+                refuse("DP-SQL-003", name=f"'{column.table[:LONGEST]}'", known=own)
             column.set("table", None)
 
-    def _group_keys(self) -> list[exp.Expression]:
+    def _group_keys(self) -> list[exp.Expr]:
         """Return the keys of GROUP BY, with positions and aliases replaced by their expressions."""
-        group = self.tree.args.get("group")
+        group = self.select.args.get("group")
         if group is None:
             return []
         if any(value for name, value in group.args.items() if name != "expressions"):
-            _refuse("DP-SQL-002", what="a GROUP BY that is not a list of columns")
+            refuse("DP-SQL-002", what="a GROUP BY that is not a list of columns")
         keys = []
         for item in group.expressions:
             if isinstance(item, exp.Literal) and not item.is_string:  # a key by position
                 place = int(item.name) if item.name.isdigit() else 0
-                if not 1 <= place <= len(self.tree.expressions):
-                    _refuse("DP-SQL-002", what="GROUP BY with a column number that does not exist")
-                item = self.tree.expressions[place - 1].unalias()
+                if not 1 <= place <= len(self.select.expressions):
+                    refuse("DP-SQL-002", what="GROUP BY with a column number that does not exist")
+                item = self.select.expressions[place - 1].unalias()
             elif self._is_alias(item):
                 item = self.aliases[item.name]
             keys.append(item)
         return keys
 
-    def _is_alias(self, item: exp.Expression) -> bool:
+    def _is_alias(self, item: exp.Expr) -> bool:
         """Return whether a key names a column of the result, and not one of the table."""
-        own = self.tables[self.found.source].columns
+        own = self.tables[self.core.source].columns
         return isinstance(item, exp.Column) and item.name in self.aliases and item.name not in own
 
-    def _key_name(self, item: exp.Expression) -> str:
+    def _key_name(self, item: exp.Expr) -> str:
         """Return the name of a column; refuse any other expression."""
         if not isinstance(item, exp.Column):
-            _refuse("DP-SQL-004", what=item.sql("duckdb")[:60])
+            refuse("DP-SQL-004", what=quoted(item))
         return str(item.name)
 
-    def _render_item(self, item: exp.Expression) -> tuple[str, str]:
-        """Return the rendered expression over the noised table, and its name."""
-        body: exp.Expression = item.unalias()  # type: ignore[assignment]
-        name = item.alias or (body.name if isinstance(body, exp.Column) else "")
-        if type(body) in AGGREGATES:
-            self._noised_column(body, item.alias)
-        rendered = self._rendered_sql(body)
-        return rendered, name or self.names.get(body.sql("duckdb"), "") or body.sql("duckdb")[:60]
+    def _item_name(self, item: exp.Expr) -> str:
+        """Return the name of a column of the result; "" for a key, which has a name already."""
+        if isinstance(item, exp.Column):
+            return ""
+        return alias_of(item) or self.core.texts.get(sql_text(item), "") or quoted(item)
 
-    def _noised_column(self, node: exp.Expression, function_name: str = "") -> str:
-        """Return the noised column that holds an aggregate."""
-        text = node.sql("duckdb")
-        if text not in self.names:
+    def _replace_aggregates(self) -> None:
+        """Replace each aggregate by the column of the noised table that holds it."""
+        for node in list(measured_nodes_of(self.select)):
+            name = self._measured_column(node)
+            node.replace(exp.column(self.core.fields[name], quoted=True))
+
+    def _measured_column(self, node: exp.Expr, alias: str = "") -> str:
+        """Return the published column that holds an aggregate; add the column if it is new."""
+        text = sql_text(node)
+        if text not in self.core.texts:
             kind, column, spec = self._aggregate_spec(node)
-            names = [f"{name}{part}" for name in self.found.columns for part in WITH_COMPANIONS]
-            taken = {normalized_name(name) for name in (*names, *self.found.group_by, PRIVATE_KEYS)}
+            names = [f"{name}{part}" for name in self.core.columns for part in WITH_COMPANIONS]
+            taken = {normalized_name(name) for name in (*names, *self.core.group_by, PRIVATE_KEYS)}
             default_name = f"{kind}_{'rows' if column == '*' else column}"
             name = (
-                function_name
-                if _is_valid_column_name(function_name, taken)
-                else _unused_name(default_name, taken)
+                alias if _is_valid_column_name(alias, taken) else _unused_name(default_name, taken)
             )
-            self.found.columns[name] = {kind: spec}
+            self.core.columns[name] = {kind: spec}
             if kind in QUANTILES:  # an answer has the columns of its SELECT list and no others
-                self.found.columns[name]["interval"] = "false"
-            self.names[text] = name
-        return self.names[text]
+                self.core.columns[name]["interval"] = "false"
+            self.core.texts[text] = name
+            self.core.fields[name] = f"{self.prefix}{len(self.core.fields)}"
+        return self.core.texts[text]
 
-    def _aggregate_spec(self, node: exp.Expression) -> tuple[str, str, Plain]:
+    def _aggregate_spec(self, node: exp.Expr) -> tuple[str, str, Plain]:
         """Return an aggregate's keyword, its column, and its declaration in a release file."""
+        if type(node) not in AGGREGATES:
+            name = str(node.key)
+            refuse("DP-SQL-006", name=name.upper(), nearest=ALTERNATIVES.get(name, ADVICE))
         inner = node.this
         if inner is None or (isinstance(inner, exp.Distinct) and not isinstance(node, exp.Count)):
-            name = node.sql("duckdb")[:60]
-            _refuse("DP-SQL-006", name=name, nearest=ADVICE)
+            refuse("DP-SQL-006", name=quoted(node), nearest=ADVICE)
         if isinstance(node, exp.Count):
             if isinstance(inner, exp.Distinct) and len(inner.expressions) != 1:
-                _refuse("DP-SQL-006", name="DISTINCT of none or several columns", nearest=ADVICE)
+                refuse("DP-SQL-006", name="DISTINCT of none or several columns", nearest=ADVICE)
             if isinstance(inner, exp.Distinct):
                 column = self._key_name(inner.expressions[0])
                 return "count_distinct", column, column
@@ -266,104 +288,58 @@ class _Splitter:
             return KEYWORD_OF_FUNCTION[type(node)], column, column
         part = node.args.get(FRACTION_ARGUMENT[type(node)])
         if not isinstance(part, exp.Literal) or part.is_string:
-            _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
-        return "quantile", column, {"of": column, "at": self._number_sql(part.name)}
+            refuse("DP-SQL-004", what=quoted(node))
+        return "quantile", column, {"of": column, "at": _number_text(part.name)}
 
-    def _rendered_sql(self, node: exp.Expression) -> str:
-        """Render an expression over the noised table, by an allow-list."""
-        self.nodes, self.depth = self.nodes + 1, self.depth + 1
-        if self.nodes > MOST_NODES or self.depth > DEPTH_LIMIT:
-            _refuse("DP-SQL-001", problem="it is nested too deeply, or an alias refers to itself")
-        rendered = self._expression_sql(node)
-        is_constant = isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
-        if isinstance(node, MAY_BE_UNDEFINED) and not is_constant:
-            rendered = NULL_IF_INVALID_SQL.format(rendered)
-        self.depth -= 1
-        return rendered
+    def _check_columns(self) -> None:
+        """Refuse columns that are neither keys, nor measured, nor names of the SELECT list."""
+        known = {*self.core.group_by, *self.core.fields.values()}
+        for item in self.select.expressions:
+            self._check_names(item, known)
+            known = known | {alias_of(item)}
+        for clause in ("having", "qualify", "order", "windows"):
+            nodes = self.select.args.get(clause)
+            for node in nodes if isinstance(nodes, list) else [nodes] if nodes else []:
+                self._check_names(node, known)
 
-    def _expression_sql(self, node: exp.Expression) -> str:
-        """Return the SQL of an aggregate's noised column, or of another allowed expression."""
-        if type(node) in AGGREGATES:
-            return _noised_column_sql(self._noised_column(node))
-        if isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter):
-            name = str(node.key)
-            nearest = ALTERNATIVES.get(name, ADVICE)
-            _refuse("DP-SQL-006", name=name.upper(), nearest=nearest)
-        return self._plain_expression_sql(node)
-
-    def _plain_expression_sql(self, node: exp.Expression) -> str:
-        """Return the SQL of an expression that is no aggregate, over the noised table."""
-        if isinstance(node, exp.Column):
-            return self._column_or_alias_sql(node)
-        if isinstance(node, exp.Literal):
-            return quoting.text(node.name) if node.is_string else self._number_sql(node.name)
-        if isinstance(node, exp.Paren | exp.Neg | exp.Not):
-            operator = {exp.Paren: "", exp.Neg: "-", exp.Not: "NOT "}[type(node)]
-            return f"({operator}{self._rendered_sql(node.this)})"
-        if type(node) in NOISED_OPERATORS:
-            left, right = self._rendered_sql(node.this), self._rendered_sql(node.expression)
-            return f"({left} {NOISED_OPERATORS[type(node)]} {right})"
-        if type(node) in NOISED_FUNCTIONS:
-            parts = [node.this, *node.expressions]
-            parts += [node.args[key] for key in ("decimals", "expression") if node.args.get(key)]
-            arguments = ", ".join(self._rendered_sql(part) for part in parts)
-            return f"{NOISED_FUNCTIONS[type(node)]}({arguments})"
-        _refuse("DP-SQL-004", what=node.sql("duckdb")[:60])
-
-    def _number_sql(self, text: str) -> str:
-        """Return the text of a number, or refuse it."""
-        try:
-            exact(text)
-        except ValueError:
-            _refuse("DP-SQL-004", what=text[:60])
-        return text
-
-    def _column_or_alias_sql(self, node: exp.Column) -> str:
-        """Return the SQL of a key, or of the expression that an alias names."""
-        name = str(node.name)
-        if name in self.found.group_by:
-            return _noised_column_sql(name)
-        body = self.aliases.get(name)
-        if body is not None and not (isinstance(body, exp.Column) and body.name == name):
-            return self._rendered_sql(body)
-        _refuse("DP-SQL-004", what=name[:60])
-
-    def _view_sql(self, items: list[tuple[str, str]]) -> str:
-        """Return the statement over the noised table, from items with their names."""
-        shown = ", ".join(f"{text} AS {quoting.identifier(name)}" for text, name in items)
-        parts = [f"SELECT {shown} FROM {NOISED}"]
-        having, order, limit = (self.tree.args.get(key) for key in ("having", "order", "limit"))
-        if having is not None:
-            parts.append(f"WHERE {self._rendered_sql(having.this)}")
-        if order is not None:
-            parts.append(
-                "ORDER BY " + ", ".join(self._order_item_sql(item) for item in order.expressions)
-            )
-        if limit is not None:
-            count = limit.expression
-            if not isinstance(count, exp.Literal) or not count.name.isdigit():
-                _refuse("DP-SQL-002", what="a LIMIT that is not a number")
-            parts.append(f"LIMIT {count.name}")
-        return " ".join(parts)
-
-    def _order_item_sql(self, item: exp.Expression) -> str:
-        """Return the SQL of one item of ORDER BY, which may be a position or an alias."""
-        body, direction = item.this, ""
-        if isinstance(item, exp.Ordered):
-            direction = " DESC" if item.args.get("desc") else " ASC"
-            direction += " NULLS FIRST" if item.args.get("nulls_first") else " NULLS LAST"
-        if isinstance(body, exp.Literal) and body.name.isdigit():
-            place = int(body.name)
-            if not 1 <= place <= len(self.tree.expressions):
-                _refuse("DP-SQL-002", what="ORDER BY with a column number that does not exist")
-            body = self.tree.expressions[place - 1].unalias()
-        body = self.aliases.get(body.name, body) if isinstance(body, exp.Column) else body
-        return self._rendered_sql(body) + direction
+    def _check_names(self, node: exp.Expr, known: Collection[str]) -> None:
+        """Refuse the columns of an expression that are not known over the noised table."""
+        for column in own_nodes(node):
+            if not isinstance(column, exp.Column) or column.name in known:
+                continue
+            table = self.tables[self.core.source]
+            if column.name in table.columns or column.name in self.aliases:
+                refuse("DP-SQL-004", what=column.name[:LONGEST])
+            refuse("DP-QUERY-001", **unknown_column(table, column.name))
 
 
-def _noised_column_sql(name: str) -> str:
-    """Return SQL of a column of the noised table, qualified because aliases may be the same."""
-    return f"{NOISED}.{quoting.identifier(name)}"
+def measured_nodes_of(select: exp.Select) -> Iterator[exp.Expr]:
+    """Yield the aggregates of a SELECT, in the order of its clauses."""
+    for part in clauses_after_noise(select):
+        yield from measured_nodes(part)
+
+
+def own_nodes_of(select: exp.Select) -> Iterator[exp.Expr]:
+    """Yield the nodes of all clauses of a SELECT, without those of nested queries."""
+    for part in (*clauses_after_noise(select), select.args.get("where"), select.args.get("group")):
+        if part is not None:
+            yield from own_nodes(part)
+
+
+def clauses_after_noise(select: exp.Select) -> list[exp.Expr]:
+    """Return the clauses of a SELECT that may contain aggregates."""
+    parts = [*select.expressions, *(select.args.get("windows") or ())]
+    parts += [select.args.get(name) for name in ("having", "qualify", "order", "distinct")]
+    return [part for part in parts if part is not None]
+
+
+def _number_text(text: str) -> str:
+    """Return the text of a number, or refuse it."""
+    try:
+        exact(text)
+    except ValueError:
+        refuse("DP-SQL-004", what=text[:LONGEST])
+    return text
 
 
 def _is_valid_column_name(name: str, taken: Collection[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dprelease.query.expressions.nodes import NOISED_FUNCTIONS
+from dprelease.query.outer_sql.syntax import FUNCTION_NAMES
 from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.mistakes.suggestions import nearest
 
@@ -16,7 +16,7 @@ KEYWORD_OF_FUNCTION: dict[type, str] = {
 }
 """The aggregate keyword of each SQL function that has one column as its argument."""
 
-FRACTION_ARGUMENT: dict[type[exp.Expression], str] = {
+FRACTION_ARGUMENT: dict[type[exp.Expr], str] = {
     exp.PercentileCont: "expression",
     exp.PercentileDisc: "expression",
     exp.Quantile: "quantile",
@@ -28,7 +28,7 @@ AGGREGATES = frozenset({exp.Count, *KEYWORD_OF_FUNCTION, *FRACTION_ARGUMENT})
 ALTERNATIVES = {"variancepop": "use VARIANCE, of a sample", "stddevpop": "use STDDEV, of a sample"}
 SUGGESTED_FUNCTIONS = tuple(word.sql[0] for word in WORDS.values() if word.sql)
 ADVICE = f"use {', '.join(SUGGESTED_FUNCTIONS[:-1])} or {SUGGESTED_FUNCTIONS[-1]}"
-FUNCTIONS = (*SUGGESTED_FUNCTIONS, *(name.upper() for name in NOISED_FUNCTIONS.values()))
+FUNCTIONS = (*SUGGESTED_FUNCTIONS, *FUNCTION_NAMES)
 """The functions that a message may suggest for an unknown name."""
 
 FUNCTION_OF_KEYWORD = {"size": "COUNT"} | {

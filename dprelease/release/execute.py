@@ -41,6 +41,7 @@ from dprelease.system.deferred_signals import defer_signals
 from dprelease.system.files import OPEN_FLAGS, PIECE_BYTES, require_regular_file, size_text
 from dprelease.system.json_text import MOST_BYTES
 from dprelease.tables.family_tables import published_answers
+from dprelease.tables.published_tables import to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -300,3 +301,28 @@ def answer_family(
                 for query in queries
             ]
             return published_answers(family, drawn)
+
+
+def answer_queries(
+    plan: Plan,
+    opening: AbstractContextManager[Mapping[str, QueryEngine]],
+    charged: AbstractContextManager[None],
+) -> dict[str, pa.Table]:
+    """Charge a plan, read, and return the noised table of each of its queries, by name.
+
+    `opening`: yields an engine for each query, which has compiled it. `charged`: charges the answer
+    while it is drawn.
+
+    Raises
+    ------
+    DataError
+        Before the charge if a source is not as declared; after the charge the errors of
+        `QueryEngine.run`.
+    """
+    with opening as engines, charged:
+        bits = Entropy()
+        answers = (
+            answer_query(engines[query.name], plan.of_query(query.name), bits)
+            for query in plan.queries
+        )
+        return {answer.query.name: to_arrow(answer) for answer in answers}

@@ -12,18 +12,20 @@ import yaml
 
 from dprelease.errors import DpReleaseError, Place, RunState
 from dprelease.errors.local_paths import check_paths
-from dprelease.exact.engines import frame_of, open_duckdb, refuse_unknown_frames
+from dprelease.exact.engines import open_engines, refuse_unknown_frames
 from dprelease.exact.post_view import run_statement, to_pandas
+from dprelease.exact.settings import Settings
 from dprelease.numerics.rounding import Number, exact_of, plain_text
 from dprelease.planning.bounded_words import contribution_limits_texts
 from dprelease.planning.declaration_findings import single_errors
 from dprelease.planning.guarantees import release_budget
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
+from dprelease.query.outer_sql.statement import ANSWER, SplitStatement, split_statement
 from dprelease.query.resolve import Query
-from dprelease.query.select import NOISED, SelectStatement, split_select
+from dprelease.query.select import PrivateCore
 from dprelease.release.answer_labels import labels_of
-from dprelease.release.execute import answer_single_query, charge_answer
+from dprelease.release.execute import answer_queries, charge_answer
 from dprelease.release.run_options import with_signing_key
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.field_types import LARGEST
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 
     from dprelease.signatures.keys import SigningKey
 
-ANSWER = "answer"
 Schemas = str | Path | Sequence[str | Path]
 
 
@@ -107,7 +108,7 @@ def sql(
     check_paths(schema, ledger, key, output)
     state = RunState() if state is None else state
     with state.add_state_to_errors():
-        declaration, selected = declaration_of_statement(
+        declaration, split = declaration_of_statement(
             statement, schema, epsilon=epsilon, delta=delta, neighbours=neighbours,
             mechanism=mechanism, ledger=ledger,
         )  # fmt: skip
@@ -117,29 +118,50 @@ def sql(
         refuse_unknown_frames((declared.table for declared in known), given)
         with _errors_at_statement():
             queries, plan = prepare(declaration)
-        (query,) = queries  # one statement becomes one query
-        try_view(query, selected)
+        try_statement(queries, split)
         if output is None:
-            noised = _answer_in_memory(declaration, plan, frames or {}, state)
+            opening = open_engines(queries, given, declaration.spec, Settings.of(declaration))
+            noised = answer_queries(plan, opening, charge_answer(declaration, plan, state))
         else:
             folder = run(
                 declaration, output=Path(output), overwrite=overwrite, frames=frames, state=state
             )
-            noised = formats.PUBLISHED_FORMAT.read(folder / formats.table_file_name(ANSWER))
-        shown = to_pandas(run_statement(noised, selected.view, NOISED))
+            noised = {
+                name: formats.PUBLISHED_FORMAT.read(folder / formats.table_file_name(name))
+                for name in split.cores
+            }
+        shown = answer_of(split, noised)
         shown.attrs["dprelease"] = answer_attributes(plan)
     return shown
 
 
-def try_view(query: Query, selected: SelectStatement) -> None:
-    """Try the computations of a statement on a blank table, before anything is charged.
+def answer_of(split: SplitStatement, noised: Mapping[str, pa.Table]) -> pd.DataFrame:
+    """Return the answer of a statement, from the noised tables of its cores by name."""
+    return to_pandas(run_statement(split.outer, tables_after_noise(split, noised)))
+
+
+def try_statement(queries: Sequence[Query], split: SplitStatement) -> None:
+    """Compute a statement from blank tables, before anything is charged.
 
     Raises
     ------
     QueryError
         DP-SQL-007 if the engine can't compute it, for example with values of the wrong type.
     """
-    run_statement(trial_table(query), selected.view, NOISED)
+    blank = {query.name: trial_table(query) for query in queries}
+    run_statement(split.outer, tables_after_noise(split, blank), trial=True)
+
+
+def tables_after_noise(
+    split: SplitStatement, noised: Mapping[str, pa.Table]
+) -> dict[str, pa.Table]:
+    """Return the noised tables with the names of tables and columns in the outer statement."""
+    tables = {}
+    for name, core in split.cores.items():
+        wanted = [*core.group_by, *core.fields]
+        names = [core.fields.get(column, column) for column in wanted]
+        tables[split.tables[name]] = noised[name].select(wanted).rename_columns(names)
+    return tables
 
 
 @contextmanager
@@ -185,18 +207,13 @@ def declaration_of_statement(
     neighbours: str,
     mechanism: str | Mapping[str, str | float],
     ledger: str | Path | None,
-) -> tuple[Declaration, SelectStatement]:
+) -> tuple[Declaration, SplitStatement]:
     """Return the release that a statement declares, and the computations on its answer."""
     _refuse_huge_numbers(epsilon=epsilon, delta=delta)
     paths = [Path(schema)] if isinstance(schema, str | Path) else [Path(path) for path in schema]
     folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))
     tables = [read_table(path) for path in paths]
-    selected = split_select(statement, {declared.table.name: declared.table for declared in tables})
-    query: dict[str, Any] = {"from": selected.source, "columns": selected.columns}
-    if selected.where is not None:
-        query["where"] = selected.where
-    if selected.group_by:
-        query["group_by"] = selected.group_by
+    split = split_statement(statement, {declared.table.name: declared.table for declared in tables})
     release: dict[str, Any] = {
         "title": statement[:1000],
         "tables": [os.path.relpath(path.absolute(), folder) for path in paths],
@@ -208,14 +225,24 @@ def declaration_of_statement(
         "mechanism": mechanism
         if isinstance(mechanism, str)
         else {name: str(value) for name, value in mechanism.items()},
-        "queries": {ANSWER: query},
+        "queries": {name: _declared_query(core) for name, core in split.cores.items()},
         "output": "out/sql",
     }
     if ledger is not None:
         release["ledger"] = os.path.relpath(Path(ledger).absolute(), folder)
     text = yaml.safe_dump(release, sort_keys=False, allow_unicode=True)
     with _errors_at_statement():
-        return declaration_of(text, folder / FILE), selected
+        return declaration_of(text, folder / FILE), split
+
+
+def _declared_query(core: PrivateCore) -> dict[str, Any]:
+    """Return the query of a core as in a release file."""
+    query: dict[str, Any] = {"from": core.source, "columns": core.columns}
+    if core.where is not None:
+        query["where"] = core.where
+    if core.group_by:
+        query["group_by"] = core.group_by
+    return query
 
 
 def _refuse_huge_numbers(**numbers: Number) -> None:
@@ -235,15 +262,3 @@ def _number_text(number: object) -> str:
         return plain_text(exact_of(number))
     except ValueError:
         return number if isinstance(number, str) else type(number).__name__
-
-
-def _answer_in_memory(
-    declaration: Declaration, plan: Plan, frames: Mapping[str, object], state: RunState
-) -> pa.Table:
-    """Charge a release of one query, read its rows, and return its noised table."""
-    (query,) = plan.queries
-    frame = frame_of(query.declared.table, frames)
-    charged = charge_answer(declaration, plan, state)
-    return answer_single_query(
-        plan.of_query(query.name), open_duckdb(query.declared, frame), charged
-    )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import dprelease
 from dprelease.errors import DpReleaseError
-from dprelease.query.select import split_select
+from dprelease.query.outer_sql.statement import split_statement
 from dprelease.schema.field_types import NAME, RESERVED
 from tests.exact.build import declare
 
@@ -89,7 +89,7 @@ def test_names_of_files_can_be_held_and_are_distinct(columns: list[str], names: 
     named = [f' AS "{name.replace(chr(34), chr(34) * 2)}"' if name else "" for name in names]
     named += [""] * len(columns)
     items = [f"SUM({column}){name}" for column, name in zip(quoted, named, strict=False)]
-    found = split_select(f"SELECT {', '.join(items)} FROM t", {"t": table})
+    found = split_statement(f"SELECT {', '.join(items)} FROM t", {"t": table}).cores["answer"]
     assert len(found.columns) == len(columns)
     assert len({name.casefold() for name in found.columns}) == len(columns)
     for name in found.columns:

@@ -168,7 +168,7 @@ def test_a_signal_while_the_engine_calls_python(
             relations.relation_batches(relation, declared)
         else:
             reader = pa.RecordBatchReader.from_batches(noised.schema, rows())
-            run_statement(reader, "SELECT n FROM noised", "noised")
+            run_statement("SELECT n FROM noised", {"noised": reader})
 
     with pytest.raises(KeyboardInterrupt):
         ask()

@@ -77,37 +77,38 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SQL-001": Template(
         cause="The statement can't be answered: {problem}.",
-        fix="write one SELECT over one declared table, such as SELECT sex, COUNT(*) AS persons "
+        fix="write one SELECT over declared tables, such as SELECT sex, COUNT(*) AS persons "
         "FROM people GROUP BY sex; put names that are SQL keywords or contain other characters in "
         'double quotes, as "when" or "a b".',
     ),
     "DP-SQL-002": Template(
         cause="The statement uses {what}, which is not supported.",
-        fix="use SELECT, FROM one table, WHERE, GROUP BY, HAVING, ORDER BY and LIMIT; write "
-        "several statements as several queries of one release.",
+        fix="aggregate rows of one declared table, as in SELECT sex, COUNT(*) AS n FROM people "
+        "WHERE age >= 18 GROUP BY sex; around such a SELECT, use any SQL that reads its result.",
     ),
     "DP-SQL-003": Template(
         cause="The statement reads from {name}, which is not a declared table.",
         fix="read from one declared table: {known}.",
     ),
     "DP-SQL-004": Template(
-        cause="'{what}' is not a column in GROUP BY, an aggregate, or arithmetic on them.",
+        cause="'{what}' is not a column in GROUP BY, an aggregate, or computed from them.",
         fix="group by declared columns, and put conditions on rows in WHERE; to use a value that "
         "is computed in each row, declare it in the table's schema as a column with an "
         "`expression` or a `cut`.",
     ),
     "DP-SQL-005": Template(
-        cause="The statement has no aggregate, and rows are never released.",
-        fix="select COUNT(*), COUNT(DISTINCT id), SUM(column) or AVG(column).",
+        cause="{what} has no aggregate, and rows about people are never released.",
+        fix="select COUNT(*), COUNT(DISTINCT id), SUM(column) or AVG(column), with GROUP BY for "
+        "groups.",
     ),
     "DP-SQL-006": Template(
         cause="{name} is not supported.",
         fix="{nearest}.",
     ),
     "DP-SQL-007": Template(
-        cause="An expression over the noised results can't be evaluated.",
-        fix="compare and add only values of the same type; sums and counts are numbers, keys are "
-        "texts.",
+        cause="The part of the statement over the noised results can't be computed{problem}.",
+        fix="compare and add only values of the same type: counts and sums are numbers, and keys "
+        "have the types of their columns.",
     ),
     "DP-WHERE-001": Template(
         cause="The text can't be parsed as one SQL expression{near}.",

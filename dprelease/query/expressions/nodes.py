@@ -27,31 +27,6 @@ ARITHMETIC: dict[type[exp.Expression], str] = {
     exp.Mul: "*",
     exp.Div: "/",
 }
-NOISED_OPERATORS: dict[type[exp.Expression], str] = {
-    **ARITHMETIC,
-    **COMPARISONS,
-    exp.And: "AND",
-    exp.Or: "OR",
-}
-"""The operators that are allowed between noised numbers."""
-
-NOISED_FUNCTIONS: dict[type[exp.Expression], str] = {
-    exp.Abs: "abs",
-    exp.Round: "round",
-    exp.Floor: "floor",
-    exp.Ceil: "ceil",
-    exp.Greatest: "greatest",
-    exp.Least: "least",
-    exp.Coalesce: "coalesce",
-    exp.Nullif: "nullif",
-    exp.Sqrt: "sqrt",
-}
-MAY_BE_UNDEFINED = (
-    *ARITHMETIC,
-    *(exp.Neg, exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt),
-)
-"""The operations with results that may be undefined, such as a quotient by zero."""
-
 LONGEST_QUOTE = 60
 """Maximum number of characters that a message quotes of an expression."""
 

@@ -69,8 +69,8 @@ KNOWN: dict[type, tuple[str, ...]] = {
 
 LONGEST = 60
 _WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING}
-_PHRASES = {"nulls", "first", "last"}
-"""The keywords that the tree stores as booleans."""
+_PHRASES = {"nulls", "first", "last", "unbounded", "preceding", "following", "current", "row"}
+"""The keywords that the tree stores as booleans or texts."""
 
 _NAMED: dict[tuple[type, str], str] = {
     (exp.Table, "sample"): "TABLESAMPLE",
@@ -88,7 +88,7 @@ _NAMED: dict[tuple[type, str], str] = {
 }
 
 
-def unread_argument_text(tree: exp.Expression) -> str | None:
+def unread_argument_text(tree: exp.Expr) -> str | None:
     """Return a text that names the first unlisted argument; None if all arguments are listed.
 
     Node types that are not listed are refused by the rules that read the tree.
@@ -96,7 +96,7 @@ def unread_argument_text(tree: exp.Expression) -> str | None:
     return next(_unread_arguments(tree), None)
 
 
-def _unread_arguments(tree: exp.Expression) -> Iterator[str]:
+def _unread_arguments(tree: exp.Expr) -> Iterator[str]:
     """Yield the names of the clauses of a statement that no code reads."""
     for node in tree.walk():
         known = KNOWN.get(type(node))
@@ -119,16 +119,24 @@ def _clause_name(node: Any, name: str, value: object) -> str:
     return f"{name.rstrip('_').replace('_', ' ')} of {type(node).__name__.upper()}"
 
 
-def dropped_word_text(tree: exp.Expression, text: str) -> str | None:
+def dropped_word_text(tree: exp.Expr, text: str) -> str | None:
     """Return a text that quotes a name or a constant that the parser dropped, if there is one."""
     tokens = list(DuckDB().tokenize(text))
-    counts = Counter(_normalized_word(text) for text in _names_and_constants(tokens))
-    counts.subtract(
-        _normalized_word(str(node.this)) for node in tree.walk() if _contains_word(node)
-    )
-    return next(
-        (f"'{keyword}', which nothing reads" for keyword, n in counts.items() if n > 0), None
-    )
+    words = Counter(_normalized_word(text) for text in _names_and_constants(tokens))
+    dropped = words - _words_of_tree(tree)
+    return next((f"'{word}', which nothing reads" for word in dropped), None)
+
+
+def unwritten_word_text(tree: exp.Expr, text: str) -> str | None:
+    """Return a text that quotes a constant of a tree that its SQL lacks, if there is one."""
+    words = Counter(_normalized_word(token.text) for token in DuckDB().tokenize(text))
+    missing = _words_of_tree(tree) - words
+    return next((f"'{word}', which nothing reads" for word in missing), None)
+
+
+def _words_of_tree(tree: exp.Expr) -> Counter[str]:
+    """Return how often each name and constant occurs in a tree."""
+    return Counter(_normalized_word(str(node.this)) for node in tree.walk() if _contains_word(node))
 
 
 def _names_and_constants(tokens: list[Token]) -> Iterator[str]:

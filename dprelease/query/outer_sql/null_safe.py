@@ -1,0 +1,85 @@
+"""Arithmetic over noised values that yields NULL where a result is not a finite number.
+
+A run must not fail after it is charged, so no operation over noised values may raise an error. Each
+operation that can fail becomes a macro. The macro evaluates its operands once, outside of TRY,
+which takes no aggregates, window functions or sub-queries; then it computes the operation inside of
+TRY.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+_BINARY = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "//",
+    exp.Mod: "%",
+}
+_ONE = (exp.Abs, exp.Cbrt, exp.Ceil, exp.Exp, exp.Floor, exp.Ln, exp.Log, exp.Round, exp.Sqrt)
+_OPERATIONS: dict[tuple[type[exp.Expr], int], str] = {
+    **{(kind, 2): f"x[1] {operator} x[2]" for kind, operator in _BINARY.items()},
+    **{(kind, 1): f"{kind.key}(x[1])" for kind in (*_ONE, exp.Trunc)},
+    (exp.Neg, 1): "-x[1]",
+    (exp.Log, 2): "log(x[1], x[2])",
+    (exp.Pow, 2): "pow(x[1], x[2])",
+    (exp.Round, 2): "round(x[1], b)",  # DuckDB rounds decimals only to constant places
+}
+"""The operations that can fail, by node type and number of operands; `x` is their row."""
+
+_OPERANDS = ("this", "expression", "decimals")
+"""The arguments of these operations that are operands, in the order in which they are written."""
+
+_MACRO = (
+    "CREATE MACRO {name}({operands}) AS list_transform([row({operands})], lambda x: "
+    "list_filter([TRY({operation})], lambda number: isfinite(number))[1])[1]"
+)
+SETTINGS = (
+    "SET ieee_floating_point_ops = false",
+    "SET error_on_division_by_zero = false",
+)
+"""Settings of DuckDB with which a division by zero is NULL, and not infinity or an error."""
+
+
+def macros() -> list[str]:
+    """Return the statements that define the macros."""
+    return [
+        _MACRO.format(
+            name=_macro_name(kind, count), operands=", ".join("ab"[:count]), operation=operation
+        )
+        for (kind, count), operation in _OPERATIONS.items()
+    ]
+
+
+def _macro_name(kind: type[exp.Expr], count: int) -> str:
+    """Return the name of the macro of an operation with a number of operands."""
+    return f"dprelease_{kind.key}_{count}"
+
+
+def replace_fallible(tree: exp.Query) -> None:
+    """Replace the operations of a query that can fail by macros, and CAST by TRY_CAST.
+
+    Operations on constants alone stay as they are: they fail before anything is charged.
+    """
+    for node in reversed(list(tree.walk())):  # operands come before their operations
+        node.replace(_null_safe(node))
+
+
+def _null_safe(node: exp.Expr) -> exp.Expr:
+    """Return the replacement of a node, or the node itself."""
+    if isinstance(node, exp.TsOrDsToDate):
+        return exp.TryCast(this=node.this, to=exp.DataType.build("DATE"))
+    if type(node) is exp.Cast:
+        return exp.TryCast(this=node.this, to=node.args["to"])
+    operands = [node.args[name] for name in _OPERANDS if node.args.get(name) is not None]
+    others = [part for part in node.iter_expressions() if part not in operands]
+    if (type(node), len(operands)) not in _OPERATIONS or others or not _reads_values(node):
+        return node
+    return exp.Anonymous(this=_macro_name(type(node), len(operands)), expressions=operands)
+
+
+def _reads_values(node: exp.Expr) -> bool:
+    """Return whether an expression contains more than constants."""
+    return any(isinstance(part, exp.Column | exp.Func | exp.Query) for part in node.walk())

@@ -1,0 +1,296 @@
+"""Split a statement into private cores, and the outer statement over their noised tables.
+
+A private core is a SELECT that aggregates rows of a declared table about people. Each core becomes
+a declared query, whose result is a noised table. All other parts of the statement are the outer
+statement, which reads only noised tables, and is post-processing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import sqlglot
+from sqlglot import exp
+
+from dprelease.query.expressions.nodes import stop_text
+from dprelease.query.expressions.whole import dropped_word_text, unwritten_word_text
+from dprelease.query.outer_sql.null_safe import replace_fallible
+from dprelease.query.outer_sql.syntax import similar_function_text, unlisted_nodes
+from dprelease.query.select import (
+    AGGREGATE_NODES,
+    CoreReader,
+    PrivateCore,
+    alias_of,
+    clauses_after_noise,
+    measured_nodes_of,
+    own_nodes_of,
+    quoted,
+    refuse,
+)
+from dprelease.query.sql_functions import suggest_functions
+from dprelease.schema.mistakes.suggestions import nearest
+from dprelease.schema.table import Table
+
+LENGTH_LIMIT = 10_000
+DEPTH_LIMIT = 100
+MOST_NODES = 20_000
+"""Maximum number of nodes over the noised tables; each use of an alias counts again."""
+
+ANSWER = "answer"
+"""The name of the first core's query; others are numbered."""
+
+Scope = Mapping[str, exp.CTE | None]
+"""The names of WITH in lower case: a CTE of rows of people, or None for a CTE of other rows."""
+
+
+@dataclass
+class SplitStatement:
+    """A statement split into its parts.
+
+    `cores`: the declared queries, by name. `outer`: the statement over their noised tables, which
+    have the names in `tables` there.
+    """
+
+    cores: dict[str, PrivateCore] = field(default_factory=dict)
+    outer: str = ""
+    tables: dict[str, str] = field(default_factory=dict)
+
+
+def split_statement(text: str, tables: Mapping[str, Table]) -> SplitStatement:
+    """Return the parts of one statement over declared tables.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-001 to 006, with the reason why the statement can't be answered, and what can be.
+    """
+    tree = _parsed(text)
+    original = tree.copy()
+    found = _Splitter(tables, text).split(tree)
+    dropped = dropped_word_text(original, text)
+    if dropped is not None:
+        refuse("DP-SQL-002", what=dropped)
+    return found
+
+
+def _parsed(text: str) -> exp.Query:
+    """Return the tree of a statement that is one query."""
+    if len(text) > LENGTH_LIMIT:
+        refuse("DP-SQL-001", problem=f"it is longer than {LENGTH_LIMIT} characters")
+    broken = ""
+    try:
+        trees = sqlglot.parse(text, read="duckdb")
+        depth = 0 if not trees or trees[0] is None else _depth(trees[0])
+    except (sqlglot.errors.SqlglotError, RecursionError) as problem:
+        broken = f"it can't be parsed as SQL{stop_text(problem)}"
+    if broken:
+        refuse("DP-SQL-001", problem=broken)
+    if depth > DEPTH_LIMIT:
+        refuse("DP-SQL-001", problem="it is nested too deeply")
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+        refuse("DP-SQL-001", problem="it is not one SELECT statement")
+    return trees[0]
+
+
+def _depth(tree: exp.Expr) -> int:
+    """Return the number of levels of a tree."""
+    depth, level = 0, [tree]
+    while level:
+        depth, level = depth + 1, [child for node in level for child in node.iter_expressions()]
+    return depth
+
+
+class _Splitter:
+    """Finds the private cores of one statement, and replaces each by its noised table."""
+
+    def __init__(self, tables: Mapping[str, Table], text: str) -> None:
+        self.tables = tables
+        self.found = SplitStatement()
+        numbered = (f"noised_{number}_" for number in itertools.count(1))
+        self.prefix = next(name for name in numbered if name not in text.casefold())
+        """The beginning of all names that the statement itself does not contain."""
+
+    def split(self, tree: exp.Query) -> SplitStatement:
+        """Return the parts of the statement, or refuse it."""
+        text = quoted(tree)
+        for select in list(tree.find_all(exp.Select)):
+            _refuse_equal_names(select)
+            _name_items(select, aggregates=False)
+        if self._is_rows(tree, {}):
+            for unknown in tree.find_all(exp.Anonymous):
+                _refuse_node(unknown)
+            refuse("DP-SQL-005", what=text)
+        if not self.found.cores:
+            known = ", ".join(self.tables)
+            refuse("DP-SQL-003", name="no table about people", known=known)
+        for node in unlisted_nodes(tree, self.found.tables.values()):
+            _refuse_node(node)
+        _refuse_growth(tree)
+        for select in list(tree.find_all(exp.Select)):
+            _name_items(select, aggregates=True)
+        replace_fallible(tree)
+        self.found.outer = tree.sql("duckdb", comments=False)
+        unwritten = unwritten_word_text(tree, self.found.outer)
+        if unwritten is not None:
+            refuse("DP-SQL-002", what=unwritten)
+        return self.found
+
+    def _is_rows(self, query: exp.Expr, scope: Scope) -> bool:
+        """Replace the cores of a query; return whether the query returns rows of people."""
+        scope = self._scope_of_ctes(query, scope)
+        if isinstance(query, exp.Subquery):
+            return self._is_rows(query.this, scope)
+        if isinstance(query, exp.SetOperation):
+            for side in (query.this, query.expression):
+                if self._is_rows(side, scope):
+                    refuse("DP-SQL-005", what=quoted(side))
+            return False
+        if not isinstance(query, exp.Select):
+            refuse("DP-SQL-002", what=quoted(query))
+        return self._is_select_of_rows(query, scope)
+
+    def _scope_of_ctes(self, query: exp.Expr, scope: Scope) -> Scope:
+        """Return the scope with the CTEs of a query; those of rows are removed from the query."""
+        clause = query.args.get("with_")
+        if clause is None:
+            return scope
+        if clause.args.get("recursive"):
+            refuse("DP-SQL-002", what="WITH RECURSIVE")
+        scope, others = dict(scope), []
+        for cte in clause.expressions:
+            is_rows = self._is_rows(cte.this, scope)
+            scope[cte.alias.casefold()] = cte if is_rows else None
+            others += [] if is_rows else [cte]
+        clause.set("expressions", others)
+        if not others:
+            clause.pop()
+        return scope
+
+    def _is_select_of_rows(self, select: exp.Select, scope: Scope) -> bool:
+        """Replace the cores of a SELECT; return whether it returns rows of people."""
+        source = select.args.get("from_")
+        joins = select.args.get("joins") or []
+        sources = [*([] if source is None else [source.this]), *(join.this for join in joins)]
+        kinds = [self._source_kind(one, scope) for one in sources]
+        if "people" not in kinds:
+            if "public" in kinds:
+                refuse("DP-SQL-002", what="a public table after the noise")
+            inner = {id(one) for one in sources}
+            for part in select.iter_expressions():
+                self._replace_nested(part, scope, inner)
+            return False
+        if "noised" in kinds:
+            what = "a join of rows about people with a noised result"
+            refuse("DP-SQL-002", what=what)
+        is_core = select.args.get("group") or select.args.get("having")
+        if not is_core and next(measured_nodes_of(select), None) is None:
+            return True
+        self._replace_core(select, scope)
+        return False
+
+    def _source_kind(self, source: exp.Expr, scope: Scope) -> str:
+        """Return what a source of FROM holds: people, public or noised rows."""
+        if isinstance(source, exp.Subquery):
+            return "people" if self._is_rows(source, scope) else "noised"
+        if isinstance(source, exp.Values):
+            return "noised"
+        if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
+            refuse("DP-SQL-003", name="a function", known=", ".join(self.tables))
+        name = source.name.casefold()
+        if name in scope and not source.args.get("db"):
+            cte = scope[name]
+            if cte is None:
+                return "noised"
+            alias = source.args.get("alias") or exp.TableAlias(this=source.this.copy())
+            source.replace(exp.Subquery(this=cte.this.copy(), alias=alias))
+            return "people"
+        return self._table_kind(source)
+
+    def _table_kind(self, source: exp.Table) -> str:
+        """Return whether a declared table is about people or public."""
+        if source.args.get("db") or source.name not in self.tables:
+            shown = quoted(source) if source.args.get("db") else source.name[:60]
+            similar = nearest(source.name, self.tables)
+            known = ", ".join(self.tables) + similar
+            refuse("DP-SQL-003", name=f"'{shown}'", known=known)
+        return "public" if self.tables[source.name].public else "people"
+
+    def _replace_nested(self, part: exp.Expr, scope: Scope, inner: set[int]) -> None:
+        """Replace the cores of the queries nested in a part of a SELECT, except its sources."""
+        todo = [part]
+        while todo:
+            node = todo.pop()
+            if id(node) in inner or isinstance(node, exp.With):
+                continue
+            if isinstance(node, exp.Query):
+                if self._is_rows(node, scope):
+                    refuse("DP-SQL-005", what=quoted(node))
+                continue
+            todo += list(node.iter_expressions())
+
+    def _replace_core(self, select: exp.Select, scope: Scope) -> None:
+        """Declare the query of a core, and let the SELECT read its noised table."""
+        for node in own_nodes_of(select):
+            if isinstance(node, exp.Anonymous):
+                _refuse_node(node)
+        text = quoted(select)
+        reader = CoreReader(select, self.tables)
+        read = reader.read()
+        for part in clauses_after_noise(select):
+            self._replace_nested(part, scope, set())
+        core = next((one for one in self.found.cores.values() if one.same == read.same), None)
+        if core is None:
+            number = len(self.found.cores) + 1
+            read.name = ANSWER if number == 1 else f"{ANSWER}_{number}"
+            core = self.found.cores[read.name] = read
+            self.found.tables[read.name] = f"{self.prefix}{number}"
+        table = self.found.tables[core.name]
+        reader.rewrite(core, table, f"{table}_")
+        if not core.columns:
+            refuse("DP-SQL-005", what=text)
+
+
+def _refuse_node(node: exp.Expr) -> None:
+    """Refuse a node that is not allowed over noised values."""
+    if isinstance(node, exp.Anonymous):
+        unknown = f"The unknown function {node.name[:60].upper()}"
+        refuse("DP-SQL-006", name=unknown, nearest=suggest_functions(node.name))
+    if isinstance(node, exp.Func):
+        name = f"The function {node.sql_name()}"
+        similar = similar_function_text(node.sql_name())
+        refuse("DP-SQL-006", name=name, nearest=f"{similar}use a function of the manual")
+    refuse("DP-SQL-004", what=quoted(node))
+
+
+def _refuse_growth(tree: exp.Expr) -> None:
+    """Refuse names that stand for ever longer expressions, which the engine would write out."""
+    for select in tree.find_all(exp.Select):
+        sizes: dict[str, int] = {}
+        for item in select.expressions:
+            size = sum(
+                sizes.get(node.name.casefold(), 1) if isinstance(node, exp.Column) else 1
+                for node in item.walk()
+            )
+            if size > MOST_NODES:
+                refuse("DP-SQL-001", problem="its names stand for expressions that are too long")
+            if alias_of(item):
+                sizes[alias_of(item).casefold()] = size
+
+
+def _name_items(select: exp.Select, *, aggregates: bool) -> None:
+    """Name computed items of a SELECT list by their own SQL, before it is rewritten."""
+    for item in list(select.expressions):
+        is_named = bool(alias_of(item)) or isinstance(item, exp.Column | exp.Star)
+        if not is_named and (aggregates or not isinstance(item, AGGREGATE_NODES)):
+            item.replace(exp.alias_(item.copy(), quoted(item), quoted=True))
+
+
+def _refuse_equal_names(select: exp.Select) -> None:
+    """Refuse a name that is written for two columns of one SELECT."""
+    names = [alias_of(item).casefold() for item in select.expressions if alias_of(item)]
+    for name, count in Counter(names).items():
+        if count > 1:
+            refuse("DP-SQL-002", what=f"the name {name[:60]} for two columns")
