@@ -13,6 +13,7 @@ from dprelease.version import __version__
 
 if TYPE_CHECKING:
     from dprelease.accessor.frame import dp
+    from dprelease.accessor.frame_notes import answer_details
     from dprelease.accessor.labelled_answers import labelled
     from dprelease.accessor.session import Session
     from dprelease.auditing.ask_audit import audit
@@ -33,6 +34,7 @@ __all__ = [
     "Release",
     "Session",
     "__version__",
+    "answer_details",
     "areas",
     "audit",
     "calibrate",
@@ -55,6 +57,7 @@ __all__ = [
 _HOMES = {
     "Release": "dprelease.release.api",
     "Session": "dprelease.accessor.frame",  # which registers `df.dp`, where sessions are used
+    "answer_details": "dprelease.accessor.frame_notes",
     "audit": "dprelease.auditing.ask_audit",
     "areas": "dprelease.verification.after_publication.area_sums",
     "calibrate": "dprelease.planning.auto.single_mechanism",

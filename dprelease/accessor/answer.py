@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dprelease.accessor.frame_notes import ATTRIBUTE
 from dprelease.accessor.frame_shapes import names_of_answers
 from dprelease.accessor.pricing import (
     budget_of,
@@ -35,9 +36,6 @@ from dprelease.schema.yaml_text.reader import Document, Plain
 
 if TYPE_CHECKING:
     import pandas as pd
-
-ATTRIBUTE = "dprelease_answer"
-"""Key in `DataFrame.attrs` of an answer: its guarantee, margins, mechanisms, as plain values."""
 
 COLUMN = "answer"
 

@@ -51,6 +51,15 @@ def without_numpy_scalars(value: Any) -> Any:
     return float(str(value)) if kind == "f" else value.item()
 
 
+def boolean_argument(name: str, value: object) -> bool:
+    """Return an argument that is True or False; raise UsageError DP-SESSION-016 for others."""
+    value = without_numpy_scalars(value)
+    if not isinstance(value, bool):
+        kind = type(value).__name__
+        raise UsageError("DP-SESSION-016", name=name, wanted="True or False", kind=kind)
+    return value
+
+
 def to_plain(value: object) -> Plain:
     """Return a declaration as if parsed from YAML: every value in it becomes a string."""
     value = without_numpy_scalars(value)

@@ -6,34 +6,31 @@ the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, overload
 
 import pandas as pd
 
+from dprelease.accessor.answer_libraries import Library, is_changeable, library_of
 from dprelease.accessor.argument_checks import (
+    boolean_argument,
     refuse_data_arguments,
     to_plain,
-    without_numpy_scalars,
 )
+from dprelease.accessor.frame_notes import TOKEN, is_answer, note_of, set_note
 from dprelease.accessor.groups import Aggregated, GroupBy
+from dprelease.accessor.query_options import key_names
 from dprelease.accessor.questions import NAMES, Name, query_method
+from dprelease.accessor.row_comparison import refuse_other_rows
 from dprelease.accessor.row_questions import RowQuestions
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Session, session_of
-from dprelease.errors import DataError, SessionError, UsageError
-from dprelease.exact.reading.arrow import decode_dictionary, to_readable_type
-from dprelease.exact.reading.cell_texts import TextReading
-from dprelease.exact.reading.frames import (
-    arrow_cells,
-    attempt,
-    column_labels,
-    holds_python_objects,
-    is_sparse,
-    kind_of_object,
-)
-from dprelease.exact.reading.sources import stored_columns
+from dprelease.errors import SessionError, UsageError
+from dprelease.exact.reading.frames import attempt, is_eager, kind_of_object
+from dprelease.exact.reading.relations import is_relation
+from dprelease.exact.reading.streams import is_streamed
 from dprelease.numerics.rounding import Number
 
 CONDITION = 'a condition in SQL as one text, such as "age >= 18"'
@@ -121,18 +118,12 @@ class Questions(RowQuestions):
         Grouped
             The groups, whose methods aggregate one column or several.
         """
-        given: object = by
         refuse_data_arguments(self, {"by": by})
-        as_index = without_numpy_scalars(as_index)
-        for name, value, wanted, fits in (
-            ("by", given, "a column name or a list of column names", isinstance(given, Iterable)),
-            ("as_index", as_index, "True or False", isinstance(as_index, bool)),
-        ):
-            if not fits:
-                kind = type(value).__name__
-                raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
-        keys = (by,) if isinstance(by, str) else tuple(by)
-        return GroupBy(SelectedRows(self._selection()), keys, as_index)
+        as_index = boolean_argument("as_index", as_index)
+        keys = tuple(key_names(by))
+        rows = self._selection()
+        in_pandas = SelectedRows(replace(rows, library="pandas"))  # groups convert their answers
+        return GroupBy(in_pandas, keys, as_index, rows.library)
 
     @query_method
     def agg(
@@ -186,22 +177,21 @@ class SelectedRows(Questions):
         """Return the selection of rows."""
         return self._rows
 
-
-TOKEN = "dprelease"
-"""Key in `DataFrame.attrs`; its value is an opaque id and not a session, because pandas copies
-attrs."""
-
-
-AS_READ = TextReading(decodes_bytes=True)
+    def _library(self) -> Library:
+        """Return the library whose frames the answers are."""
+        return self._rows.library
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")
 class DpAccessor(Questions):
-    """`df.dp`: register a frame once with `use`, then run queries on it."""
+    """`df.dp`: register a frame once with `use`, then run queries on it.
+
+    A frame is a frame of pandas or polars, or any other object that `dp` accepts.
+    """
 
     __slots__ = ("_frame",)
 
-    def __init__(self, frame: pd.DataFrame) -> None:
+    def __init__(self, frame: object) -> None:
         self._frame = frame
 
     def use(self, session: Session, *, row_wise: bool = False) -> None:
@@ -230,27 +220,43 @@ class DpAccessor(Questions):
         """
         if not isinstance(session, Session):
             raise SessionError("DP-SESSION-019", kind=kind_of_object(session))
-        token = self._frame.attrs.get(TOKEN)
+        row_wise = boolean_argument("row_wise", row_wise)
+        token = self._token()
         if token is not None and session_of(token) is not session:
             raise SessionError("DP-SESSION-003")
         if token is None or row_wise:
             made = session.register(self._frame, vouched=row_wise)
             if made is not None:
-                self._frame.attrs[TOKEN] = made
+                set_note(self._frame, TOKEN, made)
                 return
         # Queries read the registered snapshot, so changes after the registration have no effect.
         known = token or session.first_token
         self._refuse_changed_rows(session, known)
-        self._frame.attrs[TOKEN] = known
+        set_note(self._frame, TOKEN, known)
+
+    def _token(self) -> str | None:
+        """Return the id of the registered rows of this frame; None if there are none.
+
+        Raises SessionError DP-SESSION-020 for the answer of a query.
+        """
+        if is_answer(self._frame):
+            raise SessionError("DP-SESSION-020")
+        token = note_of(self._frame, TOKEN)
+        return token if isinstance(token, str) else None
+
+    def _library(self) -> Library:
+        """Return the library whose frames the answers are."""
+        return library_of(self._frame)
 
     def _selection(self) -> RowSelection:
         """Return all registered rows of the frame; raise SessionError if there are none."""
-        token = self._frame.attrs.get(TOKEN)
+        token = self._token()
         if token is None:
             raise SessionError("DP-SESSION-001")
         session = session_of(token)
-        self._refuse_changed_rows(session, token)
-        return RowSelection(session, token)
+        if is_changeable(self._frame):
+            self._refuse_changed_rows(session, token)
+        return RowSelection(session, token, library=self._library())
 
     def _refuse_changed_rows(self, session: Session, token: str) -> None:
         """Raise unless the frame holds the registered rows; columns may be missing from it.
@@ -259,133 +265,49 @@ class DpAccessor(Questions):
         sort, or a change of a declared column, a row may depend on several rows.
         """
         known, frame = session.snapshot(token), self._frame
-        attempt(session.declared, lambda: _refuse_other_rows(frame, known, session))
+        attempt(session.declared, lambda: refuse_other_rows(frame, known, session.declared))
 
 
-def _refuse_other_rows(frame: pd.DataFrame, known: pd.DataFrame, session: Session) -> None:
-    """Raise unless a frame has the index and the column values of the registered rows."""
-    if not _same_index(frame.index, known.index):
-        raise SessionError("DP-SESSION-002")
-    names, registered = column_labels(frame), column_labels(known)
-    for name in stored_columns(session.declared):
-        if max(names.count(name), registered.count(name)) > 1:
-            raise DataError("DP-DATA-003", table=session.table.name, column=name)
-        if name not in names:
-            continue
-        if name not in registered:
-            raise SessionError("DP-SESSION-010", column=name)
-        positions = (names.index(name), registered.index(name))
-        if not _same_cells(frame.iloc[:, positions[0]].array, known.iloc[:, positions[1]].array):
-            raise SessionError("DP-SESSION-002")
+def register_with_polars() -> None:
+    """Register `frame.dp` for the frames of polars, if polars is imported."""
+    api = getattr(sys.modules.get("polars"), "api", None)
+    if api is not None and not hasattr(sys.modules["polars"].LazyFrame, "dp"):
+        api.register_dataframe_namespace("dp")(DpAccessor)
+        api.register_lazyframe_namespace("dp")(DpAccessor)
 
 
-def _same_index(one: pd.Index, other: pd.Index) -> bool:
-    """Return whether two indexes have equal values, where NaN equals NaN."""
-    if one is other:
-        return True
-    if isinstance(one, pd.MultiIndex) and isinstance(other, pd.MultiIndex):
-        return one.nlevels == other.nlevels and all(
-            _same_index(one.get_level_values(level), other.get_level_values(level))
-            for level in range(one.nlevels)
-        )
-    if isinstance(one, pd.MultiIndex) or isinstance(other, pd.MultiIndex):
-        return False
-    if isinstance(one, pd.RangeIndex) and isinstance(other, pd.RangeIndex):
-        return one.equals(other)
-    arrays = (one.array, other.array)
-    if _same_type(*arrays):
-        return _same_cells(*arrays)
-    numpy = pd.arrays.NumpyExtensionArray
-    numbers = all(type(array) is numpy and not holds_python_objects(array) for array in arrays)
-    return numbers and one.equals(other)
+register_with_polars()
 
 
-def _same_cells(one: Any, other: Any) -> bool:
-    """Return whether two pandas arrays have the same type and equal values, where NaN equals NaN.
-
-    Columns of a type that no query can read are compared only if pandas holds them as numbers.
-    """
-    if len(one) != len(other) or not _same_type(one, other):
-        return False
-    if not _is_readable_type(one):
-        arrays = pd.arrays
-        held = (arrays.IntervalArray, arrays.PeriodArray, arrays.TimedeltaArray)
-        return type(one) not in held or one.equals(other)
-    if _same_numbers(one, other) or (_is_fast_type(one) and one.equals(other)):
-        return True
-    mine, others = (arrow_cells(each, AS_READ) for each in (one, other))
-    return _same_arrow(mine, others)
-
-
-def _is_readable_type(array: Any) -> bool:
-    """Return whether queries can read arrays of this type."""
-    cells = arrow_cells(array[:0], AS_READ)
-    return cells is not None and to_readable_type(cells) is not None
-
-
-def _is_fast_type(array: Any) -> bool:
-    """Return whether pandas compares arrays of this type fast, without calling Python objects."""
-    arrays = pd.arrays
-    return type(array) in (
-        arrays.ArrowExtensionArray, arrays.ArrowStringArray, arrays.DatetimeArray,
-    )  # fmt: skip
-
-
-def _same_type(one: Any, other: Any) -> bool:
-    """Return whether two pandas arrays have the same type, so that their values can be compared."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, pd.Categorical):
-        return _same_type(one.categories.array, other.categories.array)
-    if is_sparse(one):
-        return bool(one.dtype.subtype == other.dtype.subtype)
-    return not _is_readable_type(one) or bool(one.dtype == other.dtype)
-
-
-def _same_numbers(one: Any, other: Any) -> bool:
-    """Return whether NumPy arrays of numbers are equal, where NaN equals NaN.
-
-    False is inconclusive: the slower comparison decides then.
-    """
-    import numpy as np
-
-    if not isinstance(one, pd.arrays.NumpyExtensionArray) or holds_python_objects(one):
-        return False
-    mine, others = np.asarray(one), np.asarray(other)
-    return np.array_equal(mine, others, equal_nan=mine.dtype.kind == "f")
-
-
-def _same_arrow(one: Any, other: Any) -> bool:
-    """Return whether Arrow arrays hold equal values, where NaN equals NaN, unlike in Arrow."""
-    import numpy as np
-    import pyarrow as pa
-
-    one, other = (
-        pa.chunked_array([each]) if isinstance(each, pa.Array) else each for each in (one, other)
-    )
-    if one.type == other.type and one.equals(other):
-        return True
-    one, other = (
-        decode_dictionary(e) if pa.types.is_dictionary(e.type) else e for e in (one, other)
-    )
-    if pa.types.is_floating(one.type):
-        missing = np.array_equal(one.is_null().to_numpy(), other.is_null().to_numpy())
-        return missing and np.array_equal(one.to_numpy(), other.to_numpy(), equal_nan=True)
-    equal: bool = one.equals(other)
-    return equal
-
-
-def dp(frame: pd.DataFrame) -> DpAccessor:
-    """Return `frame.dp` with its type, because type checkers and editors don't know the accessor.
+@overload
+def dp(frame: pd.DataFrame) -> DpAccessor: ...
+@overload
+def dp(frame: object) -> Any: ...
+def dp(frame: object) -> Any:
+    """Return `frame.dp`, for all kinds of frames; type checkers and editors know its type.
 
     Parameters
     ----------
-    frame : pandas.DataFrame
-        The frame whose accessor is returned.
+    frame : frame
+        A frame of pandas or polars, also a lazy one; a table, a dataset or a reader of Arrow; a
+        DuckDB relation; an Ibis table; or any other object with `__arrow_c_stream__`.
 
     Returns
     -------
     DpAccessor
-        The same object as `frame.dp`, with its type.
+        The queries over this frame. Queries on frames of polars return frames of polars, those on
+        objects of Arrow return Arrow tables, and all others return frames of pandas.
+
+    Raises
+    ------
+    UsageError
+        DP-SESSION-016 for an object that is not a frame.
     """
+    register_with_polars()
+    if not (is_eager(frame) or is_relation(frame) or is_streamed(frame)):
+        kind = kind_of_object(frame)
+        raise UsageError("DP-SESSION-016", name="frame", wanted=FRAMES, kind=kind)
     return DpAccessor(frame)
+
+
+FRAMES = "a frame of pandas, polars or Arrow, a DuckDB relation or an Ibis table"

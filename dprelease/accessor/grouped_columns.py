@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 
 from dprelease.accessor import frame_shapes
 from dprelease.accessor.answer import answer_query
+from dprelease.accessor.answer_libraries import Library
 from dprelease.accessor.query_options import Options, RowOptions
 from dprelease.accessor.questions import FUNCTIONS, query_method
 from dprelease.accessor.row_questions import RowQuestions
@@ -27,10 +28,16 @@ Shape = TypeVar("Shape")
 class Groups:
     """Rows, and the declared keys by which they are grouped."""
 
-    __slots__ = ("as_index", "by", "rows")
+    __slots__ = ("as_index", "by", "library", "rows")
 
-    def __init__(self, rows: RowQuestions, by: tuple[str, ...], as_index: bool) -> None:
-        self.rows, self.by, self.as_index = rows, by, as_index
+    def __init__(
+        self, rows: RowQuestions, by: tuple[str, ...], as_index: bool, library: Library
+    ) -> None:
+        self.rows, self.by, self.as_index, self.library = rows, by, as_index, library
+
+    def _library(self) -> Library:
+        """Return the library whose frames the answers are."""
+        return self.library
 
     def _aggregate(
         self, rows: RowSelection, aggregates: Aggregates, options: Options, *, margins: bool = False
@@ -76,7 +83,7 @@ class SelectedColumns(Groups, Generic[Shape]):
     __slots__ = ("columns", "single")
 
     def __init__(self, groups: Groups, columns: tuple[str, ...], single: bool) -> None:
-        super().__init__(groups.rows, groups.by, groups.as_index)
+        super().__init__(groups.rows, groups.by, groups.as_index, groups.library)
         self.columns, self.single = columns, single
 
     def _aggregate_columns(self, function: str, options: Options) -> Shape:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dprelease.accessor.answer import ATTRIBUTE
+from dprelease.accessor.answer_libraries import in_library, library_of
+from dprelease.accessor.frame_notes import ATTRIBUTE, answer_details, set_note
 from dprelease.errors import SessionError, UsageError
 from dprelease.schema.localized_text import EVERY
 
@@ -18,8 +19,6 @@ else:
     Shown = TypeVar("Shown")
 
 Texts = Mapping[str, str]
-SQL_ATTRIBUTES = "dprelease"
-"""Key in `DataFrame.attrs` under which `dprelease.sql` stores its attributes of an answer."""
 
 
 def labelled(answer: Shown, language: str | None = None) -> Shown:
@@ -44,15 +43,27 @@ def labelled(answer: Shown, language: str | None = None) -> Shown:
     SessionError
         DP-SESSION-018 for a language without labels.
     """
-    attrs = getattr(answer, "attrs", None)
-    column_labels = (
-        attrs.get(ATTRIBUTE, attrs.get(SQL_ATTRIBUTES)) if isinstance(attrs, dict) else None
-    )
-    if not isinstance(column_labels, Mapping):
-        kind, wanted = type(answer).__name__, "the result of a query"
-        raise UsageError("DP-SESSION-016", name="answer", wanted=wanted, kind=kind)
-    labels: Mapping[str, Mapping[str, Any]] = column_labels.get("labels", {})
+    details = answer_details(answer)
+    given: object = language
+    if not isinstance(given, str | None):
+        kind, wanted = type(given).__name__, 'the tag of a language, such as "fr"'
+        raise UsageError("DP-SESSION-016", name="language", wanted=wanted, kind=kind)
+    labels: Mapping[str, Mapping[str, Any]] = details.get("labels", {})
     _refuse_unknown_language(labels, language)
+    library = library_of(answer)
+    if library == "pandas":
+        return _label_pandas(answer, labels, language)
+    given_answer: Any = answer
+    held = given_answer.to_pandas()
+    set_note(held, ATTRIBUTE, details)
+    converted: Shown = in_library(_label_pandas(held, labels, language), library)
+    return converted
+
+
+def _label_pandas(
+    answer: Shown, labels: Mapping[str, Mapping[str, Any]], language: str | None
+) -> Shown:
+    """Return a pandas answer with its labels."""
     shown: Any = answer.copy()
     shown.index = _label_levels(shown.index, labels, language)
     if getattr(shown, "ndim", 1) == 1:
@@ -63,7 +74,7 @@ def labelled(answer: Shown, language: str | None = None) -> Shown:
             if values:
                 shown.isetitem(place, _label_values(shown.iloc[:, place], values))
         shown.columns = _label_columns(shown.columns, labels, language)
-    shown.attrs = dict(attrs or {})
+    shown.attrs = dict(answer.attrs)
     result: Shown = shown
     return result
 

@@ -103,14 +103,19 @@ def option_value(options: Mapping[str, Any], name: str) -> Any:
 
 
 def keys_of(options: RowOptions) -> list[str]:
-    """Return the keys of a query.
+    """Return the keys of a query; see `key_names`."""
+    by = options.get("by")
+    return [] if by is None else key_names(by)
+
+
+def key_names(by: object) -> list[str]:
+    """Return a key, or a list of keys, as a list.
 
     Raises UsageError DP-SESSION-016 if `by` is neither a name nor a list, and SessionError
     DP-SESSION-008 for a list of anything but names.
     """
-    by: object = options.get("by")
-    if by is None or isinstance(by, str):
-        return [] if by is None else [by]
+    if isinstance(by, str):
+        return [by]
     if not isinstance(by, Iterable):
         wanted, kind = "a column name or a list of column names", type(by).__name__
         raise UsageError("DP-SESSION-016", name="by", wanted=wanted, kind=kind)

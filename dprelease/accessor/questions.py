@@ -13,6 +13,7 @@ from functools import wraps
 from inspect import Parameter
 from typing import Any, Literal, TypeVar, cast, get_args
 
+from dprelease.accessor.answer_libraries import in_library
 from dprelease.accessor.argument_checks import refuse_data_arguments, without_numpy_scalars
 from dprelease.accessor.query_options import OPTIONS, refuse_unknown_option
 from dprelease.errors import RunState
@@ -163,7 +164,8 @@ def query_method(ask: Ask) -> Ask:
                 is_result = names_columns and name not in OPTIONS
                 if name not in names and name not in known and not is_result:
                     refuse_unknown_option(name, known)
-        return ask(self, *without_numpy_scalars(arguments), **without_numpy_scalars(named))
+        answer = ask(self, *without_numpy_scalars(arguments), **without_numpy_scalars(named))
+        return in_library(answer, self._library())
 
     parameters = [*own, *shown, *([last] if names_columns else [])]
     described: Any = checked

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from dprelease.accessor import frame_shapes
 from dprelease.accessor.answer import answer_query, answer_sql
+from dprelease.accessor.answer_libraries import Library
 from dprelease.accessor.query_options import Options, RowOptions, keys_of
 from dprelease.accessor.questions import NAMES, query_method
 from dprelease.accessor.row_selection import RowSelection
@@ -36,6 +37,10 @@ class RowQuestions(ABC):
     @abstractmethod
     def _selection(self) -> RowSelection:
         """Return the rows to query; raise SessionError if they can't be queried."""
+
+    @abstractmethod
+    def _library(self) -> Library:
+        """Return the library whose frames the answers are."""
 
     @contextmanager
     def _one_query(self) -> Iterator[RowSelection]:

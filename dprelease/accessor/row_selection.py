@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dprelease.accessor.answer_libraries import Library
 from dprelease.accessor.session import Session
 from dprelease.errors import RunState, UsageError
 from dprelease.schema.columns import IntegerColumn, NumberColumn
@@ -24,6 +25,8 @@ class RowSelection:
     """Declarations of computed columns, as in a table schema."""
     dry: bool = False
     """Whether queries are only planned, not answered."""
+    library: Library = "pandas"
+    """The library whose frames the answers are."""
     state: RunState = field(default_factory=RunState)
     """The state of the query: whether rows were read, and what is charged."""
 

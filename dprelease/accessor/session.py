@@ -6,6 +6,7 @@ reuse it.
 
 from __future__ import annotations
 
+import importlib
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from dprelease.accessor.row_comparison import snapshot_of
 from dprelease.errors import (
     BudgetError,
     ChargeState,
@@ -27,8 +29,7 @@ from dprelease.errors import (
 from dprelease.errors.local_paths import check_paths
 from dprelease.exact.engine_api import QueryEngine, RecordEngine
 from dprelease.exact.engines import open_duckdb
-from dprelease.exact.reading.frames import attempt, column_labels
-from dprelease.exact.reading.sources import stored_columns
+from dprelease.exact.reading.frames import attempt
 from dprelease.ledger.ledger import Ledger
 from dprelease.numerics.entropy import Entropy
 from dprelease.numerics.rounding import Number
@@ -40,8 +41,6 @@ from dprelease.schema.table import Table
 from dprelease.system.forks import Maker
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dprelease.signatures.keys import SigningKey
 
 
@@ -226,11 +225,12 @@ class Session:
         if self.ledger is not None and self.table.owner is None:
             raise DeclarationError("DP-RELEASE-011", name=self.table.name)
         self._spent = self.budget - self.budget
-        self._frames: dict[str, pd.DataFrame] = {}
+        self._frames: dict[str, object] = {}
         self._engines: dict[str, ReusedEngine] = {}
         self._first = ""
         self._lock = threading.Lock()
         self._maker = Maker()
+        importlib.import_module("dprelease.accessor.frame").register_with_polars()
 
     @property
     def table(self) -> Table:
@@ -279,14 +279,11 @@ class Session:
         """Return the id of the rows that were registered first; empty if there are none."""
         return self._first
 
-    def register(self, frame: pd.DataFrame, *, vouched: bool) -> str | None:
+    def register(self, frame: object, *, vouched: bool) -> str | None:
         """Store a snapshot of `frame`, and return its opaque id.
 
         Returns None if the session already has rows and `vouched` is False; `vouched` is the
-        promise of the option `row_wise` of `DpAccessor.use`. The snapshot copies the
-        declared columns, because a write into a column's `array` changes every frame that shares
-        its memory, despite copy-on-write, and must not change answers. Arrow columns share their
-        memory, because Arrow arrays are immutable.
+        promise of the option `row_wise` of `DpAccessor.use`.
 
         Raises SessionError DP-SESSION-005 in a process other than the one that created the session.
         """
@@ -295,18 +292,12 @@ class Session:
             if self._first and not vouched:
                 return None
             token = Entropy().words(2).tobytes().hex()
-            self._frames[token] = attempt(self.declared, lambda: self._copy_stored_columns(frame))
+            self._frames[token] = attempt(self.declared, lambda: snapshot_of(frame, self.declared))
             self._first = self._first or token
             _LIVE[token] = self
             return token
 
-    def _copy_stored_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a copy of the declared columns of a frame."""
-        names = stored_columns(self.declared)
-        places = [place for place, name in enumerate(column_labels(frame)) if name in names]
-        return frame.iloc[:, places].copy()
-
-    def snapshot(self, token: str) -> pd.DataFrame:
+    def snapshot(self, token: str) -> object:
         """Return the registered rows with an id that `register` returned."""
         return self._frames[token]
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from dprelease.accessor.answer import ATTRIBUTE, Specs, explain_plan
+from dprelease.accessor.answer import Specs, explain_plan
+from dprelease.accessor.answer_libraries import Library, in_library
 from dprelease.accessor.argument_checks import to_plain
+from dprelease.accessor.frame_notes import ATTRIBUTE
 from dprelease.accessor.pricing import (
     budget_of,
     charge_before_answer,
@@ -58,17 +60,33 @@ class Tables(Mapping[str, "pd.DataFrame"]):
     `attrs` holds the guarantee, the mechanisms and the privacy cost of all tables together.
     """
 
-    def __init__(self, frames: Mapping[str, pd.DataFrame], attrs: Mapping[str, Any]) -> None:
-        parts: dict[str, dict[str, pd.DataFrame]] = {}
+    def __init__(
+        self,
+        frames: Mapping[str, pd.DataFrame],
+        attrs: Mapping[str, Any],
+        library: Library = "pandas",
+    ) -> None:
+        self._all, self._library = frames, library
+        parts: dict[str, dict[str, Any]] = {}
         for path, frame in frames.items():
             folder, _, name = path.rpartition("/")
-            parts.setdefault(folder, {})[_short_name(name)] = frame
+            parts.setdefault(folder, {})[_short_name(name)] = in_library(frame, library)
         self.attrs = dict(attrs)
         self.measurements: Mapping[str, pd.DataFrame] = parts.pop(MEASURED, {})
         invented = parts.pop(RECORDS, {})
         self.records: pd.DataFrame | None = next(iter(invented.values()), None)
         self.estimates: Mapping[str, pd.DataFrame] = parts.get(ESTIMATES, {})
-        self._frames = parts[next(reversed(parts))]  # the integer tables, if they were requested
+        final = next(reversed(parts))  # the integer tables, if they were requested
+        self._frames: Mapping[str, pd.DataFrame] = parts[final]
+        self._in_pandas = {
+            _short_name(path.rpartition("/")[2]): frame
+            for path, frame in frames.items()
+            if path.rpartition("/")[0] == final
+        }
+
+    def in_library(self, library: Library) -> Tables:
+        """Return the same tables as frames of a library."""
+        return Tables(self._all, self.attrs, library)
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         return self._frames[name]
@@ -96,18 +114,18 @@ class Tables(Mapping[str, "pd.DataFrame"]):
         """
         from dprelease.accessor.table_plots import plot_margins
 
-        first = next(iter(self._frames.values()))
+        first = next(iter(self._in_pandas.values()))
         known = [name for name in first.columns if f"{name}_moe" in first]
         if not known or (column is not None and column not in known):
             name = "a margin" if column is None else column
             raise SessionError("DP-SESSION-008", what=name, known=", ".join(known) or "none")
-        return plot_margins(self._frames, known[0] if column is None else column, axes)
+        return plot_margins(self._in_pandas, known[0] if column is None else column, axes)
 
     def __repr__(self) -> str:
         rows = "\n".join(
             f"  {name!r}: {count_text(len(frame), 'row', 'rows')} of "
             f"{', '.join(map(str, frame.columns))}"
-            for name, frame in self._frames.items()
+            for name, frame in self._in_pandas.items()
         )
         return f"<{count_text(len(self), 'table', 'tables')}\n{rows}\n>"
 

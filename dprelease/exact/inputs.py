@@ -14,7 +14,7 @@ from dprelease.exact.connection import MOST_CACHED_FILES, WITHOUT_METADATA_CACHE
 from dprelease.exact.nan_safety import columns_to_read
 from dprelease.exact.reading.error_locations import locate_errors, place_of
 from dprelease.exact.reading.frames import object_columns, to_arrow
-from dprelease.exact.reading.relations import is_relation, relation_batches
+from dprelease.exact.reading.relations import frame_batches
 from dprelease.exact.reading.sources import BatchSource, OpenedSource, file_stamp, source_fields
 from dprelease.exact.sources.source_reader import Opening, reader_of
 from dprelease.query.resolve import Query
@@ -252,12 +252,13 @@ def find_input(
     Raises
     ------
     DataError
-        DP-DATA-001, 003, 004, 008, 009, 014, 024 or 025 if the source can't be found as declared,
+        DP-DATA-001, 003, 004, 008, 009, 014, 024, 025 or 027 if the source is not as declared,
         DP-SPARK-006 if only Spark could read it.
     """
-    if is_relation(frame):
-        batches = relation_batches(frame, declared)
-        return Input(declared, relation, rows={relation: batches}, collations=batches.collations)
+    batches = None if frame is None else frame_batches(frame, declared)
+    if batches is not None:
+        rows: dict[str, BatchSource] = {relation: batches}
+        return Input(declared, relation, rows=rows, collations=batches.collations)
     if frame is not None:
         return _frame_input(declared, relation, frame)
     source = declared.table.source

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 import dprelease
-from dprelease.accessor import frame as frame_module
+from dprelease.accessor import row_comparison
 from dprelease.errors import DataError, SessionError
 from dprelease.exact.duckdb import Engine
 from tests import processes
@@ -303,7 +303,7 @@ def test_memory_that_is_short_is_no_difference(monkeypatch: pytest.MonkeyPatch) 
     session = dprelease.Session(SCHEMA, epsilon=1)
     one, other = (pd.DataFrame({"pay": pd.Series([Alone(i)], dtype=object)}) for i in range(2))
     one.dp.use(session)
-    monkeypatch.setattr(frame_module, "_same_arrow", fail)
+    monkeypatch.setattr(row_comparison, "_same_arrow", fail)
     with pytest.raises(DataError, match="DP-DATA-006") as caught:
         other.dp.use(session)
     assert "4711" not in "".join(traceback.format_exception(caught.value))

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dprelease
-from dprelease.accessor.frame import _same_cells, _same_index
+from dprelease.accessor.row_comparison import same_cells, same_index
 from dprelease.errors import DataError, DpReleaseError
 from dprelease.exact.reading import frames
 from dprelease.exact.reading.frames import object_columns, to_arrow
@@ -373,9 +373,9 @@ def test_a_value_of_a_type_changes_its_own_row_alone(stored: str) -> None:
             assert type(outcome(arrow, declared, len(good))) is type(first)
     for cell in odd:
         one, other = made([*good, cell]), made([*good, cell])
-        assert _same_cells(one.array, other.array)
+        assert same_cells(one.array, other.array)
         if stored != "float16":  # of which pandas makes no index
-            assert _same_index(pd.Index(one.array), pd.Index(other.array))
+            assert same_index(pd.Index(one.array), pd.Index(other.array))
 
 
 @pytest.mark.share(0.15)

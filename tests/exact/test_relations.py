@@ -108,7 +108,7 @@ def test_what_a_relation_can_not_be(tmp_path: Path) -> None:
     closed = duckdb.connect()
     given = closed.sql("SELECT 1 AS n")
     closed.close()
-    with pytest.raises(DataError, match="DP-DATA-001"):
+    with pytest.raises(DataError, match="DP-DATA-027"):
         exact(plain, given)
 
 

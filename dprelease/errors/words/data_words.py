@@ -54,9 +54,15 @@ MIXED_OBJECTS = (
 
 FRAME_ARGUMENTS: dict[str, Template] = {
     "DP-DATA-017": Template(
-        cause="The object for the table '{table}' is a {kind}, not a pandas or Arrow frame.",
-        fix="pass a pandas DataFrame, a pyarrow Table or a DuckDB relation; convert a polars "
-        "frame with .to_arrow(), a lazy one with .collect().to_arrow(), a Series with .to_frame().",
+        cause="The object for the table '{table}' is a {kind}, not a frame.",
+        fix="pass a frame of pandas or polars (also a lazy one), a table, dataset or stream of "
+        "Arrow, a DuckDB relation or an Ibis table; convert a Series with .to_frame().",
+    ),
+    "DP-DATA-021": Template(
+        cause="The {kind} for the table '{table}' was read before, and its rows can be read only "
+        "once.",
+        fix="read all its rows into memory first, with pyarrow.table(...), and pass this table; "
+        "or create a new one for each use.",
     ),
     "DP-DATA-020": Template(
         cause="`frames` is a {kind}, not a mapping of names to frames.",
@@ -96,6 +102,11 @@ TEMPLATES: dict[str, Template] = {
         "only by case.",
         fix="rename one of them in the source; engines would mix them up.",
     ),
+    "DP-DATA-027": Template(
+        cause="The {kind} for the table '{table}' can't be run.",
+        fix="run it without dprelease to see the reason, which may quote values; for instance, a "
+        "column may be missing, or its connection closed.",
+    ),
     "DP-DATA-004": Template(
         cause="The column '{column}' is stored as {physical}, which can't be read as {declared}.",
         fix="{way}.",
@@ -108,7 +119,8 @@ TEMPLATES: dict[str, Template] = {
     "DP-DATA-006": Template(
         cause="The engine failed while reading the table '{table}'.",
         fix="check that the source is complete, and that there is enough memory (`memory_limit`), "
-        "disk space and open files; then run again.",
+        "disk space and open files; then run again. Run a lazy frame or a relation without "
+        "dprelease, to see whether it fails.",
     ),
     "DP-DATA-007": Template(
         cause="The source of '{table}' changed while it was read.",

@@ -93,6 +93,11 @@ TEMPLATES: dict[str, Template] = {
         fix="create one, such as session = dprelease.Session(schema='people.yaml', epsilon=1.0), "
         "and call df.dp.use(session).",
     ),
+    "DP-SESSION-020": Template(
+        cause="This frame is the noised answer of a query: its rows are not people.",
+        fix="compute with it directly, which has no privacy cost. If you combined it with people's "
+        "rows in pandas, remove the note by frame.attrs.clear(), and call df.dp.use(session).",
+    ),
     "DP-SESSION-007": Template(
         cause="There is no such neighbouring relation.",
         fix="use one of: {known}.",

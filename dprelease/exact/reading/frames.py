@@ -1,4 +1,4 @@
-"""Convert pandas and Arrow frames to Arrow tables of the declared columns.
+"""Convert pandas, polars and Arrow frames to Arrow tables of the declared columns.
 
 Each stored type has one conversion, which depends only on the type, and which can't fail for any
 value. When pandas creates a series or an index of Python objects, it inspects their values and
@@ -8,7 +8,7 @@ fails at some of them, so this module creates none.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -70,22 +70,59 @@ def _to_arrow(frame: object, declared: Declared) -> pa.Table:
     """Return the declared columns of a data frame as an Arrow table."""
     import pyarrow as pa
 
-    arrow, names = isinstance(frame, pa.Table), _column_names(frame, declared)
-    folded = [name.casefold() for name in names if name is not None]
-    wanted = [name for name in stored_columns(declared) if name in names]
-    for name in stored_columns(declared):
-        if folded.count(name.casefold()) > 1:
-            raise DataError("DP-DATA-003", table=declared.table.name, column=name)
+    names = _column_names(frame, declared)
+    refuse_ambiguous_names(names, declared)
     columns = {}
-    for name in wanted:
-        place: Any = names.index(name)
-        if arrow:
-            columns[name] = read_as_declared(frame.column(place), name, declared)  # type: ignore[attr-defined]
-        else:
-            columns[name] = _read_pandas_column(frame.iloc[:, place].array, name, declared)  # type: ignore[attr-defined]
+    for name in stored_columns(declared):
+        if name in names:
+            columns[name] = _read_column(frame, names.index(name), name, declared)
     if not columns:
         return pa.table({"dp_row": pa.nulls(len(frame))})  # type: ignore[arg-type]
     return pa.table(columns)
+
+
+def _read_column(
+    frame: Any, place: int, name: str, declared: Declared
+) -> pa.Array | pa.ChunkedArray:
+    """Return a column of a frame in a type that the engine reads."""
+    if is_instance_of(frame, "pandas", "DataFrame"):
+        return _read_pandas_column(frame.iloc[:, place].array, name, declared)
+    if not is_instance_of(frame, "polars", "DataFrame"):
+        return read_as_declared(frame.column(place), name, declared)
+    polars_types(frame.schema, [name], declared)
+    return read_as_declared(frame.to_series(place).to_arrow(), name, declared)
+
+
+def polars_types(
+    schema: Mapping[str, Any], names: Sequence[str], declared: Declared
+) -> dict[str, pa.DataType]:
+    """Return the Arrow types of columns of a polars frame, by their polars types alone.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-004 if Arrow has no type for the column.
+    """
+    import polars as pl
+
+    types: dict[str, pa.DataType] = {}
+    for name in names:
+        physical = schema[name]
+        try:
+            types[name] = pl.Series([], dtype=physical).to_arrow().type
+        except Exception:  # noqa: BLE001 - whatever polars or Arrow raises for an unknown type
+            types.pop(name, None)
+        if name not in types:
+            raise _type_mismatch_error(name, f"{physical.base_type()}", declared)
+    return types
+
+
+def refuse_ambiguous_names(names: Sequence[str | None], declared: Declared) -> None:
+    """Raise DataError DP-DATA-003 for declared columns whose names differ only in case."""
+    folded = [name.casefold() for name in names if name is not None]
+    for name in stored_columns(declared):
+        if folded.count(name.casefold()) > 1:
+            raise DataError("DP-DATA-003", table=declared.table.name, column=name)
 
 
 def _column_names(frame: object, declared: Declared) -> list[str | None]:
@@ -96,26 +133,42 @@ def _column_names(frame: object, declared: Declared) -> list[str | None]:
     FrameError
         DP-DATA-017 if `frame` is not a frame.
     """
-    import pyarrow as pa
-
-    if isinstance(frame, pa.Table):
-        return list(frame.column_names)
-    if _is_pandas(frame):
+    if is_instance_of(frame, "pandas", "DataFrame"):
         return column_labels(frame)  # type: ignore[arg-type]
+    if is_eager(frame):
+        arrow = not is_instance_of(frame, "polars", "DataFrame")
+        return list(frame.schema.names if arrow else frame.columns)  # type: ignore[attr-defined]
     kind = kind_of_object(frame)
     raise FrameError("DP-DATA-017", table=declared.table.name, kind=kind)
+
+
+def is_eager(frame: object) -> bool:
+    """Return whether an object is a frame of pandas, polars or Arrow in memory."""
+    return any(is_instance_of(frame, module, name) for module, name in EAGER)
+
+
+EAGER = (
+    ("pandas", "DataFrame"),
+    ("pyarrow", "Table"),
+    ("pyarrow", "RecordBatch"),
+    ("polars", "DataFrame"),
+)
+"""Classes of frames in memory, by module and name."""
+
+
+def is_instance_of(value: object, module: str, name: str) -> bool:
+    """Return whether an object is of a class, whose module is imported if there is such an object.
+
+    The class that the object itself pretends to have is ignored.
+    """
+    known = getattr(sys.modules.get(module), name, None)
+    return known is not None and issubclass(type(value), known)
 
 
 def kind_of_object(given: object) -> str:
     """Return the type of an object in words, such as "polars LazyFrame"."""
     kind = f"{type(given).__module__.split('.')[0]} {type(given).__name__}"
     return kind.removeprefix("builtins ")
-
-
-def _is_pandas(frame: object) -> bool:
-    """Return whether an object is a pandas frame, which it can be only if pandas is imported."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(frame, pandas.DataFrame)
 
 
 def _read_pandas_column(array: Any, name: str, declared: Declared) -> pa.Array | pa.ChunkedArray:
