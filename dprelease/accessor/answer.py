@@ -22,14 +22,20 @@ from dprelease.accessor.session import Session, Spending
 from dprelease.errors import UsageError
 from dprelease.exact.engine_api import QueryEngine
 from dprelease.exact.post_view import to_pandas
-from dprelease.planning.bounded_words import measured_value_text
 from dprelease.planning.plan import Plan
+from dprelease.query.outer_sql.parameters import Params
 from dprelease.query.outer_sql.statement import split_statement
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.release import execute
 from dprelease.release.charging import charges_of
 from dprelease.release.ledger_forecast import charge_outlooks
-from dprelease.release.question import answer_attributes, answer_of, try_statement
+from dprelease.release.question import (
+    answer_attributes,
+    answer_of,
+    explained,
+    try_statement,
+    without_explain,
+)
 from dprelease.schema.model import Files, relative_reader, validate
 from dprelease.schema.release import Limits, QuerySpec
 from dprelease.schema.yaml_text.reader import Document, Plain
@@ -94,7 +100,14 @@ def answer_query(
     return shape(answer, names)
 
 
-def answer_sql(rows: RowSelection, statement: str, options: Options) -> pd.DataFrame:
+def answer_sql(
+    rows: RowSelection,
+    statement: str,
+    options: Options,
+    params: Params = None,
+    *,
+    margins: bool = False,
+) -> pd.DataFrame:
     """Charge the session, then return the noisy answer of one SELECT statement over its table.
 
     Raises
@@ -108,13 +121,16 @@ def answer_sql(rows: RowSelection, statement: str, options: Options) -> pd.DataF
         kind = type(given).__name__
         raise UsageError("DP-SESSION-016", name="statement", wanted="one SELECT", kind=kind)
     session = rows.session
-    split = split_statement(statement, {session.table.name: session.table})
+    statement, is_explained = without_explain(statement)
+    split = split_statement(statement, {session.table.name: session.table}, params, margins=margins)
     queries = [
         _resolved_query(rows, core.columns, core.group_by, options, core.where, name)
         for name, core in split.cores.items()
     ]
     try_statement(queries, split)
     plan, price = plan_and_cost(session, queries, options)
+    if rows.dry or is_explained:
+        return explain_plan(session, plan, price)
     charged = charge_before_answer(session, plan, price, "this statement", rows.state)
     noised = execute.answer_queries(plan, _engine_of_all(rows, queries), charged)
     shown = answer_of(split, noised)
@@ -175,34 +191,7 @@ def explain_plan(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
     With several tables, the rows are also indexed by table. The attributes also hold the remaining
     budget in the session's ledger, and for how many such answers that budget would be enough.
     """
-    import pandas as pd
-
-    rows: list[dict[str, Any]] = [
-        {
-            "table": column.query.name,
-            "column": column.measurement.name,
-            "counts": measured_value_text(column.query, column.measurement),
-            "mechanism": column.mechanism.name,
-            "cells": column.query.cells,
-            "sensitivity": str(column.measurement.sensitivity),
-            "mean_error": column.mean_absolute_error,
-            "margin": float(column.margin()),
-            "unit": column.measurement.error_unit,
-            "price_alone": alone,
-        }
-        for column, alone in zip(plan.columns, plan.costs_alone(), strict=True)
-    ]
-    rows += [
-        {
-            "table": query.name,
-            "column": column.name,
-            "mechanism": column.formula,
-            "margin": margin,
-            "unit": column.unit,
-        }
-        for query, column, margin in plan.computed_columns()
-    ]
-    frame = pd.DataFrame(rows)
+    frame = explained(plan)
     if frame["table"].nunique() > 1:
         frame = frame.set_index(["table", "column"])
     else:

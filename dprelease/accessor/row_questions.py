@@ -261,16 +261,28 @@ class RowQuestions(ABC):
             return answer_tables(rows, columns, lists, marginals_at, consistent, options)
 
     @query_method
-    def sql(self, statement: str, **options: Unpack[Options]) -> pd.DataFrame:
+    def sql(
+        self,
+        statement: str,
+        *,
+        params: Mapping[str, object] | Sequence[object] | None = None,
+        margins: bool = False,
+        **options: Unpack[Options],
+    ) -> pd.DataFrame:
         """Return the noisy answer of one SELECT from the session's table, by its declared name.
 
-        Aggregates over declared keys are bounded and noised; arithmetic on them, HAVING, ORDER BY
-        and LIMIT are computed from the noised values. The whole statement is charged once.
+        Aggregates over declared keys are bounded and noised; everything around them is computed
+        from the noised values. The whole statement is charged once. EXPLAIN SELECT ... returns the
+        plan.
 
         Parameters
         ----------
         statement : str
             The SELECT statement; parts without a bounded sensitivity are refused.
+        params : Mapping or Sequence, optional
+            The values of the parameters: of `$name` by name, or of `?` in order.
+        margins : bool
+            Whether margins of error and intervals follow the columns that are aggregates.
 
         Returns
         -------
@@ -280,7 +292,7 @@ class RowQuestions(ABC):
         with self._one_query() as rows:
             if rows.dry:
                 raise SessionError("DP-SESSION-008", what="sql", known=", ".join(NAMES[:-1]))
-            return answer_sql(rows, statement, options)
+            return answer_sql(rows, statement, options, params, margins=margins)
 
 
 def _column_names(columns: object) -> list[str]:

@@ -70,6 +70,9 @@ def ask(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the release that is already there.")
     ] = False,
+    margins: Annotated[
+        bool, typer.Option("--margins", help="Show the margin of error of each aggregate.")
+    ] = False,
     key: Key = None,
     passphrase_file: PassphraseFile = None,
     as_json: AsJson = False,
@@ -89,13 +92,14 @@ def ask(
             key=key_of(key, passphrase_file),
             output=output,
             overwrite=overwrite,
+            margins=margins,
             state=state,
         )
         details = answer.attrs["dprelease"]
         guarantee = details["guarantee"]
-        margins = ", ".join(f"{name} {moe:,.6g}" for name, moe in details["margins_95"].items())
+        errors = ", ".join(f"{name} {moe:,.6g}" for name, moe in details["margins_95"].items())
         price = ", ".join(f"{name} {float(guarantee[name]):.6g}" for name in ("epsilon", "delta"))
-        words = f"{price}; margins of error at 95 %: {one_line(margins)}"
+        words = f"{price}; margins of error at 95 %: {one_line(errors)}"
         words = "\n\n".join([answer_text(answer), words, *details["bounded_rows"]])
         known = answer.astype(object).where(answer.notna(), None).to_dict("records")
         rows = [{str(name): _json_value(value) for name, value in row.items()} for row in known]

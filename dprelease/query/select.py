@@ -9,17 +9,30 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
 
 from sqlglot import exp
 
-from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.query.expressions.whole import unread_argument_text
 from dprelease.query.roles import WITH_COMPANIONS
+from dprelease.query.select_nodes import (
+    AFTER_NOISE,
+    AGGREGATE_NODES,
+    INTERVALS,
+    LONGEST,
+    alias_of,
+    is_interval,
+    measured_nodes_of,
+    own_nodes,
+    own_nodes_of,
+    quoted,
+    refuse,
+    refuse_equal_names,
+    sql_text,
+)
 from dprelease.query.sql_functions import (
     ADVICE,
     AGGREGATES,
@@ -27,6 +40,7 @@ from dprelease.query.sql_functions import (
     FRACTION_ARGUMENT,
     KEYWORD_OF_FUNCTION,
 )
+from dprelease.schema.aggregate_keywords import WORDS, Origin
 from dprelease.schema.column_spec import QUANTILES
 from dprelease.schema.field_types import NAME, RESERVED
 from dprelease.schema.model import normalized_name
@@ -36,29 +50,6 @@ from dprelease.schema.yaml_text.reader import Plain
 
 MOST_LETTERS = 50
 """Maximum length of a name that is derived from a column's, so that a number can be appended."""
-
-LONGEST = 60
-"""Maximum number of characters that a message or a column name quotes of an expression."""
-
-SQL_PLACE = Place(key="sql")
-
-AFTER_NOISE = (
-    "expressions",
-    "having",
-    "qualify",
-    "windows",
-    "distinct",
-    "order",
-    "limit",
-    "offset",
-    "with_",
-)
-"""The clauses of a SELECT that are computed from noised values, once its aggregates are."""
-
-WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
-"""The nodes that may stand around an aggregate."""
-
-AGGREGATE_NODES = (exp.AggFunc, *WRAPPERS)
 
 
 @dataclass
@@ -77,50 +68,15 @@ class PrivateCore:
     fields: dict[str, str] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
 
+    def field_of(self, column: str, prefix: str) -> exp.Column:
+        """Return a published column as the outer statement reads it."""
+        name = self.fields.setdefault(column, f"{prefix}{len(self.fields)}")
+        return exp.column(name, quoted=True)
+
     @property
     def same(self) -> tuple[str, str | None, tuple[str, ...]]:
         """Return what cores have in common that can be measured by one query."""
         return self.source, self.where, tuple(self.group_by)
-
-
-def refuse(code: str, **fields: Any) -> NoReturn:
-    """Raise a query error about the statement."""
-    raise QueryError(code, place=SQL_PLACE, **fields)
-
-
-def quoted(node: exp.Expr) -> str:
-    """Return the beginning of the SQL of a node, for a message."""
-    return sql_text(node)[:LONGEST]
-
-
-def sql_text(node: exp.Expr) -> str:
-    """Return the SQL of a node, without comments."""
-    return node.sql("duckdb", comments=False)
-
-
-def alias_of(item: exp.Expr) -> str:
-    """Return the name after AS of an item of a SELECT list, or ""."""
-    return item.alias if isinstance(item, exp.Alias | exp.Subquery) else ""
-
-
-def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the nodes of an expression, without those of nested queries."""
-    return node.walk(prune=lambda part: isinstance(part, exp.Query))
-
-
-def measured_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the outermost aggregates of an expression, except the functions of windows."""
-    todo = [(node, False)]
-    while todo:
-        part, of_window = todo.pop()
-        if isinstance(part, exp.Query):
-            continue
-        if isinstance(part, AGGREGATE_NODES) and not of_window:
-            yield part
-            continue
-        heads = isinstance(part, exp.Window) or (of_window and isinstance(part, WRAPPERS))
-        children = list(part.iter_expressions())
-        todo += [(child, heads and child is part.this) for child in reversed(children)]
 
 
 class CoreReader:
@@ -145,11 +101,12 @@ class CoreReader:
         self.core.group_by = [self._key_name(item) for item in self._group_keys()]
         return self.core
 
-    def rewrite(self, core: PrivateCore, table: str, prefix: str) -> None:
+    def rewrite(self, core: PrivateCore, table: str, prefix: str, *, margins: bool) -> None:
         """Add the measured columns to `core`, and let the SELECT read its noised table.
 
         `table`: the name of the noised table in the outer statement, whose measured columns have
-        names that begin with `prefix`.
+        names that begin with `prefix`. `margins`: whether margins and intervals follow the columns
+        that are aggregates.
         """
         self.core, self.prefix = core, prefix
         group, where = self.select.args.get("group"), self.select.args.get("where")
@@ -160,11 +117,17 @@ class CoreReader:
             if isinstance(item.unalias(), AGGREGATE_NODES):
                 self._measured_column(item.unalias(), alias_of(item))
         names = [self._item_name(item) for item in self.select.expressions]
-        self._replace_aggregates()
-        items = [
-            exp.alias_(item.unalias(), name, quoted=True) if name else item
-            for item, name in zip(self.select.expressions, names, strict=True)
+        companions = [
+            self._margin_items(item) if margins else [] for item in self.select.expressions
         ]
+        self._replace_intervals()
+        self._replace_aggregates()
+        items = []
+        for item, name, added in zip(self.select.expressions, names, companions, strict=True):
+            items.append(exp.alias_(item.unalias(), name, quoted=True) if name else item)
+            items += [exp.alias_(end, f"{name}_{part}", quoted=True) for part, end in added]
+        if margins:
+            refuse_equal_names(items)
         self.select.set("expressions", items)
         self._check_columns()
         source = self.select.args["from_"]
@@ -247,7 +210,43 @@ class CoreReader:
         """Replace each aggregate by the column of the noised table that holds it."""
         for node in list(measured_nodes_of(self.select)):
             name = self._measured_column(node)
-            node.replace(exp.column(self.core.fields[name], quoted=True))
+            node.replace(self.core.field_of(name, self.prefix))
+
+    def _replace_intervals(self) -> None:
+        """Replace each DP_INTERVAL_LOW(x) and DP_INTERVAL_HIGH(x) by the end of the interval."""
+        for node in list(own_nodes_of(self.select)):
+            if not is_interval(node):
+                continue
+            inner = node.expressions[0] if len(node.expressions) == 1 else node
+            if isinstance(inner, exp.Column):
+                inner = self.aliases.get(inner.name, inner)
+            ends = dict(self._margin_items(inner))
+            if not ends:
+                fix = "use it for an aggregate, as in DP_INTERVAL_LOW(COUNT(*))"
+                refuse("DP-SQL-006", name=quoted(node), nearest=fix)
+            is_low = node.name.upper() == INTERVALS[0]
+            if "moe" in ends:
+                value = self.core.field_of(self._measured_column(inner), self.prefix)
+                end = (exp.Sub if is_low else exp.Add)(this=value, expression=ends["moe"])
+                node.replace(exp.Paren(this=end))
+            else:
+                node.replace(ends["lower" if is_low else "upper"])
+
+    def _margin_items(self, item: exp.Expr) -> list[tuple[str, exp.Expr]]:
+        """Return the margin of an aggregate, or the ends of its interval, with their suffixes."""
+        body = item.unalias()
+        if not isinstance(body, AGGREGATE_NODES):
+            return []
+        name = self._measured_column(body)
+        spec = self.core.columns[name]
+        origin = next(word.origin for keyword, word in WORDS.items() if keyword in spec)
+        if origin is Origin.LABEL:
+            return []
+        parts = ["moe"] if origin is Origin.NOISED else ["lower", "upper"]
+        if origin is Origin.NOISED:
+            spec.setdefault("margin", "0.95")
+        spec.pop("interval", None)
+        return [(part, self.core.field_of(f"{name}_{part}", self.prefix)) for part in parts]
 
     def _measured_column(self, node: exp.Expr, alias: str = "") -> str:
         """Return the published column that holds an aggregate; add the column if it is new."""
@@ -264,7 +263,7 @@ class CoreReader:
             if kind in QUANTILES:  # an answer has the columns of its SELECT list and no others
                 self.core.columns[name]["interval"] = "false"
             self.core.texts[text] = name
-            self.core.fields[name] = f"{self.prefix}{len(self.core.fields)}"
+            self.core.field_of(name, self.prefix)
         return self.core.texts[text]
 
     def _aggregate_spec(self, node: exp.Expr) -> tuple[str, str, Plain]:
@@ -311,26 +310,6 @@ class CoreReader:
             if column.name in table.columns or column.name in self.aliases:
                 refuse("DP-SQL-004", what=column.name[:LONGEST])
             refuse("DP-QUERY-001", **unknown_column(table, column.name))
-
-
-def measured_nodes_of(select: exp.Select) -> Iterator[exp.Expr]:
-    """Yield the aggregates of a SELECT, in the order of its clauses."""
-    for part in clauses_after_noise(select):
-        yield from measured_nodes(part)
-
-
-def own_nodes_of(select: exp.Select) -> Iterator[exp.Expr]:
-    """Yield the nodes of all clauses of a SELECT, without those of nested queries."""
-    for part in (*clauses_after_noise(select), select.args.get("where"), select.args.get("group")):
-        if part is not None:
-            yield from own_nodes(part)
-
-
-def clauses_after_noise(select: exp.Select) -> list[exp.Expr]:
-    """Return the clauses of a SELECT that may contain aggregates."""
-    parts = [*select.expressions, *(select.args.get("windows") or ())]
-    parts += [select.args.get(name) for name in ("having", "qualify", "order", "distinct")]
-    return [part for part in parts if part is not None]
 
 
 def _number_text(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +17,12 @@ from dprelease.exact.engines import open_engines, refuse_unknown_frames
 from dprelease.exact.post_view import run_statement, to_pandas
 from dprelease.exact.settings import Settings
 from dprelease.numerics.rounding import Number, exact_of, plain_text
-from dprelease.planning.bounded_words import contribution_limits_texts
+from dprelease.planning.bounded_words import contribution_limits_texts, measured_value_text
 from dprelease.planning.declaration_findings import single_errors
 from dprelease.planning.guarantees import release_budget
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
+from dprelease.query.outer_sql.parameters import Params
 from dprelease.query.outer_sql.statement import ANSWER, SplitStatement, split_statement
 from dprelease.query.resolve import Query
 from dprelease.query.select import PrivateCore
@@ -67,14 +69,16 @@ def sql(
     output: str | Path | None = None,
     overwrite: bool = False,
     frames: Mapping[str, object] | None = None,
+    params: Params = None,
+    margins: bool = False,
     state: RunState | None = None,
 ) -> pd.DataFrame:
-    """Return the noised answer of one SELECT statement over a declared table.
+    """Return the noised answer of one SELECT statement over declared tables.
 
-    The aggregates are COUNT, COUNT(DISTINCT ...), SUM and AVG, grouped by public keys. The answer
-    has every declared cell, also empty ones. Arithmetic on aggregates, HAVING, ORDER BY and LIMIT
-    are computed from noised values alone and cost nothing. `attrs["dprelease"]` holds the
-    guarantee, and the margins of error (95 %) of the noised columns.
+    Each SELECT that aggregates rows about people is measured with noise, and has every declared
+    cell, also empty ones. Everything around it is computed by DuckDB from noised values alone, and
+    costs nothing. `attrs["dprelease"]` holds the guarantee, and the margins of error (95 %) of the
+    noised columns. For EXPLAIN SELECT ..., nothing is read or charged, and the plan is returned.
 
     Parameters
     ----------
@@ -97,6 +101,11 @@ def sql(
     frames
         Frames that replace declared sources, by table name or by the name in `source: {frame:
         name}`.
+    params
+        The values of the parameters of the statement: of `$name` by name, or of `?` in order.
+    margins
+        Whether each column that is an aggregate is followed by its margin of error (95 %), or by
+        the ends of its interval.
     state
         The state of the run. Every step updates it, and it is valid even after an exception.
 
@@ -106,11 +115,12 @@ def sql(
         Any of its subclasses; nothing is charged for a statement without a bounded sensitivity.
     """
     check_paths(schema, ledger, key, output)
+    statement, is_explained = without_explain(statement)
     state = RunState() if state is None else state
     with state.add_state_to_errors():
         declaration, split = declaration_of_statement(
             statement, schema, epsilon=epsilon, delta=delta, neighbours=neighbours,
-            mechanism=mechanism, ledger=ledger,
+            mechanism=mechanism, ledger=ledger, params=params, margins=margins,
         )  # fmt: skip
         declaration = with_signing_key(declaration, key)
         known = declaration.tables.values()
@@ -119,6 +129,8 @@ def sql(
         with _errors_at_statement():
             queries, plan = prepare(declaration)
         try_statement(queries, split)
+        if is_explained:
+            return explained(plan)
         if output is None:
             opening = open_engines(queries, given, declaration.spec, Settings.of(declaration))
             noised = answer_queries(plan, opening, charge_answer(declaration, plan, state))
@@ -133,6 +145,48 @@ def sql(
         shown = answer_of(split, noised)
         shown.attrs["dprelease"] = answer_attributes(plan)
     return shown
+
+
+def without_explain(statement: str) -> tuple[str, bool]:
+    """Return a statement without a leading EXPLAIN, and whether it has one."""
+    explained_statement = re.fullmatch(r"\s*EXPLAIN\s+(.*)", statement, re.DOTALL | re.IGNORECASE)
+    if explained_statement is None:
+        return statement, False
+    return explained_statement[1], True
+
+
+def explained(plan: Plan) -> pd.DataFrame:
+    """Return a plan: a row for each measurement, then one for each computed column."""
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = [
+        {
+            "table": column.query.name,
+            "column": column.measurement.name,
+            "counts": measured_value_text(column.query, column.measurement),
+            "mechanism": column.mechanism.name,
+            "cells": column.query.cells,
+            "sensitivity": str(column.measurement.sensitivity),
+            "mean_error": column.mean_absolute_error,
+            "margin": float(column.margin()),
+            "unit": column.measurement.error_unit,
+            "price_alone": alone,
+        }
+        for column, alone in zip(plan.columns, plan.costs_alone(), strict=True)
+    ]
+    rows += [
+        {
+            "table": query.name,
+            "column": column.name,
+            "mechanism": column.formula,
+            "margin": margin,
+            "unit": column.unit,
+        }
+        for query, column, margin in plan.computed_columns()
+    ]
+    frame = pd.DataFrame(rows)
+    frame.attrs["dprelease"] = answer_attributes(plan)
+    return frame
 
 
 def answer_of(split: SplitStatement, noised: Mapping[str, pa.Table]) -> pd.DataFrame:
@@ -207,13 +261,16 @@ def declaration_of_statement(
     neighbours: str,
     mechanism: str | Mapping[str, str | float],
     ledger: str | Path | None,
+    params: Params = None,
+    margins: bool = False,
 ) -> tuple[Declaration, SplitStatement]:
     """Return the release that a statement declares, and the computations on its answer."""
     _refuse_huge_numbers(epsilon=epsilon, delta=delta)
     paths = [Path(schema)] if isinstance(schema, str | Path) else [Path(path) for path in schema]
     folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))
     tables = [read_table(path) for path in paths]
-    split = split_statement(statement, {declared.table.name: declared.table for declared in tables})
+    known = {declared.table.name: declared.table for declared in tables}
+    split = split_statement(statement, known, params, margins=margins)
     release: dict[str, Any] = {
         "title": statement[:1000],
         "tables": [os.path.relpath(path.absolute(), folder) for path in paths],

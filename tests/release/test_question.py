@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -213,6 +215,85 @@ def test_the_engine_itself_reaches_nothing(tmp_path: Path, monkeypatch: pytest.M
         assert "31415" not in str(caught.value)
     assert hidden.num_rows == 1
     assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
+
+
+ARGUMENTS = [
+    ("SELECT COUNT(*) * ? AS n FROM people WHERE age >= ? LIMIT ?", [2.5, 18, 1]),
+    ("SELECT COUNT(*) * $a AS n FROM people WHERE age >= $b LIMIT $c", {"a": 2.5, "b": 18, "c": 1}),
+    ("SELECT COUNT(*) AS n FROM people WHERE city IN ($x, $y)", {"x": "Bern", "y": "Oslo"}),
+    ("SELECT COUNT(*) AS n FROM people WHERE age + 0 > $1 HAVING $2 AND n > $1", [-3, True]),
+    ("SELECT COUNT(*) AS n, DATE '2024-01-01' - ? AS d FROM people", [date(2023, 12, 31)]),
+]
+
+
+@pytest.mark.parametrize(("statement", "params"), ARGUMENTS)
+def test_parameters(folder: Path, statement: str, params: Any) -> None:
+    """Values are inserted as constants, in the order of the text, and never as SQL."""
+    people = pd.read_csv(folder / "people.csv")
+    schema = folder / "people.yaml"
+    schema.write_text(schema.read_text().replace(": 2", ": 1"))
+    expected = duckdb.execute(statement, params).df()
+    assert len(people) == 150
+    found = dprelease.sql(
+        statement, schema, epsilon=100, mechanism="discrete_laplace", params=params
+    )
+    assert found.to_numpy(float).tolist() == expected.to_numpy(float).tolist()
+
+
+@pytest.mark.parametrize(
+    ("statement", "params", "code"),
+    [
+        ("SELECT COUNT(*) FROM people WHERE age > $min", None, "DP-SQL-008"),
+        ("SELECT COUNT(*) FROM people WHERE age > $min", {"max": 3}, "DP-SQL-008"),
+        ("SELECT COUNT(*) FROM people WHERE age > ?", [1, 2], "DP-SQL-008"),
+        ("SELECT COUNT(*) FROM people WHERE age > ?", [[1]], "DP-SQL-008"),
+        ("SELECT COUNT(*) FROM people WHERE age > ?", [float("nan")], "DP-SQL-008"),
+        ("SELECT COUNT(*) FROM people WHERE age > ?", 3, "DP-SQL-008"),
+        ("SELECT COUNT(*) FROM people", "x", "DP-SQL-008"),
+        ("SELECT COUNT(*) FROM people WHERE city = ?", ["x' OR 'a' = 'a"], "DP-WHERE-011"),
+        ("SELECT COUNT(*) FROM $t", {"t": "people"}, "DP-SQL-00[138]"),
+    ],
+)
+def test_wrong_parameters(folder: Path, statement: str, params: Any, code: str) -> None:
+    with pytest.raises(DpReleaseError) as caught:
+        dprelease.sql(statement, folder / "people.yaml", epsilon=1, params=params)
+    assert re.search(code, str(caught.value)), str(caught.value)
+
+
+def test_margins_follow_their_aggregates(folder: Path) -> None:
+    """They are the published ones; the ends of intervals can be used in any expression."""
+    statement = (
+        "SELECT city, COUNT(*) AS n, AVG(age) AS age, MEDIAN(age), COUNT(*) + 1 AS more FROM people "
+        "GROUP BY city HAVING DP_INTERVAL_HIGH(n) > n AND DP_INTERVAL_LOW(AVG(age)) IS NOT NULL"
+    )
+    found = dprelease.sql(statement, folder / "people.yaml", epsilon=20, margins=True)
+    assert list(found.columns) == [
+        "city", "n", "n_moe", "age", "age_lower", "age_upper",
+        "quantile_age", "quantile_age_lower", "quantile_age_upper", "more",
+    ] or "median_age" in found.columns  # fmt: skip
+    assert (found["n_moe"] == found.attrs["dprelease"]["margins_95"]["n"]).all()
+    assert (found["age_lower"] <= found["age"]).all()
+    assert (found["age"] <= found["age_upper"]).all()
+    for wrong, code in {
+        "SELECT DP_INTERVAL_LOW(city), COUNT(*) FROM people GROUP BY city": "DP-SQL-006",
+        "SELECT DP_INTERVAL_LOW(COUNT(*), 2) FROM people": "DP-SQL-006",
+        "SELECT DP_INTERVAL_LOW(MODE(city)) FROM people": "DP-SQL-006",
+        "SELECT COUNT(*) AS n, 1 AS n_moe FROM people": "DP-SQL-002",
+        "SELECT n FROM (SELECT COUNT(*) AS n FROM people)": "DP-SQL-006",
+    }.items():
+        with pytest.raises(QueryError, match=code):
+            dprelease.sql(wrong, folder / "people.yaml", epsilon=1, margins=True)
+
+
+def test_explain_reads_and_charges_nothing(tmp_path: Path) -> None:
+    release_with_ledger(tmp_path)
+    (tmp_path / "people.csv").unlink()
+    ledger = tmp_path / "ledger.sqlite"
+    statement = "explain SELECT city, COUNT(*) AS n, AVG(age) AS age FROM people GROUP BY city"
+    found = dprelease.sql(statement, tmp_path / "people.yaml", epsilon=1, ledger=ledger)
+    assert found["column"].tolist() == ["n", "age.sum", "age.count", "age"]
+    assert float(found.attrs["dprelease"]["guarantee"]["epsilon"]) == pytest.approx(1)
+    assert float(Ledger(ledger).state().spent(TABLE)) == 0
 
 
 def test_several_tables_of_a_statement_share_its_budget(folder: Path, tmp_path: Path) -> None:

@@ -110,6 +110,11 @@ TEMPLATES: dict[str, Template] = {
         fix="compare and add only values of the same type: counts and sums are numbers, and keys "
         "have the types of their columns.",
     ),
+    "DP-SQL-008": Template(
+        cause="The parameters of the statement can't be inserted: {problem} (known: {known}).",
+        fix="give each $name a value by name, as in params=dict(min=18), or each ? a value in "
+        "their order, as in params=[18].",
+    ),
     "DP-WHERE-001": Template(
         cause="The text can't be parsed as one SQL expression{near}.",
         fix="write one expression over declared columns, such as age >= 18 AND sex = 'F'; put "

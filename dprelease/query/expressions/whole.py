@@ -155,7 +155,7 @@ def _names_and_constants(tokens: list[Token]) -> Iterator[str]:
 
 def _contains_word(node: object) -> bool:
     """Return whether a node is a literal, an identifier or a keyword."""
-    return isinstance(node, exp.Literal | exp.Identifier | exp.Var)
+    return isinstance(node, exp.Literal | exp.Identifier | exp.Var | exp.Placeholder)
 
 
 def _normalized_word(text: str) -> str:

@@ -8,7 +8,6 @@ statement, which reads only noised tables, and is post-processing.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -18,17 +17,23 @@ from sqlglot import exp
 from dprelease.query.expressions.nodes import stop_text
 from dprelease.query.expressions.whole import dropped_word_text, unwritten_word_text
 from dprelease.query.outer_sql.null_safe import replace_fallible
+from dprelease.query.outer_sql.parameters import (
+    Params,
+    insert_parameters,
+    number_parameters,
+)
 from dprelease.query.outer_sql.syntax import similar_function_text, unlisted_nodes
-from dprelease.query.select import (
+from dprelease.query.select import CoreReader, PrivateCore
+from dprelease.query.select_nodes import (
     AGGREGATE_NODES,
-    CoreReader,
-    PrivateCore,
     alias_of,
     clauses_after_noise,
+    is_interval,
     measured_nodes_of,
     own_nodes_of,
     quoted,
     refuse,
+    refuse_equal_names,
 )
 from dprelease.query.sql_functions import suggest_functions
 from dprelease.schema.mistakes.suggestions import nearest
@@ -59,17 +64,24 @@ class SplitStatement:
     tables: dict[str, str] = field(default_factory=dict)
 
 
-def split_statement(text: str, tables: Mapping[str, Table]) -> SplitStatement:
+def split_statement(
+    text: str, tables: Mapping[str, Table], params: Params = None, *, margins: bool = False
+) -> SplitStatement:
     """Return the parts of one statement over declared tables.
+
+    `params`: the values of `$name` by name, or of `?` in their order. `margins`: whether the answer
+    has the margins and intervals of its aggregates.
 
     Raises
     ------
     QueryError
         DP-SQL-001 to 006, with the reason why the statement can't be answered, and what can be.
     """
+    text = number_parameters(text)
     tree = _parsed(text)
     original = tree.copy()
-    found = _Splitter(tables, text).split(tree)
+    insert_parameters(tree, params)
+    found = _Splitter(tables, text, tree if margins else None).split(tree)
     dropped = dropped_word_text(original, text)
     if dropped is not None:
         refuse("DP-SQL-002", what=dropped)
@@ -106,9 +118,11 @@ def _depth(tree: exp.Expr) -> int:
 class _Splitter:
     """Finds the private cores of one statement, and replaces each by its noised table."""
 
-    def __init__(self, tables: Mapping[str, Table], text: str) -> None:
-        self.tables = tables
-        self.found = SplitStatement()
+    def __init__(
+        self, tables: Mapping[str, Table], text: str, with_margins: exp.Query | None
+    ) -> None:
+        self.tables, self.with_margins = tables, with_margins
+        self.found, self.has_margins = SplitStatement(), False
         numbered = (f"noised_{number}_" for number in itertools.count(1))
         self.prefix = next(name for name in numbered if name not in text.casefold())
         """The beginning of all names that the statement itself does not contain."""
@@ -117,12 +131,16 @@ class _Splitter:
         """Return the parts of the statement, or refuse it."""
         text = quoted(tree)
         for select in list(tree.find_all(exp.Select)):
-            _refuse_equal_names(select)
+            refuse_equal_names(select.expressions)
             _name_items(select, aggregates=False)
         if self._is_rows(tree, {}):
             for unknown in tree.find_all(exp.Anonymous):
                 _refuse_node(unknown)
             refuse("DP-SQL-005", what=text)
+        if self.with_margins is not None and not self.has_margins:
+            what = "margins of a statement that is not a SELECT of aggregates"
+            fix = "use DP_INTERVAL_LOW(x) and DP_INTERVAL_HIGH(x) for aggregates"
+            refuse("DP-SQL-006", name=what, nearest=fix)
         if not self.found.cores:
             known = ", ".join(self.tables)
             refuse("DP-SQL-003", name="no table about people", known=known)
@@ -234,7 +252,7 @@ class _Splitter:
     def _replace_core(self, select: exp.Select, scope: Scope) -> None:
         """Declare the query of a core, and let the SELECT read its noised table."""
         for node in own_nodes_of(select):
-            if isinstance(node, exp.Anonymous):
+            if isinstance(node, exp.Anonymous) and not is_interval(node):
                 _refuse_node(node)
         text = quoted(select)
         reader = CoreReader(select, self.tables)
@@ -248,7 +266,8 @@ class _Splitter:
             core = self.found.cores[read.name] = read
             self.found.tables[read.name] = f"{self.prefix}{number}"
         table = self.found.tables[core.name]
-        reader.rewrite(core, table, f"{table}_")
+        self.has_margins |= select is self.with_margins
+        reader.rewrite(core, table, f"{table}_", margins=select is self.with_margins)
         if not core.columns:
             refuse("DP-SQL-005", what=text)
 
@@ -286,11 +305,3 @@ def _name_items(select: exp.Select, *, aggregates: bool) -> None:
         is_named = bool(alias_of(item)) or isinstance(item, exp.Column | exp.Star)
         if not is_named and (aggregates or not isinstance(item, AGGREGATE_NODES)):
             item.replace(exp.alias_(item.copy(), quoted(item), quoted=True))
-
-
-def _refuse_equal_names(select: exp.Select) -> None:
-    """Refuse a name that is written for two columns of one SELECT."""
-    names = [alias_of(item).casefold() for item in select.expressions if alias_of(item)]
-    for name, count in Counter(names).items():
-        if count > 1:
-            refuse("DP-SQL-002", what=f"the name {name[:60]} for two columns")

@@ -1,0 +1,82 @@
+"""Values of the parameters of a statement: `$name` by name, and `?` in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from math import isfinite
+
+from sqlglot import TokenType, exp
+from sqlglot.dialects import DuckDB
+from sqlglot.errors import SqlglotError
+
+from dprelease.query.select_nodes import refuse
+from dprelease.schema.mistakes.suggestions import nearest
+
+Params = Mapping[str, object] | Sequence[object] | None
+
+
+def number_parameters(text: str) -> str:
+    """Return a statement with `$1`, `$2`, ... for each `?`, in the order of the text."""
+    try:
+        tokens = [one for one in DuckDB().tokenize(text) if one.token_type is TokenType.PLACEHOLDER]
+    except SqlglotError:
+        return text  # the parser refuses it
+    for position, token in reversed(list(enumerate(tokens, 1))):
+        text = f"{text[: token.start]}${position}{text[token.end + 1 :]}"
+    return text
+
+
+def insert_parameters(tree: exp.Query, params: Params) -> None:
+    """Replace the parameters of a statement by constants.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-008 for a parameter without a value, a value without a parameter, or a value that is
+        no number, text, date, boolean or None.
+    """
+    values = _by_name(params)
+    used = set()
+    for node in list(tree.find_all(exp.Placeholder, exp.Parameter)):
+        name = node.name
+        if name not in values:
+            known = ", ".join(values) or "none"
+            problem = f"the parameter {node.sql('duckdb')[:60]} has no value"
+            refuse("DP-SQL-008", problem=problem, known=known + nearest(name, values))
+        used.add(name)
+        node.replace(_constant(name, values[name]))
+    unused = [name for name in values if name not in used]
+    if unused:
+        problem = f"the statement has no parameter for the value '{unused[0][:60]}'"
+        refuse("DP-SQL-008", problem=problem, known=", ".join(values))
+
+
+def _by_name(params: Params) -> dict[str, object]:
+    """Return the values by name; those of a list are named 1, 2, 3."""
+    if params is None:
+        return {}
+    if isinstance(params, Mapping):
+        return {str(name): value for name, value in params.items()}
+    if isinstance(params, str) or not isinstance(params, Sequence):
+        problem = f"`params` has the type {type(params).__name__}"
+        refuse("DP-SQL-008", problem=problem, known="none")
+    return {str(position): value for position, value in enumerate(params, 1)}
+
+
+def _constant(name: str, value: object) -> exp.Expr:
+    """Return a value as a constant."""
+    if value is None:
+        return exp.Null()
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, str) and "\0" not in value:
+        return exp.Literal.string(value)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return exp.cast(exp.Literal.string(value.isoformat()), "date")
+    if isinstance(value, int | float | Decimal) and isfinite(value):
+        number = exp.Literal.number(format(abs(Decimal(str(value))), "f"))
+        return exp.Neg(this=number) if value < 0 else number
+    problem = f"the value of '{name[:60]}' has the type {type(value).__name__}"
+    refuse("DP-SQL-008", problem=problem, known="numbers, texts, dates, booleans and None")
