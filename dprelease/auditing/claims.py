@@ -80,10 +80,10 @@ def number_of_moves(sizes: Sequence[int], claim: Sensitivity) -> int:
     """Return the smallest number of claimed moves that can make a change together.
 
     `sizes` has the absolute changes of cells, in descending order. If several claimed moves may add
-    up in one cell, the moves can't be told apart; then the result is 1, and only the norms are
-    compared.
+    up in one cell, or only the sum of all changes is limited, the moves can't be told apart; then
+    the result is 1, and only the norms are compared.
     """
-    if claim.meeting > 1:
+    if claim.meeting > 1 or claim.of_all_rows:
         return 1
     moves = sorted(claim.moves, key=lambda move: (-move.shift, move.cells))
     parts, at = 0, 0

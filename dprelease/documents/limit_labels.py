@@ -69,7 +69,8 @@ def label_with_limits(
 
     `unit`: the name of the privacy unit in each language. Visits of patients who count with two
     rows in three groups get "Visits, at most 3 x 2 per patient"; a sum gets "3 x 2 rows", and a
-    number of patients "3 groups".
+    number of patients "3 groups". If patients count with 20 rows in all groups together, the labels
+    have "20" and "20 rows".
     """
     labels = {}
     for tag, text in label.items():
@@ -100,6 +101,7 @@ def _most_text(limits: CuttingLimits, tag: str) -> str:
         one, several = _in_language(GROUP_NOUNS, tag)
         return f"{limits.groups} {one if limits.groups == 1 else several}"
     product = f"{limits.groups} x {limits.rows}" if limits.groups > 1 else str(limits.rows)
+    product = product if limits.total is None else str(limits.total)
     if limits.counted == ROWS:
         return product
     one, several = _in_language(ROW_NOUNS, tag)

@@ -218,16 +218,22 @@ def measurement_record(column: PlannedColumn) -> MeasurementRecord:
 def _derivation_text(column: PlannedColumn) -> str:
     """Return a sentence on how the sensitivity follows from the contribution limits."""
     sensitivity = column.measurement.sensitivity
-    each = column.measurement.aggregate.contribution_text(column.query.unit.max_rows_per_group)
+    unit = column.query.unit
+    each = column.measurement.aggregate.contribution_text(unit.most_rows_per_group)
     moves = " or ".join(
         f"{move.cells} cell{'s' * (move.cells > 1)} by {move.shift} steps"
         for move in sensitivity.moves
     )
     how = f"by {column.query.neighbours.value}."
+    if sensitivity.of_all_rows:
+        return (
+            f"{unit.row_limits_text}, so all changes add up to at most {sensitivity.l1:,} steps; "
+            f"the worst of them are {sensitivity.slots} parts at most: in each, {moves}, {how}"
+        )
     finest = column.query.finest
     if finest is None:
         return f"{sensitivity.slots} groups at most, each with {each}: in each, {moves}, {how}"
-    several = min(column.query.unit.max_groups, finest.size)
+    several = min(unit.most_groups, finest.size)
     met = f"; up to {sensitivity.meeting} of these may add up in one cell"
     return (
         f"{several} finest cells of the family at most, each with {each}, so {sensitivity.slots} "

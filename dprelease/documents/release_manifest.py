@@ -135,11 +135,14 @@ class SensitivityRecord(Part):
 
     `meeting`: in truth, the number of changed parts is smaller by this factor, and up to `meeting`
     of them may change the same cells. This costs no more than the recorded bound.
+    `of_all_rows`: in truth, more cells may change, if the sum of all changes is no larger. This
+    costs no more, but only for selections and for symmetric log-concave noise.
     """
 
     slots: int
     moves: list[MoveRecord]
     meeting: int = 1
+    of_all_rows: bool = False
 
 
 class NoiseRecord(Part):
@@ -168,6 +171,7 @@ class UnitRecord(Part):
     id: str | None
     max_groups: int
     max_rows_per_group: int
+    max_rows: int | None = None
     neighbours: Literal["add_remove", "replace"]
     words: str
 
@@ -360,6 +364,7 @@ def unit_record(query: Query) -> UnitRecord:
             "id": unit.id,
             "max_groups": unit.max_groups,
             "max_rows_per_group": unit.max_rows_per_group,
+            "max_rows": unit.max_rows,
             "neighbours": query.neighbours.value,
             "words": f"A privacy unit is {who}. Neighbouring tables differ by {change}. {limits}",
         }

@@ -50,13 +50,13 @@ class Tallies:
 
 @dataclass(frozen=True, slots=True)
 class Contributions:
-    """How many privacy units have so many groups and, in one group, at most so many rows.
+    """How many privacy units have so many groups, and so many rows in one group and in all.
 
-    `numbers`: the number of privacy units, by their number of groups and their largest number of
-    rows in one group.
+    `numbers`: the number of privacy units, by their number of groups, their largest number of rows
+    in one group and their number of rows in all groups.
     """
 
-    numbers: Mapping[tuple[int, int], int]
+    numbers: Mapping[tuple[int, int, int], int]
 
     def __repr__(self) -> str:
         return "<Contributions>"
@@ -65,8 +65,10 @@ class Contributions:
         """Return the share of privacy units that lose rows under the limits of `unit`."""
         above = sum(
             number
-            for (groups, rows), number in self.numbers.items()
-            if groups > unit.max_groups or rows > unit.max_rows_per_group
+            for (groups, rows, total), number in self.numbers.items()
+            if groups > unit.max_groups
+            or rows > unit.max_rows_per_group
+            or total > (unit.max_rows or total)
         )
         return above / max(1, sum(self.numbers.values()))
 
@@ -122,7 +124,7 @@ class TallyingEngine(Engine):
         sql = contributions_sql(rows)
         found = self._read_rows(lambda link: link.execute(sql).fetchall())
         self.refuse_change()
-        return Contributions({(groups, most): number for groups, most, number in found})
+        return Contributions({(groups, most, total): n for groups, most, total, n in found})
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from dprelease.documents.metadata import About, Metadata
 from dprelease.documents.release_manifest import UnitRecord
 from dprelease.exports.catalogue.guarantee_words import VARIANTS
 from dprelease.exports.export import Export, PublishedRelease
+from dprelease.privacy.unit import PrivacyUnit
 
 FILE = "registry.yaml"
 Part = dict[str, Any]
@@ -145,7 +146,10 @@ def _privacy_loss_fields(record: CentralManifest) -> Part:
 def _contribution_limit_text(units: Iterable[UnitRecord]) -> str:
     """Return a sentence on the contribution limits of the privacy units."""
     several = dict.fromkeys(
-        f"{unit.max_rows_per_group} rows in each of {unit.max_groups} groups" for unit in units
+        PrivacyUnit(
+            unit.id, unit.max_groups, unit.max_rows_per_group, unit.max_rows
+        ).row_limits_text
+        for unit in units
     )
     return f"A unit contributes at most {' or '.join(several)} to one query."
 

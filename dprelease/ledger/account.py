@@ -162,6 +162,7 @@ def vectors_of(events: Sequence[Event]) -> list[PricedVector]:
             mechanism.losses,
             sensitivity,
             renyi_from_l2_norm=mechanism.renyi_from_l2_norm,
+            costs_most_in_few_cells=mechanism.costs_most_in_few_cells,
         )
         for mechanism, sensitivity in mechanisms
     ]

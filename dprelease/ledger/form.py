@@ -48,6 +48,7 @@ class _Sensitivity(_EntryPart):
     slots: NonNegativeInteger
     moves: list[_Move]
     meeting: Annotated[int, Field(ge=1, le=2**62)] = 1
+    of_all_rows: bool = False
 
 
 class _Event(_EntryPart):

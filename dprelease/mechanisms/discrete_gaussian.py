@@ -25,6 +25,7 @@ class DiscreteGaussian(OffsetLattice):
     use_case: ClassVar[str] = "many answers under an (epsilon, delta) budget: the plain choice"
     has_integer_noise: ClassVar[bool] = True
     pure: ClassVar[bool] = False
+    costs_most_in_few_cells: ClassVar[bool] = True
     sensitivity_norm: ClassVar[int] = 2
     renyi_from_l2_norm: ClassVar[bool] = True
 

@@ -32,6 +32,7 @@ class DiscreteLaplace(SymmetricQuantileMechanism):
     use_case: ClassVar[str] = "few answers, or delta 0: the plain choice for counts"
     has_integer_noise: ClassVar[bool] = True
     pure: ClassVar[bool] = True
+    costs_most_in_few_cells: ClassVar[bool] = True
     sensitivity_norm: ClassVar[int] = 1
 
     @property

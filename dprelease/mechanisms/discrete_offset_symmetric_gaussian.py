@@ -30,6 +30,7 @@ class DiscreteOffsetSymmetricGaussian(OffsetLattice):
     use_case: ClassVar[str] = "whole answers, a few to some hundred: between Laplace and Gaussian"
     has_integer_noise: ClassVar[bool] = True
     pure: ClassVar[bool] = False
+    costs_most_in_few_cells: ClassVar[bool] = True
     sensitivity_norm: ClassVar[int] = 2
     shape_parameters = (RATIO,)
     example_shapes = ({"ratio": 0.5}, {"ratio": 4.0})

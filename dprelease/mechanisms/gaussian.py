@@ -46,6 +46,7 @@ class Gaussian(SymmetricQuantileMechanism):
     use_case: ClassVar[str] = "many answers under an (epsilon, delta) budget"
     auto_rule = AutoRule(last_resort=True, integer_variant="discrete_gaussian")
     pure: ClassVar[bool] = False
+    costs_most_in_few_cells: ClassVar[bool] = True
     sensitivity_norm: ClassVar[int] = 2
     renyi_from_l2_norm: ClassVar[bool] = True
 

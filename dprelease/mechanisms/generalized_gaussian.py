@@ -57,6 +57,7 @@ class GeneralizedGaussian(SymmetricQuantileMechanism):
         "between Laplace and Gaussian noise, or where far outliers do most harm"
     )
     pure: ClassVar[bool] = False
+    costs_most_in_few_cells: ClassVar[bool] = True
     sensitivity_norm: ClassVar[int] = 2
     shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (
         ShapeParameter("p", "power of the exponent", "1 to 8"),

@@ -34,6 +34,7 @@ class Laplace(SymmetricQuantileMechanism):
     use_case: ClassVar[str] = "few answers, or delta 0, where noise may have fractions of a step"
     auto_rule = AutoRule(last_resort=True, integer_variant="discrete_laplace")
     pure: ClassVar[bool] = True
+    costs_most_in_few_cells: ClassVar[bool] = True
     sensitivity_norm: ClassVar[int] = 1
 
     @property

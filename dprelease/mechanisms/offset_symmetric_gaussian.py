@@ -59,6 +59,7 @@ class OffsetSymmetricGaussian(SymmetricQuantileMechanism):
     use_case: ClassVar[str] = "between Laplace and Gaussian: a few to some hundred answers"
     auto_rule = AutoRule(last_resort=True, integer_variant="discrete_offset_symmetric_gaussian")
     pure: ClassVar[bool] = False
+    costs_most_in_few_cells: ClassVar[bool] = True
     sensitivity_norm: ClassVar[int] = 2
     shape_parameters = (RATIO,)
     example_shapes = ({"ratio": 0.5}, {"ratio": 4.0})

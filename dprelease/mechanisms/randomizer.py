@@ -60,6 +60,11 @@ class Randomizer(ABC):
     """The norm of the sensitivity that determines the scale if columns share a budget: 1 or 2."""
     renyi_from_l2_norm: ClassVar[bool] = False
     """Whether the Rényi divergences of a noisy vector depend only on the L2 norm of its shift."""
+    costs_most_in_few_cells: ClassVar[bool] = False
+    """Whether changes of many cells cost at most as much as the same sum of changes in few cells.
+
+    This holds for selections, and for noise with a symmetric and log-concave distribution, also
+    after it is rounded to steps. `Sensitivity` has the proof."""
     has_bounded_noise: ClassVar[bool] = False
     """Whether the noise never exceeds a fixed bound."""
     has_integer_noise: ClassVar[bool] = False

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from dprelease.query.aggregates.aggregate import IDS
 from dprelease.query.grouping.group_keys import Key
+from dprelease.query.grouping.private_keys import UNKNOWN
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 
@@ -19,12 +20,14 @@ class CuttingLimits:
     """Contribution limits that may leave out rows of a privacy unit from a column.
 
     In the column, a privacy unit counts in at most `groups` groups, with at most `rows` rows in
-    each. `counted` is what the column counts, as in `Aggregate.counted_kind`: rows, ids or neither.
+    each, and at most `total` rows in all groups, unless None. `counted` is what the column counts,
+    as in `Aggregate.counted_kind`: rows, ids or neither.
     """
 
     groups: int
     rows: int
     counted: str
+    total: int | None = None
 
 
 def cutting_limits(query: Query, parts: Sequence[Measurement]) -> CuttingLimits | None:
@@ -35,12 +38,14 @@ def cutting_limits(query: Query, parts: Sequence[Measurement]) -> CuttingLimits 
     """
     unit, groups = query.unit, bounded_groups(query)
     counted = {part.aggregate.counted_kind for part in parts}
-    if unit.id is None or (counted == {IDS} and groups is not None and groups <= unit.max_groups):
+    if unit.id is None or (counted == {IDS} and groups is not None and groups <= unit.most_groups):
         return None
+    most = unit.most_groups if groups is None else min(unit.most_groups, groups)
     return CuttingLimits(
-        groups=unit.max_groups if groups is None else min(unit.max_groups, groups),
-        rows=unit.max_rows_per_group,
+        groups=most,
+        rows=unit.most_rows_per_group,
         counted=counted.pop() if len(counted) == 1 and len(parts) == 1 else "",
+        total=unit.max_rows if unit.limits_all_rows(most) else None,
     )
 
 
@@ -82,9 +87,12 @@ def _finest_groups_text(query: Query) -> str:
 
 
 def _left_out_rows_text(query: Query) -> str:
-    """Return a sentence on the rows that `max_groups` may leave out."""
+    """Return a sentence on the rows that `max_groups`, or `max_rows`, may leave out."""
     most, rows = query.unit.max_groups, query.unit.max_rows_per_group
-    cells = bounded_groups(query)
+    cells, total = bounded_groups(query), query.unit.max_rows
+    if total is not None and not query.unit.limits_groups(UNKNOWN if cells is None else cells):
+        above = "" if rows >= total else f", and rows above {rows:,} per group,"
+        return f"Rows above {total:,} in all groups together{above} are left out at random"
     if cells is not None and cells <= most:
         only = "is one group" if cells == 1 else f"are {cells:,} groups"
         return (

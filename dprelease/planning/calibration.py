@@ -142,7 +142,11 @@ def _largest_factor(fits: Callable[[float], bool], start: float) -> float | None
 def make_accounting_input(mechanism: Randomizer, sensitivity: Sensitivity) -> PricedVector:
     """Return the accountant's input for one vector."""
     return priced_vector(
-        mechanism, mechanism.losses, sensitivity, renyi_from_l2_norm=mechanism.renyi_from_l2_norm
+        mechanism,
+        mechanism.losses,
+        sensitivity,
+        renyi_from_l2_norm=mechanism.renyi_from_l2_norm,
+        costs_most_in_few_cells=mechanism.costs_most_in_few_cells,
     )
 
 

@@ -119,12 +119,13 @@ def _function_digest(query: Query) -> str:
     outer = [name for key in read for name in allocating_columns(columns, key)]
     read += outer
     unit = query.unit
+    unit_total = [] if unit.max_rows is None else [unit.max_rows]
     digest_input: dict[str, Any] = {
         "where": None if query.predicate is None else query.predicate.sql,
         "finest": [[key.column, [*map(str, key.values)], key.nulls, key.others] for key in finest],
         "areas": [[key.column, [*key.ancestors]] for key in query.key_columns],
         "columns": _column_definitions(query, [*read, *predicate]),
-        "unit": [unit.id, unit.max_groups, unit.max_rows_per_group],
+        "unit": [unit.id, unit.max_groups, unit.max_rows_per_group, *unit_total],
         "join": None if query.join is None else [query.join.declared.table.name, query.join.on],
     }
     if outer:  # their values decide in which cells rows with unknown areas count

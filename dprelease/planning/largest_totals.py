@@ -53,6 +53,6 @@ def _most_units(query: Query) -> tuple[int, str]:
     if declared is not None:
         return declared, f"{declared:,} privacy units, twice its declared `size`"
     # In a family, all groups of a privacy unit may lie in one cell.
-    groups = 1 if query.finest is None else unit.max_groups
-    units = max(1, MOST_ROWS // (unit.max_rows_per_group * groups))
+    rows = unit.most_rows_per_group if query.finest is None else unit.most_rows
+    units = max(1, MOST_ROWS // rows)
     return units, f"{units:,} privacy units with all their rows, as it declares no `size`"

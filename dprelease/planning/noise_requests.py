@@ -133,8 +133,14 @@ class NoiseRequest:
         )
 
     def has_cost(self, kind: type[Randomizer]) -> bool:
-        """Return whether the cost of a family is known if several changes add up in one cell."""
-        return self.measurement.sensitivity.meeting == 1 or kind.pure or kind.renyi_from_l2_norm
+        """Return whether the cost of a family is known for the changes that one unit can cause.
+
+        Several changes may add up in one cell, or only the sum of all changes may be limited.
+        """
+        sensitivity = self.measurement.sensitivity
+        if sensitivity.of_all_rows:
+            return kind.costs_most_in_few_cells
+        return sensitivity.meeting == 1 or kind.pure or kind.renyi_from_l2_norm
 
     def may_use(self, kind: type[Randomizer]) -> bool:
         """Return whether `auto` may use a noise family.
@@ -148,15 +154,16 @@ class NoiseRequest:
     def check(self, budget: Budget) -> None:
         """Raise BudgetError for an impossible request; the plan never substitutes other noise.
 
-        The codes are DP-BUDGET-003 and 011, DP-MECH-002 to 005, and DP-CONSIST-005.
+        The codes are DP-BUDGET-003, 011 and 012, DP-MECH-002 to 005, and DP-CONSIST-005.
         """
         if self.is_auto:
             _ = self.options
             return
         kind = registry.randomizer_class(self.measurement.mechanism.name, self.place)
         if not self.has_cost(kind):
-            name = self.measurement.name
-            raise BudgetError("DP-CONSIST-005", place=self.place, column=name, mechanism=kind.name)
+            of_all = self.measurement.sensitivity.of_all_rows
+            code, name = "DP-BUDGET-012" if of_all else "DP-CONSIST-005", self.measurement.name
+            raise BudgetError(code, place=self.place, column=name, mechanism=kind.name)
         if budget.needs_pure_noise and self.measurement.aggregate.selects_keys:
             raise BudgetError("DP-BUDGET-011", place=self.place)
         if budget.needs_pure_noise and not kind.pure:

@@ -33,6 +33,8 @@ class Event:
         }
         if sensitivity.meeting > 1:
             parts["meeting"] = sensitivity.meeting
+        if sensitivity.of_all_rows:
+            parts["of_all_rows"] = True
         return {
             "query": self.query,
             "column": self.column,
@@ -55,5 +57,6 @@ class Event:
                 slots=sensitivity["slots"] // meeting,
                 moves=tuple(Move(m["shift"], m["cells"]) for m in sensitivity["moves"]),
                 meeting=meeting,
+                of_all_rows=sensitivity.get("of_all_rows", False),
             ),
         )

@@ -39,6 +39,7 @@ def priced_vector(
     sensitivity: Sensitivity,
     *,
     renyi_from_l2_norm: bool,
+    costs_most_in_few_cells: bool = True,
 ) -> PricedVector:
     """Return the accountant's input for a vector, even if parts of a change touch the same cells.
 
@@ -47,6 +48,10 @@ def priced_vector(
     renyi_from_l2_norm
         Whether the Rényi divergences of order a of the noise, at a shift d, are at most a rho d^2,
         with the rho of its loss at a shift of 1.
+    costs_most_in_few_cells
+        Whether changes of many cells cost at most as much as the same sum of changes in few cells.
+        Otherwise no bound is known for a sensitivity that follows from a limit of all rows of a
+        unit (`Sensitivity.of_all_rows`), so the cost is infinite.
 
     If several parts may touch one cell (`Sensitivity.meeting`), their shifts add up in this cell,
     but the sum of their losses need not bound its loss. The bound of the vector's loss depends on
@@ -64,6 +69,9 @@ def priced_vector(
     - Other distributions: no bound is known here, so the cost is infinite.
     """
     meeting = sensitivity.meeting
+    if sensitivity.of_all_rows and not costs_most_in_few_cells:
+        unknown = ConcentratedLoss(math.inf)
+        return PricedVector((key, sensitivity), lambda _shift: (unknown,), sensitivity)
     if meeting == 1:
         return PricedVector(key, losses, sensitivity)
     separate_parts = Sensitivity(sensitivity.slots * meeting, sensitivity.moves)

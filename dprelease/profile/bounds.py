@@ -11,7 +11,7 @@ from dprelease.numerics.rounding import finite
 from dprelease.planning.notes.limit_choices import HIGHEST_LIMITS, limits_to_try, plan_with_limit
 from dprelease.planning.plan import Plan
 from dprelease.privacy.unit import PrivacyUnit
-from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, Sums, sums_under_limits
+from dprelease.profile.exact_sums import Sums, sums_under_limits, unlimited_sums
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 
@@ -59,10 +59,12 @@ def try_limits(
     plans: dict[tuple[str, str, int], Plan | None] = {}
     for query in filter(_has_limits, queries):
         engine = engines[query.name]
-        unlimited = sums_under_limits(engine, query, MANY_GROUPS, MANY_ROWS)
+        unlimited = unlimited_sums(engine, query)
         people = engine.contributions(query)
         for bound, most in HIGHEST_LIMITS.items():
             declared = getattr(query.unit, bound)
+            if declared is None:
+                continue
             space = query.finest or query.keys
             highest_useful = min(most, space.size) if bound == "max_groups" else most
             for value in limits_to_try(declared, highest_useful):
@@ -70,7 +72,7 @@ def try_limits(
                 if key not in plans:
                     plans[key] = plan_with_limit(declaration, *key)
                 unit = _with_limit(query.unit, bound, value)
-                limited = sums_under_limits(engine, query, unit.max_groups, unit.max_rows_per_group)
+                limited = sums_under_limits(engine, query, unit)
                 tried = TriedLimit(
                     query=query.name,
                     column="",
@@ -88,8 +90,11 @@ def try_limits(
 
 def _with_limit(unit: PrivacyUnit, bound: str, value: int) -> PrivacyUnit:
     """Return a privacy unit with another value of one contribution limit."""
-    if bound == "max_groups":
-        return replace(unit, max_groups=value)
+    match bound:
+        case "max_groups":
+            return replace(unit, max_groups=value)
+        case "max_rows":
+            return replace(unit, max_rows=value)
     return replace(unit, max_rows_per_group=value)
 
 

@@ -23,7 +23,7 @@ from dprelease.query.resolve import Query
 from dprelease.schema.mechanism import AUTO, MechanismSpec
 
 ROWS = "rows of the cell"
-MANY_GROUPS, MANY_ROWS = HIGHEST_LIMITS.values()
+MANY_GROUPS, MANY_ROWS = HIGHEST_LIMITS["max_groups"], HIGHEST_LIMITS["max_rows_per_group"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -44,11 +44,14 @@ class Sums:
         return float(np.abs(unlimited.vectors[column] - self.vectors[column]).mean())
 
 
-def sums_under_limits(engine: QueryEngine, query: Query, max_groups: int, max_rows: int) -> Sums:
+def unlimited_sums(engine: QueryEngine, query: Query) -> Sums:
+    """Return the exact answers of a query under limits that leave out nothing."""
+    return sums_under_limits(engine, query, PrivacyUnit(query.unit.id, MANY_GROUPS, MANY_ROWS))
+
+
+def sums_under_limits(engine: QueryEngine, query: Query, limits: PrivacyUnit) -> Sums:
     """Return the exact answers of a query under other contribution limits."""
-    unit = query.unit
-    if unit.id is not None:
-        unit = PrivacyUnit(unit.id, max_groups, max_rows)
+    unit = query.unit if query.unit.id is None else limits
     measurements = [_with_sensitivity(m, query, unit) for m in query.measurements if m.is_vector]
     with_limits = replace(
         query, unit=unit, measurements=(*measurements, _row_count_measurement(query, unit))

@@ -15,7 +15,7 @@ from dprelease.numerics.rounding import finite
 from dprelease.planning.kinds import kind_of
 from dprelease.planning.prepare import prepare
 from dprelease.profile.bounds import TriedLimit, try_limits
-from dprelease.profile.exact_sums import MANY_GROUPS, MANY_ROWS, sums_under_limits
+from dprelease.profile.exact_sums import sums_under_limits, unlimited_sums
 from dprelease.profile.losses import LeftOutRows
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
@@ -110,9 +110,8 @@ def _count_left_out(engine: TallyingEngine, query: Query) -> LeftOutRows:
     tallies, bounded = engine.tallies(query), None
     fractions: dict[str, tuple[float | None, float | None]] = {}
     if query.unit.id is not None and query.private is None:
-        unit = query.unit
-        unlimited = sums_under_limits(engine, query, MANY_GROUPS, MANY_ROWS)
-        limited = sums_under_limits(engine, query, unit.max_groups, unit.max_rows_per_group)
+        unlimited = unlimited_sums(engine, query)
+        limited = sums_under_limits(engine, query, query.unit)
         bounded = unlimited.rows - limited.rows
         fractions = {
             name: (finite(before), finite(limited.fractions[name]))

@@ -238,4 +238,5 @@ def _unit_with_join_limits(table: Table, join: JoinSpec | None) -> UnitSpec:
         id=unit.id,
         max_groups=join.max_groups or unit.max_groups,
         max_rows_per_group=join.max_rows_per_group or unit.max_rows_per_group,
+        max_rows=join.max_rows or unit.max_rows,
     )

@@ -142,6 +142,8 @@ def _draw_groups(table: Table, draws: Draws, first: int, n: int, most: int = 2**
     rows = draws.log_uniform_integers(
         len(unit_of_group), *_capped_limit(unit.max_rows_per_group, room, share_above)
     )
+    if unit.max_rows is not None:  # units above this limit have more groups than rows that count
+        rows = np.minimum(rows, np.maximum(1, unit.max_rows // np.repeat(groups, groups)))
     return _UnitGroups(unit_of_group, rows)
 
 

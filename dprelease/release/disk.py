@@ -221,7 +221,7 @@ def _max_absolute_sum(query: Query, measurement: Measurement) -> int | None:
 def _max_counted_rows(query: Query) -> int | None:
     """Return the maximum number of people's rows that count; None without a declared size."""
     units, unit = query.table.max_units, query.unit
-    return None if units is None else units * unit.max_groups * unit.max_rows_per_group
+    return None if units is None else units * unit.most_rows
 
 
 def _planned_output_file(output: Output, query: Query, parts: int) -> _PlannedFile:

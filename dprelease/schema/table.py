@@ -240,18 +240,22 @@ _BOUNDS = ("max_groups", "max_rows_per_group")
 
 
 class UnitSpec(Model):
-    """The declared privacy unit with both limits; without an id every row is its own unit."""
+    """The declared privacy unit with its limits; without an id every row is its own unit."""
 
     id: Text | None = None
     max_groups: Annotated[Whole, Field(ge=1, le=10**6)] | None = None
     max_rows_per_group: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
+    max_rows: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
+    """The rows of one privacy unit in all groups of a query together."""
 
     @model_validator(mode="after")
     def _check_limits(self) -> Self:
-        """Refuse an id without both limits, and limits without an id."""
-        if self.id is None and (self.max_groups or self.max_rows_per_group):
+        """Refuse an id without both limits or `max_rows`, and limits without an id."""
+        if self.id is None and (self.max_groups or self.max_rows_per_group or self.max_rows):
             refuse("DP-SCHEMA-009")
         missing = [name for name in _BOUNDS if getattr(self, name) is None]
+        if self.max_rows is not None:  # which limits the rows of each group as well
+            missing = []
         if self.id is not None and missing:  # a default limit would silently leave out rows
             refuse("DP-SCHEMA-013", missing=" and no ".join(f"`{name}`" for name in missing))
         return self
@@ -382,5 +386,6 @@ class Table(Model):
     @property
     def unit(self) -> PrivacyUnit:
         """The privacy unit with its contribution limits."""
-        spec = self.privacy_unit
-        return PrivacyUnit(spec.id, spec.max_groups or 1, spec.max_rows_per_group or 1)
+        spec, total = self.privacy_unit, self.privacy_unit.max_rows
+        groups, rows = spec.max_groups or total or 1, spec.max_rows_per_group or total or 1
+        return PrivacyUnit(spec.id, groups, rows, total)

@@ -1,7 +1,7 @@
 """Contribution limits: SQL that selects the rows of each person that a query keeps.
 
 The selection depends on the person's own rows alone: no other person, row order, thread or engine
-can change it. The selection has two steps:
+can change it. The selection has three steps:
 
 1. The SQL orders the cells in which the person has rows by a hash of id and cell, and keeps the
    first `max_groups` cells. The number of rows in a cell does not matter.
@@ -9,6 +9,11 @@ can change it. The selection has two steps:
    values, orders the rows by a hash of id, cell and number, and keeps the first
    `max_rows_per_group` rows. The hash does not use the values, so all rows of a cell are equally
    likely to be kept. Equal rows get different numbers, and their order makes no difference.
+
+3. Of these rows, the SQL keeps the first `max_rows` rows, in the order of the same hashes. So the
+   rows are kept as if all rows of the person were drawn one after the other, each with the same
+   probability, and a row were passed over if its cell is full. If `max_groups` is not below
+   `max_rows`, step 1 would leave out nothing that step 3 keeps, and is omitted.
 
 Where two hashes are equal, the smaller cell or the smaller number comes first. The hash only
 spreads the selection evenly; the privacy guarantee does not depend on the hash.
@@ -65,29 +70,29 @@ def limited_row_ctes(unit: PrivacyUnit, values: Sequence[str], cells: int, *, te
     """Return common table expressions that select rows (id, cell, values...) by the limits.
 
     The first expression reads the relation `coded`; the last one is named `kept`. In `kept`, each
-    id has rows in at most `max_groups` cells, and at most `max_rows_per_group` rows in each cell.
-    `text` says that ids are texts, not integers.
+    id has rows in at most `max_groups` cells, at most `max_rows_per_group` rows in each cell, and
+    at most `max_rows` rows in all. `text` says that ids are texts, not integers.
     """
     group = [hash_part_sql("id", text=text), hash_part_sql("cell")]
     by_value = ", ".join(f"{value} NULLS FIRST" for value in values)
-    in_cell = "row_number() OVER (PARTITION BY id, cell ORDER BY {order})"
-    numbered = f"SELECT *, {in_cell.format(order=by_value)} - 1 AS number FROM {{rows}}"
-    sample = in_cell.format(order=f"{hash_sql([*group, hash_part_sql('number')])}, number")
-    within_rows = (
-        f"SELECT * EXCLUDE (number) FROM numbered QUALIFY {sample} <= {unit.max_rows_per_group}"
-    )
-    if unit.max_groups >= cells:
-        return [("numbered", numbered.format(rows="coded")), ("kept", within_rows)]
-    # Cells are selected first, so that fewer rows must be numbered.
-    sampled = (
-        "SELECT * FROM coded QUALIFY dense_rank() OVER "
-        f"(PARTITION BY id ORDER BY {hash_sql(group)}, cell) <= {unit.max_groups}"
-    )
-    return [
-        ("chosen", sampled),
-        ("numbered", numbered.format(rows="chosen")),
-        ("kept", within_rows),
-    ]
+    by_value = f"ORDER BY {by_value}" if values else ""
+    of_row = hash_sql([*group, hash_part_sql("number")])
+    number = f"row_number() OVER (PARTITION BY id, cell {by_value}) - 1 AS number"
+    sample = f"row_number() OVER (PARTITION BY id, cell ORDER BY {of_row}, number)"
+    within_rows = f"FROM numbered QUALIFY {sample} <= {unit.max_rows_per_group}"
+    steps, rows = [], "coded"
+    if unit.limits_groups(cells):  # cells are selected first, so that fewer rows must be numbered
+        sampled = (
+            "SELECT * FROM coded QUALIFY dense_rank() OVER "
+            f"(PARTITION BY id ORDER BY {hash_sql(group)}, cell) <= {unit.max_groups}"
+        )
+        steps, rows = [("chosen", sampled)], "chosen"
+    steps.append(("numbered", f"SELECT *, {number} FROM {rows}"))
+    if not unit.limits_all_rows(cells):
+        return [*steps, ("kept", f"SELECT * EXCLUDE (number) {within_rows}")]
+    of_all = f"row_number() OVER (PARTITION BY id ORDER BY {of_row}, cell, number)"
+    within_all = f"SELECT * EXCLUDE (number) FROM within QUALIFY {of_all} <= {unit.max_rows}"
+    return [*steps, ("within", f"SELECT * {within_rows}"), ("kept", within_all)]
 
 
 def limited_count_ctes(
@@ -100,11 +105,15 @@ def limited_count_ctes(
     that the limits keep. `text` says that ids are texts, and `text_cells` that cells are texts,
     not integers.
     """
+    if unit.limits_all_rows(cells):
+        *steps, (_, rows) = limited_row_ctes(unit, (), cells, text=text)
+        counted = "SELECT id, cell, count(*) AS n FROM sampled GROUP BY id, cell"
+        return [*steps, ("sampled", rows), ("kept", counted)]
     counted = (
         f"SELECT id, cell, least(count(*), {unit.max_rows_per_group}) AS n "
         "FROM coded GROUP BY id, cell"
     )
-    if unit.max_groups >= cells:
+    if not unit.limits_groups(cells):
         return [("kept", counted)]
     order = hash_sql([hash_part_sql("id", text=text), hash_part_sql("cell", text=text_cells)])
     sampled = (
@@ -131,11 +140,14 @@ def limited_rows_sql(
 
 
 def contributions_sql(rows: str) -> str:
-    """Return a SELECT of how many ids have so many groups and at most so many rows in a group.
+    """Return a SELECT of how many ids have so many groups, and so many rows in a group and in all.
 
     `rows` is a SELECT of `id` and `cell`, which are never NULL. The columns of the result are
-    `groups`, `most` and `number`.
+    `groups`, `most` (the largest number of rows in a group), `total` and `number`.
     """
     in_cell = f"SELECT id, cell, count(*) AS n FROM ({rows}) GROUP BY id, cell"
-    by_id = f"SELECT count(*) AS groups, max(n) AS most FROM ({in_cell}) GROUP BY id"
-    return f"SELECT groups, most, count(*) AS number FROM ({by_id}) GROUP BY groups, most"
+    by_id = (
+        "SELECT count(*) AS groups, max(n) AS most, CAST(sum(n) AS BIGINT) AS total "
+        f"FROM ({in_cell}) GROUP BY id"
+    )
+    return f"SELECT groups, most, total, count(*) AS number FROM ({by_id}) GROUP BY ALL"

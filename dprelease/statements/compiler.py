@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query import quoting
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
@@ -361,7 +362,10 @@ class Compiler:
         coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"
         bounded = [("kept", "SELECT * FROM coded")]
         if unit.id is not None:
-            bounded = limited_count_ctes(unit, UNKNOWN, text=self._has_text_ids(), text_cells=True)
+            groups = PrivacyUnit(unit.id, unit.most_groups)
+            bounded = limited_count_ctes(
+                groups, UNKNOWN, text=self._has_text_ids(), text_cells=True
+            )
         last = "SELECT cell, count(*) AS n\nFROM kept GROUP BY cell"
         return self._statement_sql([("coded", coded), *bounded, ("", last)])
 

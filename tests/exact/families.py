@@ -129,9 +129,10 @@ def by_area(lies: dict[str, str]) -> str:
     return "{" + ", ".join(lists) + "}"
 
 
-def unit_of(groups: int, rows: int) -> str:
+def unit_of(groups: int, rows: int, total: int | None = None) -> str:
     """Return a privacy unit with an id and these bounds."""
-    return f"privacy_unit: {{id: id, max_groups: {groups}, max_rows_per_group: {rows}}}"
+    more = "" if total is None else f", max_rows: {total}"
+    return f"privacy_unit: {{id: id, max_groups: {groups}, max_rows_per_group: {rows}{more}}}"
 
 
 @cache

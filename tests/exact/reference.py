@@ -272,7 +272,7 @@ def reads_column(query: Query, j: int) -> bool:
 def bounded(
     query: Query, rows: list[tuple[Any, int, list[int | None]]]
 ) -> list[tuple[Any, int, list[int | None]]]:
-    """Return the rows that are kept: cells by hash, then rows by the hash of their place."""
+    """Return the rows that are kept: cells by hash, then rows by the hash of their place, twice."""
     unit = query.unit
     if unit.id is None:
         return rows
@@ -282,12 +282,17 @@ def bounded(
     read = [j for j in range(len(query.measurements)) if reads_column(query, j)]
     kept = []
     for person, cells in by_person.items():
-        chosen = sorted(cells, key=lambda at: (digest([person, at]), at))[: unit.max_groups]
+        chosen = sorted(cells, key=lambda at: (digest([person, at]), at))
+        if unit.max_rows is None or unit.max_groups < unit.max_rows:
+            chosen = chosen[: unit.max_groups]
+        within = []
         for at in chosen:
             held = [([v[j] for j in read], v) for v in cells[at]]
             held.sort(key=lambda both: missing_first(both[0]))
             order = sorted(range(len(held)), key=lambda place: (digest([person, at, place]), place))
-            kept += [(person, at, held[i][1]) for i in order[: unit.max_rows_per_group]]
+            within += [(i, at, held[i][1]) for i in order[: unit.max_rows_per_group]]
+        within.sort(key=lambda row: (digest([person, row[1], row[0]]), row[1], row[0]))
+        kept += [(person, at, values) for _, at, values in within[: unit.max_rows]]
     return kept
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dprelease.errors import DataError
 from dprelease.exact.bounding import bounding_in_memory as bounding
-from dprelease.exact.bounding import id_ranges, row_selection_numpy
+from dprelease.exact.bounding import id_ranges, row_samples, row_selection_numpy
 from dprelease.query.resolve import Query
 from dprelease.statements.bounding import MODULUS, ROUNDS
 from tests.covering import examples, thinned
@@ -44,12 +44,12 @@ MEASURES: dict[str, Any] = {
     "with values": {"rows": {"count": "*"}, "total": {"sum": "n"}, "often": {"sum": "m"}},
     "without": {"rows": {"count": "*"}, "people": {"count_distinct": "id"}},
 }
-BOUNDS = [(1, 1), (3, 2), (2, 5), (41, 2), (50, 1)]
+BOUNDS = [(1, 1), (3, 2), (2, 5), (41, 2), (50, 1), (41, 3, 4), (2, 3, 5), (50, 7, 6), (5, 1, 3)]
 
 
-def build(kind: str, bounds: tuple[int, int], measures: str) -> Query:
-    groups, rows = bounds
-    unit = {"id": "id", "max_groups": groups, "max_rows_per_group": rows}
+def build(kind: str, bounds: tuple[int, ...], measures: str) -> Query:
+    unit = {"id": "id", "max_groups": bounds[0], "max_rows_per_group": bounds[1]}
+    unit |= {"max_rows": bounds[2]} if len(bounds) > 2 else {}
     columns = {"id": {"type": KINDS[kind][1]}, **COLUMNS}
     return ask(declare(columns, privacy_unit=unit), MEASURES[measures], ["shop"])
 
@@ -128,7 +128,7 @@ def test_many_rows_come_every_way(kind: str, way: str, monkeypatch: pytest.Monke
         for i in range(300)
     ]
     fields = [("id", KINDS[kind][0]), ("shop", pa.int16()), ("n", pa.int64()), ("m", pa.int32())]
-    for bounds in [(2, 1), (2, 5), (41, 2)]:
+    for bounds in [(2, 1), (2, 5), (41, 2), (3, 4, 7)]:
         for measures in MEASURES:
             query = build(kind, bounds, measures)
             found = exact(query, pa.Table.from_pylist(rows, schema=pa.schema(fields)))
@@ -288,8 +288,8 @@ def test_packed_numbers_sort_as_keys_do(
     batch = pa.record_batch({"v0": pa.array(values)})
     known = {0: 0, 1: 1, 3: 2, 2**31: 3}
     codes = np.array([known[int(one)] for one in ids], dtype=np.int64)
-    hashes = row_selection_numpy.extend_hash(
-        None, row_selection_numpy.hash_residues(np.array(list(known), dtype=np.int64))
+    hashes = row_samples.extend_hash(
+        None, row_samples.hash_residues(np.array(list(known), dtype=np.int64))
     )
     unit = build("integer", bounds, "with values").unit
 
@@ -338,9 +338,7 @@ def test_ranges_share_the_work() -> None:
 
 def test_the_hash_in_numpy_is_the_documented_one() -> None:
     ids = np.array([0, 1, 77, MODULUS - 1], dtype=np.int64)
-    found = row_selection_numpy.extend_hash(
-        row_selection_numpy.extend_hash(None, ids), np.array([9, 0, 4711, 3])
-    )
+    found = row_samples.extend_hash(row_samples.extend_hash(None, ids), np.array([9, 0, 4711, 3]))
     wanted = [digest([0, 9]), digest([1, 0]), digest([77, 4711]), digest([MODULUS - 1, 3])]
     assert found.tolist() == wanted
     assert all(2**32 * factor <= 2**63 for _, factor in ROUNDS)  # XOR keeps a sum below 2^32
@@ -349,10 +347,8 @@ def test_the_hash_in_numpy_is_the_documented_one() -> None:
 @pytest.mark.parametrize("cells", [np.arange(20), np.arange(200), np.arange(0, 51200, 512)])
 def test_no_cell_is_preferred(cells: np.ndarray[Any, Any]) -> None:
     """Over 20,000 ids in a row each cell is among the first five as often as any other."""
-    ids = row_selection_numpy.extend_hash(None, np.arange(20_000))
-    hashes = row_selection_numpy.extend_hash(
-        ids[:, None], np.broadcast_to(cells, (len(ids), len(cells)))
-    )
+    ids = row_samples.extend_hash(None, np.arange(20_000))
+    hashes = row_samples.extend_hash(ids[:, None], np.broadcast_to(cells, (len(ids), len(cells))))
     first = np.argpartition(hashes, 5, axis=1)[:, :5]
     counts = np.bincount(first.ravel(), minlength=len(cells))
     expected = 5 * len(ids) / len(cells)

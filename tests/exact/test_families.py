@@ -33,7 +33,7 @@ from tests.exact.families import (
 from tests.exact.reference import Row
 from tests.exact.test_reference import breaches, units_of
 
-UNITS = [ROW_UNIT, unit_of(1, 1), unit_of(2, 2), unit_of(50, 3)]
+UNITS = [ROW_UNIT, unit_of(1, 1), unit_of(2, 2), unit_of(50, 3), unit_of(3, 2, 4)]
 
 
 @pytest.mark.share(0.25)
@@ -97,7 +97,10 @@ def _lies(key: Key, fine: Query) -> tuple[int, list[int]] | None:
 
 
 NEAR = thinned(
-    ASKED, [ROW_UNIT, unit_of(1, 2), unit_of(3, 2)], list(Neighbours), [NULLS[3], UNALLOCATED]
+    ASKED,
+    [ROW_UNIT, unit_of(1, 2), unit_of(3, 2), unit_of(3, 2, 4)],
+    list(Neighbours),
+    [NULLS[3], UNALLOCATED],
 )
 
 

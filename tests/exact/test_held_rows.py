@@ -40,7 +40,7 @@ IDS = {
     "integer": (pa.int64(), [-(2**63), -1, 0, 1, 2, 3, 2**62]),
     "text": (pa.string(), ["", "1", "é", "anna", "bo"]),
 }
-BOUNDS = ((1, 1), (2, 3), (3, 1))
+BOUNDS = ((1, 1), (2, 3), (3, 1), (3, 2, 4))
 CONDITIONS = (None, "n > 1", "kind = 'a' OR m < 1")
 
 
@@ -64,8 +64,9 @@ def frame_of(kind: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
 Asked = tuple[tuple[str, ...], tuple[str, ...], str | None]
 
 
-def queries_of(kind: str, bounds: tuple[int, int], asks: Sequence[Asked]) -> list[Query]:
+def queries_of(kind: str, bounds: tuple[int, ...], asks: Sequence[Asked]) -> list[Query]:
     unit = {"id": "id", "max_groups": bounds[0], "max_rows_per_group": bounds[1]}
+    unit |= {"max_rows": bounds[2]} if len(bounds) > 2 else {}
     declared = declare({"id": {"type": kind}, **COLUMNS}, privacy_unit=unit)
     return [
         replace(

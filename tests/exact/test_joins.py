@@ -329,6 +329,7 @@ BOUNDS = [
     {"max_groups": 1, "max_rows_per_group": 1},
     {"max_groups": 2, "max_rows_per_group": 3},
     {"max_groups": 9, "max_rows_per_group": 2},
+    {"max_groups": 9, "max_rows_per_group": 2, "max_rows": 5},
 ]
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dprelease.exact.bounding import bounding_in_memory, row_selection_numpy
+from dprelease.exact.bounding import bounding_in_memory, row_samples, row_selection_numpy
 from dprelease.query.resolve import Query
 from dprelease.statements.bounding import MODULUS, ROUNDS
 from tests.covering import examples
@@ -130,12 +130,10 @@ def chosen(
     ids: np.ndarray[Any, Any], items: np.ndarray[Any, Any], most: int, *, of_rows: bool
 ) -> Any:
     """Return whether each of these cells, or rows of a cell, is kept of each id."""
-    start = row_selection_numpy.extend_hash(None, row_selection_numpy.hash_residues(ids))
+    start = row_samples.extend_hash(None, row_samples.hash_residues(ids))
     if of_rows:
-        start = row_selection_numpy.extend_hash(start, np.full(len(ids), 3, dtype=np.int64))
-    hashes = row_selection_numpy.extend_hash(
-        start[:, None], np.broadcast_to(items, (len(ids), len(items)))
-    )
+        start = row_samples.extend_hash(start, np.full(len(ids), 3, dtype=np.int64))
+    hashes = row_samples.extend_hash(start[:, None], np.broadcast_to(items, (len(ids), len(items))))
     return hashes.argsort(axis=1, kind="stable").argsort(axis=1) < most
 
 
@@ -187,6 +185,6 @@ def test_the_hash_chooses_as_random_numbers_would(persons: str, items: str, of_r
 
 
 def test_a_hash_of_one_round_is_found() -> None:
-    with mock.patch.object(row_selection_numpy, "ROUNDS", ROUNDS[:1]):
+    with mock.patch.object(row_samples, "ROUNDS", ROUNDS[:1]):
         assert least("in a row", "six", of_rows=True) < ERROR_RATE
         assert least("sparse", "two", of_rows=False) < ERROR_RATE

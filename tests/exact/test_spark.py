@@ -125,7 +125,9 @@ def test_joins_of_people() -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", [{}, {"id": "id", "max_groups": 2, "max_rows_per_group": 1}], ids=str
+    "unit",
+    [{}, {"id": "id", "max_groups": 2, "max_rows_per_group": 1}, {"id": "id", "max_rows": 3}],
+    ids=str,
 )
 def test_keys_that_are_not_public(unit: Row) -> None:
     columns = {"id": {"type": "integer"}, "word": {"type": "text"}, "n": {"type": "integer"}}

@@ -25,7 +25,8 @@ from tests.exact.pretended_spark import pretended
 from tests.exact.spark import small_pieces, vectors
 
 ID = {"id": {"type": "integer"}}
-BOUNDS = ((1, 1), (2, 1), (2, 3), (99, 2))
+BOUNDS = ((1, 1), (2, 1), (2, 3), (99, 2), (99, 3, 4), (2, 3, 5))
+NAMES = ("max_groups", "max_rows_per_group", "max_rows")
 ROWS = st.builds(
     lambda row, person: row | {"id": person}, scanned.ROWS, st.sampled_from([None, 1, 2, 3, -7])
 )
@@ -38,13 +39,11 @@ def few_rows() -> Iterator[None]:
         yield
 
 
-def asked(unit: tuple[int, int] | None, asks: Sequence[Any], **more: Any) -> list[Query]:
+def asked(unit: tuple[int, ...] | None, asks: Sequence[Any], **more: Any) -> list[Query]:
     """Return queries; with bounds on ids, or of rows."""
     given: dict[str, Any] = {}
     if unit is not None:
-        given["privacy_unit"] = dict(
-            zip(("id", "max_groups", "max_rows_per_group"), ("id", *unit), strict=True)
-        )
+        given["privacy_unit"] = {"id": "id"} | dict(zip(NAMES, unit, strict=False))
     declared = declare(ID | scanned.COLUMNS, **given, **more)
     return [scanned.asked(declared, f"q{i}", *one) for i, one in enumerate(asks)]
 
@@ -171,7 +170,9 @@ def test_files_that_are_not_stored_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.share(0.25)
-@pytest.mark.parametrize("unit", [families.ROW_UNIT, families.unit_of(2, 2)], ids=["rows", "ids"])
+@pytest.mark.parametrize(
+    "unit", [families.ROW_UNIT, families.unit_of(2, 2), families.unit_of(3, 2, 4)], ids=str
+)
 @pytest.mark.parametrize("asked", families.ASKED[:2])
 @examples(1)
 @given(rows=st.lists(families.ROWS, min_size=8, max_size=24))

@@ -154,7 +154,7 @@ def _other_units(unit: PrivacyUnit, ordered: Sequence[CountedRows]) -> tuple[Row
             for counted_rows in (same[0], same[-1])
             for _ in range(MOST_ROWS_IN_PAIRS // 2)
         )
-    groups, rows = min(unit.max_groups, 2), min(unit.max_rows_per_group, 4)
+    groups, rows = min(unit.most_groups, 2), min(unit.most_rows_per_group, 4)
     largest = _counted_by_cell(ordered)
     least = {
         cell: counted_in_cell
@@ -197,7 +197,8 @@ def _row_situations(
 
 def _extreme_units(unit: PrivacyUnit, counted: Sequence[CountedRows]) -> Iterator[tuple[str, Rows]]:
     """Yield the descriptions and rows of units below, at and above their contribution limits."""
-    groups, rows = min(unit.max_groups, MOST_GROUPS), min(unit.max_rows_per_group, MOST_ROWS)
+    groups, rows = min(unit.most_groups, MOST_GROUPS), min(unit.most_rows_per_group, MOST_ROWS)
+    groups = min(groups, max(1, unit.most_rows // rows))
     largest, least = (
         _counted_by_cell(_sort_by_value(counted)),
         _counted_by_cell(_sort_by_value(counted)[::-1]),

@@ -29,7 +29,9 @@ LIMIT_TEXTS = {
         "budget: the column's share. Columns that share measurements share their budget, so shares "
         "may add up to more than 100 %."
     ),
-    Limit.CONTRIBUTIONS: "limits: the contribution limits, max_groups x max_rows_per_group.",
+    Limit.CONTRIBUTIONS: (
+        "limits: the contribution limits, max_groups x max_rows_per_group, or max_rows."
+    ),
     Limit.BOUNDS: "wide bounds: the bounds of the values are far apart.",
     Limit.ROWS: "few rows: a cell has few rows.",
 }

@@ -74,6 +74,12 @@ TEMPLATES: dict[str, Template] = {
         cause="Keys that are not public can't be selected without a delta above 0.",
         fix="add a delta to the budget, or declare the keys in the table schema.",
     ),
+    "DP-BUDGET-012": Template(
+        cause="'{column}' uses '{mechanism}', whose privacy cost is not known where `max_rows` "
+        "limits the rows of a privacy unit in all groups together.",
+        fix="use auto, or symmetric noise such as discrete_laplace, discrete_gaussian, laplace or "
+        "gaussian; or limit rows by max_groups and max_rows_per_group alone.",
+    ),
     "DP-BUDGET-090": Template(
         cause="The session's budget is too small for {what}: it costs {price}, and {left} is left.",
         fix="spend less on this query, or publish the results so far; a new budget for the same "

@@ -140,8 +140,8 @@ TEMPLATES: dict[str, Template] = {
     "DP-SCHEMA-013": Template(
         cause="The privacy unit has an id, but no {missing}.",
         fix="declare in how many groups of a query a privacy unit may count, and with how many "
-        "rows in each; its further rows are left out. 1 and 1 are enough only if every privacy "
-        "unit has one row.",
+        "rows in each, or `max_rows`, its rows in all groups together; its further rows are left "
+        "out. 1 and 1 are enough only if every privacy unit has one row.",
     ),
     "DP-SCHEMA-014": Template(
         cause="`{key}` can't be used with this source: {reason}.",

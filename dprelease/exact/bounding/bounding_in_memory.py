@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import to_numpy
 from dprelease.exact.bounding.numbers_of_ids import hashes_between, is_text_type, number_ids
+from dprelease.exact.bounding.row_samples import extend_hash
 from dprelease.exact.bounding.row_selection_numpy import (
     IdRows,
     NoRoomError,
     SelectionLimits,
-    extend_hash,
     select_kept_rows,
 )
 from dprelease.exact.engine_memory import memory_limit, thread_count

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import to_numpy
-from dprelease.exact.bounding.row_selection_numpy import extend_hash, hash_residues
+from dprelease.exact.bounding.row_samples import extend_hash, hash_residues
 from dprelease.exact.results.true_table import Integers
 from dprelease.statements.bounding import hash_part_sql
 

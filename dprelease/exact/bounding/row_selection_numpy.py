@@ -20,15 +20,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dprelease.exact.arrow_numbers import mask_and_numbers, to_arrow_array
+from dprelease.exact.arrow_numbers import to_arrow_array
 from dprelease.exact.bounding.id_ranges import Range, key_ranges, positions_in_range
+from dprelease.exact.bounding.row_samples import (
+    HASH_BITS,
+    HASH_MASK,
+    LARGEST_HASH,
+    CellRows,
+    change_mask,
+    extend_hash,
+    first_rows_mask,
+    hash_residues,
+)
 from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
-from dprelease.statements.bounding import MODULUS, ROUNDS
-
-HASH_BITS = 31
-LARGEST_HASH = HASH_MASK = 2**HASH_BITS - 1
-"""The largest hash, which is also the mask of the bits of a hash."""
+from dprelease.statements.bounding import MODULUS
 
 HASHED_AT_ONCE = 2**16
 """Rows whose hashes are computed together, and stay in the cache."""
@@ -67,7 +73,12 @@ class SelectionLimits:
     @property
     def chooses_cells(self) -> bool:
         """Return whether an id can have rows in more cells than its limit allows."""
-        return self.unit.max_groups < self.cells
+        return self.unit.limits_groups(self.cells)
+
+    @property
+    def most_in_all(self) -> int | None:
+        """Return the maximum number of rows of an id in all cells; None if it limits nothing."""
+        return self.unit.max_rows if self.unit.limits_all_rows(self.cells) else None
 
 
 class NoRoomError(Exception):
@@ -200,10 +211,11 @@ class _Candidates:
         """Return whether more rows fit; if necessary, drop all rows that are not kept.
 
         Rows with values are dropped only after the last row has arrived, because all rows of an id
-        in a cell decide which of them are kept.
+        in a cell decide which of them are kept. Under `max_rows`, this holds for all rows.
         """
         enough = self.bounds.most_rows * 3 // 4
-        if self.size > enough and self.blocks[0].values is None:
+        are_equal = self.blocks[0].values is None and self.bounds.most_in_all is None
+        if self.size > enough and are_equal:
             self.blocks = [self._select_sorted(in_threads)]
             self.size = self.settled = len(self.blocks[0].keys)
         return self.size <= enough
@@ -243,25 +255,31 @@ class _Candidates:
         """
         order, keys, new = _order_by_cell(rows.keys, rows.cells)
         if self.bounds.chooses_cells:
-            few = _first_rows_mask(keys[new] >> HASH_BITS, self.bounds.unit.max_groups)
+            few = first_rows_mask(keys[new] >> HASH_BITS, self.bounds.unit.max_groups)
             if not few.all():  # only where cells of an id have the same hash
                 order, keys, new = _order_by_hash(rows.keys, rows.cells)
-                few = _first_rows_mask(keys[new] >> HASH_BITS, self.bounds.unit.max_groups)
+                few = first_rows_mask(keys[new] >> HASH_BITS, self.bounds.unit.max_groups)
                 inside = few[np.cumsum(new) - 1]
                 order, keys, new = order[inside], keys[inside], new[inside]
         group = np.cumsum(new) - 1
-        most = self.bounds.unit.max_rows_per_group
-        if rows.values is None:
-            places: Integers = order[_first_rows_mask(group, most)]
+        most, most_in_all = self.bounds.unit.max_rows_per_group, self.bounds.most_in_all
+        if rows.values is None and most_in_all is None:
+            places: Integers = order[first_rows_mask(group, most)]
             return places
-        full = np.bincount(group)[group] > most
+        sizes = np.bincount(group)
+        above = sizes > most
+        if most_in_all is not None:
+            person = np.cumsum(change_mask(keys[new] >> HASH_BITS)) - 1
+            totals = np.bincount(person, np.minimum(sizes, most))
+            above |= (totals > most_in_all)[person]
+        full = above[group]
         if not full.any():
             return order
         some, places = order[full], np.flatnonzero(full)
-        hashes = self._hashes(self.known[rows.keys[some] >> HASH_BITS], rows.cells[some])
-        sample = _sampled_positions(
-            rows.values.take(to_arrow_array(some)), group[full], hashes, most
-        )
+        ids, cells = rows.keys[some] >> HASH_BITS, rows.cells[some]
+        values = None if rows.values is None else rows.values.take(to_arrow_array(some))
+        full_rows = CellRows(values, group[full], self._hashes(self.known[ids], cells), ids, cells)
+        sample = full_rows.sampled_positions(most, most_in_all)
         kept: Integers = np.sort(np.concatenate([np.flatnonzero(~full), places[sample]]))
         return np.asarray(order[kept], dtype=np.int64)
 
@@ -276,7 +294,7 @@ class _Candidates:
                 *rows.values.columns,
             ]
             return pa.table(columns, names=["id", "cell", *rows.values.schema.names])
-        first = np.flatnonzero(_change_mask(rows.keys, rows.cells))
+        first = np.flatnonzero(change_mask(rows.keys, rows.cells))
         counts = np.diff(first, append=len(rows.keys))
         columns = [rows.keys[first] >> HASH_BITS, rows.cells[first], counts]
         return pa.table([to_arrow_array(column) for column in columns], names=["id", "cell", "n"])
@@ -301,34 +319,13 @@ def subtract_least_id(ids: NDArray[np.integer[Any]], low: int) -> NDArray[np.int
     return wide - wide.dtype.type(low) if low else wide
 
 
-def hash_residues(values: NDArray[np.integer[Any]]) -> Integers:
-    """Return integers modulo `MODULUS`, so that they can be parts of a hash."""
-    if values.dtype == np.uint64:
-        return (values % np.uint64(MODULUS)).astype(np.int64)
-    parts: Integers = values.astype(np.int64, copy=False) % MODULUS
-    return parts
-
-
-def extend_hash(start: Integers | None, part: Integers) -> Integers:
-    """Return the hashes of `statements.bounding`, each extended by one part.
-
-    `start`: the hashes of the earlier parts; None for the first part.
-    """
-    hashes = part.copy() if start is None else start + part
-    for constant, factor in ROUNDS:
-        hashes ^= constant
-        hashes *= factor
-        hashes %= MODULUS
-    return hashes
-
-
 def _nth_smallest_keys(keys: Integers, most: int) -> Integers:
     """Return, for each id with at least `most` different keys, its `most`-th smallest key."""
     ordered = np.sort(keys)
-    ordered = ordered[_change_mask(ordered)]
+    ordered = ordered[change_mask(ordered)]
     ids = ordered >> HASH_BITS
     place = most - 1  # of the last key that may count, from the first one of its id
-    first = np.flatnonzero(_change_mask(ids))
+    first = np.flatnonzero(change_mask(ids))
     return ordered[(first + place)[np.diff(first, append=len(ids)) > place]]
 
 
@@ -350,7 +347,7 @@ def _order_by_cell(keys: Integers, cells: Integers) -> Order:
     packed = (((ids - low) << cell) | cells) << place | np.arange(len(keys))
     packed.sort()
     order = packed & ((1 << place) - 1)
-    return order, keys[order], _change_mask(packed >> place)
+    return order, keys[order], change_mask(packed >> place)
 
 
 def _order_by_hash(keys: Integers, cells: Integers) -> Order:
@@ -361,40 +358,4 @@ def _order_by_hash(keys: Integers, cells: Integers) -> Order:
         # Two cells of one id have the same hash, once in about a billion pairs.
         order = np.lexsort((cells, keys))
         ordered, at = keys[order], cells[order]
-    return order, ordered, _change_mask(ordered, at)
-
-
-def _change_mask(*columns: Integers) -> NDArray[np.bool_]:
-    """Return a mask of the first row and of every row that differs from the row before it."""
-    changed = np.ones(len(columns[0]), dtype=np.bool_)
-    if len(changed):
-        np.not_equal(columns[0][1:], columns[0][:-1], out=changed[1:])
-        for column in columns[1:]:
-            changed[1:] |= column[1:] != column[:-1]
-    return changed
-
-
-def _first_rows_mask(group: Integers, most: int) -> NDArray[np.bool_]:
-    """Return a mask of the first `most` rows of each group; rows of a group must be adjacent."""
-    among = np.ones(len(group), dtype=np.bool_)
-    np.not_equal(group[most:], group[:-most], out=among[most:])
-    return among
-
-
-def _sampled_positions(
-    values: pa.RecordBatch, group: Integers, hashes: Integers, most: int
-) -> Integers:
-    """Return the positions of `most` rows of each group, each row with the same probability.
-
-    Rows of a group must be adjacent. `hashes`: the hash of each row's id and cell.
-    """
-    columns = [group]
-    for column in values.columns:
-        known, whole = mask_and_numbers(column)
-        columns += [known, whole] if column.null_count else [whole]  # missing values first
-    by_value = np.lexsort(columns[::-1])  # lexsort: the last key has priority
-    place = np.arange(len(group))
-    number = place - np.maximum.accumulate(np.where(_change_mask(group), place, 0))
-    # Rows of a group, and the hashes of their cell, are at the same positions as before.
-    by_hash = np.argsort(group << HASH_BITS | extend_hash(hashes, number), kind="stable")
-    return by_value[by_hash[_first_rows_mask(group, most)]]
+    return order, ordered, change_mask(ordered, at)

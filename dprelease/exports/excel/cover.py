@@ -86,16 +86,21 @@ def _protection_lines(
         yield words.say(
             "protected_rows" if id_ is None else "protected_ids", id=words.unit(id_ or "")
         )
-    limits: dict[tuple[str, int, int], dict[str, None]] = {}
+    limits: dict[tuple[str, int, int, int | None], dict[str, None]] = {}
     for name, sheet in sheets.items():
         published = {table.name.rpartition("/")[2] for table in sheet.tables}
         for unit in units:
             if unit.id is not None and unit.query in published:
-                of = (unit.id, unit.max_groups, unit.max_rows_per_group)
+                of = (unit.id, unit.max_groups, unit.max_rows_per_group, unit.max_rows)
                 limits.setdefault(of, {})[name] = None
-    for (id_, groups, rows), names in limits.items():
+    for (id_, groups, rows, total), names in limits.items():
         yield words.say(
-            "limits", id=words.unit(id_), groups=groups, rows=rows, sheets=", ".join(names)
+            "limits" if total is None else "limits_of_all_rows",
+            id=words.unit(id_),
+            groups=groups,
+            rows=rows,
+            total=total,
+            sheets=", ".join(names),
         )
 
 

@@ -46,6 +46,7 @@ class Selection(Randomizer):
 
     pure: ClassVar[bool] = True
     sensitivity_norm: ClassVar[int] = 1
+    costs_most_in_few_cells: ClassVar[bool] = True
     shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (CANDIDATES,)
     parameter_ranges = {"candidates": (1.0, float(MOST_CANDIDATES))}  # noqa: RUF012 - a ClassVar of the base
 

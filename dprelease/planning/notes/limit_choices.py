@@ -14,7 +14,7 @@ from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 
-HIGHEST_LIMITS = {"max_groups": 10**6, "max_rows_per_group": 10**9}
+HIGHEST_LIMITS = {"max_groups": 10**6, "max_rows_per_group": 10**9, "max_rows": 10**9}
 """The contribution limits, and the highest value of each that can be declared."""
 
 MOST_COLUMNS = 24
@@ -73,6 +73,8 @@ def noise_by_limit(declaration: Declaration, plan: Plan) -> Iterator[NoiseByLimi
     for source, queries in sources.items():
         for limit, highest in HIGHEST_LIMITS.items():
             declared = getattr(declaration.tables[source].table.unit, limit)
+            if declared is None:
+                continue
             most = highest
             if limit == "max_groups":
                 most = max(bounded_groups(query) or highest for query in queries)

@@ -194,10 +194,14 @@ class PublishedColumn:
     @property
     def limit_text(self) -> str:
         """Return in a few characters what limits the accuracy."""
-        groups = min(self.query.unit.max_groups, self.query.cells or self.query.unit.max_groups)
+        unit = self.query.unit
+        groups = min(unit.max_groups, self.query.cells or unit.max_groups)
+        limits = f"{groups:,} x {unit.max_rows_per_group:,}"
+        if unit.limits_all_rows(groups):
+            limits = f"{unit.max_rows:,} rows"
         return {
             Limit.BUDGET: f"budget: {100 * self.share:.2g} %",
-            Limit.CONTRIBUTIONS: f"limits {groups:,} x {self.query.unit.max_rows_per_group:,}",
+            Limit.CONTRIBUTIONS: f"limits {limits}",
             Limit.BOUNDS: "wide bounds",
             Limit.ROWS: "few rows",
             Limit.NOTHING: "exact",

@@ -184,8 +184,9 @@ def sum_sensitivity(
     Within a group, a row may be replaced by another row or by no row (if its value is missing, or
     the predicate drops the row), so one row contributes from min(least, 0) to max(most, 0).
     """
-    rows = unit.max_rows_per_group
+    rows = unit.most_rows_per_group
     return Sensitivity.of(
+        per_row=max(abs(least), abs(most)),
         per_group=rows * max(abs(least), abs(most)),
         within_group=rows * (max(most, 0) - min(least, 0)),
         unit=unit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
-from dprelease.query.aggregates.aggregate import ROWS, Aggregate
+from dprelease.query.aggregates.aggregate import ROWS, Aggregate, sum_sensitivity
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED
 
@@ -18,14 +18,11 @@ class Count(Aggregate):
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
         """Return the sensitivity: all rows of a unit in a group may appear, or disappear."""
-        rows = unit.max_rows_per_group
-        return Sensitivity.of(
-            per_group=rows, within_group=rows, unit=unit, neighbours=neighbours, cells=cells
-        )
+        return sum_sensitivity(1, 1, unit, neighbours, cells)
 
     def counts_people(self, unit: PrivacyUnit) -> bool:
         """Return whether each person has at most one row in a cell."""
-        return unit.id is None or unit.max_rows_per_group == 1
+        return unit.id is None or unit.most_rows_per_group == 1
 
     @property
     def description(self) -> str:

@@ -24,9 +24,14 @@ class CountDistinct(Aggregate):
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
         """Return the sensitivity: 1 per group for ids; for values the rows, or all values."""
-        moved = 1 if self.values is None else min(unit.max_rows_per_group, self.values)
+        moved = 1 if self.values is None else min(unit.most_rows_per_group, self.values)
         return Sensitivity.of(
-            per_group=moved, within_group=moved, unit=unit, neighbours=neighbours, cells=cells
+            per_row=1,
+            per_group=moved,
+            within_group=moved,
+            unit=unit,
+            neighbours=neighbours,
+            cells=cells,
         )
 
     def counts_people(self, unit: PrivacyUnit) -> bool:

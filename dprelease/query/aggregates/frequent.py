@@ -39,9 +39,15 @@ class Frequent(Aggregate):
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
         """Return how far a unit can move two scores of a cell apart, and in how many cells."""
-        rows = unit.max_rows_per_group
+        rows = unit.most_rows_per_group
         return Sensitivity.of(
-            per_group=rows, within_group=2 * rows, unit=unit, neighbours=neighbours, cells=cells
+            per_row=1,
+            per_group=rows,
+            within_group=2 * rows,
+            unit=unit,
+            neighbours=neighbours,
+            cells=cells,
+            is_choice=True,
         )
 
     @property

@@ -131,8 +131,10 @@ class Quantile(Aggregate):
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
         """Return how far a unit can move two scores of a cell apart, and in how many cells."""
         a, b = self.at.numerator, self.at.denominator
-        rows = unit.max_rows_per_group
+        rows = unit.most_rows_per_group
         return Sensitivity.of(
+            per_row=2 * max(a, b - a),
+            is_choice=True,
             per_group=rows * 2 * max(a, b - a),
             within_group=rows * 2 * b,
             unit=unit,
@@ -209,7 +211,7 @@ def columns_with_trees(columns: DeclaredColumns) -> frozenset[str]:
                 intervals.setdefault(declared.column, set()).add(declared.spec.at)
     many = {column for column, parts in quantiles.items() if len(parts) >= MANY_QUANTILES}
     many |= {column for column, parts in intervals.items() if len(parts) >= MANY_INTERVALS}
-    return frozenset(many) if columns.table.unit.max_rows_per_group == 1 else frozenset()
+    return frozenset(many) if columns.table.unit.most_rows_per_group == 1 else frozenset()
 
 
 def _can_use_tree(declared: DeclaredColumn) -> bool:

@@ -55,9 +55,9 @@ class Tree(Aggregate):
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
         """Return the sensitivity: one node per level and group, or two if rows may be replaced."""
-        if unit.max_rows_per_group != 1:
+        if unit.most_rows_per_group != 1:
             raise ValueError("a tree is for units with one row in a group")
-        slots = min(unit.max_groups, cells) * self.levels
+        slots = min(unit.most_groups, cells) * self.levels
         nodes = 1 if neighbours is Neighbours.ADD_REMOVE else 2
         return Sensitivity(slots, (Move(1, nodes),))
 

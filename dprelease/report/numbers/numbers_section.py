@@ -211,8 +211,10 @@ def _notes(context: Context, table: TableMetadata) -> list[Markup]:
             "id": context.unit_name(query.unit.id or ""),
             "rows": context.words.number(query.unit.max_rows_per_group),
             "groups": context.words.number(query.unit.max_groups),
+            "total": context.words.number(query.unit.max_rows or 0),
         }
         name = "numbers.limited" if table.keys else "numbers.limited.total"
+        name = "numbers.limited.all" if query.unit.max_rows is not None else name
         notes.append(context.words.say(name, **says))
     return list(dict.fromkeys(notes))[:12]
 

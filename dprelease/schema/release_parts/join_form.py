@@ -23,13 +23,14 @@ class JoinSpec(Model):
     on_unit: Flag = False
     max_groups: Annotated[Whole, Field(ge=1, le=10**6)] | None = None
     max_rows_per_group: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
+    max_rows: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
 
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:
         """Refuse a join without exactly one of `on` and `on_unit`, and unsuitable keys."""
         if bool(self.on) == self.on_unit:
             refuse("DP-JOIN-001", problem="give either `on` or `on_unit: true`")
-        if self.on and (self.max_groups or self.max_rows_per_group):
+        if self.on and (self.max_groups or self.max_rows_per_group or self.max_rows):
             refuse("DP-JOIN-001", problem="a public table does not change the contribution limits")
         if len(set(self.on.values())) < len(self.on):
             refuse("DP-JOIN-001", problem="a public column is listed twice in `on`")

@@ -188,13 +188,15 @@ def _certified_part(kind: VectorKind) -> CertifiedPart:
         for name, text in kind.law.parameters
     )
     meeting_note = "; where parts of a change meet, " + MEETING if kind.parts_can_meet else ""
+    few_cells_note = "; " + FEW_CELLS if kind.sensitivity.of_all_rows else ""
     return CertifiedPart(
         f"{kind.law.name} ({shown})",
         kind.columns,
         kind.cells_of_unit,
-        kind.losses.theorem + meeting_note,
+        kind.losses.theorem + meeting_note + few_cells_note,
     )
 
 
 LONGEST_TEXT = 40
+FEW_CELLS = "changes of many cells cost at most as much as the same sum in few cells"
 MEETING = "largest losses or Rényi divergences of L2 norms add up"

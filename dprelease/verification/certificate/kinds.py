@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.privacy.event import Event
@@ -26,6 +27,9 @@ class VectorKind:
     y is at most the sum of the largest losses at x and at y. The loss of normal noise, and the
     bound rho of discrete Gaussian noise, depend only on the L2 norm of the shift. No other facts
     about such cells are used.
+
+    If only the sum of all changes is limited (`of_all_rows`), the proof of `Sensitivity` replaces
+    the changes of any cells by those of `slots` parts.
     """
 
     law: Randomizer
@@ -124,11 +128,14 @@ def vector_kinds_of(events: Sequence[Event]) -> list[VectorKind]:
     Raises
     ------
     BudgetError
-        DP-MECH-001 to 005 for an unknown mechanism or invalid parameters.
+        DP-MECH-001 to 005 for an unknown mechanism or invalid parameters; DP-BUDGET-012 if the
+        sensitivity follows from a limit of all rows, and holds only for other mechanisms.
     """
     named: dict[tuple[Randomizer, Sensitivity], list[str]] = {}
     for event in events:
         law = registry.mechanism_of_event(event)
+        if event.sensitivity.of_all_rows and not law.costs_most_in_few_cells:
+            raise BudgetError("DP-BUDGET-012", column=event.column, mechanism=law.name)
         named.setdefault((law, event.sensitivity), []).append(f"{event.query}.{event.column}")
     proven = {law: proven_losses(law) for law, _ in named}
     return [

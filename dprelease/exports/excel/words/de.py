@@ -40,6 +40,10 @@ WORDS = {
         "Gruppe. Weitere Datensätze fallen weg, Zahlen können deshalb zu niedrig sein. Tabellen: "
         "{sheets}."
     ),
+    "limits_of_all_rows": (
+        "Je „{id}“ zählen höchstens {total} Datensätze einer Tabelle. Weitere Datensätze fallen "
+        "weg, Zahlen können deshalb zu niedrig sein. Tabellen: {sheets}."
+    ),
     "guarantee": "Wie der Schutz wirkt",
     "noise": (
         "Die Zahlen wurden vor der Veröffentlichung zufällig verändert. Keine Zahl ist exakt, und "

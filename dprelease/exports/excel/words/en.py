@@ -39,6 +39,10 @@ WORDS = {
         "For each “{id}”, at most {groups} groups of a table and {rows} records per group count. "
         "Further records are left out, so numbers can be too low. Tables: {sheets}."
     ),
+    "limits_of_all_rows": (
+        "For each “{id}”, at most {total} records of a table count. Further records are left out,"
+        " so numbers can be too low. Tables: {sheets}."
+    ),
     "guarantee": "How the protection works",
     "noise": (
         "Random noise was added to the numbers before publication. No number is exact, and small "

@@ -40,6 +40,10 @@ WORDS = {
         "grupo. Los demás se descartan, por lo que las cifras pueden ser demasiado bajas. Tablas: "
         "{sheets}."
     ),
+    "limits_of_all_rows": (
+        "Por cada «{id}» cuentan como máximo {total} registros de una tabla. Los demás se "
+        "descartan, por lo que las cifras pueden ser demasiado bajas. Tablas: {sheets}."
+    ),
     "guarantee": "Cómo funciona la protección",
     "noise": (
         "Antes de la publicación se añadió ruido aleatorio a las cifras. Ninguna cifra es exacta, "

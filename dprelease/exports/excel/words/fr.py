@@ -40,6 +40,10 @@ WORDS = {
         "groupe comptent. Les autres sont écartés : les chiffres peuvent être trop bas. "
         "Tableaux : {sheets}."
     ),
+    "limits_of_all_rows": (
+        "Pour chaque « {id} », au plus {total} enregistrements d’un tableau comptent. Les autres "
+        "sont écartés : les chiffres peuvent être trop bas. Tableaux : {sheets}."
+    ),
     "guarantee": "Comment fonctionne la protection",
     "noise": (
         "Un bruit aléatoire a été ajouté aux chiffres avant leur publication. Aucun chiffre n’est "

@@ -40,6 +40,10 @@ WORDS = {
         "gruppo. Gli altri sono esclusi, perciò i numeri possono essere troppo bassi. Tabelle: "
         "{sheets}."
     ),
+    "limits_of_all_rows": (
+        "Per ogni «{id}» contano al massimo {total} record di una tabella. Gli altri sono "
+        "esclusi, perciò i numeri possono essere troppo bassi. Tabelle: {sheets}."
+    ),
     "guarantee": "Come funziona la protezione",
     "noise": (
         "Prima della pubblicazione ai numeri è stato aggiunto un rumore casuale. Nessun numero è "

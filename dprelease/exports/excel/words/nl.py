@@ -39,6 +39,10 @@ WORDS = {
         "Per “{id}” tellen hoogstens {groups} groepen van een tabel en {rows} records per groep. "
         "Verdere records vervallen, dus cijfers kunnen te laag zijn. Tabellen: {sheets}."
     ),
+    "limits_of_all_rows": (
+        "Per “{id}” tellen hoogstens {total} records van een tabel. Verdere records vervallen, "
+        "dus cijfers kunnen te laag zijn. Tabellen: {sheets}."
+    ),
     "guarantee": "Hoe de bescherming werkt",
     "noise": (
         "Aan de cijfers is vóór publicatie willekeurige ruis toegevoegd. Geen enkel cijfer is "

@@ -40,6 +40,10 @@ WORDS = {
         "grupo. Os restantes são excluídos, pelo que os números podem ser demasiado baixos. "
         "Quadros: {sheets}."
     ),
+    "limits_of_all_rows": (
+        "Por cada «{id}» contam, no máximo, {total} registos de um quadro. Os restantes são "
+        "excluídos, pelo que os números podem ser demasiado baixos. Quadros: {sheets}."
+    ),
     "guarantee": "Como funciona a proteção",
     "noise": (
         "Antes da publicação foi acrescentado ruído aleatório aos números. Nenhum número é exato, "

@@ -94,6 +94,11 @@ SENTENCES: dict[str, str] = {
         "The numbers are after contribution limits: for each {id}, at most {rows} of the rows "
         "count. No margin covers what is left out."
     ),
+    "numbers.limited.all": (
+        "The numbers are after contribution limits: for each {id}, at most {total} rows count in "
+        "all groups together, and of these at most {rows} per group. No margin covers what is left "
+        "out."
+    ),
     "numbers.bounded": (
         "These counts and sums need not add up with those of other tables ({tables}), even without "
         "noise: contribution limits apply to each of these tables separately, so rows that one of "
