@@ -48,7 +48,7 @@ def _column_errors(one: ColumnComparison, table: pa.Table) -> ColumnErrors:
 def _coverage(one: ColumnComparison, table: pa.Table, errors: Floats) -> Floats | None:
     """Return whether each cell's interval holds the exact value; None without intervals.
 
-    Cells without a value have an interval too, and count.
+    Cells without a value count if they have an interval; those that a rule left empty have none.
     """
     if one.interval_columns:
         exact = _to_floats(table, one.true_column)
@@ -66,14 +66,16 @@ def within_margins(errors: Floats, margins: Floats) -> Floats:
 
 
 def within_interval(exact: Floats, lower: Floats, upper: Floats) -> Floats:
-    """Return 1 for each exact value in its interval, 0 for others, and NaN without a value.
+    """Return 1 for each exact value in its interval, 0 for others, and NaN without one of them.
 
-    A missing end is unbounded. The tolerance is that of sums of floats.
+    One missing end is unbounded; without both, there is no interval. The tolerance is that of sums
+    of floats.
     """
     low, high = np.nan_to_num(lower, nan=-math.inf), np.nan_to_num(upper, nan=math.inf)
     slack = 1e-9 * np.maximum(np.abs(exact), 1.0)
     inside = (low <= exact + slack) & (exact - slack <= high)
-    return np.where(np.isfinite(exact), inside, math.nan)
+    has_interval = np.isfinite(lower) | np.isfinite(upper)
+    return np.where(np.isfinite(exact) & has_interval, inside, math.nan)
 
 
 def class_errors(

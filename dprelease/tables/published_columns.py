@@ -132,7 +132,8 @@ def emptied_cells(
 ) -> dict[str, Flags]:
     """Return which cells (n,) the rules of a column leave empty, by quality code.
 
-    `lower` and `upper` are the ends of the 95 % intervals, in the unit of the values.
+    Nothing about the value of such a cell is published, so its interval is left empty, too. `lower`
+    and `upper` are the ends of the 95 % intervals, in the unit of the values.
     """
     emptied = {}
     if column.post.suppress_people is not None:
@@ -147,7 +148,8 @@ def _quantile_arrays(
 ) -> dict[str, pa.Array]:
     """Return a published quantile with its interval and its companion columns, by name.
 
-    The ends of the interval are processed like the values, but rounded outwards.
+    The ends of the interval are processed like the values, but rounded outwards. A minimum or a
+    maximum that contradicts other quantiles is left empty, but not its interval.
     """
     step = column.step or Fraction(1)
     steps, small = post_process(found.values, column.post, step)
@@ -159,11 +161,11 @@ def _quantile_arrays(
     emptied = emptied_cells(column, vectors, *floats)
     if small is not None:
         emptied[FEW_PEOPLE] = emptied.get(FEW_PEOPLE, small) | small
-    empty = np.logical_or.reduce([found.empty, *emptied.values()])
-    arrays = {column.name: with_nulls(scale_steps(steps, step), empty)}
+    hidden = np.logical_or.reduce([np.zeros_like(found.empty), *emptied.values()])
+    arrays = {column.name: with_nulls(scale_steps(steps, step), found.empty | hidden)}
     if column.interval is not None:
         for name, end in zip(("lower", "upper"), ends, strict=True):
-            arrays[f"{column.name}_{name}"] = scale_steps(end, step)
+            arrays[f"{column.name}_{name}"] = with_nulls(scale_steps(end, step), hidden)
     return arrays | quantile_companions(column, arrays, emptied)
 
 
@@ -271,13 +273,17 @@ def _fraction_arrays(
     if confidence != CONFIDENCE and (column.quality or column.post.suppress_above):
         rated = estimates_of(column, vectors, laws, float(CONFIDENCE))
     values = finished_fractions(np.where(shown.unsure, math.nan, shown.values), column.post)
-    emptied = {UNSURE_DIVISOR: shown.unsure}
-    emptied |= emptied_cells(column, vectors, values, rated.lower, rated.upper)
-    values[np.logical_or.reduce(list(emptied.values()))] = math.nan
+    emptied = emptied_cells(column, vectors, values, rated.lower, rated.upper)
+    hidden = np.logical_or.reduce([np.zeros_like(shown.unsure), *emptied.values()])
+    values[hidden] = math.nan
+    emptied |= {UNSURE_DIVISOR: shown.unsure}
     arrays = {
-        column.name: float_array(values),
-        f"{column.name}_lower": float_array(shown.lower),
-        f"{column.name}_upper": float_array(shown.upper),
+        name: float_array(np.where(hidden, math.nan, numbers))
+        for name, numbers in (
+            (column.name, values),
+            (f"{column.name}_lower", shown.lower),
+            (f"{column.name}_upper", shown.upper),
+        )
     }
     if column.post.labels:
         arrays[f"{column.name}_label"] = _labelled_texts(column, arrays[column.name])

@@ -114,8 +114,8 @@ def _is_possible_batch(
         return False
     if column.post == PostProcessing():
         return True  # the noise may be any number of steps
-    steps = values_in_steps(values.drop_null(), column.step or Fraction(1))
-    return steps is not None and is_postprocessed(steps, column)
+    steps = values_in_steps(values, column.step or Fraction(1))
+    return steps is not None and is_postprocessed(steps.numbers[steps.known], column)
 
 
 @dataclass(frozen=True, slots=True)

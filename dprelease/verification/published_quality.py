@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,18 +41,35 @@ def published_reasons(batch: pa.RecordBatch, column: OutputColumn) -> dict[str, 
     }
 
 
+def hidden_cells(
+    column: OutputColumn, reasons: Mapping[str, Flags], empty: Sequence[Flags]
+) -> Flags:
+    """Return the cells (n,) that a declared rule left empty; their intervals are empty, too.
+
+    The quality says so; without it, these are the cells in which all is empty, if there is a rule.
+    `empty`: which cells (n,) have no value, no lower end and no upper end.
+    """
+    if column.quality:
+        rules = [reasons[code] for code in (FEW_PEOPLE, SUPPRESSED) if code in reasons]
+        return np.logical_or.reduce([np.zeros_like(empty[0]), *rules])
+    return np.logical_and.reduce(list(empty)) & column.post.leaves_cells_empty
+
+
 def are_possible_fractions(batch: pa.RecordBatch, column: OutputColumn) -> bool:
     """Return whether the intervals and the quality of fractions are possible.
 
-    Intervals lie within the bounds. If they have the confidence of the quality, the quality is
-    computed again from them.
+    Intervals lie within the bounds, and are empty where a rule left the value empty. If they have
+    the confidence of the quality, the quality is computed again from them.
     """
     values, lower, upper = (
         _floats(batch, f"{column.name}{ending}") for ending in ("", "_lower", "_upper")
     )
-    if not _are_possible_ends(column, lower, upper):
+    reasons, known = published_reasons(batch, column), ~np.isnan(values)
+    hidden = hidden_cells(column, reasons, [np.isnan(part) for part in (values, lower, upper)])
+    if not (np.isnan(lower) & np.isnan(upper))[hidden].all():
         return False
-    known = ~np.isnan(values)
+    if not _are_possible_ends(column, lower[~hidden], upper[~hidden]):
+        return False
     if np.any(known & (np.isnan(lower) | np.isnan(upper))):
         return False
     if column.form == MEAN and not column.post.changes_values:
@@ -66,7 +84,6 @@ def are_possible_fractions(batch: pa.RecordBatch, column: OutputColumn) -> bool:
     if not column.quality:
         return True
     published = batch.column(f"{column.name}_quality")
-    reasons = published_reasons(batch, column)
     empty = np.logical_or.reduce(list(reasons.values()))
     if not np.array_equal(empty, ~known):
         return False

@@ -208,9 +208,10 @@ def test_cells_with_a_wide_margin_are_left_empty() -> None:
         assert not set(before[f"{column.name}_quality"][emptied]) & {"A", "B"}
         assert not set(found[f"{column.name}_quality"][shown]) & {"D"}
         assert emptied.any() == (column.name != "kinds") or column.name == "kinds"
-        for end in ("lower", "upper"):  # the interval stays
+        for end in ("lower", "upper"):  # the interval would show where the value is
             if column.form in FRACTIONS:
-                assert np.array_equal(found[f"{column.name}_{end}"], before[f"{column.name}_{end}"])
+                ends = np.where(emptied, None, before[f"{column.name}_{end}"])
+                assert np.array_equal(found[f"{column.name}_{end}"], ends)
 
 
 def test_cells_with_few_people_are_left_empty() -> None:
@@ -226,8 +227,13 @@ def test_cells_with_few_people_are_left_empty() -> None:
         found = arrays(query, column, few, laws)
         assert found[column.name][0] is None
         assert found[column.name][1] is not None
-        assert found[f"{column.name}_quality"][0] in ("few_people", "unsure_divisor")
+        assert found[f"{column.name}_quality"][0] == "few_people"
         assert found[f"{column.name}_quality"][1] not in ("few_people", "unsure_divisor")
+        if column.form in FRACTIONS:
+            for end in ("lower", "upper"):
+                first, second = found[f"{column.name}_{end}"]
+                assert first is None
+                assert second is not None
 
 
 def test_what_no_count_of_people_goes_with_is_refused() -> None:
