@@ -91,7 +91,7 @@ class Estimates:
     unsure: Flags
     """Whether the noisy divisor is not clearly above 0, so that no value is published."""
     moved: Flags
-    """Whether the value was moved to a bound."""
+    """Whether the value is at a bound of its column to which values are moved."""
 
     def scaled(self, step: float) -> Estimates:
         """Return the estimates in a unit of which one step has this size."""
@@ -126,6 +126,12 @@ def ends_of(column: OutputColumn) -> tuple[float, float]:
         return total.lower * step, total.upper * step
     widest = _widest(total) * step**2
     return 0.0, math.sqrt(widest) if column.form == STDDEV else widest
+
+
+def values_at_ends(values: Floats, ends: tuple[float, float]) -> Flags:
+    """Return which values (n,) are at an end; none if both ends are equal."""
+    at_end: Flags = (values <= ends[0]) | (values >= ends[1])
+    return at_end & (ends[0] < ends[1])
 
 
 def typical_margin(
@@ -207,15 +213,17 @@ def _mean_estimates(
     ends = float(total.least), float(total.most)
     ratios = _bounded_ratios(sums, moments.count, parts, confidence, ends)
     center, step = float(total.center), float(total.step)
-    values, lower, upper = (x + center for x in (ratios.values, ratios.lower, ratios.upper))
-    return Estimates(values, lower, upper, ratios.unsure, ratios.moved).scaled(step)
+    ends_and_values = (ratios.values, ratios.lower, ratios.upper)
+    values, lower, upper = ((x + center) * step for x in ends_and_values)
+    moved = values_at_ends(values, ends_of(column))
+    return Estimates(values, lower, upper, ratios.unsure, moved)
 
 
 def _bounded_ratios(
     over: Floats, under: Floats, parts: list[Mechanism], confidence: float,
     ends: tuple[float, float], *, positive: bool = True,
 ) -> Estimates:  # fmt: skip
-    """Return ratios of noisy values with their intervals, in steps.
+    """Return ratios of noisy values with their intervals, in steps, and none marked as at a bound.
 
     `positive`: whether the true divisor can't be negative, so that a noisy one that is 0 or less
     says nothing about the ratio.
@@ -232,8 +240,7 @@ def _bounded_ratios(
         lower, upper = np.where(known, lower, ends[0]), np.where(known, upper, ends[1])
     distance = under if positive else np.abs(under)
     unsure = ~(distance > parts[1].half_width(confidence))
-    moved = (values != raw) & ~np.isnan(raw) & (ends[0] < ends[1])
-    return Estimates(values, lower, upper, unsure, moved)
+    return Estimates(values, lower, upper, unsure, np.zeros_like(unsure))
 
 
 def _variances(column: OutputColumn, vectors: Vectors) -> Floats:
@@ -249,9 +256,9 @@ def _deviations(column: OutputColumn, vectors: Vectors) -> Floats:
 
 
 def _variance(column: OutputColumn, vectors: Vectors) -> tuple[Moments, Floats, Flags]:
-    """Return the moments, sample variances in squared steps, and which were moved to a bound.
+    """Return the moments, sample variances in squared steps, and which are at a bound.
 
-    The variances are NaN below two rows.
+    The variances are NaN below two rows. At the bound, they also depend on the number of rows.
     """
     squares = narrow_aggregate(column.parts[0].aggregate, SquareSum)
     total, moments = _moments(column, vectors)
@@ -260,7 +267,7 @@ def _variance(column: OutputColumn, vectors: Vectors) -> tuple[Moments, Floats, 
     mean_square = (square_sums / count + squares.offset) * squares.coarse
     raw = mean_square - moments.mean**2
     population = np.clip(raw, 0.0, _widest(total) / 2)
-    moved = (population != raw) & ~np.isnan(raw) & (total.least < total.most)
+    moved = values_at_ends(population, (0.0, _widest(total) / 2))
     return moments, population * count / (count - 1.0), moved
 
 
@@ -334,7 +341,8 @@ def _ratio_estimates(
     found = _bounded_ratios(over, under, parts, confidence, ends, positive=positive)
     unsure = found.unsure | np.isinf(found.lower) | np.isinf(found.upper)
     step = float(column.parts[0].step / column.parts[1].step)
-    return replace(found, unsure=unsure).scaled(step)
+    scaled = replace(found, unsure=unsure).scaled(step)
+    return replace(scaled, moved=values_at_ends(scaled.values, ends_of(column)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ def _lattice_arrays(
     steps, small = post_process(steps, column.post, step)
     values, width = steps.astype(np.float64), 0.0
     if column.post.suppress_above is not None:
-        width = float(_lattice_margin(column, laws, CONFIDENCE))
+        width = float(lattice_margin(column, laws, CONFIDENCE))
     emptied = emptied_cells(column, vectors, values, values - width, values + width)
     if small is not None:
         emptied[FEW_PEOPLE] = emptied.get(FEW_PEOPLE, small) | small
@@ -218,13 +218,13 @@ def lattice_companions(
     """
     arrays, step = {}, column.step or Fraction(1)
     if column.margin is not None:
-        steps = _lattice_margin(column, laws, column.margin)
+        steps = lattice_margin(column, laws, column.margin)
         arrays[f"{column.name}_moe"] = scale_steps(np.full(len(values), steps), step)
     if column.post.labels:
         arrays[f"{column.name}_label"] = _labelled_texts(column, values)
     if column.quality:
         numbers = _as_floats(values)
-        width = float(_lattice_margin(column, laws, CONFIDENCE) * step)
+        width = float(lattice_margin(column, laws, CONFIDENCE) * step)
         arrays[f"{column.name}_quality"] = quality_array(
             column, numbers, numbers - width, numbers + width, emptied=emptied
         )
@@ -251,7 +251,7 @@ def quality_array(
     return take_values(text_array(CODES), codes.astype(np.int64))
 
 
-def _lattice_margin(column: OutputColumn, laws: Mechanisms, confidence: Fraction) -> int:
+def lattice_margin(column: OutputColumn, laws: Mechanisms, confidence: Fraction) -> int:
     """Return the margin of error of all cells of a column, in steps."""
     if column.form in WHOLE:
         return whole_margin(column, laws, float(confidence))

@@ -1,18 +1,13 @@
 """Check a release of aggregates: rebuild its manifest, and check keys, values and privacy cost.
 
-Published values must be possible under the declaration, for some noise: companion columns follow
-from the value and its noise, post-processing must not change the value, and a selected value lies
-within its bounds. The intervals of fractions depend on noisy parts that are not published, so that
-only their quality is computed again.
+Published values must be possible under the declaration, for some noise; the stage `published`
+checks them, batch by batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dprelease.documents import manifest
 from dprelease.documents.file_records import FileDigest, PartRecord, TableRecord
@@ -33,22 +28,11 @@ from dprelease.planning.kinds import CENTRAL
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.postprocess.families import Family
 from dprelease.postprocess.family_steps import families_of
-from dprelease.postprocess.quantile_order import is_quantile
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
-from dprelease.query.forms.single_part import LABEL
-from dprelease.query.measurement import OutputColumn
-from dprelease.query.post import PostProcessing
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
-from dprelease.tables.arrays import key_values
-from dprelease.tables.published_columns import (
-    Mechanisms,
-    candidates_of,
-    lattice_companions,
-    published_types,
-)
 from dprelease.verification.certificate_findings import certify_claims
 from dprelease.verification.export_checks import check_exports, check_formats
 from dprelease.verification.family_checks import check_families
@@ -58,64 +42,14 @@ from dprelease.verification.manifest_comparison import (
     match_measurements,
     recompute_guarantee,
 )
+from dprelease.verification.published.published_cells import may_be_published
 from dprelease.verification.published_keys import has_keys
-from dprelease.verification.published_quality import are_possible_fractions, published_reasons
-from dprelease.verification.published_quantiles import (
-    is_possible_quantile,
-    is_postprocessed,
-    values_in_steps,
-)
 from dprelease.verification.recorded_noise import (
     is_declared_noise,
     is_recorded_choice,
     recorded_law,
 )
 from dprelease.verification.report import Report, Rows, is_published_table, resolve_declaration
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-def may_be_published(path: Path, query: Query, column: OutputColumn, laws: Mechanisms) -> bool:
-    """Return whether all cells of a column and its companion columns are possible.
-
-    `path` is a file with the columns of its query, and `laws` has the noise of each measurement.
-    """
-    import pyarrow as pa
-
-    names = [name for name, _ in published_types(query, column)]
-    try:
-        return all(
-            _is_possible_batch(batch, query, column, laws)
-            for batch in formats.PUBLISHED_FORMAT.batches(path, names)
-        )
-    except (OSError, pa.ArrowException):
-        return False
-
-
-def _is_possible_batch(
-    batch: pa.RecordBatch, query: Query, column: OutputColumn, laws: Mechanisms
-) -> bool:
-    """Return whether the values of a batch, and their companions, are possible."""
-    values = batch.column(column.name)
-    if column.form == LABEL:
-        import pyarrow.compute as pc
-
-        known = pc.is_in(values, value_set=key_values(candidates_of(query, column)))
-        return values.null_count == 0 and bool(pc.all(known).as_py() is not False)
-    if not column.form.on_lattice:
-        return are_possible_fractions(batch, column)
-    if is_quantile(column):
-        return is_possible_quantile(batch, column)
-    if values.null_count and not column.post.leaves_cells_empty:
-        return False
-    expected_columns = lattice_companions(column, values, laws, published_reasons(batch, column))
-    if any(not batch.column(name).equals(array) for name, array in expected_columns.items()):
-        return False
-    if column.post == PostProcessing():
-        return True  # the noise may be any number of steps
-    steps = values_in_steps(values, column.step or Fraction(1))
-    return steps is not None and is_postprocessed(steps.numbers[steps.known], column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +188,7 @@ def _check_values(
     for query in queries:
         path = report.path / formats.table_file_name(query.name)
         laws = {one.measurement.name: one.mechanism for one in columns if one.query == query}
-        if not all(may_be_published(path, query, column, laws) for column in query.columns):
+        if not may_be_published(path, query, laws):
             report.add_finding("DP-VERIFY-006", name=path.name)
     report.checked.append("every value is possible under the declaration")
 

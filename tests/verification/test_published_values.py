@@ -36,7 +36,7 @@ queries:
     group_by: [city]
     columns:
       n: {count: "*", margin: true, non_negative: true}
-      few: {count: "*", suppress_below: 5}
+      few: {count: age, suppress_below: 5}
       pay: {sum: pay, round_to: 10, margin: true}
       coded: {count: "*", bottom_code: 7, top_code: 55, labels: true, round_to: 10}
       mid: {median: age}
@@ -99,6 +99,7 @@ def put(value: object) -> Callable[[list[object]], object]:
         ("n_quality", put("B")),
         ("n_quality", put(None)),
         ("few_quality", put("undefined")),
+        ("few", put(3)),
         ("pay_quality", put("good")),
         ("pay", put(15)),
         ("pay", put(None)),
@@ -117,7 +118,8 @@ def put(value: object) -> Callable[[list[object]], object]:
         ("each_lower", put(None)),
         ("each_upper", put(5001.0)),
         ("each_quality", put("few_people")),
-        ("each_quality", put("D")),
+        ("each_quality", put("C")),
+        ("each_quality", put("at_bound")),
         ("mid_lower", put(120)),
         ("mid_lower", put(-1)),
         ("mid_lower", put(None)),

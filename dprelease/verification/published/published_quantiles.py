@@ -1,34 +1,30 @@
-"""Check that published numbers on a lattice are possible, and quantiles in their intervals."""
+"""Check that published quantiles are possible: in their intervals, and in order."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.numerics.lattice import Flags, Integers
-from dprelease.postprocess.finishing import post_process
-from dprelease.postprocess.quantile_order import at_of
+from dprelease.numerics.lattice import Flags
+from dprelease.postprocess.quantile_order import at_of, is_quantile
 from dprelease.query.measurement import OutputColumn
 from dprelease.query.quality import too_wide
+from dprelease.query.resolve import Query
 from dprelease.tables.published_columns import quantile_companions
-from dprelease.verification.published_quality import hidden_cells, published_reasons
+from dprelease.verification.published.published_quality import hidden_cells, published_reasons
+from dprelease.verification.published.published_steps import (
+    Steps,
+    is_postprocessed,
+    values_in_steps,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MOST = 2**63 - 1
-"""Maximum of a published value in steps, which is larger than any noised vector or sum of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """Published numbers (n,) of a column in steps; `known`: which of them are not empty."""
-
-    numbers: Integers
-    known: Flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,20 +114,69 @@ def _are_in_order(found: PublishedQuantile) -> bool:
     return all(bool(((low <= x) & (x <= high)).all()) for x in (value, *ends))
 
 
-def is_postprocessed(steps: Integers, column: OutputColumn) -> bool:
-    """Return whether post-processing leaves values unchanged; bounds may be unrounded."""
-    post, step = column.post, column.step or Fraction(1)
-    ends = [int(end / step) for end in (post.bottom_code, post.top_code) if end is not None]
-    again, _ = post_process(steps, post, step)
-    return bool(((again == steps) | np.isin(steps, ends)).all())
+def are_possible_quantiles(batch: pa.RecordBatch, query: Query) -> bool:
+    """Return whether the quantiles of each source column don't contradict each other."""
+    groups: dict[str | None, list[PublishedQuantile]] = {}
+    for column in query.columns:
+        if is_quantile(column) and (one := published_quantile(batch, column)) is not None:
+            groups.setdefault(column.parts[0].aggregate.column, []).append(one)
+    return all(_ascend(group) and _are_extremes_right(group) for group in groups.values())
 
 
-def values_in_steps(values: pa.Array, step: Fraction) -> Steps | None:
-    """Return values as numbers of noise steps; None if a value is not a multiple of the step."""
-    known = values.is_valid().to_numpy(zero_copy_only=False)
-    if step == 1:
-        return Steps(values.fill_null(0).to_numpy(), known)
-    found = [Fraction(value or 0) / step for value in values.to_pylist()]
-    if any(value.denominator != 1 or abs(value) > MOST for value in found):
-        return None
-    return Steps(np.array([int(value) for value in found], dtype=np.int64), known)
+def _are_alike(one: PublishedQuantile, other: PublishedQuantile) -> bool:
+    """Return whether post-processing changes the values of two quantiles in the same way.
+
+    Otherwise, rounding may change the order of their values.
+    """
+    plain = [
+        replace(post, suppress_people=None, suppress_above=None, labels=False)
+        for post in (one.column.post, other.column.post)
+    ]
+    return plain[0] == plain[1]
+
+
+def _ascend(group: Sequence[PublishedQuantile]) -> bool:
+    """Return whether larger quantiles have no smaller values and no smaller ends."""
+    for smaller, larger in permutations(group, 2):
+        if smaller.at >= larger.at or not _are_alike(smaller, larger):
+            continue
+        pairs = [(smaller.value, larger.value)]
+        if smaller.at > 0 and larger.at < 1:
+            pairs += zip(smaller.ends, larger.ends, strict=False)  # one of them may have none
+        if any((a.known & b.known & (a.numbers > b.numbers)).any() for a, b in pairs):
+            return False
+    return True
+
+
+def _are_extremes_right(group: Sequence[PublishedQuantile]) -> bool:
+    """Return whether minima and maxima are empty where they must be, and nowhere else.
+
+    A minimum is empty if it is the upper bound, above another quantile or above a maximum; a
+    maximum likewise.
+    """
+    for one in group:
+        if one.at not in (0, 1) or one.bounds[0] == one.bounds[1]:
+            continue
+        if one.column.post.changes_values:
+            continue  # rounding may have moved the value to a bound
+        sign, bound = (1, one.bounds[1]) if one.at == 0 else (-1, one.bounds[0])
+        value = _selected(one)
+        contradicts, unsure = value.known & (value.numbers == bound), ~value.known
+        for other in (other for other in group if other.at != one.at):
+            against = _selected(other)
+            comparable = against.known & _are_alike(one, other)
+            beyond = sign * value.numbers > sign * against.numbers
+            contradicts |= value.known & comparable & beyond
+            unsure |= ~comparable
+        shown = one.value.known
+        if (shown & contradicts).any() or (~shown & ~one.hidden & ~contradicts & ~unsure).any():
+            return False
+    return True
+
+
+def _selected(one: PublishedQuantile) -> Steps:
+    """Return the values of a quantile, for an empty extreme the end of its interval next to it."""
+    if one.at not in (0, 1) or not one.ends:
+        return one.value
+    inner = one.ends[1 if one.at == 0 else 0]
+    return Steps(np.where(one.value.known, one.value.numbers, inner.numbers), inner.known)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.numerics.lattice import Flags, Floats
-from dprelease.postprocess.derived_values import ends_of
-from dprelease.query.forms.centred_moments import MEAN
+from dprelease.postprocess.derived_values import ends_of, values_at_ends
+from dprelease.postprocess.finishing import coded_cells, finished_fractions
+from dprelease.query.forms.centred_moments import MEAN, STDDEV, VARIANCE
 from dprelease.query.measurement import OutputColumn
 from dprelease.query.quality import (
     AT_BOUND,
+    CODES,
     CONFIDENCE,
     FEW_PEOPLE,
     SUPPRESSED,
@@ -37,7 +39,7 @@ def published_reasons(batch: pa.RecordBatch, column: OutputColumn) -> dict[str, 
         SUPPRESSED: column.post.suppress_above is not None,
     }
     return {
-        code: _has_code(batch, column, code) for code, is_allowed in allowed.items() if is_allowed
+        code: has_code(batch, column, code) for code, is_allowed in allowed.items() if is_allowed
     }
 
 
@@ -51,21 +53,33 @@ def hidden_cells(
     """
     if column.quality:
         rules = [reasons[code] for code in (FEW_PEOPLE, SUPPRESSED) if code in reasons]
-        return np.logical_or.reduce([np.zeros_like(empty[0]), *rules])
-    return np.logical_and.reduce(list(empty)) & column.post.leaves_cells_empty
+        hidden: Flags = np.logical_or.reduce([np.zeros_like(empty[0]), *rules])
+        return hidden
+    hidden = np.logical_and.reduce(list(empty))
+    return hidden if column.post.leaves_cells_empty else np.zeros_like(hidden)
 
 
 def are_possible_fractions(batch: pa.RecordBatch, column: OutputColumn) -> bool:
-    """Return whether the intervals and the quality of fractions are possible.
-
-    Intervals lie within the bounds, and are empty where a rule left the value empty. If they have
-    the confidence of the quality, the quality is computed again from them.
-    """
+    """Return whether fractions, their intervals and their quality are possible."""
     values, lower, upper = (
         _floats(batch, f"{column.name}{ending}") for ending in ("", "_lower", "_upper")
     )
-    reasons, known = published_reasons(batch, column), ~np.isnan(values)
+    reasons = published_reasons(batch, column)
     hidden = hidden_cells(column, reasons, [np.isnan(part) for part in (values, lower, upper)])
+    return _are_possible_intervals(column, values, (lower, upper), hidden) and (
+        not column.quality or _is_possible_quality(batch, column, values, (lower, upper))
+    )
+
+
+def _are_possible_intervals(
+    column: OutputColumn, values: Floats, ends: tuple[Floats, Floats], hidden: Flags
+) -> bool:
+    """Return whether intervals lie within the bounds, and are empty in exactly the hidden cells.
+
+    Means lie in their intervals, and values whose interval is too wide are not shown.
+    """
+    lower, upper = ends
+    known = ~np.isnan(values)
     if not (np.isnan(lower) & np.isnan(upper))[hidden].all():
         return False
     if not _are_possible_ends(column, lower[~hidden], upper[~hidden]):
@@ -77,24 +91,53 @@ def are_possible_fractions(batch: pa.RecordBatch, column: OutputColumn) -> bool:
         slack = TOLERANCE * max(map(abs, ends_of(column)))
         if np.any(known & ((values < lower - slack) | (values > upper + slack))):
             return False
-    at_confidence = (column.margin or CONFIDENCE) == CONFIDENCE
     limit = column.post.suppress_above
-    if at_confidence and limit is not None and too_wide(values, lower, upper, limit).any():
-        return False
-    if not column.quality:
+    if limit is None or (column.margin or CONFIDENCE) != CONFIDENCE:
         return True
-    published = batch.column(f"{column.name}_quality")
+    return not too_wide(values, lower, upper, limit).any()
+
+
+def _is_possible_quality(
+    batch: pa.RecordBatch, column: OutputColumn, values: Floats, ends: tuple[Floats, Floats]
+) -> bool:
+    """Return whether the quality follows from the values and their intervals.
+
+    It is computed again if the intervals have its confidence. Wider intervals show only that it is
+    at least as good, and narrower ones that it is at most as good.
+    """
+    published, reasons = batch.column(f"{column.name}_quality"), published_reasons(batch, column)
+    moved = has_code(batch, column, AT_BOUND)
     empty = np.logical_or.reduce(list(reasons.values()))
-    if not np.array_equal(empty, ~known):
+    if not np.array_equal(empty, np.isnan(values)) or published.null_count:
         return False
-    if not at_confidence:
-        return bool(published.null_count == 0)
-    moved = _has_code(batch, column, AT_BOUND)
-    return bool(
-        published.equals(
-            quality_array(column, values, lower, upper, at_bound=moved, emptied=reasons)
-        )
-    )
+    if not _are_possible_marks(column, values, moved):
+        return False
+    expected = quality_array(column, values, *ends, at_bound=moved, emptied=reasons)
+    confidence = column.margin or CONFIDENCE
+    if confidence == CONFIDENCE:
+        return bool(published.equals(expected))
+    found = published.to_pylist()
+    if not set(found) <= set(CODES):
+        return False
+    ranks = [[CODES.index(code) for code in codes] for codes in (found, expected.to_pylist())]
+    better, worse = ranks if confidence > CONFIDENCE else ranks[::-1]
+    return all(a <= b for a, b in zip(better, worse, strict=True))
+
+
+def _are_possible_marks(column: OutputColumn, values: Floats, moved: Flags) -> bool:
+    """Return whether exactly the values at a bound are marked as such.
+
+    Variances are moved to a value above half of the largest one, depending on the number of rows,
+    so that only smaller ones are checked. After rounding, only marks of values at no bound are.
+    """
+    (low, high), post = ends_of(column), column.post
+    at_bound = values_at_ends(values, (low, high)) | coded_cells(values, post)
+    if column.form in (VARIANCE, STDDEV):
+        high *= (0.5 if column.form == VARIANCE else math.sqrt(0.5)) * (1 - TOLERANCE)
+    if post.changes_values:
+        rounded = finished_fractions(np.array([low, high]), post)
+        return not (moved & ~at_bound & (rounded[0] < values) & (values < rounded[1])).any()
+    return bool(((moved == at_bound) | (values >= high)).all()) if low < high else not moved.any()
 
 
 def _are_possible_ends(column: OutputColumn, lower: Floats, upper: Floats) -> bool:
@@ -113,7 +156,7 @@ def _floats(batch: pa.RecordBatch, name: str) -> Floats:
     return numbers
 
 
-def _has_code(batch: pa.RecordBatch, column: OutputColumn, code: str) -> Flags:
+def has_code(batch: pa.RecordBatch, column: OutputColumn, code: str) -> Flags:
     """Return which cells (n,) have a quality code; none if no quality is published."""
     if not column.quality:
         return np.zeros(len(batch), dtype=np.bool_)
