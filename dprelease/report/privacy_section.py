@@ -15,6 +15,7 @@ from dprelease.report.localization import Words, round_up_to_three_digits
 from dprelease.report.pictures import BeliefRow, belief_rows
 from dprelease.report.safe import SPACE
 from dprelease.report.safe_labels import Names
+from dprelease.report.section_context import Context
 
 MOST_UNITS = 12
 """Maximum number of listed privacy units; a release has one unit for each table about people."""
@@ -41,7 +42,7 @@ class Label:
 
 def label_of(facts: Facts, words: Words, names: Names) -> Label:
     """Return the label of a release."""
-    source = facts.label
+    source, context = facts.label, Context(facts, words, names, MOST_UNITS)
     guarantee, reading = source.guarantee, source.reading
     epsilon, delta = float(guarantee.epsilon), fraction_of_text(guarantee.delta)
     replace = guarantee.neighbours == Neighbours.REPLACE.value
@@ -50,12 +51,12 @@ def label_of(facts: Facts, words: Words, names: Names) -> Label:
         one_in = words.number(float(f"{float(1 / delta):.3g}"))
     factor = math.exp(min(epsilon, 700.0))
     return Label(
-        units=list(_unit_sentences(source.units, words, names)),
+        units=list(_unit_sentences(source.units, context)),
         promised=words.say("label.replace" if replace else "label.add_remove"),
         exact=Markup("")
         if guarantee.holds is None
         else words.say("label.exact", holds=guarantee.holds),
-        cuts=list(_contribution_limit_sentences(facts, words, names)),
+        cuts=list(_contribution_limit_sentences(context)),
         epsilon=words.number(round_up_to_three_digits(epsilon)),
         epsilon_words=words.say(
             "label.epsilon.words", factor=words.number(round_up_to_three_digits(factor))
@@ -78,21 +79,27 @@ def label_of(facts: Facts, words: Words, names: Names) -> Label:
     )
 
 
-def _unit_sentences(units: Sequence[ProtectedUnit], words: Words, names: Names) -> Iterator[Markup]:
+def _unit_sentences(units: Sequence[ProtectedUnit], context: Context) -> Iterator[Markup]:
     """Yield a sentence on each privacy unit."""
+    words, names = context.words, context.names
     distinct = {(unit.table, unit.id): unit for unit in units}
     for table, identity in list(distinct)[:MOST_UNITS]:
         if identity is None:
             yield words.say("label.unit.row", table=names.name(table))
         else:
-            yield words.say("label.unit.id", table=names.name(table), id=names.name(identity))
+            shown = context.unit_name(identity)
+            yield words.say("label.unit.id", table=names.name(table), id=shown)
     if len(distinct) > MOST_UNITS:
         yield words.say("page.more", number=words.number(len(distinct) - MOST_UNITS))
 
 
-def _contribution_limit_sentences(facts: Facts, words: Words, names: Names) -> Iterator[Markup]:
+def _contribution_limit_sentences(context: Context) -> Iterator[Markup]:
     """Yield the contribution limits of all queries, each sentence once."""
-    texts = (query.unit.contribution_limits_text for query in facts.queries.values())
+    words, names = context.words, context.names
+    texts = (
+        context.with_unit_labels(query.unit.contribution_limits_text)
+        for query in context.facts.queries.values()
+    )
     sentences = [text for text in dict.fromkeys(texts) if text]
     for text in sentences[:MOST_UNITS]:
         yield names.sentence(text[0].upper() + text[1:] + ".", 600)

@@ -158,7 +158,7 @@ def _counted_rows_sentences(context: Context) -> Iterator[Markup]:
             found[words[0].upper() + words[1:] + ("" if words.endswith(".") else ".")] = None
     sentences = list(found)
     for text in sentences[: context.most]:
-        yield context.names.sentence(text, LONGEST)
+        yield context.names.sentence(context.with_unit_labels(text), LONGEST)
     if len(sentences) > context.most:
         yield context.words.say(
             "page.more", number=context.words.number(len(sentences) - context.most)
@@ -194,15 +194,17 @@ def _noise_table(context: Context, laws: Laws) -> PageTable:
             if text != "0.0"
         )
         margin = float(first.margin(0.95))
-        unit = first.measurement.error_unit
+        unit = context.unit_name(first.measurement.error_unit)
         rows.append(
             context.cells(
                 names.name(first.mechanism.name),
                 names.name(shape, LONGEST),
                 _noised_columns_text(context, columns),
-                names.name(first.measurement.aggregate.description, LONGEST),
+                names.name(
+                    context.with_unit_labels(first.measurement.aggregate.description), LONGEST
+                ),
                 names.name(str(first.measurement.sensitivity), LONGEST),
-                f"± {words.number(round_up_to_three_digits(margin))} {unit}".strip(),
+                Markup("± {} {}").format(words.number(round_up_to_three_digits(margin)), unit),
             )
         )
     heads = _table_heads(context, "noise", "parameters", "for", "counts", "sensitivity", "margin")

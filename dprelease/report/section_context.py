@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from dprelease.documents.metadata import Texts
 from dprelease.report.facts import Facts
 from dprelease.report.localization import Words
 from dprelease.report.safe import printable_text
@@ -45,9 +46,23 @@ class Context:
 
     def unit_name(self, unit: str) -> Markup:
         """Return a unit for readers: for an id of people, the label of its column if it has one."""
+        texts = self._unit_label(unit)
+        return self.names.text(texts, unit) if texts else self.names.name(unit)
+
+    def plain_unit_name(self, unit: str) -> str:
+        """Return a unit for readers as plain text."""
+        return self.names.plain(self._unit_label(unit), unit) if unit else ""
+
+    def with_unit_labels(self, text: str) -> str:
+        """Return a text with the labels of ids of people in place of their quoted names."""
+        for unit in {query.unit.id for query in self.facts.queries.values()} - {None}:
+            text = text.replace(f"'{unit}'", f"'{self.plain_unit_name(str(unit))}'")
+        return text
+
+    def _unit_label(self, unit: str) -> Texts:
+        """Return the label of the column with an id of people, by language; empty without one."""
         for query in self.facts.queries.values():
             column = query.table.columns.get(unit) if query.unit.id == unit else None
             if column is not None and column.label is not None:
-                languages = self.names.metadata.languages
-                return self.names.text(column.label.texts(languages), unit)
-        return self.names.name(unit)
+                return column.label.texts(self.names.metadata.languages)
+        return {}

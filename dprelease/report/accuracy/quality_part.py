@@ -137,7 +137,7 @@ def group_name(group: Sequence[ColumnQuality]) -> str:
 def _column_row(context: Context, one: ColumnQuality) -> list[Markup]:
     """Return the row of a table of the report about one column."""
     words, counted = context.words, one.counted
-    margin = margin_text(context.words, [one])
+    margin = margin_text(context, [one])
     negative = words.number(counted.negative) if one.never_negative else words.number(None)
     return context.cells(
         context.names.table(one.table),
@@ -161,21 +161,22 @@ def _group_row(context: Context, group: Sequence[ColumnQuality]) -> list[Markup]
         names.column(group[0].column),
         words.number(len(group)),
         words.number(cells),
-        margin_text(words, group),
+        margin_text(context, group),
         words.percent(wide / known if known else None),
         words.number(sum(one.counted.negative for one in group)),
     )
 
 
-def margin_text(words: Words, group: Sequence[ColumnQuality]) -> str:
+def margin_text(context: Context, group: Sequence[ColumnQuality]) -> str:
     """Return the margin of a column as text; of several, the smallest, middle and largest."""
+    words = context.words
     expected = [one.expected for one in group if one.expected is not None]
     if not expected:
         return words.number(None)
     margins = sorted(one.margin for one in expected)
     margin, least = margins[len(margins) // 2], min(one.least for one in expected)
     largest = max(one.largest for one in expected)
-    unit = expected[0].unit
+    unit = context.plain_unit_name(expected[0].unit)
     rows = {one.rows for one in expected}
     number = f"{words.number(round_up_to_three_digits(margin))} {unit}".strip()
     if rows == {None}:
@@ -338,11 +339,11 @@ def _bias_tables(context: Context, columns: Sequence[ColumnQuality]) -> list[Pag
         output = context.facts.query_column(one.table, one.column)
         if mechanism is None or output is None or (mechanism, output.step) in tables:
             continue
-        step, unit = float(output.step or 1), one.column.unit
+        step, unit = float(output.step or 1), context.unit_name(one.column.unit)
         rows = [
             context.cells(
-                f"{words.number(true * step)} {unit}".strip(),
-                f"{words.number(to_three_digits(mean * step))} {unit}".strip(),
+                Markup("{} {}").format(words.number(true * step), unit),
+                Markup("{} {}").format(words.number(to_three_digits(mean * step)), unit),
             )
             for true, mean in bias_at_zero(mechanism)
         ]

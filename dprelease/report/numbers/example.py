@@ -85,7 +85,7 @@ def example_of(context: Context, release: ReleaseFiles) -> Example:
     sentences += [words.say("margin.zero"), words.say("margin.only")]
     title = names.plain(column.label, column.name)
     axis = {"column": title, "unit": printable_text(column.unit)}
-    name = words.plain("margin.axis.unit" if column.unit else "margin.axis", **axis)
+    name = words.plain("margin.axis.unit" if unit else "margin.axis", **axis)
     return Example(sentences, interval_picture(words, name, cell.value, cell.ends, number))
 
 

@@ -31,7 +31,7 @@ def series_panels(context: Context, cells: TableCells) -> Iterator[Panel]:
     for place in series_places(cells) if cells.rows else ():
         by_unit.setdefault(cells.columns[place].column.unit, []).append(place)
     for unit, places in by_unit.items():
-        title = context.names.name(unit) if unit else context.names.table(cells.table)
+        title = context.unit_name(unit) if unit else context.names.table(cells.table)
         draw = _heat_of_columns if cells.table.keys else _bars_of_columns
         yield draw(context, cells, places[:MOST_BARS], title)
 

@@ -152,7 +152,7 @@ def _margin_table(context: Context, facts: PartyFacts) -> PageTable:
             context.cells(
                 names.name(f"{held.query}.{held.column}"),
                 words.number(facts.queries[held.query].keys.size),
-                f"± {words.number(margin)} {held.unit}".strip(),
+                Markup("± {} {}").format(words.number(margin), context.unit_name(held.unit)),
             )
         )
     heads = [words.say(f"sums.head.{name}") for name in ("column", "cells", "margin")]

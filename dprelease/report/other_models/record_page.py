@@ -33,6 +33,7 @@ from dprelease.report.provenance_section import (
     provenance_section,
 )
 from dprelease.report.rendering import render_page
+from dprelease.report.safe import printable_text
 from dprelease.report.safe_labels import Names
 from dprelease.report.section_context import Context
 from dprelease.report.source import Checks, ReleaseFiles
@@ -300,7 +301,7 @@ def _estimate_and_margin_text(
     words = context.words
     if each.value is not None:
         return words.number(each.estimate, DIGITS), f"± {words.number(each.margin, DIGITS)}"
-    unit = f" {one.metadata.unit}" if one.metadata.unit else ""
+    unit = f" {printable_text(one.metadata.unit)}" if one.metadata.unit else ""
     return (
         f"{words.number(float(f'{each.estimate:.6g}'))}{unit}",
         f"± {words.number(round_up_to_three_digits(each.margin))}{unit}",
@@ -330,8 +331,8 @@ def _example_sentences(
         words.say("records.single.only"),
         words.say("margin.only"),
     ]
-    title = names.plain(one.metadata.label, one.metadata.name, 40)
-    axis = {"column": title, "unit": one.metadata.unit}
+    title = names.plain(one.metadata.label, one.metadata.name)
+    axis = {"column": title, "unit": printable_text(one.metadata.unit)}
     name = words.plain("records.axis.part", **axis)
     if each.value is None:
         name = words.plain("records.axis.unit" if one.metadata.unit else "records.axis", **axis)

@@ -52,7 +52,7 @@ def _error_table(context: Context, errors: Errors) -> PageTable:
                 _number_text(context, one.mean_absolute_error),
                 words.percent(one.covered),
                 _number_text(context, one.bias),
-                names.name(one.unit),
+                context.unit_name(one.unit),
             )
         )
     heads = ["column", "cells", "expected", "found", "covered", "bias", "unit"]
