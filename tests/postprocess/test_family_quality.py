@@ -103,7 +103,7 @@ def family(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("estimates", "mean", "nonsense"),
         ("tables", "n", "other"),
         ("tables", "n", "at_bound"),
-        ("tables", "total", "few_people"),
+        ("tables", "n", "few_people"),
     ],
 )
 def test_the_second_check_finds_a_wrong_quality(

@@ -32,6 +32,10 @@ FORMS: dict[str, tuple[dict[str, Any], str]] = {
         county(None, values_from={"file": "c.csv", "column": "name"}),
         "name,size,state\nThun,1,BE\nUster,2,ZH\nBern,3,BE\n\n",
     ),
+    "a row a municipality": (
+        county(None, values_from={"file": "c.csv", "column": "name"}),
+        "name,state,place\nThun,BE,1\nThun,BE,2\nUster,ZH,3\nBern,BE,4\nThun,BE,5\n",
+    ),
     "lists by area": (county(None, values={"BE": ["Thun", "Bern"], "ZH": ["Uster"]}), ""),
 }
 
@@ -90,9 +94,14 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "county,state\nThun,BE\nThun,ZH\n",
         "DP-SCHEMA-017",
     ),
-    "the same line twice": (
-        {"state": STATES, "county": county()},
-        "county,state\nThun,BE\nUster,ZH\nThun,BE\n",
+    "the same value with two labels": (
+        {
+            "state": STATES,
+            "county": county(
+                None, values_from={"file": "c.csv", "column": "county", "labels": "name"}
+            ),
+        },
+        "county,state,name\nThun,BE,Thun\nUster,ZH,Uster\nThun,BE,Thoune\n",
         "DP-SCHEMA-003",
     ),
     "an unknown area": (
@@ -181,3 +190,12 @@ def test_headers_are_told_by_what_is_wrong_with_them(text: str, tmp_path: Path) 
         declared(tmp_path, {"state": STATES, "county": county()}, c=text)
     assert HEADERS[text] in str(caught.value)
     assert "51000" not in str(caught.value)
+
+
+def test_a_conflict_in_a_file_names_both_rows(tmp_path: Path) -> None:
+    """Also where the rows before them are repeated."""
+    text = "county,state\nUster,ZH\nUster,ZH\nThun,BE\nThun,ZH\n"
+    with pytest.raises(DpReleaseError) as caught:
+        declared(tmp_path, {"state": STATES, "county": county()}, c=text)
+    assert "DP-SCHEMA-017" in str(caught.value)
+    assert "rows 3 and 4" in str(caught.value)

@@ -159,7 +159,7 @@ TEMPLATES: dict[str, Template] = {
         "lists, such as {{BE: [Bern, Thun], ZH: [Uster]}}.",
     ),
     "DP-SCHEMA-017": Template(
-        cause="The value '{value}' of '{column}' is assigned to both '{one}' and '{other}'.",
+        cause="The value '{value}' of '{column}' is assigned to both '{one}' and '{other}'{where}.",
         fix="assign it to one area; if parts of two areas have the same name, use codes that "
         "include the area.",
     ),

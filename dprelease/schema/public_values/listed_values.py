@@ -14,7 +14,11 @@ from dprelease.schema.public_values.key_files import (
     expand_file_name,
     values_of_file,
 )
-from dprelease.schema.public_values.nesting import parts_of_areas, refuse_repeated_values
+from dprelease.schema.public_values.nesting import (
+    parts_of_areas,
+    refuse_repeated_values,
+    without_repeated_rows,
+)
 from dprelease.schema.public_values.value_labels import labels_of_rows, labels_of_values_file
 
 
@@ -40,6 +44,9 @@ def listed_values(
         except ValidationError:
             return None
         listed = values_of_file(spec, files, within)
+        if within is not None:
+            refuse_repeated_values(*listed[:2], of_file=True)
+            listed = without_repeated_rows(listed)
         if spec.labels is not None:
             rows = zip(*listed, strict=True)
             labels = labels_of_rows(spec.labels, rows, 1 if within is None else 2)

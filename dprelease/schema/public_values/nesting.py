@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from dprelease.schema.field_types import refuse, to_text
 from dprelease.schema.model import shorten
+from dprelease.schema.public_values.key_files import Columns, KeyValues
 from dprelease.schema.public_values.unallocated import unallocated_part
 from dprelease.schema.public_values.value_labels import all_differ
 
@@ -57,15 +58,32 @@ def _value_of_area(value: object, area: str, i: int) -> str:
         refuse(problem.type, **{**(problem.context or {}), "spot": ("values", area, i)})
 
 
-def refuse_repeated_values(values: Sequence[str], areas: Sequence[str]) -> None:
-    """Raise DP-SCHEMA-017 for a value that lies in two areas."""
+def refuse_repeated_values(
+    values: Sequence[str], areas: Sequence[str], *, of_file: bool = False
+) -> None:
+    """Raise DP-SCHEMA-017 for a value that lies in two areas; of a file, with both rows."""
     if all_differ(values):
         return
-    lies: dict[str, str] = {}
-    for value, area in zip(values, areas, strict=True):
-        if lies.setdefault(value, area) != area:
-            fields = {"value": shorten(value), "one": shorten(lies[value])}
+    first: dict[str, int] = {}
+    for i, (value, area) in enumerate(zip(values, areas, strict=True)):
+        known = first.setdefault(value, i)
+        if areas[known] != area:
+            where = f", in rows {known + 1:,} and {i + 1:,} below the header" if of_file else ""
+            fields = {"value": shorten(value), "one": shorten(areas[known]), "where": where}
             refuse("DP-SCHEMA-017", column="this column", other=shorten(area), **fields)
+
+
+def without_repeated_rows(listed: Columns) -> Columns:
+    """Return the values of a file with their areas and labels, each row once.
+
+    A file with a row for each municipality repeats the row of its district. Rows of a value with
+    different labels all stay, and are refused as duplicates.
+    """
+    if all_differ(listed[0]):
+        return listed
+    rows = dict.fromkeys(zip(*listed, strict=True))
+    values, *others = zip(*rows, strict=True)
+    return [KeyValues(values) if isinstance(listed[0], KeyValues) else list(values), *others]
 
 
 def nested_columns(columns: Mapping[str, ColumnT]) -> Iterator[tuple[str, CategoryColumn]]:
