@@ -39,7 +39,7 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         from dprelease.planning.declaration_findings import load_declaration
         from dprelease.planning.invariant_plans import invariant_warnings
         from dprelease.planning.notes.declaration_warnings import declaration_warnings
-        from dprelease.planning.notes.notes import notes
+        from dprelease.planning.notes.notes import notes, share_note
         from dprelease.query.unread import unreadable_table_errors
         from dprelease.release import kinds
         from dprelease.release.path_conflicts import refuse_own_source
@@ -57,7 +57,8 @@ def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) 
         opened = engine_exposures(declaration)
         refused = unreadable_table_errors(declaration, queries)
         bare = columns_without_labels(declaration.spec)
-        noted, warned = notes(queries), declaration_warnings(declaration)
+        noted = [*notes(queries), share_note(declaration.spec, queries)]
+        warned = declaration_warnings(declaration)
         answer = {
             "ok": True,
             "queries": len(queries),

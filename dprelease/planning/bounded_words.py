@@ -5,7 +5,7 @@ All sentences follow from declarations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dprelease.query.aggregates.aggregate import IDS
@@ -211,6 +211,78 @@ def differently_bounded(queries: Sequence[Query]) -> list[DifferentlyBounded]:
         if tables:
             found.append(DifferentlyBounded(source, str(unit), tables))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class DifferentlyCounted:
+    """Tables of which some leave out rows because of their keys, and others count these rows.
+
+    `source`: the name of the table that they read. `keys`: the columns whose missing or undeclared
+    values leave out rows of some of the tables. `tables`: the names of the tables.
+    """
+
+    source: str
+    keys: tuple[str, ...]
+    tables: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """Return sentences on why the tables have other totals, and what to change."""
+        keys = ", ".join(f"'{key}'" for key in self.keys)
+        return (
+            f"{table_range_text(self.tables)}: the totals of these tables differ, even without "
+            f"noise, if a row of '{self.source}' has no declared value of {keys}. Such a row "
+            "counts only in the tables without this key. To count it in all of them, declare "
+            "`others` and `fill`, or `unallocated: true`, at the key"
+        )
+
+
+def differently_counted(queries: Sequence[Query]) -> list[DifferentlyCounted]:
+    """Return the tables of each source that readers may add up, and that leave out other rows.
+
+    These are tables that count or sum the same rows, but for rows without a declared value of a
+    key. Contribution limits are no reason to be among them, nor are conditions.
+    """
+    groups: dict[tuple[object, ...], list[Query]] = {}
+    for query in queries:
+        if query.private is None:
+            predicate = None if query.predicate is None else query.predicate.sql
+            joined = None if query.join is None else (query.join.declared.table.name, query.join.on)
+            by = query.declared.table.name, query.unit.id, predicate, joined
+            groups.setdefault(by, []).append(query)
+    found = []
+    for readers in groups.values():
+        sets = {query.name: _keys_that_leave_out_rows(query) for query in readers}
+        names = _tables_with_other_sets(readers, sets)
+        differ = [key for key in dict.fromkeys(k for name in names for k in sets[name])
+                  if not all(key in sets[name] for name in names)]  # fmt: skip
+        if names:
+            source = readers[0].declared.table.name
+            found.append(DifferentlyCounted(source, tuple(differ), names))
+    return found
+
+
+def _keys_that_leave_out_rows(query: Query) -> tuple[str, ...]:
+    """Return the keys of a table, or of its family, whose missing or other values are dropped."""
+    return tuple(key.column for key in read_keys(query) if key.leaves_out_rows)
+
+
+def _tables_with_other_sets(
+    queries: Sequence[Query], sets: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """Return the tables that sum the same as another table, with another set of keys."""
+    by_column: dict[str | None, list[str]] = {}
+    for query in queries:
+        for measurement in query.measurements:
+            if measurement.is_vector and not measurement.aggregate.is_distinct:
+                by_column.setdefault(measurement.aggregate.column, []).append(query.name)
+    names = {
+        name
+        for tables in by_column.values()
+        if len({frozenset(sets[table]) for table in tables}) > 1
+        for name in tables
+    }
+    return tuple(query.name for query in queries if query.name in names)
 
 
 def _tables_with_other_rows(queries: Sequence[Query]) -> tuple[str, ...]:

@@ -119,6 +119,21 @@ def shares_of(
     return Share("the release", parts=tuple(parts))
 
 
+def query_shares_texts(spec: ReleaseSpec, queries: Sequence[Query]) -> list[str]:
+    """Return a text on the share of each query, if a query declares one and there are others.
+
+    Queries with an amount take no part: they have their amount before shares are compared.
+    """
+    texts, declared = [], 0
+    for table in shares_of(spec, queries).parts:
+        for part in table.parts:
+            if part.amount is None:
+                declared += part.weight is not None
+                default = "" if part.weight is not None else " (the weights of its measurements)"
+                texts.append(f"{part.name} {plain_text(part.relative_weight)}{default}")
+    return texts if declared and len(texts) > 1 else []
+
+
 def shares_of_records(spec: ReleaseSpec, queries: Sequence[Query]) -> Share:
     """Return the shares that a local release declares, with columns in the plan's order."""
     tables: dict[str, list[Share]] = {}

@@ -20,6 +20,7 @@ from dprelease.planning.bounded_words import (
     counted_rows_texts,
     cutting_limits,
     differently_bounded,
+    differently_counted,
 )
 from dprelease.planning.budget_shares import Share, spend_budget, undivided_share
 from dprelease.planning.calibration import Factors, make_accounting_input
@@ -274,6 +275,7 @@ class Plan:
             "treatments": [treatment_record(query).to_json() for query in self.queries],
             "bounded_rows": contribution_limits_texts(self.queries),
             "differently_bounded": [asdict(one) for one in differently_bounded(self.queries)],
+            "differently_counted": [asdict(one) for one in differently_counted(self.queries)],
             "rows_inside": self.rows_inside_texts(),
             "reading": interpretation_of(self.guarantee),
             "warnings": list(self.warnings),

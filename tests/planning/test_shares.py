@@ -12,12 +12,14 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.errors import BudgetError
+from dprelease.planning.budget_shares import query_shares_texts
 from dprelease.planning.charts import is_drawn
 from dprelease.planning.plan import Plan
 from dprelease.planning.plan_charts import relative_margins, trade_off
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.privacy.renyi import renyi_of, rho_of
 from dprelease.release.api import read_release
+from dprelease.schema.load import read_declaration
 
 TABLE = """\
 table: {name}
@@ -59,6 +61,26 @@ def test_undeclared_levels_change_nothing(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, "budget: {epsilon: 7}\n" + TWO_TABLES % ("", ""))
     prices = [alone(plan, f"{c.query.name}.{c.measurement.name}") for c in plan.columns]
     assert prices == pytest.approx([3, 1, 1, 1, 1], rel=1e-3)
+
+
+def test_the_default_share_is_the_weight_of_all_measurements(tmp_path: Path) -> None:
+    """A declared share that is equal to the default changes nothing; check states the default."""
+    queries = (
+        "queries:\n"
+        "  one: {from: people, %s columns: {n: {count: '*'}}}\n"
+        "  two: {from: people, cube: [k], columns: {n: {count: '*'}, m: {mean: x}}}\n"
+    )
+    found = {}
+    for share in ("", "share: 1,", "share: 6,"):
+        plan = plan_of(tmp_path, "mechanism: laplace\nbudget: {epsilon: 7}\n" + queries % share)
+        found[share] = [alone(plan, f"{c.query.name}.{c.measurement.name}") for c in plan.columns]
+        texts = query_shares_texts(read_declaration(tmp_path / "release.yaml").spec, plan.queries)
+        default = ["query 'one' 6", "query 'two' 6 (the weights of its measurements)"]
+        assert texts == ([] if not share else default if "6" in share else
+                         ["query 'one' 1", default[1]])  # fmt: skip
+    assert found[""] == pytest.approx([1] * 7, rel=1e-3)
+    assert found["share: 1,"] == pytest.approx(found[""], rel=1e-3)
+    assert found["share: 6,"][0] == pytest.approx(3.5, rel=1e-3)
 
 
 def test_shares_of_tables_queries_and_columns_nest(tmp_path: Path) -> None:

@@ -306,3 +306,43 @@ def test_rows_that_are_people_are_never_bounded_differently(tmp_path: Path) -> N
     release = _write(tmp_path, text, table=table)
     planned = json.loads(RUN.invoke(cli.app, ["plan", str(release), "--json"]).stdout)
     assert planned["differently_bounded"] == []
+
+
+COUNTED = {
+    "a total and a table by a key that drops": (
+        {"all": COUNT, "by": f"group_by: [sex], {COUNT}"}, ["all", "by"],
+    ),
+    "a table of other values": (
+        {"all": "columns: {cost: {sum: cost}}", "by": f"group_by: [sex], {COUNT}"}, [],
+    ),
+    "the same keys": (
+        {"one": f"group_by: [sex], {COUNT}", "by": f"group_by: [sex], {COUNT}"}, [],
+    ),
+    "a key in which all rows have a cell": (
+        {"all": COUNT, "by": f"group_by: [chapter], {COUNT}"}, [],
+    ),
+    "tables of a family": (
+        {"one": f"marginals: [[], [sex]], consistent: true, {COUNT}"}, [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", COUNTED)
+def test_tables_that_drop_undeclared_codes_are_named(case: str, tmp_path: Path) -> None:
+    """Without contribution limits, in check, plan and report; not if all rows have a cell."""
+    queries, wanted = COUNTED[case]
+    table = TABLE.replace("privacy_unit: {id: patient, max_groups: 3, max_rows_per_group: 2}\n", "")
+    table = table.replace("d, e]}", "d, e], others: e, fill: e}")
+    text = "\n  ".join(f"{name}: {{from: visits, {spec}}}" for name, spec in queries.items())
+    release = _write(tmp_path, text, table=table)
+    for command in ("check", "plan"):
+        found = json.loads(RUN.invoke(cli.app, [command, str(release), "--json"]).stdout)
+        assert bool(found["differently_counted"]) == bool(wanted)
+    planned = json.loads(RUN.invoke(cli.app, ["plan", str(release), "--json"]).stdout)
+    assert [one["tables"] for one in planned["differently_counted"]] == ([wanted] if wanted else [])
+    shown = RUN.invoke(cli.app, ["plan", str(release)]).stdout
+    assert ("so totals differ" in " ".join(shown.split())) == bool(wanted)
+    path = dprelease.read_release(release).run()
+    page = dprelease.write_report(path, tmp_path / "page.html").read_text()
+    start = words_in("en").sentences["quality.totals.counted"].partition("{")[0]
+    assert (start in page) == bool(wanted)

@@ -27,7 +27,7 @@ FEW_TABLES = 4
 LIMIT_TEXTS = {
     Limit.BUDGET: (
         "budget: the column's share. Columns that share measurements share their budget, so shares "
-        "may add up to more than 100 %."
+        "may add up to more than 100 %. Without `share`, a query has the weights of its columns."
     ),
     Limit.CONTRIBUTIONS: (
         "limits: the contribution limits, max_groups x max_rows_per_group, or max_rows."
@@ -52,7 +52,7 @@ def table_plan_text(
     published = planned.published(estimates)
     warnings = [f"Warning: {one_line(warning)}" for warning in planned.warnings]
     notes = [*_margin_notes(published), *_limit_notes(published), *_contribution_notes(planned)]
-    notes += _family_notes(planned)
+    notes += [*_weak_notes(published), *_key_notes(planned), *_family_notes(planned)]
     parts = [
         "\n".join([_guarantee_text(planned), *ledger]),
         table_text(_published_rows(published), wide=wide, unbroken=["limited by"]),
@@ -68,6 +68,7 @@ def explained_plan_texts(planned: Plan, *, wide: bool) -> list[str]:
         contribution_limits_texts,
         counted_rows_texts,
         differently_bounded,
+        differently_counted,
     )
 
     return [
@@ -80,6 +81,7 @@ def explained_plan_texts(planned: Plan, *, wide: bool) -> list[str]:
         *_treatments_text(planned, wide=wide),
         *contribution_limits_texts(planned.queries),
         *(f"{one_line(one.words)}." for one in differently_bounded(planned.queries)),
+        *(f"{one_line(one.words)}." for one in differently_counted(planned.queries)),
         *_attacker_texts(planned),
         *planned.rows_inside_texts(),
     ]
@@ -209,6 +211,29 @@ def _contribution_notes(planned: Plan) -> list[str]:
             f"{_names_text(one.tables)} (see --explain)."
             for one in differently_bounded(planned.queries)
         ),
+    ]
+
+
+def _weak_notes(published: Sequence[PublishedColumn]) -> list[str]:
+    """Return a note on columns that will mostly be unreliable if the declared size is right."""
+    weak = [one for one in published if one.rows_declared and one.is_expected_unreliable]
+    names = [f"{one.query.name}.{one.column.name}" for one in weak]
+    more = f" and {len(names) - FEW_TABLES} more" if len(names) > FEW_TABLES else ""
+    return [
+        "At the declared size, these columns have a margin too wide to quote them (quality D) in a "
+        f"cell of middle size: {one_line(', '.join(names[:FEW_TABLES]))}{more}. Use fewer keys or "
+        "broader groups, a larger share of the budget, or lower contribution limits."
+    ] * bool(weak)
+
+
+def _key_notes(planned: Plan) -> list[str]:
+    """Return a note on tables that leave out other rows than other tables of the same source."""
+    from dprelease.planning.bounded_words import differently_counted
+
+    return [
+        f"Rows without a declared value of {one_line(', '.join(one.keys))} count only in tables "
+        f"without this key, so totals differ: {_names_text(one.tables)} (see --explain)."
+        for one in differently_counted(planned.queries)
     ]
 
 

@@ -17,7 +17,8 @@ import sqlglot
 from sqlglot import exp
 
 from dprelease.errors.printable import count_text
-from dprelease.planning.bounded_words import differently_bounded
+from dprelease.planning.bounded_words import differently_bounded, differently_counted
+from dprelease.planning.budget_shares import query_shares_texts
 from dprelease.query.expressions.nodes import declared_code_sql
 from dprelease.query.resolve import Query
 from dprelease.schema.columns import (
@@ -30,6 +31,7 @@ from dprelease.schema.columns import (
 )
 from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declared
+from dprelease.schema.release import ReleaseSpec
 from dprelease.statements.layers import needed_columns, needed_joined_columns
 
 HEADINGS_TEXT = "Values of files: {}. The first line of each is the column name, not a value."
@@ -167,6 +169,10 @@ def _codes_in_comparisons(tree: exp.Expr, columns: Mapping[str, Column]) -> Iter
 
 BOUNDED_TEXT = "Tables that are bounded differently: {}."
 
+SHARES_TEXT = "Shares of the budget: {}."
+
+COUNTED_TEXT = "Tables that leave out different rows because of their keys: {}."
+
 BANDS_TEXT = (
     "Bands: {}. Use `labels` to name them, and `others` to include values outside the edges."
 )
@@ -232,4 +238,10 @@ def notes(queries: Sequence[Query]) -> list[Note]:
         Note("bands", BANDS_TEXT, band_descriptions(queries)),
         Note("listed_below_headings", HEADINGS_TEXT, columns_listed_below_headings(queries)),
         Note("differently_bounded", BOUNDED_TEXT, [x.words for x in differently_bounded(queries)]),
+        Note("differently_counted", COUNTED_TEXT, [x.words for x in differently_counted(queries)]),
     ]
+
+
+def share_note(spec: ReleaseSpec, queries: Sequence[Query]) -> Note:
+    """Return the note on the shares of a release's queries; without items for records."""
+    return Note("shares", SHARES_TEXT, query_shares_texts(spec, queries) if spec.queries else [])

@@ -143,6 +143,12 @@ class PublishedColumn:
         value = float(rows) if self.unit == "rows" else self._typical_value(rows)
         return math.nan if margin is None or not value else margin / abs(value)
 
+    @property
+    def is_expected_unreliable(self) -> bool:
+        """Whether the quality is D in a cell of `rows` rows; False if no value is known."""
+        limits = self.column.quality
+        return bool(limits) and self.relative_margin(self.rows) > float(limits[-1])
+
     def _typical_value(self, rows: int) -> float:
         """Return the value in a cell of so many rows, spread evenly over the bounds."""
         lattice = self.column.parts[0].aggregate.lattice

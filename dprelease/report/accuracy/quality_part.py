@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from dprelease.planning.bounded_words import differently_counted
 from dprelease.report.accuracy.bias import bias_at_zero
 from dprelease.report.accuracy.quality import ColumnQuality
 from dprelease.report.accuracy.sizes import SizeTable, size_tables
 from dprelease.report.accuracy.totals import Disagreement
 from dprelease.report.accuracy.true_errors import SimulatedColumn
+from dprelease.report.accuracy.weak_tables import weak_table_sentences
 from dprelease.report.localization import Words, round_up_to_three_digits, to_three_digits
 from dprelease.report.pictures import PageTable
 from dprelease.report.safe_labels import Names
@@ -27,6 +29,7 @@ BLANKS = frozenset(("unsure_divisor", "unreliable", "few_people", "undefined"))
 class QualitySection:
     """The content of the quality section, ready for the page."""
 
+    weak: list[Markup]
     tables: list[PageTable]
     notes: list[Markup]
     sizes: list[SizeTable]
@@ -50,6 +53,7 @@ def quality_section(
     lifted = _bias_tables(context, columns)
     sizes, sizes_left = size_tables(context, columns)
     return QualitySection(
+        weak=weak_table_sentences(context, columns),
         tables=_column_tables(context, columns),
         notes=_note_sentences(context, columns),
         sizes=sizes,
@@ -256,7 +260,15 @@ def _total_sentences(context: Context, found: Sequence[Disagreement], left: int)
         sentences = [words.say("quality.totals.lead"), words.say("quality.totals.why")]
     if left:
         sentences.append(words.many("quality.totals.left", left))
-    return [*sentences, *bounded]
+    counted = [
+        words.say(
+            "quality.totals.counted",
+            tables=context.titles_of(one.tables),
+            keys=Markup(", ").join(map(context.names.name, one.keys)),
+        )
+        for one in differently_counted(list(context.facts.queries.values()))
+    ]
+    return [*sentences, *bounded, *counted]
 
 
 def _disagreement_table(context: Context, found: Sequence[Disagreement]) -> PageTable | None:

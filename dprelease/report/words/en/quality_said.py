@@ -79,6 +79,13 @@ QUALITY: dict[str, str] = {
         "because tables have to add up, or where no whole number from 0 up is within the margin of "
         "the estimate."
     ),
+    "quality.weak": (
+        "More than half of the numbers in these tables are unreliable or empty: {tables}."
+    ),
+    "quality.weak.fix": (
+        "The publisher can release better numbers with fewer keys or broader groups, with a larger "
+        "share of the budget for these tables, or with lower contribution limits."
+    ),
     "quality.totals": "Totals that differ between tables",
     "quality.totals.lead": (
         "Tables have independent noise, so the sums of finer tables differ from the totals of "
@@ -89,6 +96,10 @@ QUALITY: dict[str, str] = {
         "The counts and sums of these tables need not add up, even without noise: {tables}. "
         "Contribution limits apply to each of them separately, so rows that one leaves out may be "
         "in another."
+    ),
+    "quality.totals.counted": (
+        "The totals of these tables differ, even without noise: {tables}. Rows without a declared "
+        "value of {keys} count only in tables without this key."
     ),
     "quality.totals.agree": "All {number} comparisons of tables agree exactly.",
     "quality.totals.agree.one": "The one comparison of tables agrees exactly.",
