@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -118,7 +119,17 @@ def _row_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
         for words, number in counts:
             if number is not None:
                 lines.append((one.query, words, f"{number:,}", _percent_text(number, one.asked)))
-    return lines
+    return _each_once(lines)
+
+
+def _each_once(lines: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return lines that are equal but for the table in their first cell once, with all tables."""
+    from dprelease.planning.bounded_words import table_range_text
+
+    tables: dict[tuple[str, ...], list[str]] = {}
+    for table, *rest in lines:
+        tables.setdefault(tuple(rest), []).append(table)
+    return [(table_range_text(names), *rest) for rest, names in tables.items()]
 
 
 def _value_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
@@ -134,7 +145,7 @@ def _value_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
             for column, n in numbers.items():
                 if n:
                     lines.append((one.query, column, words, f"{n:,}", _percent_text(n, one.asked)))
-    return lines
+    return _each_once(lines)
 
 
 def _fraction_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
@@ -144,7 +155,7 @@ def _fraction_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
         for column, values in one.fractions.items():
             numbers = ("" if value is None else _number_text(value) for value in values)
             lines.append((one.query, column, *numbers))
-    return lines
+    return _each_once(lines)
 
 
 def _bound_table(bounds: tuple[TriedLimit, ...]) -> list[tuple[str, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,7 +49,7 @@ class TriedLimit:
 
 
 def try_limits(
-    declaration: Declaration, queries: Sequence[Query], engines: Mapping[str, TallyingEngine]
+    declaration: Declaration, declared_plan: Plan, engines: Mapping[str, TallyingEngine]
 ) -> Iterator[TriedLimit]:
     """Yield the effects of tried contribution limits, query by query.
 
@@ -57,7 +57,7 @@ def try_limits(
     non-public keys, and joins of tables with separate limits.
     """
     plans: dict[tuple[str, str, int], Plan | None] = {}
-    for query in filter(_has_limits, queries):
+    for query in filter(_has_limits, declared_plan.queries):
         engine = engines[query.name]
         unlimited = unlimited_sums(engine, query)
         people = engine.contributions(query)
@@ -70,7 +70,8 @@ def try_limits(
             for value in limits_to_try(declared, highest_useful):
                 key = query.declared.table.name, bound, value
                 if key not in plans:
-                    plans[key] = plan_with_limit(declaration, *key)
+                    again = value != declared
+                    plans[key] = plan_with_limit(declaration, *key) if again else declared_plan
                 unit = _with_limit(query.unit, bound, value)
                 limited = sums_under_limits(engine, query, unit)
                 tried = TriedLimit(

@@ -69,7 +69,7 @@ def profile(
     """
     state = RunState() if state is None else state
     _refuse_without_profile(declaration)
-    queries, _ = prepare(declaration)
+    queries, plan = prepare(declaration)
     with state.add_state_to_errors(), ExitStack() as stack:
         engines: dict[str, TallyingEngine] = {}
         engines_by_tables: dict[tuple[str, str | None], TallyingEngine] = {}
@@ -83,7 +83,7 @@ def profile(
             engines[query.name].compile(query)
         state.rows = True
         left_out = tuple(_count_left_out(engines[query.name], query) for query in queries)
-        return Profile(left_out, tuple(try_limits(declaration, queries, engines)))
+        return Profile(left_out, tuple(try_limits(declaration, plan, engines)))
 
 
 def _refuse_without_profile(declaration: Declaration) -> None:
