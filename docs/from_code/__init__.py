@@ -11,7 +11,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from docs.from_code import commands, error_codes, interface, mechanism_pages, models
+from docs.from_code import (
+    commands,
+    error_codes,
+    interface,
+    mechanism_pages,
+    models,
+    sql_statements,
+)
 from dprelease.documents.json_schemas import FORMS
 
 if TYPE_CHECKING:
@@ -25,6 +32,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "mechanisms": mechanism_pages.pages,
     "errors": error_codes.pages,
     "python": interface.pages,
+    "sql_statements": sql_statements.pages,
 }
 """Every part by the name that pages have for it."""
 
