@@ -127,6 +127,8 @@ def counted_rows_text(query: Query) -> str:
     if query.join is not None and query.join.by_unit:
         other = query.join.declared.table.name
         conditions.append(f"whose privacy unit has rows in '{other}'")
+    if query.join is not None and query.join.matched_only:
+        conditions.append(f"that have a match in '{query.join.declared.table.name}'")
     if keys:
         of = "" if query.finest is None else ", the keys of all tables of the family"
         conditions.append(f"that have a declared value in each of {', '.join(keys)}{of}")
@@ -316,7 +318,7 @@ def _bounding_of(query: Query) -> tuple[object, ...]:
     keys = frozenset(key.column for key in read_keys(query))
     read = keys.union(() if query.predicate is None else query.predicate.columns)
     joined = None
-    if query.join is not None and query.join.by_unit:
+    if query.join is not None and (query.join.by_unit or query.join.matched_only):
         joined = query.join.declared.table.name, query.join.on
     return (
         query.unit,

@@ -127,6 +127,7 @@ def _function_digest(query: Query) -> str:
         "columns": _column_definitions(query, [*read, *predicate]),
         "unit": [unit.id, unit.max_groups, unit.max_rows_per_group, *unit_total],
         "join": None if query.join is None else [query.join.declared.table.name, query.join.on],
+        **({"matched_only": True} if query.join is not None and query.join.matched_only else {}),
     }
     if outer:  # their values decide in which cells rows with unknown areas count
         values = {name: key_of(name, columns[name]) for name in outer}

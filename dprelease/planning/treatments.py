@@ -182,7 +182,10 @@ def _condition_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
     join = query.join
     for name, _ in () if join is None or join.by_unit else join.on:
         other = "" if join is None else join.declared.table.name
-        yield name, "join", f"missing or not in '{other}': the columns of '{other}' are missing"
+        effect = f"the columns of '{other}' are missing"
+        if join is not None and join.matched_only:
+            effect = "the row does not count"
+        yield name, "join", f"missing or not in '{other}': {effect}"
 
 
 def missing_codes_text(column: Column) -> str:

@@ -1,9 +1,10 @@
 """Joins of a query: which rows are combined, and why the privacy guarantee still holds.
 
 A public table is joined by a left join on a key that is unique in the public table, so every row of
-the queried table stays exactly one row of the same privacy unit. A table about the same people is
-joined only on the privacy unit: every joined row belongs to one privacy unit, whose contributions
-are limited after the join.
+the queried table stays exactly one row of the same privacy unit. If rows without a match are left
+out, it is one row or none, which depends on this row and on the public table alone. A table about
+the same people is joined only on the privacy unit: every joined row belongs to one privacy unit,
+whose contributions are limited after the join.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Join:
 
     `on` has pairs of columns that must be equal: a column of the queried table, and a column of the
     joined table. `columns` are the columns of the joined table that the query can name. `by_unit`
-    says that the joined table is about the same people.
+    says that the joined table is about the same people. `matched_only` says that rows without a
+    match in a public table are left out.
     """
 
     declared: Declared
@@ -40,6 +42,7 @@ class Join:
     on: tuple[tuple[str, str], ...]
     columns: tuple[str, ...]
     by_unit: bool
+    matched_only: bool = False
 
     def description(self, table: str) -> str:
         """Return the description of the join, for the manifest."""
@@ -50,9 +53,12 @@ class Join:
                 "contribution limits apply to the joined rows."
             )
         pairs = " and ".join(f"{left} = {right}" for left, right in self.on)
+        others = "its columns are missing if there is no such row"
+        if self.matched_only:
+            others = "rows without such a row are left out"
         return (
             f"Each row of '{table}' with the one row of the public table '{name}' that has "
-            f"{pairs}; its columns are missing if there is no such row."
+            f"{pairs}; {others}."
         )
 
 

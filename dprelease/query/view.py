@@ -166,7 +166,8 @@ class Views:
         if formulas is None:
             return None
         seen = visible_columns(right.table.columns, on)
-        return Join(right, formulas, on, seen, spec.on_unit)
+        matched_only = spec.unmatched == "drop"
+        return Join(right, formulas, on, seen, spec.on_unit, matched_only)
 
     def _check_pair(
         self,

@@ -273,7 +273,7 @@ def _join_sql(
         )
         for left, name in join.on
     ]
-    how = "JOIN" if join.by_unit else "LEFT JOIN"
+    how = "JOIN" if join.by_unit or join.matched_only else "LEFT JOIN"
     on = " AND ".join(pairs)
     return f"SELECT typed.*{joined_columns} FROM ({rows}) typed {how} ({right}) joined ON {on}"
 

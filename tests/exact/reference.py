@@ -57,7 +57,10 @@ def _uncoded_value(column: Any, value: Any) -> Any:
 
 
 def left_join(query: Query, rows: list[Row], public: list[Row]) -> list[Row]:
-    """Return each row with the columns of the one public row that has its key, or with nothing."""
+    """Return each row with the columns of the one public row that has its key, or with nothing.
+
+    If only matched rows count, rows without such a public row are left out.
+    """
     assert query.join is not None
     right = query.join.declared.table
     found = []
@@ -70,6 +73,8 @@ def left_join(query: Query, rows: list[Row], public: list[Row]) -> list[Row]:
             and key == [value_of(right.columns[name], other[name]) for _, name in query.join.on]
         ]
         match = matches[0] if len(matches) == 1 else {}
+        if query.join.matched_only and not match:
+            continue
         found.append({**row, **{name: match.get(name) for name in query.join.columns}})
     return found
 

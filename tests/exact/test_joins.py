@@ -91,6 +91,7 @@ JOINS: dict[str, dict[str, Any]] = {
     "by both": {"station": "start", "code": "code"},
 }
 ONE = {"id": "id", "max_groups": 1, "max_rows_per_group": 1}
+UNMATCHED = st.sampled_from(["keep", "drop"])
 UNITS = [{}, {"id": "id", "max_groups": 2, "max_rows_per_group": 2}]
 
 
@@ -104,7 +105,11 @@ def public_table(**more: Any) -> Declared:
 
 
 def public_query(
-    unit: Row, how: str, neighbours: Neighbours = Neighbours.ADD_REMOVE, **more: Any
+    unit: Row,
+    how: str,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    unmatched: str = "keep",
+    **more: Any,
 ) -> Query:
     """Return a query of trips by what the public table says of their start."""
     on = {left: right for right, left in JOINS[how].items()}
@@ -120,7 +125,7 @@ def public_query(
         ["region", "level"],
         neighbours=neighbours,
         other=public_table() if how == "by number" else declare(STATIONS, **PUBLIC),
-        join={"table": "stations", "on": on},
+        join={"table": "stations", "on": on, "unmatched": unmatched},
         **more,
     )
 
@@ -141,11 +146,11 @@ def with_double(row: Row) -> Row:
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize(("unit", "how"), thinned(UNITS, list(JOINS), together=1), ids=str)
 @examples(15)
-@given(rows=TRIPS_ROWS, public=st.lists(STATION, max_size=6))
+@given(rows=TRIPS_ROWS, public=st.lists(STATION, max_size=6), unmatched=UNMATCHED)
 def test_public_joins_equal_the_reference(
-    unit: Row, how: str, rows: list[Row], public: list[Row]
+    unit: Row, how: str, rows: list[Row], public: list[Row], unmatched: str
 ) -> None:
-    query = public_query(unit, how)
+    query = public_query(unit, how, unmatched=unmatched)
     public = unique(public, *JOINS[how])
     found = exact(query, trips(rows), stations(public))
     joined = left_join(query, rows, [with_double(row) for row in public])
@@ -169,11 +174,17 @@ def units_of(unit: Row, rows: list[Row]) -> list[list[Row]]:
     rows=TRIPS_ROWS,
     public=st.lists(STATION, max_size=6),
     others=st.lists(TRIP, min_size=1, max_size=3),
+    unmatched=UNMATCHED,
 )
 def test_public_joins_move_no_more_than_is_claimed(
-    unit: Row, neighbours: Neighbours, rows: list[Row], public: list[Row], others: list[Row]
+    unit: Row,
+    neighbours: Neighbours,
+    rows: list[Row],
+    public: list[Row],
+    others: list[Row],
+    unmatched: str,
 ) -> None:
-    query = public_query(unit, "by number", neighbours)
+    query = public_query(unit, "by number", neighbours, unmatched)
     new = [] if neighbours is Neighbours.ADD_REMOVE else (others if unit else others[:1])
     right = stations(unique(public, "station"))
     whole = exact(query, trips(rows), right)

@@ -102,6 +102,8 @@ def chain(length: int) -> dict[str, Any]:
         ({"join": {"table": "codes", "on": {"d": "code"}}, **derived("lower(t)", "text")}, []),
         ({"join": {"table": "codes", "on": {"d": "size"}}, **derived("n")}, ["DP-JOIN-004"]),
         ({"join": {"table": "codes", "on": {"t": "code"}, "max_groups": 2}}, ["DP-JOIN-001"]),
+        ({"join": {"table": "codes", "on": {"t": "code"}, "unmatched": "drop"}}, []),
+        ({"join": {"table": "codes", "on_unit": "true", "unmatched": "drop"}}, ["DP-JOIN-001"]),
         ({"join": {"table": "codes", "on": {"t": "code", "unused": "code"}}}, ["DP-JOIN-001"]),
     ],
     ids=str,

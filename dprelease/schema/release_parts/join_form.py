@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -15,12 +15,13 @@ class JoinSpec(Model):
 
     `on`: for each compared column of the query's table, the equal column of the public table.
     `on_unit`: whether all rows of the same person are joined; the contribution limits then apply to
-    the joined rows.
+    the joined rows. `unmatched: drop` leaves out rows without a match in the public table.
     """
 
     table: Text
     on: dict[Text, Text] = Field(default_factory=dict)
     on_unit: Flag = False
+    unmatched: Literal["keep", "drop"] = "keep"
     max_groups: Annotated[Whole, Field(ge=1, le=10**6)] | None = None
     max_rows_per_group: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
     max_rows: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
@@ -32,6 +33,9 @@ class JoinSpec(Model):
             refuse("DP-JOIN-001", problem="give either `on` or `on_unit: true`")
         if self.on and (self.max_groups or self.max_rows_per_group or self.max_rows):
             refuse("DP-JOIN-001", problem="a public table does not change the contribution limits")
+        if self.on_unit and self.unmatched != "keep":
+            problem = "`unmatched` is for public tables; on_unit joins only people of both tables"
+            refuse("DP-JOIN-001", problem=problem)
         if len(set(self.on.values())) < len(self.on):
             refuse("DP-JOIN-001", problem="a public column is listed twice in `on`")
         return self
