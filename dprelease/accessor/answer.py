@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ from dprelease.release.question import (
 )
 from dprelease.schema.model import Files, relative_reader, validate
 from dprelease.schema.release import Limits, QuerySpec
+from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Document, Plain
 
 if TYPE_CHECKING:
@@ -122,9 +124,17 @@ def answer_sql(
         raise UsageError("DP-SESSION-016", name="statement", wanted="one SELECT", kind=kind)
     session = rows.session
     statement, is_explained = without_explain(statement)
-    split = split_statement(statement, {session.table.name: session.table}, params, margins=margins)
+    tables = {session.table.name: _table_of_rows(rows)}
+    split = split_statement(statement, tables, params, margins=margins)
     queries = [
-        _resolved_query(rows, core.columns, core.group_by, options, core.where, name)
+        _resolved_query(
+            replace(rows, derived={**rows.derived, **core.rows.derive}),
+            core.columns,
+            core.group_by,
+            options,
+            core.where,
+            name,
+        )
         for name, core in split.cores.items()
     ]
     try_statement(queries, split)
@@ -136,6 +146,15 @@ def answer_sql(
     shown = answer_of(split, noised)
     shown.attrs[ATTRIBUTE] = answer_attributes(plan)
     return shown
+
+
+def _table_of_rows(rows: RowSelection) -> Table:
+    """Return the declared table with the computed columns of some rows."""
+    table = rows.session.table
+    values: dict[str, Plain] = {"from": table.name, "columns": {"n": {"count": "*"}}}
+    document = Document(Path("question"), "", {**values, "derive": dict(rows.derived)}, {})
+    spec = validate(QuerySpec, document, Files(relative_reader(Path())))
+    return table.model_copy(update={"columns": {**table.columns, **spec.derive}})
 
 
 @contextmanager

@@ -63,6 +63,10 @@ def ask(
     neighbours: Annotated[str, typer.Option(help="add_remove or replace.")] = "add_remove",
     mechanism: Annotated[str, typer.Option(help="The name of a mechanism.")] = "auto",
     ledger: Annotated[Path | None, typer.Option(help="A ledger to charge.")] = None,
+    private_keys: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of GROUP BY without public values; can be repeated."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(help="Publish the table with noise and its manifest in this folder."),
@@ -90,6 +94,7 @@ def ask(
             mechanism=mechanism,
             ledger=ledger,
             key=key_of(key, passphrase_file),
+            private_keys=private_keys or (),
             output=output,
             overwrite=overwrite,
             margins=margins,

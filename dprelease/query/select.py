@@ -40,6 +40,7 @@ from dprelease.query.sql_functions import (
     FRACTION_ARGUMENT,
     KEYWORD_OF_FUNCTION,
 )
+from dprelease.query.sql_rewrites.select_rows import RowsOfSelect, rewrite_rows
 from dprelease.schema.aggregate_keywords import WORDS, Origin
 from dprelease.schema.column_spec import QUANTILES
 from dprelease.schema.field_types import NAME, RESERVED
@@ -58,6 +59,7 @@ class PrivateCore:
 
     `name`: the name of the query. `fields`: for each published column that the outer statement
     reads, its name there. `texts`: the published column of each aggregate, by the SQL of both.
+    `rows`: the computed columns and the join of the query.
     """
 
     name: str
@@ -67,6 +69,7 @@ class PrivateCore:
     columns: dict[str, dict[str, Plain]] = field(default_factory=dict)
     fields: dict[str, str] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    rows: RowsOfSelect = field(default_factory=RowsOfSelect)
 
     def field_of(self, column: str, prefix: str) -> exp.Column:
         """Return a published column as the outer statement reads it."""
@@ -74,9 +77,9 @@ class PrivateCore:
         return exp.column(name, quoted=True)
 
     @property
-    def same(self) -> tuple[str, str | None, tuple[str, ...]]:
+    def same(self) -> tuple[object, ...]:
         """Return what cores have in common that can be measured by one query."""
-        return self.source, self.where, tuple(self.group_by)
+        return self.source, self.where, tuple(self.group_by), self.rows
 
 
 class CoreReader:
@@ -90,11 +93,13 @@ class CoreReader:
 
     def read(self) -> PrivateCore:
         """Return the source, the conditions and the keys, still without columns."""
+        rows = rewrite_rows(self.select, self.tables)
         self._refuse_unread_clauses()
         source = str(self.select.args["from_"].this.name)
         self._unqualify_columns()
         where = self.select.args.get("where")
-        self.core = PrivateCore("", source, None if where is None else sql_text(where.this), [])
+        condition = None if where is None else sql_text(where.this)
+        self.core = PrivateCore("", source, condition, [], rows=rows)
         for item in self.select.expressions:
             name = alias_of(item) or item.name
             self.aliases[name] = item.unalias()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from dprelease.errors import DpReleaseError, Place, RunState
+from dprelease.errors import DpReleaseError, Place, RunState, UsageError
 from dprelease.errors.local_paths import check_paths
 from dprelease.exact.engines import open_engines, refuse_unknown_frames
 from dprelease.exact.post_view import run_statement, to_pandas
@@ -26,6 +26,7 @@ from dprelease.query.outer_sql.parameters import Params
 from dprelease.query.outer_sql.statement import ANSWER, SplitStatement, split_statement
 from dprelease.query.resolve import Query
 from dprelease.query.select import PrivateCore
+from dprelease.query.sql_rewrites.refusal import LONGEST, refuse
 from dprelease.release.answer_labels import labels_of
 from dprelease.release.execute import answer_queries, charge_answer
 from dprelease.release.run_options import with_signing_key
@@ -66,6 +67,7 @@ def sql(
     mechanism: str | Mapping[str, str | float] = "auto",
     ledger: str | Path | None = None,
     key: str | Path | SigningKey | None = None,
+    private_keys: str | Sequence[str] = (),
     output: str | Path | None = None,
     overwrite: bool = False,
     frames: Mapping[str, object] | None = None,
@@ -93,6 +95,9 @@ def sql(
     key
         The key that signs the manifest, and the entries of a ledger with signers: an Ed25519 key of
         OpenSSH, or the result of `signing_key`.
+    private_keys
+        Columns of GROUP BY whose values are not public. All keys of their GROUP BY are then found
+        in the data, and published only if enough people have them, which needs a delta.
     output
         A folder in which to publish the noised table and its manifest; without it, the answer is
         only returned.
@@ -121,6 +126,7 @@ def sql(
         declaration, split = declaration_of_statement(
             statement, schema, epsilon=epsilon, delta=delta, neighbours=neighbours,
             mechanism=mechanism, ledger=ledger, params=params, margins=margins,
+            private_keys=private_keys,
         )  # fmt: skip
         declaration = with_signing_key(declaration, key)
         known = declaration.tables.values()
@@ -263,6 +269,7 @@ def declaration_of_statement(
     ledger: str | Path | None,
     params: Params = None,
     margins: bool = False,
+    private_keys: str | Sequence[str] = (),
 ) -> tuple[Declaration, SplitStatement]:
     """Return the release that a statement declares, and the computations on its answer."""
     _refuse_huge_numbers(epsilon=epsilon, delta=delta)
@@ -282,7 +289,7 @@ def declaration_of_statement(
         "mechanism": mechanism
         if isinstance(mechanism, str)
         else {name: str(value) for name, value in mechanism.items()},
-        "queries": {name: _declared_query(core) for name, core in split.cores.items()},
+        "queries": _declared_queries(split.cores, private_keys),
         "output": "out/sql",
     }
     if ledger is not None:
@@ -292,9 +299,42 @@ def declaration_of_statement(
         return declaration_of(text, folder / FILE), split
 
 
+def _declared_queries(
+    cores: Mapping[str, PrivateCore], private_keys: str | Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Return the queries of all cores, as in a release file.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-006 for private keys that are no keys of the statement.
+    UsageError
+        DP-SESSION-016 if they are no names.
+    """
+    private = [private_keys] if isinstance(private_keys, str) else private_keys
+    if not isinstance(private, Sequence) or not all(isinstance(name, str) for name in private):
+        wanted, kind = "the names of columns", type(private_keys).__name__
+        raise UsageError("DP-SESSION-016", name="private_keys", wanted=wanted, kind=kind)
+    keys = dict.fromkeys(key for core in cores.values() for key in core.group_by)
+    for name in private:
+        if name not in keys:
+            reason = "no GROUP BY of the statement has this column"
+            fix = f"name one of {', '.join(keys)}" if keys else "leave out private_keys"
+            refuse(f"private_keys '{name[:LONGEST]}'", reason, fix)
+    queries = {name: _declared_query(core) for name, core in cores.items()}
+    for name, core in cores.items():
+        if {*private} & {*core.group_by}:
+            queries[name]["private_keys"] = "true"
+    return queries
+
+
 def _declared_query(core: PrivateCore) -> dict[str, Any]:
     """Return the query of a core as in a release file."""
     query: dict[str, Any] = {"from": core.source, "columns": core.columns}
+    if core.rows.derive:
+        query["derive"] = core.rows.derive
+    if core.rows.join is not None:
+        query["join"] = core.rows.join
     if core.where is not None:
         query["where"] = core.where
     if core.group_by:

@@ -289,6 +289,32 @@ def test_statements(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> N
     world.check(len(used))
 
 
+REWRITTEN = """
+    SELECT age // 50 AS half, COUNT_IF(pay > 1) AS a, AVG(pay / 2) AS b, VAR_POP(pay) AS c,
+        SUM(CASE WHEN age > 3 THEN pay ELSE 0 END) AS d, COUNT(DISTINCT city) FILTER (WHERE pay > 1) AS e,
+        PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY pay) AS f, MODE(CASE WHEN age > 3 THEN 'x' ELSE 'y' END) AS g
+    FROM (SELECT * FROM people WHERE age >= 0) AS p GROUP BY ALL
+"""
+
+
+@pytest.mark.share(0.3)
+@pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
+def test_rewritten_statements(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:
+    """As `test_statements`, with computed keys and arguments."""
+    world = World(tmp_path, unit, has_ledger=has_ledger)
+    found = dprelease.sql(
+        REWRITTEN,
+        tmp_path / "people.yaml",
+        epsilon=EPSILON,
+        delta=DELTA,
+        mechanism=noise(name),
+        ledger=world.path,
+        frames=world.frames,
+    )
+    assert list(found.columns) == ["half", *"abcdefg"]
+    world.check(len(found.attrs["dprelease"]["mechanisms"]))
+
+
 @pytest.mark.share(0.3)
 @pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
 def test_sessions(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:

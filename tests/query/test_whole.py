@@ -60,9 +60,7 @@ REFUSED = {
         SELECT QUANTILE_CONT(pay, 0.5, age) FROM people
         SELECT APPROX_QUANTILE(pay, 0.5, 100) FROM people
         SELECT MEDIAN(pay ORDER BY pay) FROM people
-        SELECT COUNT(* EXCLUDE (sex)) FROM people
         SELECT COUNT(people.*) FROM people
-        SELECT sex, COUNT(*) FROM people GROUP BY ALL
         SELECT COUNT(*) INTO x FROM people
         SELECT COUNT(*) AS n, SUM(pay) AS n FROM people
         SELECT x.people.sex, COUNT(*) FROM people GROUP BY x.people.sex
@@ -87,14 +85,11 @@ REFUSED = {
         SELECT sex AS city, COUNT(*) FROM people GROUP BY city
     """,
     "DP-SQL-006": """
+        SELECT COUNT(* EXCLUDE (sex)) FROM people
         SELECT COUNT(*) AS n FROM people ORDER BY n COLLATE nocase
-        SELECT COUNT() FROM people
-        SELECT COUNT() + 1 FROM people
-        SELECT SUM(pay) FROM people HAVING COUNT() > 3
         SELECT COUNT(DISTINCT sex, age) FROM people
         SELECT COUNT(DISTINCT) FROM people
         SELECT SUM(DISTINCT pay) FROM people
-        SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY pay DESC) FROM people
     """,
 }
 CASES = [

@@ -19,16 +19,19 @@ from dprelease.numerics.rounding import exact
 
 _ONE, _TWO, _MANY = ("this",), ("this", "expression"), ("this", "expressions")
 _BY_ARGS: dict[tuple[str, ...], tuple[type, ...]] = {
-    (): (exp.Null, exp.Star),
+    (): (exp.Null,),
     _ONE: (
-        exp.Avg, exp.Boolean, exp.Ceil, exp.Day, exp.DayOfWeekIso, exp.DayOfYear, exp.Floor,
+        exp.AnyValue, exp.Avg, exp.CountIf, exp.DayOfWeek, exp.Dayname, exp.Monthname, exp.Sign,
+        exp.StddevPop, exp.VariancePop,
+        exp.Boolean, exp.Ceil, exp.Day, exp.DayOfWeekIso, exp.DayOfYear, exp.Floor,
         exp.From, exp.Having, exp.Hour, exp.Length, exp.Lower, exp.Max, exp.Median, exp.Min,
         exp.Minute, exp.Mode, exp.Month, exp.Neg, exp.Not, exp.Paren, exp.Quarter, exp.Sqrt,
         exp.Stddev, exp.StddevSamp, exp.Sum, exp.Trim, exp.TsOrDsToDate, exp.Upper, exp.Var,
         exp.Variance, exp.Where, exp.Year, exp.Abs,
     ),
     _TWO: (
-        exp.Add, exp.And, exp.Div, exp.EQ, exp.GT, exp.GTE, exp.Is, exp.LT, exp.LTE,
+        exp.Add, exp.And, exp.Filter, exp.IntDiv, exp.Pow, exp.WithinGroup,
+        exp.Div, exp.EQ, exp.GT, exp.GTE, exp.Is, exp.LT, exp.LTE,
         exp.Left, exp.Mod, exp.Mul, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif,
         exp.Or, exp.PercentileCont, exp.PercentileDisc, exp.StartsWith, exp.Sub,
     ),
@@ -38,12 +41,12 @@ _BY_ARGS: dict[tuple[str, ...], tuple[type, ...]] = {
 KNOWN: dict[type, tuple[str, ...]] = {
     **{kind: args for args, kinds in _BY_ARGS.items() for kind in kinds},
     exp.Select: (
-        "expressions", "from_", "from", "where", "group", "having", "order", "limit",
+        "expressions", "from_", "from", "joins", "where", "group", "having", "order", "limit",
     ),
     exp.Alias: ("this", "alias"),
     exp.ApproxQuantile: ("this", "quantile"),
     exp.Between: ("this", "low", "high"),
-    exp.Case: ("ifs", "default"),
+    exp.Case: ("this", "ifs", "default"),
     exp.Cast: ("this", "to"),
     exp.Column: ("this", "table"),
     exp.Count: ("this", "big_int"),
@@ -51,7 +54,7 @@ KNOWN: dict[type, tuple[str, ...]] = {
     exp.DateDiff: ("this", "expression", "unit", "date_part_boundary"),
     exp.Distinct: ("expressions",),
     exp.Greatest: ("this", "expressions", "ignore_nulls"),
-    exp.Group: ("expressions",),
+    exp.Group: ("expressions", "all"),
     exp.Identifier: ("this", "quoted"),
     exp.If: ("this", "true", "false"),
     exp.Least: ("this", "expressions", "ignore_nulls"),
@@ -61,6 +64,14 @@ KNOWN: dict[type, tuple[str, ...]] = {
     exp.Ordered: ("this", "desc", "nulls_first"),
     exp.Quantile: ("this", "quantile"),
     exp.Round: ("this", "decimals"),
+    exp.Array: ("expressions", "value_constructor"),
+    exp.Extract: ("this", "expression"),
+    exp.Join: ("this", "on", "using", "side", "kind", "method"),
+    exp.Star: ("except_", "replace"),
+    exp.Subquery: ("this", "alias"),
+    exp.TimeToStr: ("this", "format"),
+    exp.TimestampTrunc: ("this", "unit"),
+    exp.TryCast: ("this", "to", "safe"),
     exp.Substring: ("this", "start", "length"),
     exp.Table: ("this", "alias", "db"),
     exp.TableAlias: ("this",),
@@ -69,20 +80,27 @@ KNOWN: dict[type, tuple[str, ...]] = {
 
 LONGEST = 60
 _WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING}
-_PHRASES = {"nulls", "first", "last", "unbounded", "preceding", "following", "current", "row"}
+_PHRASES = {
+    "nulls",
+    "first",
+    "last",
+    "within",
+    "unbounded",
+    "preceding",
+    "following",
+    "current",
+    "row",
+}
 """The keywords that the tree stores as booleans or texts."""
 
 _NAMED: dict[tuple[type, str], str] = {
     (exp.Table, "sample"): "TABLESAMPLE",
     (exp.Table, "when"): "AT, another version of the table",
     (exp.TableAlias, "columns"): "other names for the columns of the table",
-    (exp.Select, "joins"): "a second table",
-    (exp.Group, "all"): "GROUP BY ALL",
     (exp.Limit, "limit_options"): "LIMIT by percent, or with ties",
     (exp.Limit, "expressions"): "LIMIT ... BY",
     (exp.Order, "this"): "ORDER BY inside an aggregate",
     (exp.Ordered, "with_fill"): "WITH FILL",
-    (exp.Star, "except_"): "* EXCLUDE",
     (exp.Column, "db"): "a column's name of three parts",
     (exp.DataType, "expressions"): "a type with a precision",
 }

@@ -36,6 +36,8 @@ from dprelease.query.select_nodes import (
     refuse_equal_names,
 )
 from dprelease.query.sql_functions import suggest_functions
+from dprelease.query.sql_rewrites.aggregate_forms import with_known_names
+from dprelease.query.sql_rewrites.grouping_sets import expand_grouping_sets
 from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.table import Table
 
@@ -130,6 +132,7 @@ class _Splitter:
     def split(self, tree: exp.Query) -> SplitStatement:
         """Return the parts of the statement, or refuse it."""
         text = quoted(tree)
+        tree = with_known_names(tree)
         for select in list(tree.find_all(exp.Select)):
             refuse_equal_names(select.expressions)
             _name_items(select, aggregates=False)
@@ -206,6 +209,8 @@ class _Splitter:
         is_core = select.args.get("group") or select.args.get("having")
         if not is_core and next(measured_nodes_of(select), None) is None:
             return True
+        if expand_grouping_sets(select, self.tables, f"{self.prefix}set_"):
+            return self._is_rows(select, scope)
         self._replace_core(select, scope)
         return False
 
@@ -222,6 +227,8 @@ class _Splitter:
             cte = scope[name]
             if cte is None:
                 return "noised"
+            if cte.args["alias"].args.get("columns"):
+                refuse("DP-SQL-002", what=f"other names for the columns of {quoted(source)}")
             alias = source.args.get("alias") or exp.TableAlias(this=source.this.copy())
             source.replace(exp.Subquery(this=cte.this.copy(), alias=alias))
             return "people"
@@ -251,12 +258,12 @@ class _Splitter:
 
     def _replace_core(self, select: exp.Select, scope: Scope) -> None:
         """Declare the query of a core, and let the SELECT read its noised table."""
-        for node in own_nodes_of(select):
-            if isinstance(node, exp.Anonymous) and not is_interval(node):
-                _refuse_node(node)
         text = quoted(select)
         reader = CoreReader(select, self.tables)
         read = reader.read()
+        for node in own_nodes_of(select):
+            if isinstance(node, exp.Anonymous) and not is_interval(node):
+                _refuse_node(node)
         for part in clauses_after_noise(select):
             self._replace_nested(part, scope, set())
         core = next((one for one in self.found.cores.values() if one.same == read.same), None)

@@ -33,6 +33,7 @@ OPERATORS: frozenset[type[exp.Expr]] = frozenset(
 )  # fmt: skip
 SCALARS: frozenset[type[exp.Expr]] = frozenset(
     {
+        exp.Array, exp.DateFromParts,
         exp.Abs, exp.Cbrt, exp.Ceil, exp.Coalesce, exp.Concat, exp.ConcatWs, exp.Contains,
         exp.DateDiff, exp.DateTrunc, exp.Day, exp.DayOfWeek, exp.DayOfWeekIso, exp.DayOfYear,
         exp.Dayname, exp.EndsWith, exp.Exp, exp.Extract, exp.Floor, exp.Greatest, exp.Least,

@@ -1,0 +1,273 @@
+"""Other spellings of aggregates, and aggregates of expressions, as aggregates of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from dprelease.numerics.rounding import exact, plain_text
+from dprelease.query.expressions.scalar import Kind
+from dprelease.query.sql_functions import AGGREGATES, FRACTION_ARGUMENT
+from dprelease.query.sql_rewrites.key_columns import category_declaration
+from dprelease.query.sql_rewrites.refusal import quoted, refuse
+from dprelease.query.sql_rewrites.row_forms import case_of, kind_of, number, row_form
+from dprelease.query.sql_rewrites.unanswerable import refuse_unanswerable
+from dprelease.query.sql_rewrites.value_ranges import column_declaration
+from dprelease.schema.columns import IntegerColumn, NumberColumn
+from dprelease.schema.table import Table
+
+Declare = Callable[[exp.Expr, dict[str, Any]], exp.Expr]
+"""Declares a computed column from an expression and its declaration, and returns the column."""
+
+OTHER_NAMES = {
+    "mean": exp.Avg, "favg": exp.Avg, "fsum": exp.Sum, "sumkahan": exp.Sum, "kahan_sum": exp.Sum,
+    "sum_no_overflow": exp.Sum, "count_star": exp.Count, "countif": exp.CountIf,
+}  # fmt: skip
+"""DuckDB's further names of aggregates that sqlglot does not know."""
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Return whether a node is an aggregate of rows, in any spelling."""
+    return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.IgnoreNulls)
+
+
+def with_known_names(tree: exp.Query) -> Any:
+    """Return a statement with aggregates that have several names by the same name.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-006 for an aggregate that has no answer with noise.
+    """
+    return tree.transform(_known_name, copy=False)
+
+
+def _known_name(node: exp.Expr) -> exp.Expr:
+    """Return the class of an aggregate that sqlglot does not know; other nodes stay."""
+    if not isinstance(node, exp.Anonymous):
+        return node
+    kind = OTHER_NAMES.get(str(node.this).lower())
+    if kind is not None and len(node.expressions) <= 1:
+        return kind(this=node.expressions[0] if node.expressions else None)
+    refuse_unanswerable(node)
+    return node
+
+
+class AggregateForms:
+    """Rewrites the aggregates of a SELECT to aggregates of declared and computed columns.
+
+    `declare` adds a computed column. `table` has all columns that rows have.
+    """
+
+    def __init__(self, table: Table, declare: Declare) -> None:
+        self.table, self.declare = table, declare
+
+    def form(self, node: exp.Expr) -> exp.Expr:
+        """Return an aggregate in the spelling that is answered, or refuse it."""
+        if isinstance(node, exp.Filter):
+            return self._of_rows(node.this, node.expression.this)
+        return self._of_rows(node, None)
+
+    def _of_rows(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
+        """Return the aggregate of the rows that satisfy a condition, or of all rows."""
+        node = _named_aggregate(node)
+        refuse_unanswerable(node)
+        if isinstance(node, exp.Count | exp.CountIf):
+            return self._count(node, condition)
+        if isinstance(node, exp.VariancePop | exp.StddevPop):
+            return self._of_population(node, condition)
+        if type(node) not in AGGREGATES or isinstance(node.this, exp.Distinct):
+            return node  # refused with the aggregates that are answered
+        kind: Any = type(node)
+        fraction = FRACTION_ARGUMENT.get(kind)
+        if fraction is not None:
+            return self._quantiles(node, fraction, condition)
+        if node.this is None:
+            return node
+        if isinstance(node, exp.Sum) and isinstance(node.this, exp.Literal):
+            counted = self._count(exp.Count(this=exp.Star()), condition)
+            return exp.Paren(this=exp.Mul(this=counted, expression=node.this))
+        node.set("this", self._argument(node, node.this, condition))
+        return node
+
+    def _count(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
+        """Return COUNT(*), COUNT(column) or COUNT(DISTINCT column) in place of any count."""
+        inner = node.this
+        if isinstance(node, exp.CountIf):
+            return self._count_of(_both(condition, inner))
+        if isinstance(inner, exp.Distinct):
+            return self._count_distinct(node, inner, condition)
+        if isinstance(inner, exp.Null):
+            refuse(node, "no value is counted", "use COUNT(*)")
+        if inner is None or isinstance(inner, exp.Star | exp.Literal | exp.Boolean):
+            if isinstance(inner, exp.Star) and any(inner.args.values()):
+                refuse(node, "* counts rows and has no columns", "use COUNT(*)")
+            if condition is None:
+                return exp.Count(this=exp.Star(), big_int=True)
+            return self._count_of(condition)
+        if condition is None and isinstance(inner, exp.Column):
+            return node
+        present = _simple_condition(inner) or exp.Not(
+            this=exp.Is(this=exp.Paren(this=inner), expression=exp.Null())
+        )
+        return self._count_of(_both(condition, present))
+
+    def _count_of(self, condition: exp.Expr) -> exp.Expr:
+        """Return the count of the rows that satisfy a condition."""
+        form = row_form(condition, self.table)
+        kind = kind_of(form, self.table)
+        if kind is not Kind.BOOLEAN:
+            refuse(condition, f"it is {kind} and no condition", "compare it, as in x > 0")
+        counted = case_of((form, exp.Boolean(this=True)))
+        return exp.Count(this=self.declare(counted, {"type": "boolean"}), big_int=True)
+
+    def _count_distinct(
+        self, node: exp.Expr, inner: exp.Distinct, condition: exp.Expr | None
+    ) -> exp.Expr:
+        """Return the count of distinct values of a column, or of an expression."""
+        if len(inner.expressions) != 1:
+            return node  # refused with the aggregates that are answered
+        (value,) = inner.expressions
+        if condition is None and isinstance(value, exp.Column):
+            return node
+        if isinstance(value, exp.Column) and value.name == self.table.unit.id:
+            reason = "ids of a part of the rows are counted in a statement without other aggregates"
+            fix = f"write COUNT(DISTINCT {value.name}) with WHERE {quoted(condition or node)}"
+            refuse(node, reason, fix)
+        form = row_form(value, self.table)
+        declaration = category_declaration(form, self.table, kind_of(form, self.table))
+        if declaration is None:
+            reason = "only the id of the person and public values can be counted once each"
+            refuse(node, reason, "count distinct values of a column with declared values")
+        if condition is not None:
+            form = case_of((row_form(condition, self.table), form))
+        node.set("this", exp.Distinct(expressions=[self.declare(form, declaration)]))
+        return node
+
+    def _of_population(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
+        """Return VAR_POP or STDDEV_POP, from the statistic of a sample and the number of rows."""
+        column = self._argument(node, node.this, condition)
+        declared = self.table.columns.get(column.name)
+        is_filled = getattr(declared, "fill_value", None) is not None
+        counted = exp.Count(this=exp.Star() if is_filled else column.copy(), big_int=True)
+        fewer = exp.Paren(this=exp.Sub(this=counted, expression=number(1)))
+        share: exp.Expr = exp.Div(this=fewer, expression=counted.copy())
+        if isinstance(node, exp.VariancePop):
+            sample: exp.Expr = exp.Variance(this=column)
+        else:
+            sample, share = exp.Stddev(this=column), exp.Sqrt(this=share)
+        return exp.Paren(this=exp.Mul(this=sample, expression=exp.Paren(this=share)))
+
+    def _quantiles(self, node: exp.Expr, name: str, condition: exp.Expr | None) -> exp.Expr:
+        """Return a quantile, or the list of several quantiles."""
+        part = node.args.get(name)
+        if isinstance(part, exp.Order):
+            refuse(node, "the order is that of the values", "leave out ORDER BY")
+        column = self._argument(node, node.this, condition)
+        kind = type(node)
+        if not isinstance(part, exp.Array):
+            return kind(this=column, **{name: part})
+        parts = [kind(this=column.copy(), **{name: one}) for one in part.expressions]
+        if not parts:
+            refuse(node, "it lists no fraction", "write one, as in [0.25, 0.5, 0.75]")
+        return exp.Array(expressions=parts)
+
+    def _argument(self, node: exp.Expr, value: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
+        """Return the column that an aggregate reads, which is computed if necessary."""
+        while isinstance(value, exp.Paren):
+            value = value.this
+        column = self.table.columns.get(value.name) if isinstance(value, exp.Column) else None
+        is_flag = getattr(column, "type", "") == "boolean" and not isinstance(node, exp.Mode)
+        if isinstance(value, exp.Column) and condition is None and not is_flag:
+            return value
+        form = row_form(value, self.table)
+        kind = kind_of(form, self.table)
+        if isinstance(column, IntegerColumn | NumberColumn) and column.fill_value is not None:
+            fill = exp.Literal.number(plain_text(column.fill_value))
+            form = exp.Coalesce(this=form, expressions=[fill])
+        if kind is Kind.BOOLEAN and not isinstance(node, exp.Mode):
+            form = _zero_or_one(form)
+            kind = Kind.NUMBER
+        if isinstance(node, exp.Mode):
+            declaration = category_declaration(form, self.table, kind)
+        elif kind is Kind.NUMBER:
+            declaration = column_declaration(form, self.table.columns)
+        else:
+            refuse(node, f"its argument is {kind}", "use a number or a condition as the argument")
+        if declaration is None:
+            reason = "its argument has no public list of values"
+            refuse(node, reason, "use a CASE with constants, or a column with declared values")
+        if condition is not None:
+            form = case_of((row_form(condition, self.table), form))
+        return self.declare(form, declaration)
+
+
+def _zero_or_one(condition: exp.Expr) -> exp.Expr:
+    """Return 1 for a true condition, 0 for a false one, and NULL for a missing one."""
+    no = exp.Not(this=exp.Paren(this=condition.copy()))
+    return case_of((condition, number(1)), (no, number(0)))
+
+
+def _both(left: exp.Expr | None, right: exp.Expr) -> exp.Expr:
+    """Return the conjunction of two conditions, of which the first may be absent."""
+    if left is None:
+        return right
+    return exp.And(this=exp.Paren(this=left), expression=exp.Paren(this=right))
+
+
+def _simple_condition(node: exp.Expr) -> exp.Expr | None:
+    """Return the condition of CASE WHEN c THEN constant END; None for other expressions."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.If):
+        node = exp.Case(ifs=[node], default=node.args.get("false"))
+    if not isinstance(node, exp.Case) or node.this is not None or len(node.args["ifs"]) != 1:
+        return None
+    (branch,), other = node.args["ifs"], node.args.get("default")
+    is_constant = isinstance(branch.args["true"], exp.Literal | exp.Boolean)
+    ends = other is None or isinstance(other, exp.Null)
+    condition: exp.Expr = branch.this
+    return condition if is_constant and ends else None
+
+
+def _named_aggregate(node: exp.Expr) -> exp.Expr:
+    """Return an aggregate in sqlglot's class, from another name or from WITHIN GROUP."""
+    if isinstance(node, exp.IgnoreNulls):
+        plain: exp.Expr = node.this
+        return plain
+    if isinstance(node, exp.WithinGroup):
+        return _within_group(node)
+    return node
+
+
+def _within_group(node: exp.WithinGroup) -> exp.Expr:
+    """Return PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x) as QUANTILE_CONT(x, q), and MODE."""
+    function, items = node.this, node.expression.expressions
+    if len(items) != 1 or not isinstance(
+        function, exp.PercentileCont | exp.PercentileDisc | exp.Mode
+    ):
+        reason = "WITHIN GROUP belongs to PERCENTILE_CONT, PERCENTILE_DISC and MODE of one column"
+        refuse(node, reason, "write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)")
+    ordered = items[0]
+    if isinstance(function, exp.Mode):
+        return exp.Mode(this=ordered.this)
+    fraction = function.this
+    if ordered.args.get("desc"):
+        parts = fraction.expressions if isinstance(fraction, exp.Array) else [fraction]
+        turned = [_complement(node, part) for part in parts]
+        fraction = exp.Array(expressions=turned) if isinstance(fraction, exp.Array) else turned[0]
+    return type(function)(this=ordered.this, expression=fraction)
+
+
+def _complement(node: exp.Expr, part: exp.Expr) -> exp.Expr:
+    """Return 1 - q for a constant q."""
+    try:
+        value = None if not isinstance(part, exp.Literal) else exact(part.name)
+    except ValueError:
+        value = None
+    if value is None or not 0 <= value <= 1:
+        refuse(node, "its fraction is no number from 0 to 1", "write a constant such as 0.5")
+    return exp.Literal.number(plain_text(Fraction(1) - value))

@@ -1,0 +1,212 @@
+"""Expressions as keys: computed columns with finitely many values, from declared bounds or values.
+
+A computed key may have other values than its expression: for instance the number of months for
+`date_trunc('month', d)`. `restored` is the expression over the noised table that returns the
+values of the SELECT, which is post-processing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from dprelease.query.expressions.nodes import strip_date_cast
+from dprelease.query.expressions.scalar import Kind
+from dprelease.query.sql_rewrites.refusal import quoted, refuse
+from dprelease.query.sql_rewrites.row_forms import kind_of, months, number, row_form
+from dprelease.query.sql_rewrites.value_ranges import ValueRange, bounded_range, value_range
+from dprelease.schema.columns import CategoryColumn, Column, CutColumn, DateColumn
+from dprelease.schema.table import Table
+
+MONDAY = "1970-01-05"
+_PER_YEAR = {"YEAR": 1, "QUARTER": 4, "MONTH": 12}
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """A computed key: its expression over one row, its declaration, and how values are restored.
+
+    `scale`: the number by which a key is multiplied. `unit`: the unit of date_trunc, or "".
+    `format`: the format of strftime for the first day of the unit, or "".
+    """
+
+    expression: exp.Expr
+    declaration: dict[str, Any]
+    scale: Fraction = Fraction(1)
+    unit: str = ""
+    format: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the key has the values of the SELECT."""
+        return self.scale == 1 and not self.unit
+
+    def restored(self, column: exp.Expr) -> exp.Expr:
+        """Return the value of the SELECT, from the column of the key."""
+        if self.unit:
+            day = _first_day(column, self.unit)
+            form = exp.Literal.string(self.format)
+            return exp.TimeToStr(this=day, format=form) if self.format else day
+        if self.scale == 1:
+            return column
+        return exp.Paren(this=_times(column, self.scale))
+
+
+def key_column(node: exp.Expr, table: Table) -> KeyColumn:
+    """Return the computed key of an expression.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-006 if the expression has no public list of values.
+    """
+    if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
+        return _truncated_date(node, table)
+    if isinstance(node, exp.TimeToStr):
+        return _formatted_date(node, table)
+    form = row_form(node, table)
+    kind = kind_of(form, table)
+    if kind is Kind.BOOLEAN:
+        return KeyColumn(form, {"type": "boolean"})
+    if kind is Kind.TEXT:
+        values = texts_of(form, table.columns)
+        if values is None:
+            reason = "a key needs a public list of values, and this text can have any value"
+            fix = "use CASE WHEN ... THEN 'a' ELSE 'b' END, or declare a column with `values`"
+            refuse(node, reason, fix)
+        return KeyColumn(form, {"type": "category", "values": values})
+    if kind is not Kind.NUMBER:
+        reason = f"an expression with {kind} as its value has no public list of values"
+        refuse(node, reason, "use date_trunc('month', d), year(d), or the column itself")
+    return _number_key(node, form, table)
+
+
+def _number_key(node: exp.Expr, form: exp.Expr, table: Table) -> KeyColumn:
+    """Return the key of an expression with evenly spaced numbers."""
+    found = bounded_range(form, table.columns)
+    if not found.step:
+        reason = "its values aren't whole numbers, so it has no public list of values"
+        refuse(node, reason, f"use FLOOR({quoted(node)}), or a `cut` in the table's schema")
+    return KeyColumn(*_steps(form, found), scale=found.step)
+
+
+def _steps(form: exp.Expr, found: ValueRange) -> tuple[exp.Expr, dict[str, Any]]:
+    """Return an expression divided by its step, and the declaration of the quotient."""
+    step, lower, upper = found.step or Fraction(1), found.lower or 0, found.upper or 0
+    if step != 1:
+        form = exp.Round(this=_times(exp.Paren(this=form), 1 / step))
+    ends = {"lower": str(int(lower // step)), "upper": str(int(upper // step))}
+    return form, {"type": "integer", **ends}
+
+
+def _times(node: exp.Expr, factor: Fraction) -> exp.Expr:
+    """Return the product of a node and a rational factor."""
+    if factor.numerator != 1:
+        node = exp.Mul(this=node, expression=number(factor.numerator))
+    return (
+        node
+        if factor.denominator == 1
+        else exp.Div(this=node, expression=number(factor.denominator))
+    )
+
+
+def _truncated_date(node: exp.Expr, table: Table) -> KeyColumn:
+    """Return the key of date_trunc: the number of years, quarters, months or weeks."""
+    unit = node.args["unit"].name.upper() if node.args.get("unit") is not None else ""
+    day = row_form(strip_date_cast(node.this), table)
+    column = table.columns.get(day.name) if isinstance(day, exp.Column) else None
+    if not isinstance(column, DateColumn) or column.lower is None or column.upper is None:
+        reason = "only a column of dates with declared bounds has a public list of them"
+        refuse(node, reason, "declare the column with type date, lower and upper")
+    days = column.lower, column.upper
+    if unit in _PER_YEAR:
+        per_year = _PER_YEAR[unit]
+        form = months(day, unit, per_year)
+        ends = [one.year * per_year + (one.month - 1) * per_year // 12 for one in days]
+    elif unit == "WEEK":
+        ends = [(one - date.fromisoformat(MONDAY)).days // 7 for one in days]
+        since = exp.DateDiff(
+            this=day, expression=exp.Literal.string(MONDAY), unit=exp.Var(this="DAY")
+        )
+        form = exp.Floor(this=exp.Div(this=since, expression=number(7)))
+    else:
+        units = "'year', 'quarter', 'month' or 'week'"
+        refuse(node, f"dates are truncated to {units} only", f"use {units}, or the date itself")
+    bounds = {"type": "integer", "lower": str(ends[0]), "upper": str(ends[1])}
+    return KeyColumn(form, bounds, unit=unit)
+
+
+def _formatted_date(node: exp.TimeToStr, table: Table) -> KeyColumn:
+    """Return the key of strftime(d, format), for formats of years and months."""
+    text = node.args["format"].name if isinstance(node.args.get("format"), exp.Literal) else ""
+    parts = set(re.findall("%.", text))
+    if "%Y" not in parts or not parts <= {"%Y", "%m", "%b", "%B"}:
+        reason = "only years, with or without months, have a public list of such texts"
+        refuse(node, reason, "use strftime(d, '%Y-%m'), or the date itself as the key")
+    unit = exp.Var(this="YEAR" if parts == {"%Y"} else "MONTH")
+    key = _truncated_date(exp.TimestampTrunc(this=node.this, unit=unit), table)
+    return replace(key, format=text)
+
+
+def _first_day(column: exp.Expr, unit: str) -> exp.Expr:
+    """Return the first day of a numbered year, quarter, month or week, as a timestamp."""
+    if unit == "WEEK":
+        monday = exp.Cast(this=exp.Literal.string(MONDAY), to=exp.DataType.build("date"))
+        days = exp.Cast(
+            this=exp.Paren(this=exp.Mul(this=column, expression=number(7))),
+            to=exp.DataType.build("int"),
+        )
+        day: exp.Expr = exp.Paren(this=exp.Add(this=monday, expression=days))
+    else:
+        per_year = number(_PER_YEAR[unit])
+        year = exp.IntDiv(this=column, expression=per_year)
+        place = exp.Paren(this=exp.Mod(this=column.copy(), expression=per_year.copy()))
+        each = number(12 // _PER_YEAR[unit])
+        month = exp.Add(this=exp.Mul(this=place, expression=each), expression=number(1))
+        day = exp.DateFromParts(year=year, month=month, day=number(1))
+    return exp.Cast(this=day, to=exp.DataType.build("timestamp"))
+
+
+def texts_of(node: exp.Expr, columns: Mapping[str, Column]) -> list[str] | None:
+    """Return all texts that an expression can have for declared values; None if any is possible."""
+    parts: list[exp.Expr]
+    if isinstance(node, exp.Paren | exp.Nullif):
+        return texts_of(node.this, columns)
+    if isinstance(node, exp.Literal):
+        return [node.name]
+    if isinstance(node, exp.Column):
+        column = columns.get(node.name)
+        is_listed = isinstance(column, CategoryColumn | CutColumn)
+        return [*(column.values or ())] if is_listed else None  # type: ignore[union-attr]
+    if isinstance(node, exp.Case):
+        parts = [branch.args["true"] for branch in node.args["ifs"]]
+        parts += [node.args["default"]] if node.args.get("default") is not None else []
+    elif isinstance(node, exp.If):
+        parts = [node.args[name] for name in ("true", "false") if node.args.get(name) is not None]
+    elif isinstance(node, exp.Coalesce):
+        parts = [node.this, *node.expressions]
+    else:
+        return None
+    found = [texts_of(part, columns) for part in parts if not isinstance(part, exp.Null)]
+    if any(texts is None for texts in found):
+        return None
+    return [*dict.fromkeys(text for texts in found for text in texts or ())]
+
+
+def category_declaration(node: exp.Expr, table: Table, kind: Kind) -> dict[str, Any] | None:
+    """Return the declaration of a computed column of public values; None if it has none."""
+    if kind is Kind.BOOLEAN:
+        return {"type": "boolean"}
+    if kind is Kind.TEXT:
+        values = texts_of(node, table.columns)
+        return None if values is None else {"type": "category", "values": values}
+    found = value_range(node, table.columns)
+    if kind is Kind.NUMBER and found.is_bounded and found.is_whole:
+        return {"type": "integer", "lower": str(found.lower), "upper": str(found.upper)}
+    return None

@@ -1,0 +1,28 @@
+"""Refusals of a part of a SELECT: the part, the reason, and a statement that has an answer."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from sqlglot import exp
+
+from dprelease.errors import Place, QueryError
+
+PLACE = Place(key="sql")
+LONGEST = 60
+"""Maximum number of characters that a message quotes of a statement."""
+
+
+def refuse(node: exp.Expr | str, reason: str, instead: str) -> NoReturn:
+    """Raise QueryError DP-SQL-006 for a part of a statement.
+
+    `reason`: a clause that follows "because". `instead`: what can be written instead.
+    """
+    quote = node if isinstance(node, str) else quoted(node)
+    raise QueryError("DP-SQL-006", place=PLACE, name=f"{quote}, because {reason},", nearest=instead)
+
+
+def quoted(node: exp.Expr) -> str:
+    """Return the SQL of a node, as a message quotes it."""
+    text = node.sql("duckdb")
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -1,0 +1,249 @@
+"""Other spellings of expressions over one row, as the expressions that computed columns have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+
+from dprelease.query.expressions.nodes import strip_date_cast
+from dprelease.query.expressions.scalar import Kind
+from dprelease.query.expressions.term_checker import TermChecker
+from dprelease.query.sql_rewrites.refusal import PLACE, refuse
+from dprelease.query.sql_rewrites.value_ranges import value_range
+from dprelease.schema.table import Table
+
+_PARTS: dict[str, type[exp.Expr]] = {
+    "YEAR": exp.Year, "QUARTER": exp.Quarter, "MONTH": exp.Month, "DAY": exp.Day,
+    "ISODOW": exp.DayOfWeekIso, "DOY": exp.DayOfYear, "HOUR": exp.Hour, "MINUTE": exp.Minute,
+    "DAYOFWEEK": exp.DayOfWeek, "DOW": exp.DayOfWeek, "DAYOFYEAR": exp.DayOfYear,
+}  # fmt: skip
+"""The functions of the parts of a date that EXTRACT and date_part name."""
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+_FLOATS = {"DOUBLE", "FLOAT", "DECIMAL"}
+_INTEGERS = {"INT", "BIGINT", "SMALLINT", "TINYINT", "UINT", "UBIGINT", "USMALLINT", "UTINYINT"}
+HIGHEST_POWER = 8
+
+
+def row_form(node: exp.Expr, table: Table) -> exp.Expr:
+    """Return an expression over one row in the spelling of computed columns.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-006 or DP-WHERE-004 to 010 for a part without such a spelling.
+    """
+    return node.copy().transform(_RowForms(table).form)
+
+
+def kind_of(node: Any, table: Table) -> Kind:
+    """Return the kind of the values of an expression, or refuse what no computed column has."""
+    return TermChecker(table, PLACE).term(node, 0).kind
+
+
+def number(value: int) -> exp.Expr:
+    """Return the node of an integer constant."""
+    return exp.Literal.number(value)
+
+
+def case_of(*arms: tuple[exp.Expr, exp.Expr]) -> exp.Case:
+    """Return a CASE with these conditions and results, and without ELSE."""
+    return exp.Case(ifs=[exp.If(this=condition, true=result) for condition, result in arms])
+
+
+class _RowForms:
+    """Replaces each node that computed columns don't have by one that they have."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.rules: dict[type, Callable[[Any], exp.Expr]] = {
+            exp.Extract: self._extract, exp.Anonymous: self._named,
+            exp.DayOfWeek: self._day_of_week, exp.Dayname: self._day_name,
+            exp.Monthname: self._month_name, exp.IntDiv: self._whole_quotient,
+            exp.Case: self._searched, exp.Cast: self._cast, exp.TryCast: self._cast,
+            exp.Sign: self._sign, exp.Trunc: self._truncated, exp.Pow: self._power,
+            exp.DateDiff: self._difference, exp.CurrentDate: self._clock,
+            exp.CurrentTimestamp: self._clock, exp.Interval: self._interval,
+        }  # fmt: skip
+
+    def form(self, node: exp.Expr) -> exp.Expr:
+        """Return the replacement of a node, or the node itself."""
+        rule = self.rules.get(type(node))
+        return node if rule is None else rule(node)
+
+    def _inner(self, node: exp.Expr) -> exp.Expr:
+        """Return the row form of a part of a node that is about to be replaced."""
+        return row_form(node, self.table)
+
+    def _extract(self, node: exp.Extract) -> exp.Expr:
+        """Return the function of EXTRACT(part FROM d)."""
+        return self._part(node, node.this.name, node.expression)
+
+    def _named(self, node: exp.Anonymous) -> exp.Expr:
+        """Return date_part('month', d) and weekday(d) as functions; other names stay."""
+        name, arguments = str(node.this).lower(), node.expressions
+        if name in ("date_part", "datepart") and len(arguments) == 2:
+            return self._part(node, arguments[0].name, arguments[1])
+        if name == "weekday" and len(arguments) == 1:
+            return self._day_of_week(exp.DayOfWeek(this=arguments[0]))
+        return node
+
+    def _part(self, node: exp.Expr, part: str, day: exp.Expr) -> exp.Expr:
+        """Return the function of a part of a date."""
+        function = _PARTS.get(part.upper())
+        if function is None:
+            refuse(node, f"rows have no part '{part[:20]}'", "use year, quarter, month, day or dow")
+        return self.form(function(this=self._inner(day)))
+
+    def _day_of_week(self, node: exp.DayOfWeek) -> exp.Expr:
+        """Return the day of the week from Sunday (0) on."""
+        day = exp.DayOfWeekIso(this=self._inner(strip_date_cast(node.this)))
+        return exp.Paren(this=exp.Mod(this=day, expression=number(7)))
+
+    def _day_name(self, node: exp.Dayname) -> exp.Expr:
+        """Return the English name of the day of the week."""
+        return self._name(exp.DayOfWeekIso(this=self._inner(strip_date_cast(node.this))), _DAYS)
+
+    def _month_name(self, node: exp.Monthname) -> exp.Expr:
+        """Return the English name of the month."""
+        return self._name(exp.Month(this=self._inner(strip_date_cast(node.this))), _MONTHS)
+
+    def _name(self, value: exp.Expr, names: tuple[str, ...]) -> exp.Expr:
+        """Return a CASE that names the values from 1 on."""
+        return case_of(
+            *(
+                (exp.EQ(this=value.copy(), expression=number(i)), exp.Literal.string(name))
+                for i, name in enumerate(names, 1)
+            )
+        )
+
+    def _whole_quotient(self, node: exp.IntDiv) -> exp.Expr:
+        """Return x // y: without its fraction for integers, and x / y for other numbers."""
+        left, right = (self._inner(side) for side in (node.this, node.expression))
+        quotient = exp.Div(this=_in_parentheses(left), expression=_in_parentheses(right))
+        ranges = [value_range(side, self.table.columns) for side in (left, right)]
+        if not all(one.is_whole for one in ranges):
+            return exp.Paren(this=quotient)
+        lows = [one.lower for one in ranges]
+        if all(low is not None and low >= 0 for low in lows):
+            return exp.Floor(this=quotient)
+        return _without_fraction(quotient)
+
+    def _truncated(self, node: exp.Trunc) -> exp.Expr:
+        """Return trunc(x) by floor and ceil."""
+        if node.args.get("decimals") is not None:
+            refuse(node, "rows are truncated to integers only", "use TRUNC(x) or FLOOR(x)")
+        return _without_fraction(self._inner(node.this))
+
+    def _sign(self, node: exp.Sign) -> exp.Expr:
+        """Return the sign of a number."""
+        value = self._inner(node.this)
+        arms = (exp.GT, number(1)), (exp.LT, exp.Neg(this=number(1))), (exp.EQ, number(0))
+        return case_of(
+            *((how(this=value.copy(), expression=number(0)), result) for how, result in arms)
+        )
+
+    def _power(self, node: exp.Pow) -> exp.Expr:
+        """Return a power with a small exponent as a product."""
+        exponent = node.expression
+        text = exponent.name if isinstance(exponent, exp.Literal) else ""
+        if not re.fullmatch("[1-9]", text) or int(text) > HIGHEST_POWER:
+            reason = f"rows have powers from 1 to {HIGHEST_POWER} only"
+            refuse(node, reason, "write a whole exponent, as in POWER(x, 2)")
+        found = factor = _in_parentheses(self._inner(node.this))
+        for _ in range(int(text) - 1):
+            found = exp.Mul(this=found, expression=factor.copy())
+        return exp.Paren(this=found)
+
+    def _searched(self, node: exp.Case) -> exp.Expr:
+        """Return CASE x WHEN 1 THEN ... as CASE WHEN x = 1 THEN ..."""
+        if node.this is None:
+            return node
+        value = node.this
+        for branch in node.args["ifs"]:
+            branch.set("this", exp.EQ(this=value.copy(), expression=branch.this))
+        node.set("this", None)
+        return node
+
+    def _cast(self, node: exp.Cast) -> exp.Expr:
+        """Return a cast of a truth value or a number to a number, or of a date to a date."""
+        if isinstance(node.this, exp.Literal) and node.this.is_string:
+            return exp.Cast(this=node.this, to=node.to)  # a date, which TermChecker reads
+        target = node.to.this.value if node.to.this else ""
+        inner = self._inner(node.this)
+        kind = kind_of(inner, self.table)
+        if kind is Kind.BOOLEAN and target in _FLOATS | _INTEGERS:
+            arms = (inner, number(1)), (exp.Not(this=exp.Paren(this=inner.copy())), number(0))
+            return case_of(*arms)
+        if kind is Kind.NUMBER and target in _FLOATS and not node.to.expressions:
+            return exp.Paren(this=inner)
+        if kind is Kind.NUMBER and target in _INTEGERS:
+            whole = value_range(inner, self.table.columns).is_whole
+            return exp.Paren(this=inner) if whole else _rounded_to_even(inner)
+        same = (Kind.DATE, "DATE"), (Kind.TEXT, "TEXT"), (Kind.TEXT, "VARCHAR")
+        if (kind, target) in (*same, (Kind.BOOLEAN, "BOOLEAN")):
+            return exp.Paren(this=inner)
+        reason = f"{kind} can't be read as {target} in each row without errors"
+        refuse(node, reason, "declare the column with the type that you need in the table's schema")
+
+    def _difference(self, node: exp.DateDiff) -> exp.Expr:
+        """Return date_diff in years, quarters or months by parts of the dates; days stay."""
+        unit = node.args["unit"].name.upper() if node.args.get("unit") is not None else ""
+        per_year = {"YEAR": 1, "QUARTER": 4, "MONTH": 12}.get(unit)
+        if per_year is None:
+            return node
+        last, first = (
+            months(self._inner(strip_date_cast(side)), unit, per_year)
+            for side in (node.this, node.expression)
+        )
+        return exp.Paren(this=exp.Sub(this=last, expression=first))
+
+    def _clock(self, node: exp.Expr) -> exp.Expr:
+        """Refuse the clock and random numbers."""
+        reason = "the same statement would have another result at another time"
+        refuse(node, reason, "write a constant, as in d >= DATE '2024-01-01'")
+
+    def _interval(self, node: exp.Interval) -> exp.Expr:
+        """Refuse intervals, which can leave the range of dates."""
+        reason = "adding an interval to the date of a row can fail"
+        refuse(node, reason, "compare with a constant date, or use date_diff('day', a, b) <= 30")
+
+
+def months(day: exp.Expr, unit: str, per_year: int) -> exp.Expr:
+    """Return the number of years, quarters or months from year 0 to a date."""
+    years: exp.Expr = exp.Year(this=day)
+    if per_year == 1:
+        return exp.Paren(this=years)
+    years = exp.Mul(this=years, expression=number(per_year))
+    within = exp.Sub(this=_PARTS[unit](this=day.copy()), expression=number(1))
+    return exp.Paren(this=exp.Add(this=years, expression=exp.Paren(this=within)))
+
+
+def _in_parentheses(node: exp.Expr) -> exp.Expr:
+    """Return a node that binds as one operand."""
+    return node if isinstance(node, exp.Column | exp.Literal | exp.Func) else exp.Paren(this=node)
+
+
+def _rounded_to_even(value: exp.Expr) -> exp.Expr:
+    """Return the nearest integer, and the even one of two, as CAST does with floats."""
+    value = _in_parentheses(value)
+    fraction = exp.Sub(this=value.copy(), expression=exp.Floor(this=value.copy()))
+    half = exp.Round(this=exp.Div(this=value.copy(), expression=number(2)))
+    is_half = exp.EQ(this=fraction, expression=exp.Literal.number("0.5"))
+    even = exp.Mul(this=number(2), expression=half)
+    return exp.Case(ifs=[exp.If(this=is_half, true=even)], default=exp.Round(this=value))
+
+
+def _without_fraction(value: exp.Expr) -> exp.Expr:
+    """Return a number without its fraction, towards 0."""
+    below = exp.LT(this=value.copy(), expression=number(0))
+    return exp.Case(
+        ifs=[exp.If(this=below, true=exp.Ceil(this=value.copy()))],
+        default=exp.Floor(this=value),
+    )

@@ -1,0 +1,305 @@
+"""Rewrite a SELECT of aggregates over rows of people into columns, keys and aggregates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+
+from dprelease.errors import QueryError
+from dprelease.query.expressions.whole import unread_argument_text
+from dprelease.query.join import visible_columns
+from dprelease.query.sql_rewrites.aggregate_forms import AggregateForms, is_aggregate
+from dprelease.query.sql_rewrites.key_columns import key_column
+from dprelease.query.sql_rewrites.own_nodes import own_aggregates, replace_own
+from dprelease.query.sql_rewrites.refusal import PLACE, quoted, refuse
+from dprelease.query.sql_rewrites.row_forms import row_form
+from dprelease.query.sql_rewrites.row_sources import Source, declared_name, resolved, visible
+from dprelease.query.sql_rewrites.sub_queries import sources
+from dprelease.schema.table import Table
+from dprelease.schema.yaml_text.reader import Plain
+
+LONGEST_NAME = 40
+AFTER_AGGREGATES = ("having", "qualify", "windows", "distinct", "order")
+"""The clauses that read noised values; they may name columns of the SELECT list."""
+
+
+@dataclass
+class RowsOfSelect:
+    """What a SELECT declares in addition to its columns: computed columns, and a join."""
+
+    derive: dict[str, dict[str, Plain]] = field(default_factory=dict)
+    join: dict[str, Plain] | None = None
+
+
+def rewrite_rows(select: exp.Select, tables: Mapping[str, Table]) -> RowsOfSelect:
+    """Rewrite a SELECT in place, and return its computed columns and its join.
+
+    Afterwards, the SELECT reads one declared table, groups by columns, and its aggregates are those
+    of columns. A SELECT that reads from no declared table stays as it is.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-006 for a part that can't be answered; DP-WHERE-004 to 010 for an expression over
+        rows.
+    """
+    _refuse_queries(select.args.get("where"))
+    source = sources(select, tables)
+    parts = [select.args.get(name) for name in ("from_", "where", "group")]
+    parts += select.args.get("joins") or []
+    parts += [node for item in _clauses_after(select) for node in own_aggregates(item)]
+    what = next(filter(None, (unread_argument_text(part) for part in parts if part)), None)
+    if what is not None:
+        raise QueryError("DP-SQL-002", place=PLACE, what=what)
+    if source is None or source.table.public:
+        if select.args.get("joins"):
+            reason = "people are joined with declared tables only"
+            refuse(select.args["joins"][0].this, reason, "declare it as a public table")
+        return RowsOfSelect()
+    return _Rewriter(select, source).rewritten()
+
+
+def _refuse_queries(where: exp.Expr | None) -> None:
+    """Refuse a condition on rows with a sub-query."""
+    for query in () if where is None else where.find_all(exp.Query):
+        reason = "a condition reads one row, and no other rows"
+        refuse(query, reason, "join a public table by its key, or list constants in IN")
+
+
+def _clauses_after(select: exp.Select) -> Iterator[exp.Expr]:
+    """Yield the parts of a SELECT that read keys and aggregates."""
+    yield from list(select.expressions)
+    for name in AFTER_AGGREGATES:
+        found = select.args.get(name)
+        yield from list(found) if isinstance(found, list) else [] if found is None else [found]
+
+
+class _Rewriter:
+    """Rewrites one SELECT over one source of rows."""
+
+    def __init__(self, select: exp.Select, source: Source) -> None:
+        self.select, self.source = select, source
+        self.table = _joined_table(source)
+        self.found = RowsOfSelect()
+        self.aliases = {item.alias: item.this for item in select.expressions if item.alias}
+        self.texts: dict[str, str] = {}
+        self.keys: dict[str, exp.Expr] = {}
+
+    def rewritten(self) -> RowsOfSelect:
+        """Rewrite the clauses of the SELECT in the order in which they are computed."""
+        names = [_shown_name(item) for item in self.select.expressions]
+        before = [item.sql("duckdb") for item in self.select.expressions]
+        self._merge_source()
+        self._move_common_condition()
+        self._rewrite_where()
+        self._rewrite_keys()
+        forms = AggregateForms(self.table, self._declared)
+        for clause in self._clauses():
+            replace_own(clause, self._key_value, is_key=True)
+            replace_own(clause, lambda node: forms.form(node) if is_aggregate(node) else None)
+        for item, text, name in zip(list(self.select.expressions), before, names, strict=True):
+            if item.sql("duckdb") != text and not item.alias and item.output_name != name:
+                item.replace(exp.alias_(item.copy(), name, quoted=True))
+        return self.found
+
+    def _clauses(self) -> Iterator[exp.Expr]:
+        """Yield the parts of the SELECT that read keys and aggregates."""
+        yield from _clauses_after(self.select)
+
+    def _merge_source(self) -> None:
+        """Let the SELECT read the declared table, and name its columns."""
+        source, select = self.source, self.select
+        for clause in (*self._clauses(), *self._row_clauses()):
+            replace_own(clause, self._resolved)
+        parts = [*source.conditions]
+        if source.join is not None:
+            self._declare_join(source.join.matched)
+        where = select.args.get("where")
+        parts += [] if where is None else [where.this]
+        if source.conditions:
+            select.set("where", exp.Where(this=exp.and_(*(part.copy() for part in parts))))
+        table = exp.Table(this=exp.to_identifier(source.table.name, quoted=True))
+        select.args["from_"].set("this", table)
+        select.set("joins", None)
+
+    def _row_clauses(self) -> Iterator[exp.Expr]:
+        """Yield the clauses that read rows."""
+        for name in ("where", "group"):
+            clause = self.select.args.get(name)
+            if clause is not None:
+                yield clause
+
+    def _declare_join(self, matched: bool) -> None:
+        """Declare the join of the source."""
+        join = self.source.join
+        if join is None:
+            return
+        self.found.join = {"table": join.source.table.name}
+        if join.by_unit:
+            self.found.join["on_unit"] = "true"
+        else:
+            self.found.join["on"] = dict(join.pairs)
+            self.found.join |= {"unmatched": "drop"} if matched else {}
+
+    def _resolved(self, node: exp.Expr) -> exp.Expr | None:
+        """Return the expression of a column of the source; names of the SELECT list stay."""
+        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+            return None
+        known = visible(self.source)
+        is_unknown = not node.table and declared_name(node.name, known) is None
+        if is_unknown and (node.name in self.aliases or self.source.is_complete):
+            return None
+        return resolved(node, self.source, {})
+
+    def _move_common_condition(self) -> None:
+        """Move a FILTER that all aggregates share to WHERE, so that ids can be counted."""
+        found = [node for clause in self._clauses() for node in own_aggregates(clause)]
+        split = [_split_condition(node, self.table) for node in found]
+        conditions = {"" if one is None else one.sql("duckdb") for _, one in split}
+        counts_ids = any(_counts_ids(node, self.table) for node, _ in split)
+        if len(conditions) != 1 or "" in conditions or not counts_ids:
+            return
+        for node, (plain, _) in zip(found, split, strict=True):
+            node.replace(plain)
+        where, condition = self.select.args.get("where"), split[0][1]
+        parts = [*([] if where is None else [where.this]), condition]
+        self.select.set("where", exp.Where(this=exp.and_(*(p.copy() for p in parts if p))))
+
+    def _rewrite_where(self) -> None:
+        """Rewrite the condition on rows, in which names of the SELECT list may stand."""
+        where = self.select.args.get("where")
+        if where is None:
+            return
+        whole = (
+            resolved(where.this, self.source, self.aliases) if self._has_aliases(where) else None
+        )
+        where.set("this", row_form(whole or where.this, self.table))
+
+    def _has_aliases(self, node: exp.Expr) -> bool:
+        """Return whether an expression names a column of the SELECT list, and not of the table."""
+        names = {column.name for column in node.find_all(exp.Column)}
+        return any(name in self.aliases and name not in self.table.columns for name in names)
+
+    def _rewrite_keys(self) -> None:
+        """Replace the keys by columns, which are computed if necessary."""
+        group = self.select.args.get("group")
+        if group is None:
+            return
+        if group.args.get("all"):
+            items = [item.unalias() for item in self.select.expressions]
+            keys = [item for item in items if not any(own_aggregates(item))]
+            keys = [item for item in keys if not isinstance(item, exp.Literal)]
+        else:
+            keys = [self._key_expression(item) for item in group.expressions]
+        columns = [self._key(key) for key in keys]
+        unique = {column.name: column for column in columns}
+        rest = {k: v for k, v in group.args.items() if k not in ("all", "expressions") and v}
+        new = exp.Group(expressions=list(unique.values()), **rest)
+        self.select.set("group", new if unique or rest else None)
+
+    def _key_expression(self, item: exp.Expr) -> exp.Expr:
+        """Return the expression of a key, which may be a position or a name of the SELECT list."""
+        if isinstance(item, exp.Literal) and item.name.isdigit() and not item.is_string:
+            if not 1 <= int(item.name) <= len(self.select.expressions):
+                last = len(self.select.expressions)
+                refuse(
+                    f"GROUP BY {item.name}",
+                    f"the SELECT list has {last} columns",
+                    f"use 1 to {last}",
+                )
+            item = self.select.expressions[int(item.name) - 1].unalias()
+        elif isinstance(item, exp.Column) and item.name not in self.table.columns:
+            item = self.aliases.get(item.name, item)
+        while isinstance(item, exp.Paren):
+            item = item.this
+        if any(own_aggregates(item)):
+            refuse(item, "a key is computed from one row, and not from an aggregate", "use columns")
+        return item
+
+    def _key(self, node: exp.Expr) -> exp.Expr:
+        """Return the column of a key, and note by what its expression is replaced."""
+        if isinstance(node, exp.Column):
+            return node.copy()
+        key = key_column(node, self.table)
+        alias = next((name for name, body in self.aliases.items() if body == node), "")
+        column = self._declared(key.expression, key.declaration, alias if key.is_plain else "")
+        self.keys[node.sql("duckdb")] = key.restored(column)
+        return column
+
+    def _key_value(self, node: exp.Expr) -> exp.Expr | None:
+        """Return the value of a key over the noised table, if a node is a key."""
+        found = self.keys.get(node.sql("duckdb")) if self.keys else None
+        return None if found is None else found.copy()
+
+    def _declared(
+        self, expression: exp.Expr, declaration: dict[str, Any], name: str = ""
+    ) -> exp.Expr:
+        """Return a computed column, which is declared once for each expression."""
+        text = expression.sql("duckdb")
+        key = f"{text} {declaration}"
+        if key not in self.texts:
+            taken = {one.casefold() for one in (*self.table.columns, *self.found.derive)}
+            if not name or name.casefold() in taken or not name.isidentifier():
+                taken |= {alias.casefold() for alias in self.aliases}
+                name = _unused_name(text, taken)
+            self.texts[key] = name
+            self.found.derive[name] = {"expression": text, **declaration}
+        return exp.column(self.texts[key])
+
+
+def _joined_table(source: Source) -> Table:
+    """Return the declared table with the columns that the join adds."""
+    join = source.join
+    if join is None:
+        return source.table
+    right = join.source.table.columns
+    added = {name: right[name] for name in visible_columns(right, join.pairs)}
+    return source.table.model_copy(update={"columns": {**source.table.columns, **added}})
+
+
+def _shown_name(item: exp.Expr) -> str:
+    """Return the name of a column of the result."""
+    return item.alias or (item.name if isinstance(item, exp.Column) else quoted(item))
+
+
+def _unused_name(text: str, taken: set[str]) -> str:
+    """Return a name that is derived from the SQL of an expression."""
+    name = re.sub("[^a-z0-9]+", "_", text.lower())[:LONGEST_NAME].strip("_")
+    name = name if re.match("[a-z]", name) else f"value_{name}".rstrip("_")
+    number, found = 1, name
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    return found
+
+
+def _split_condition(node: exp.Expr, table: Table) -> tuple[exp.Expr, exp.Expr | None]:
+    """Return an aggregate without its FILTER, and the condition of the FILTER, if it has one.
+
+    COUNT(DISTINCT CASE WHEN c THEN id END) is COUNT(DISTINCT id) with the FILTER c.
+    """
+    if isinstance(node, exp.Filter):
+        return node.this.copy(), node.expression.this
+    inner = node.this
+    if isinstance(node, exp.Count) and isinstance(inner, exp.Distinct):
+        value = inner.expressions[0] if len(inner.expressions) == 1 else None
+        if isinstance(value, exp.Case) and value.this is None and len(value.args["ifs"]) == 1:
+            (branch,) = value.args["ifs"]
+            other, result = value.args.get("default"), branch.args["true"]
+            is_id = isinstance(result, exp.Column) and result.name == table.unit.id
+            if is_id and (other is None or isinstance(other, exp.Null)):
+                counted = exp.Count(this=exp.Distinct(expressions=[result.copy()]), big_int=True)
+                return counted, branch.this
+    return node, None
+
+
+def _counts_ids(node: exp.Expr, table: Table) -> bool:
+    """Return whether an aggregate is COUNT(DISTINCT id)."""
+    inner = node.this
+    return isinstance(inner, exp.Distinct) and [one.name for one in inner.expressions] == [
+        table.unit.id
+    ]

@@ -1,0 +1,378 @@
+"""Bounds of the values of expressions, by interval arithmetic over the declared bounds of columns.
+
+All bounds are exact rationals. A bound that is None is infinite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from dprelease.numerics.rounding import decimal_digits, exact, plain_text
+from dprelease.query.expressions.nodes import strip_date_cast
+from dprelease.query.sql_rewrites.refusal import quoted, refuse
+from dprelease.schema.columns import Column, DateColumn, IntegerColumn, NumberColumn
+from dprelease.schema.number_bounds import default_step
+
+EXACT = 2**53
+"""Integers up to this number are exact in floats, with which expressions are computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRange:
+    """The range of the values of an expression.
+
+    All values are multiples of `step`, unless it is None; 0 is the step of the constant 0. `grid`
+    is a step to which values may be rounded before they are summed, if columns declare one.
+    `missing` says that the value may be NULL.
+    """
+
+    lower: Fraction | None = None
+    upper: Fraction | None = None
+    step: Fraction | None = None
+    grid: Fraction | None = None
+    missing: bool = True
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether both bounds are finite."""
+        return self.lower is not None and self.upper is not None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all values are integers that floats can hold."""
+        ends = [abs(end) for end in (self.lower, self.upper) if end is not None]
+        is_exact = all(end <= EXACT for end in ends)
+        return self.step is not None and self.step.denominator == 1 and is_exact
+
+    @property
+    def constant(self) -> Fraction | None:
+        """The value of a constant; None if the value may differ between rows."""
+        return self.lower if self.lower == self.upper and not self.missing else None
+
+
+UNBOUNDED = ValueRange()
+
+_CALENDAR: dict[type, tuple[int, int]] = {
+    exp.Month: (1, 12),
+    exp.Quarter: (1, 4),
+    exp.Day: (1, 31),
+    exp.DayOfWeekIso: (1, 7),
+    exp.DayOfYear: (1, 366),
+    exp.Hour: (0, 23),
+    exp.Minute: (0, 59),
+}
+
+
+def column_declaration(node: exp.Expr, columns: Mapping[str, Column]) -> dict[str, Any]:
+    """Return the type, bounds and step of a computed column with the values of an expression.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-006 if the expression has no finite bounds.
+    """
+    found = bounded_range(node, columns)
+    lower, upper = found.lower or Fraction(0), found.upper or Fraction(0)
+    if found.is_whole:
+        return {"type": "integer", "lower": str(math.ceil(lower)), "upper": str(math.floor(upper))}
+    step = default_step(lower, upper)
+    grid = found.grid
+    if grid and decimal_digits(grid) is not None and step <= grid <= upper - lower:
+        step = grid
+    ends = math.floor(lower / step) * step, math.ceil(upper / step) * step
+    low, high = (plain_text(end) for end in ends)
+    return {"type": "number", "lower": low, "upper": high, "step": plain_text(step)}
+
+
+def bounded_range(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of an expression, or refuse an expression without finite bounds."""
+    found = value_range(node, columns)
+    if found.lower is None or found.upper is None:
+        part, reason = _unbounded_part(node, columns)
+        clamp = f"LEAST(GREATEST({quoted(node)}, 0), 100)"
+        refuse(part, reason, f"clamp the value, as in {clamp}, or declare the bounds of columns")
+    return found
+
+
+def _unbounded_part(node: exp.Expr, columns: Mapping[str, Column]) -> tuple[str, str]:
+    """Return the innermost part of an expression without bounds, and why it has none."""
+    for part in node.walk():
+        if isinstance(part, exp.Div | exp.Mod):
+            divisor = value_range(part.expression, columns)
+            if _contains_zero(divisor):
+                ends = [_end_text(end) for end in (divisor.lower, divisor.upper)]
+                reason = f"its divisor is from {ends[0]} to {ends[1]}, so it can be near 0"
+                return quoted(part), reason
+    for part in node.find_all(exp.Column):
+        column = columns.get(part.name)
+        if isinstance(column, DateColumn | IntegerColumn | NumberColumn) and column.lower is None:
+            return quoted(node), f"the column '{part.name}' has no declared bounds"
+    return quoted(node), "the bounds of its values aren't known"
+
+
+def _end_text(end: Fraction | None) -> str:
+    """Return a bound as a text."""
+    return "infinity" if end is None else plain_text(end)
+
+
+def value_range(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of the values of a numeric expression; unbounded if it isn't known."""
+    rule = _RULES.get(type(node))
+    if rule is not None:
+        return rule(node, columns)
+    if type(node) in _CALENDAR:
+        low, high = _CALENDAR[type(node)]
+        return ValueRange(Fraction(low), Fraction(high), Fraction(1), Fraction(1))
+    return UNBOUNDED
+
+
+def _inner(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of the argument of a node."""
+    return value_range(node.this, columns)
+
+
+def _column(node: exp.Column, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the declared bounds of a column."""
+    column = columns.get(node.name)
+    if isinstance(column, IntegerColumn):
+        low, high = (None if end is None else Fraction(end) for end in (column.lower, column.upper))
+        return ValueRange(low, high, Fraction(1), Fraction(column.step))
+    if isinstance(column, NumberColumn):
+        return ValueRange(column.lower, column.upper, None, column.step)
+    return UNBOUNDED
+
+
+def _literal(node: exp.Literal, _columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of a constant."""
+    try:
+        value = exact(node.name) if not node.is_string else None
+    except ValueError:
+        value = None
+    if value is None:
+        return UNBOUNDED
+    return ValueRange(value, value, abs(value), abs(value), missing=False)
+
+
+def _negative(node: exp.Neg, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of -x."""
+    found = _inner(node, columns)
+    return replace(found, lower=_minus(found.upper), upper=_minus(found.lower))
+
+
+def _minus(end: Fraction | None) -> Fraction | None:
+    """Return the negative of a bound."""
+    return None if end is None else -end
+
+
+def _plus(left: Fraction | None, right: Fraction | None) -> Fraction | None:
+    """Return the sum of two bounds, which is infinite if one of them is."""
+    return None if left is None or right is None else left + right
+
+
+def _sum(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of x + y or x - y."""
+    left, right = _inner(node, columns), value_range(node.expression, columns)
+    if isinstance(node, exp.Sub):
+        right = replace(right, lower=_minus(right.upper), upper=_minus(right.lower))
+    lower, upper = _plus(left.lower, right.lower), _plus(left.upper, right.upper)
+    return _with_steps(ValueRange(lower, upper, missing=left.missing or right.missing), left, right)
+
+
+def _with_steps(found: ValueRange, *parts: ValueRange) -> ValueRange:
+    """Return the range with the largest steps of which the values of all parts are multiples."""
+    steps, grids = [part.step for part in parts], [part.grid for part in parts]
+    return replace(found, step=_common_step(steps), grid=_common_step(grids))
+
+
+def _common_step(steps: Iterable[Fraction | None]) -> Fraction | None:
+    """Return the greatest common divisor of steps; None if one of them is not known."""
+    common = Fraction(0)
+    for step in steps:
+        if step is None:
+            return None
+        bottom = math.lcm(common.denominator, step.denominator)
+        common = Fraction(math.gcd(int(common * bottom), int(step * bottom)), bottom)
+    return common
+
+
+def _product(node: exp.Mul, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of x * y; a square is not negative."""
+    left, right = _inner(node, columns), value_range(node.expression, columns)
+    missing = left.missing or right.missing
+    ends = _corners(left, right)
+    if ends is None:
+        return ValueRange(missing=missing)
+    lower = max(min(ends), Fraction(0)) if node.this == node.expression else min(ends)
+    step = None if left.step is None or right.step is None else left.step * right.step
+    grid = None if left.grid is None or right.grid is None else left.grid * right.grid
+    return ValueRange(lower, max(ends), step, grid, missing)
+
+
+def _corners(left: ValueRange, right: ValueRange) -> list[Fraction] | None:
+    """Return the products of all pairs of bounds; None if a bound is infinite."""
+    if left.lower is None or left.upper is None or right.lower is None or right.upper is None:
+        return None
+    return [a * b for a in (left.lower, left.upper) for b in (right.lower, right.upper)]
+
+
+def _contains_zero(found: ValueRange) -> bool:
+    """Return whether a range contains 0, or is unbounded."""
+    lower, upper = found.lower, found.upper
+    return lower is None or upper is None or lower <= 0 <= upper
+
+
+def _quotient(node: exp.Div, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of x / y, which is unbounded if y can be 0."""
+    left, right = _inner(node, columns), value_range(node.expression, columns)
+    if right.lower is None or right.upper is None or _contains_zero(right):
+        return UNBOUNDED
+    inverse = ValueRange(1 / right.upper, 1 / right.lower)
+    ends = _corners(left, inverse)
+    if ends is None:
+        return UNBOUNDED
+    by = right.constant
+    step = None if by is None or left.step is None else left.step / abs(by)
+    grid = None if by is None or left.grid is None else left.grid / abs(by)
+    return ValueRange(min(ends), max(ends), step, grid, left.missing or right.missing)
+
+
+def _remainder(node: exp.Mod, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of x % y for a constant y; the remainder has the sign of x."""
+    left, right = _inner(node, columns), value_range(node.expression, columns)
+    by = right.constant
+    if not by:
+        return UNBOUNDED
+    step = _common_step([left.step, right.step])
+    most = abs(by) - (step or 0)
+    lower = -most if left.lower is None else max(min(left.lower, Fraction(0)), -most)
+    upper = most if left.upper is None else min(max(left.upper, Fraction(0)), most)
+    return ValueRange(lower, upper, step, step, left.missing)
+
+
+def _absolute(node: exp.Abs, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of |x|."""
+    found = _inner(node, columns)
+    if found.lower is None or found.upper is None:
+        return replace(found, lower=Fraction(0), upper=None)
+    ends = abs(found.lower), abs(found.upper)
+    lower = Fraction(0) if _contains_zero(found) else min(ends)
+    return replace(found, lower=lower, upper=max(ends))
+
+
+def _rounded(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of floor(x), ceil(x) or round(x)."""
+    found, one = _inner(node, columns), Fraction(1)
+    low = None if found.lower is None else Fraction(math.floor(found.lower))
+    high = None if found.upper is None else Fraction(math.ceil(found.upper))
+    if isinstance(node, exp.Floor) and found.upper is not None:
+        high = Fraction(math.floor(found.upper))
+    if isinstance(node, exp.Ceil) and found.lower is not None:
+        low = Fraction(math.ceil(found.lower))
+    return ValueRange(low, high, one, one, found.missing)
+
+
+def _hull(parts: list[ValueRange], *, missing: bool) -> ValueRange:
+    """Return the smallest range that contains several ranges."""
+    lows, highs = [part.lower for part in parts], [part.upper for part in parts]
+    lower = None if None in lows else min(low for low in lows if low is not None)
+    upper = None if None in highs else max(high for high in highs if high is not None)
+    return _with_steps(ValueRange(lower, upper, missing=missing), *parts)
+
+
+def _results(nodes: Iterable[exp.Expr | None], columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of a value that is one of several results; NULL has no range."""
+    results = list(nodes)
+    parts = [
+        value_range(node, columns)
+        for node in results
+        if node is not None and not isinstance(node, exp.Null)
+    ]
+    if not parts:
+        return UNBOUNDED
+    return _hull(parts, missing=len(parts) < len(results) or any(part.missing for part in parts))
+
+
+def _case(node: exp.Case, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of the results of a CASE."""
+    branches = [branch.args["true"] for branch in node.args["ifs"]]
+    return _results([*branches, node.args.get("default")], columns)
+
+
+def _if(node: exp.If, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of if(condition, a, b)."""
+    return _results([node.args["true"], node.args.get("false")], columns)
+
+
+def _coalesce(node: exp.Coalesce, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of coalesce(a, b)."""
+    parts = [value_range(part, columns) for part in (node.this, *node.expressions)]
+    return _hull(parts, missing=all(part.missing for part in parts))
+
+
+def _nullif(node: exp.Nullif, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of nullif(a, b): that of a."""
+    return replace(_inner(node, columns), missing=True)
+
+
+def _extreme(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of greatest(...) or least(...), which skip missing values.
+
+    The result is no more than any argument of `least` that is never missing, such as a constant.
+    """
+    parts = [value_range(part, columns) for part in (node.this, *node.expressions)]
+    found = _hull(parts, missing=all(part.missing for part in parts))
+    always = [part for part in parts if not part.missing]
+    if isinstance(node, exp.Least):
+        tops = [part.upper for part in (*always, found) if part.upper is not None]
+        return replace(found, upper=min(tops, default=None))
+    bottoms = [part.lower for part in (*always, found) if part.lower is not None]
+    return replace(found, lower=max(bottoms, default=None))
+
+
+def _days(node: Any, columns: Mapping[str, Column]) -> tuple[date, date] | None:
+    """Return the first and the last day of an expression of dates; None if there is no limit."""
+    node = strip_date_cast(node)
+    column = columns.get(node.name) if isinstance(node, exp.Column) else None
+    if isinstance(column, DateColumn) and column.lower and column.upper:
+        return column.lower, column.upper
+    inner = node.this if isinstance(node, exp.Cast) else node
+    if isinstance(inner, exp.Literal) and inner.is_string:
+        try:
+            day = date.fromisoformat(inner.name)
+        except ValueError:
+            return None
+        return day, day
+    return _days(inner, columns) if isinstance(node, exp.Cast) else None
+
+
+def _year(node: exp.Year, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of year(d)."""
+    one, days = Fraction(1), _days(node.this, columns)
+    if days is None:
+        return ValueRange(step=one, grid=one)
+    return ValueRange(Fraction(days[0].year), Fraction(days[1].year), one, one)
+
+
+def _days_between(node: exp.DateDiff, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of date_diff('day', first, last)."""
+    one, last, first = Fraction(1), _days(node.this, columns), _days(node.expression, columns)
+    if last is None or first is None:
+        return ValueRange(step=one, grid=one)
+    low, high = (last[0] - first[1]).days, (last[1] - first[0]).days
+    return ValueRange(Fraction(low), Fraction(high), one, one)
+
+
+_RULES: dict[type, Callable[[Any, Mapping[str, Column]], ValueRange]] = {
+    exp.Paren: _inner, exp.Column: _column, exp.Literal: _literal, exp.Neg: _negative,
+    exp.Add: _sum, exp.Sub: _sum, exp.Mul: _product, exp.Div: _quotient, exp.Mod: _remainder,
+    exp.Abs: _absolute, exp.Floor: _rounded, exp.Ceil: _rounded, exp.Round: _rounded,
+    exp.Case: _case, exp.If: _if, exp.Coalesce: _coalesce, exp.Nullif: _nullif,
+    exp.Least: _extreme, exp.Greatest: _extreme, exp.Year: _year, exp.DateDiff: _days_between,
+}  # fmt: skip

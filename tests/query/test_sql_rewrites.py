@@ -1,0 +1,323 @@
+"""Rewritten SELECTs against DuckDB: the same results on exact rows, and bounds that hold."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+import sqlglot
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlglot import exp
+
+from dprelease.errors import DpReleaseError, Place
+from dprelease.query.expressions.predicate import parse_expression
+from dprelease.query.sql_rewrites.aggregate_forms import with_known_names
+from dprelease.query.sql_rewrites.grouping_sets import expand_grouping_sets
+from dprelease.query.sql_rewrites.row_forms import row_form
+from dprelease.query.sql_rewrites.select_rows import rewrite_rows
+from dprelease.query.sql_rewrites.value_ranges import value_range
+from dprelease.schema.load import Declared, table_from_mapping
+from dprelease.schema.table import Table
+from tests.covering import examples
+from tests.exact.build import ask, exact
+from tests.exact.test_reference import breaches, claims
+
+ONE = {"max_groups": 1, "max_rows_per_group": 1}
+PEOPLE: dict[str, Any] = {
+    "id": {"type": "integer"},
+    "sex": {"type": "category", "values": ["F", "M"]},
+    "city": {"type": "category", "values": ["Bern", "Oslo"]},
+    "age": {"type": "integer", "lower": -3, "upper": 70},
+    "pay": {"type": "number", "lower": 0, "upper": 900, "step": "0.25"},
+    "adult": {"type": "boolean"},
+    "day": {"type": "date", "lower": "2019-11-05", "upper": "2021-02-20"},
+    "name": {"type": "text"},
+}
+VISITS = {"id": {"type": "integer"}, "reason": {"type": "category", "values": ["flu", "leg"]}}
+PLACES = {"code": {"type": "text"}, "country": {"type": "category", "values": ["CH", "NO"]}}
+TOWNS = {"city": {"type": "text"}, "size": {"type": "integer", "lower": 0, "upper": 9}}
+
+
+def declared(name: str, columns: dict[str, Any], **more: Any) -> Declared:
+    return table_from_mapping({"table": name, "columns": columns, **more}, Path())
+
+
+TABLES: dict[str, Table] = {
+    one.table.name: one.table
+    for one in (
+        declared("people", PEOPLE, privacy_unit={"id": "id", **ONE}),
+        declared("visits", VISITS, privacy_unit={"id": "id", **ONE}),
+        declared("places", PLACES, public="true"),
+        declared("towns", TOWNS, public="true"),
+    )
+}
+AGES = [None, -3, -2, 0, 7, 17, 18, 39, 40, 70]
+PAYS = [None, 0.0, 0.25, 10.5, 899.75, 900.0]
+DAYS = [None, *(date(*d) for d in ((2019, 11, 5), (2020, 1, 1), (2020, 2, 29), (2021, 2, 20)))]
+ROWS = [
+    (i, "FM"[i % 2] if i % 7 else None, ["Bern", "Oslo", None][i % 3], age, pay, i % 4 > 1,
+     DAYS[i % 5], f"n{i % 3}")
+    for i, (age, pay) in enumerate(product(AGES, PAYS))
+]  # fmt: skip
+TYPES = (pa.int64(), pa.string(), pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.date32(),
+         pa.string())  # fmt: skip
+DATA = {
+    "people": pa.table(
+        [
+            pa.array(values, kind)
+            for values, kind in zip(zip(*ROWS, strict=True), TYPES, strict=True)
+        ],
+        names=list(PEOPLE),
+    ),
+    "visits": pa.table({"id": [1, 2, 5, 99], "reason": ["flu", "leg", "flu", "leg"]}),
+    "places": pa.table({"code": ["Bern", "Rome"], "country": ["CH", None]}),
+    "towns": pa.table({"city": ["Oslo"], "size": [3]}),
+}
+
+
+@pytest.fixture(scope="module")
+def engine() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    for name, rows in DATA.items():
+        connection.register(name, rows)
+    return connection
+
+
+def select_of(text: str) -> exp.Select:
+    """Return a parsed SELECT."""
+    tree = sqlglot.parse_one(text, read="duckdb")
+    tree = with_known_names(tree)
+    assert isinstance(tree, exp.Select)
+    return tree
+
+
+def rewritten(text: str) -> str:
+    """Return the rewritten SELECT over a sub-query with its computed and joined columns."""
+    tree = select_of(text)
+    found = rewrite_rows(tree, TABLES)
+    table = TABLES[tree.args["from_"].this.name]
+    join, rows, columns = found.join, table.name, dict(table.columns)
+    if join is not None:
+        right = TABLES[str(join["table"])]
+        pairs: Any = join.get("on", {table.unit.id: table.unit.id})
+        kind = "JOIN" if join.get("unmatched") == "drop" or "on_unit" in join else "LEFT JOIN"
+        on = " AND ".join(f"a.{left} = b.{name}" for left, name in pairs.items())
+        added = {n: c for n, c in right.columns.items() if n not in pairs or pairs[n] != n}
+        shown = "".join(f", b.{name}" for name in added)
+        rows, columns = (
+            f"(SELECT a.*{shown} FROM {rows} a {kind} {right.name} b ON {on})",
+            columns | added,
+        )
+    view = table.model_copy(update={"columns": columns})
+    computed = "".join(
+        f", {typed_sql(spec, view)} AS {name}" for name, spec in found.derive.items()
+    )
+    tree.args["from_"].set(
+        "this", sqlglot.parse_one(f"(SELECT *{computed} FROM {rows})", read="duckdb")
+    )
+    return tree.sql("duckdb")
+
+
+def typed_sql(spec: Any, view: Table) -> str:
+    """Return the SQL of a computed column; floats of integer columns are read as integers."""
+    sql = parse_expression(str(spec["expression"]), view, Place())[0].sql
+    return f"CAST({sql} AS BIGINT)" if spec["type"] == "integer" else sql
+
+
+LISTED: list[dict[str, str]] = yaml.safe_load(
+    (Path(__file__).parent / "sql_rewrites.yaml").read_text()
+)
+REFUSED = [one for one in LISTED if one["expect"] == "refused"]
+IN_SETS = re.compile("ROLLUP|CUBE|GROUPING SETS")
+ANSWERED = [one["sql"] for one in LISTED if one["expect"] == "answered"]
+GROUPED = [text for text in ANSWERED if IN_SETS.search(text)]
+ANSWERED = [text for text in ANSWERED if text not in GROUPED]
+
+
+def results(engine: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
+    rows = engine.execute(sql).fetchall()
+    return sorted(rows, key=lambda row: [(value is None, str(value)) for value in row])
+
+
+@pytest.mark.parametrize("text", ANSWERED)
+def test_rewritten_statements_have_the_results_of_the_engine(
+    engine: duckdb.DuckDBPyConnection, text: str
+) -> None:
+    """Without noise and bounds; all values of these rows are declared."""
+    found, expected = results(engine, rewritten(text)), results(engine, text)
+    assert len(found) == len(expected)
+    for row, other in zip(found, expected, strict=True):
+        assert list(row) == [
+            pytest.approx(value, rel=1e-9) if isinstance(value, float) else value for value in other
+        ]
+
+
+@pytest.mark.parametrize("text", ANSWERED)
+def test_rewritten_statements_have_the_names_of_the_statement(text: str) -> None:
+    tree = select_of(text)
+    names = names_of(tree)
+    rewrite_rows(tree, TABLES)
+    assert names_of(tree) == names
+
+
+def names_of(tree: exp.Select) -> list[str]:
+    return [
+        item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else item.sql("duckdb")
+        for item in tree.expressions
+    ]
+
+
+@pytest.mark.parametrize("text", ANSWERED)
+def test_values_of_rows_are_within_the_declared_columns(
+    engine: duckdb.DuckDBPyConnection, text: str
+) -> None:
+    """No value of rows within declared bounds is clamped, and no key is left out."""
+    tree = select_of(text)
+    found = rewrite_rows(tree, TABLES)
+    if found.join is not None:
+        return
+    for spec in found.derive.values():
+        sql = parse_expression(str(spec["expression"]), TABLES["people"], Place())[0].sql
+        values = [value for (value,) in engine.execute(f"SELECT {sql} FROM people").fetchall()]
+        present = [value for value in values if value is not None]
+        if spec["type"] in ("integer", "number"):
+            low, high = Fraction(str(spec["lower"])), Fraction(str(spec["upper"]))
+            assert all(
+                low - Fraction(1, 10**9) <= Fraction(v) <= high + Fraction(1, 10**9)
+                for v in present
+            )
+        if spec["type"] == "integer":
+            assert all(value == int(value) for value in present)
+        if spec["type"] == "category":
+            assert set(present) <= set(spec["values"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", GROUPED)
+def test_unions_of_sets_of_keys_have_the_rows_of_the_engine(
+    engine: duckdb.DuckDBPyConnection, text: str
+) -> None:
+    """NULL in the keys that a set does not contain, and one row for each group of each set."""
+    tree = select_of(text)
+    for item in list(tree.expressions):  # as the statement's columns are named before
+        if not isinstance(item, exp.Alias | exp.Column):
+            item.replace(exp.alias_(item.copy(), item.sql("duckdb"), quoted=True))
+    assert expand_grouping_sets(tree, TABLES, "set_")
+    names = [item.alias_or_name for item in tree.expressions]
+    assert names == names_of(select_of(text))
+    assert results(engine, tree.sql("duckdb")) == results(engine, text)
+
+
+@pytest.mark.parametrize("listed", REFUSED, ids=[one["sql"] for one in REFUSED])
+def test_other_statements_are_refused_with_a_reason(listed: dict[str, str]) -> None:
+    with pytest.raises(DpReleaseError, match=listed["code"]) as caught:
+        rewrite_rows(select_of(listed["sql"]), TABLES)
+    assert re.search(listed["reason"], str(caught.value)), str(caught.value)
+
+
+NUMBERS = st.sampled_from(["age", "pay", "2", "0", "0.5", "7", "-3"])
+CONDITIONS = st.sampled_from(["age > 3", "adult", "pay <= 10", "sex = 'F'"])
+
+
+def combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    pair = st.tuples(inner, inner)
+    return st.one_of(
+        st.tuples(inner, st.sampled_from("+-*/%"), inner).map(
+            lambda t: f"(({t[0]}) {t[1]} ({t[2]}))"
+        ),
+        pair.map(lambda t: f"least({t[0]}, {t[1]})"),
+        pair.map(lambda t: f"greatest({t[0]}, {t[1]})"),
+        pair.map(lambda t: f"coalesce({t[0]}, {t[1]})"),
+        pair.map(lambda t: f"nullif({t[0]}, {t[1]})"),
+        pair.map(lambda t: f"(({t[0]}) // 4) + trunc({t[1]})"),
+        st.tuples(CONDITIONS, pair).map(
+            lambda t: f"CASE WHEN {t[0]} THEN {t[1][0]} ELSE {t[1][1]} END"
+        ),
+        st.tuples(CONDITIONS, inner).map(lambda t: f"if({t[0]}, {t[1]}, NULL)"),
+        st.tuples(st.sampled_from(["abs", "floor", "ceil", "round", "sign", "-"]), inner).map(
+            lambda t: f"{t[0]}({t[1]})"
+        ),
+    )
+
+
+@examples(60)
+@given(text=st.recursive(NUMBERS, combined, max_leaves=6))
+def test_values_lie_in_their_range_and_on_their_steps(
+    engine: duckdb.DuckDBPyConnection, text: str
+) -> None:
+    """Every expression over all combinations of edge values of its columns."""
+    table = TABLES["people"]
+    node = row_form(sqlglot.parse_one(text, read="duckdb"), table)
+    found = value_range(node, table.columns)
+    sql = parse_expression(node.sql("duckdb"), table, Place())[0].sql
+    values = [value for (value,) in engine.execute(f"SELECT DISTINCT {sql} FROM people").fetchall()]
+    assert found.missing or None not in values
+    for value in values:
+        if value is None:
+            continue
+        size = 1e-9 * max(1.0, abs(value))
+        assert found.lower is None or value >= float(found.lower) - size
+        assert found.upper is None or value <= float(found.upper) + size
+        if found.step == 0:
+            assert value == 0
+        elif found.step is not None:
+            quotient = value / float(found.step)
+            assert abs(quotient - round(quotient)) < 1e-6 * max(1.0, abs(quotient))
+
+
+NEIGHBOURS = [
+    "pay / 12",
+    "age * age - pay",
+    "CASE WHEN age > 3 THEN pay ELSE 0 END",
+    "abs(age) % 7",
+]
+ROW = st.fixed_dictionaries(
+    {
+        "id": st.sampled_from([None, 1, 2, 3]),
+        "age": st.sampled_from([None, -99, -3, 5, 70, 2**60]),
+        "pay": st.sampled_from([None, -1.0, 0.0, 33.3, 900.0, float("nan"), float("inf")]),
+    }
+)
+
+
+@pytest.mark.parametrize("text", NEIGHBOURS)
+@examples(8)
+@given(rows=st.lists(ROW, max_size=8))
+def test_no_person_moves_a_computed_sum_by_more_than_is_claimed(
+    text: str, rows: list[dict[str, Any]]
+) -> None:
+    tree = select_of(f"SELECT SUM({text}) AS s, COUNT_IF(({text}) > 3) AS n FROM people")
+    found = rewrite_rows(tree, TABLES)
+    total, count = (item.this.this.name for item in tree.expressions)
+    columns = {
+        "s": {"sum": total},
+        "n": {"count": count},
+        "m": {"mean": total},
+        "v": {"variance": total},
+    }
+    unit = {"id": "id", "max_groups": 1, "max_rows_per_group": 2}
+    base = table_from_mapping({"table": "t", "columns": PEOPLE, "privacy_unit": unit}, Path())
+    query = ask(base, columns, derive=found.derive)
+    names = list(PEOPLE)
+
+    def table(some: list[dict[str, Any]]) -> pa.Table:
+        return pa.table(
+            [
+                pa.array([row.get(n) for row in some], kind)
+                for n, kind in zip(names, TYPES, strict=True)
+            ],
+            names=names,
+        )
+
+    whole = exact(query, table(rows))
+    for person in {row["id"] for row in rows} - {None}:
+        rest = exact(query, table([row for row in rows if row["id"] != person]))
+        assert not breaches(query, whole, rest, claims(query))
