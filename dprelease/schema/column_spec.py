@@ -124,6 +124,8 @@ class ColumnSpec(WordKeys):
         Exact | None, BeforeValidator(_interval_confidence), ShortForm({"type": "boolean"}),
         Field(json_schema_extra={"default": True}),
     ] = DEFAULT_CONFIDENCE  # fmt: skip
+    max_sum: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
+    """The largest absolute sum of one privacy unit in a group; a larger sum is clipped."""
     non_negative: Flag = False
     round_to: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
     suppress_below: Suppression = None
@@ -141,6 +143,13 @@ class ColumnSpec(WordKeys):
         if isinstance(values, Mapping) and "flag_above" in values:
             refuse("DP-RELEASE-021", key="flag_above")
         return values
+
+    @model_validator(mode="after")
+    def _refuse_clipped_sums(self) -> Self:
+        """Refuse a limit of sums for other aggregates."""
+        if self.max_sum is not None and self.sum is None:  # type: ignore[attr-defined]
+            refuse("DP-DECL-003", problem="`max_sum` is for sums", key="max_sum")
+        return self
 
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:

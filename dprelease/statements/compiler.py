@@ -34,7 +34,7 @@ from dprelease.statements.meanings import typed_value_sql
 from dprelease.statements.partition_counts import partition_sql
 from dprelease.statements.present_rows import presence_condition_sql
 from dprelease.statements.raw_keys import raw_key_sql
-from dprelease.statements.totals import clamped_total_sql, total_sql
+from dprelease.statements.totals import clamped_total_sql, clipped_rows_sql, total_sql
 from dprelease.statements.values.categories import (
     is_short_list,
     listed_position_sql,
@@ -73,7 +73,8 @@ class Compiler:
     ) -> None:
         self.query, self.stored, self.joined = query, stored, joined
         self.space = query.finest or query.keys
-        self.source, self.all_rows_sql = KEPT_RELATION if bounded else "kept", ""
+        self.bounded, self.all_rows_sql = bounded, ""
+        self.source = clipped_rows_sql(KEPT_RELATION if bounded else "kept", query.measurements)
         self.physical = physical_types(query, stored, joined)
         self.as_numbers = found_as_numbers(query, self.physical)
         texts = found_as_texts(query, self.physical)
@@ -381,7 +382,7 @@ class Compiler:
         rows = self._rows_sql(read)
         known = "" if unit.id is None else " AND id IS NOT NULL"
         coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"
-        if self.source == KEPT_RELATION:
+        if self.bounded:
             self.all_rows_sql = self._statement_sql([("coded", coded), ("", "SELECT * FROM coded")])
             return []
         if unit.id is None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dprelease.numerics.lattice import LIMIT
+from dprelease.query import quoting
 from dprelease.query.measurement import Measurement
 
 
@@ -12,6 +15,26 @@ def clamped_total_sql(total: str, position: int) -> str:
     known = f"coalesce({total}, 0)"
     inside = f"least(greatest({known}, -{LIMIT}::HUGEINT), {LIMIT}::HUGEINT)"
     return f"CAST({inside} AS BIGINT) AS m{position}"
+
+
+def clipped_rows_sql(kept: str, measurements: Sequence[Measurement]) -> str:
+    """Return SQL of the relation of kept rows, in which the sums of each id in a cell are clipped.
+
+    `kept` has the columns `id`, `cell` and `v<j>` for the values of each measurement. If a
+    measurement limits the sum of an id in a cell, one row of the id in the cell gets the clipped
+    sum, and its other rows get NULL. Without such a measurement, the result is `kept`.
+    """
+    clipped = []
+    for j, measurement in enumerate(measurements):
+        most = measurement.aggregate.most_of_unit
+        if most is not None:
+            # Replace NULL first, as in `clamped_total_sql`.
+            total = f"coalesce(sum(v{j}) OVER (PARTITION BY id, cell), 0)"
+            ends = quoting.integer(-most), quoting.integer(most)
+            inside = f"CAST(least(greatest({total}, {ends[0]}), {ends[1]}) AS BIGINT)"
+            first = "row_number() OVER (PARTITION BY id, cell) = 1"
+            clipped.append(f"CASE WHEN {first} THEN {inside} END AS v{j}")
+    return f"(SELECT * REPLACE ({', '.join(clipped)}) FROM {kept})" if clipped else kept
 
 
 def total_sql(measurement: Measurement, j: int, *, counted: bool) -> str:

@@ -306,6 +306,20 @@ def _holds(first: int, last: int, rank: int, side: int) -> bool:
     return first + (side > 0) <= rank <= last - (side < 0)
 
 
+def clipped(
+    query: Query, j: int, kept: list[tuple[Any, int, list[int | None]]]
+) -> list[tuple[Any, int, list[int | None]]]:
+    """Return the kept rows; one row for each person and cell where their sum is limited."""
+    limit = query.measurements[j].aggregate.most_of_unit
+    if limit is None:
+        return kept
+    sums: dict[tuple[Any, int], int] = defaultdict(int)
+    for person, at, values in kept:
+        sums[person, at] += values[j] or 0
+    within = {both: min(max(total, -limit), limit) for both, total in sums.items()}
+    return [(person, at, [total] * (j + 1)) for (person, at), total in within.items()]
+
+
 def reference(
     query: Query, table: list[Row], predicate: Predicate = lambda _row: True
 ) -> dict[str, list[Any]]:
@@ -331,7 +345,7 @@ def reference(
             ]
             continue
         distinct: dict[int, set[Any]] = defaultdict(set)
-        for person, at, values in kept:
+        for person, at, values in clipped(query, j, kept):
             aggregate = measurement.aggregate
             if isinstance(aggregate, CountDistinct):
                 item = person if aggregate.values is None else values[j]

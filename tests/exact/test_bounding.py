@@ -41,7 +41,12 @@ KINDS = {
     "many digits": (pa.string(), "integer", ["-1", "7", str(2**100)]),
 }
 MEASURES: dict[str, Any] = {
-    "with values": {"rows": {"count": "*"}, "total": {"sum": "n"}, "often": {"sum": "m"}},
+    "with values": {
+        "rows": {"count": "*"},
+        "total": {"sum": "n"},
+        "often": {"sum": "m"},
+        "clipped": {"sum": "m", "max_sum": 4},
+    },
     "without": {"rows": {"count": "*"}, "people": {"count_distinct": "id"}},
 }
 BOUNDS = [(1, 1), (3, 2), (2, 5), (41, 2), (50, 1), (41, 3, 4), (2, 3, 5), (50, 7, 6), (5, 1, 3)]

@@ -99,6 +99,7 @@ def build(
     chosen = dict(measurements)
     if unit:
         chosen["people"] = {"count_distinct": "id"}
+        chosen |= {"clipped": {"sum": "n", "max_sum": 13}, "low": {"sum": "x", "max_sum": "2.25"}}
     return ask(declare(COLUMNS, **more), chosen, by, neighbours=neighbours)
 
 

@@ -124,6 +124,16 @@ def test_joins_of_people() -> None:
         both([test_joins.private_query(bounds, ["sex", "ward"])], first, second)
 
 
+def test_clipped_sums() -> None:
+    """Sums of people that are limited in each cell, within limits of rows or of all rows."""
+    values = {"m": "x", "s": 0, "x": 0.5, "flag": True}
+    rows = [{"id": i % 4, "k": "abc"[i % 3], "n": i % 9, **values} for i in range(40)]
+    for unit in test_reference.UNITS[1], test_reference.UNITS[5]:
+        query = test_reference.build(unit, ["k", "m"], {"total": {"sum": "n"}})
+        assert any(m.aggregate.most_of_unit for m in query.measurements)
+        both([query], test_reference.as_table(rows))
+
+
 @pytest.mark.parametrize(
     "unit",
     [{}, {"id": "id", "max_groups": 2, "max_rows_per_group": 1}, {"id": "id", "max_rows": 3}],

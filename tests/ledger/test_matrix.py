@@ -211,6 +211,7 @@ def test_releases(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> Non
     """All aggregates, noised by one mechanism; what is chosen is chosen beside it."""
     world = World(tmp_path, unit, has_ledger=has_ledger)
     columns = {f"c_{kind}": spec for kind, spec in SPECS.items()}
+    columns |= {} if unit == "row" else {"clipped": {"sum": "pay", "max_sum": 5}}
     published = world.run({"q": query(columns)}, noise(name))
     used = world.check_release(published)
     assert used >= set(registry.selection_names()) | ({name} - {"auto"})
@@ -224,6 +225,10 @@ def test_releases_of_what_is_chosen(tmp_path: Path, unit: str, has_ledger: bool)
     assert {spec["mechanism"] for spec in found.values()} == set(registry.selection_names())
     assert {kind for kind in KINDS if any(name.startswith(kind) for name in found)} == CHOSEN
     queries = {"chosen": query(found)}
+    if unit != "row":
+        cells = {"n": SPECS["count"], "pay": {"sum": "pay", "max_sum": 9}}
+        family = {"from": "people", "marginals": [["city"], []], "columns": cells}
+        queries["family"] = family | {"consistent": True}
     if unit == "row":  # rows of one unit could meet in one node
         queries["tree"] = query(TREE)
     finders = get_args(PrivateKeysSpec.model_fields["mechanism"].annotation)

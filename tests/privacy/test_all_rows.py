@@ -126,6 +126,35 @@ def test_every_change_that_the_limits_allow_is_covered(
             assert sum(c * c for c in change) <= claim.l2_squared
 
 
+@pytest.mark.parametrize("unit", [*UNITS[:3], PrivacyUnit("id", 2, 3)], ids=str)
+@pytest.mark.parametrize("bounds", [(0, 3), (-2, 3), (-3, -1)], ids=str)
+@pytest.mark.parametrize("most", [1, 4, 7, 100])
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_clipped_sums_move_no_more_than_is_claimed(
+    unit: PrivacyUnit, bounds: tuple[int, int], most: int, neighbours: Neighbours
+) -> None:
+    """By brute force over the sums of a person's rows, clipped in each of three cells."""
+    claim = sum_sensitivity(*bounds, unit, neighbours, 3, most)
+    least, largest = min(bounds[0], 0), max(bounds[1], 0)
+    sums = {
+        tuple(min(max(n * end, -most), most) for n, end in zip(counts, ends, strict=True))
+        for counts in row_counts(unit, 3)
+        for ends in itertools.product({least, largest}, repeat=3)
+    }
+    reached = 0
+    for one in sums:
+        for other in sums if neighbours is REPLACED else {(0, 0, 0)}:
+            change = tuple(a - b for a, b in zip(one, other, strict=True))
+            assert max(map(abs, change)) <= claim.largest_shift
+            assert sum(map(abs, change)) <= claim.l1
+            assert sum(c * c for c in change) <= claim.l2_squared
+            assert not claim.of_all_rows or covers(claim, change)
+            reached = max(reached, *map(abs, change))
+    assert reached == claim.largest_shift or claim.of_all_rows
+    if most == 100:
+        assert claim == sum_sensitivity(*bounds, unit, neighbours, 3)
+
+
 def test_the_bound_is_reached_where_limits_divide() -> None:
     """Twenty rows may lie in one cell, or in four cells of five; no smaller claim covers both."""
     one = sum_sensitivity(1, 1, PrivacyUnit("id", 20, 20, 20), ADDED, 100)

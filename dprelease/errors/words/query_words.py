@@ -54,6 +54,11 @@ TEMPLATES: dict[str, Template] = {
         "counts people.",
         fix="add a column that counts them, such as `persons` with `{count}`.",
     ),
+    "DP-QUERY-018": Template(
+        cause="The `max_sum` of '{column}' limits the sum of a privacy unit, but each row is a "
+        "privacy unit here, and the bounds of the summed column already limit its value.",
+        fix="declare narrower bounds of the column, or name the `id` of the privacy unit.",
+    ),
     "DP-QUERY-011": Template(
         cause="The mechanism of '{column}' does not fit: noise is for counts and sums, selection "
         "for quantiles and most frequent values.",

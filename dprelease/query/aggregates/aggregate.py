@@ -128,6 +128,11 @@ class Aggregate(ABC):
         return None
 
     @property
+    def most_of_unit(self) -> int | None:
+        """The largest absolute sum of one privacy unit in a cell, in steps; None if unlimited."""
+        return None
+
+    @property
     def counted_kind(self) -> str:
         """What is counted, one each: `ROWS` or `IDS`; empty for other aggregates."""
         return ""
@@ -177,18 +182,33 @@ def unit_of(column: str, columns: Mapping[str, Column]) -> str:
 
 
 def sum_sensitivity(
-    least: int, most: int, unit: PrivacyUnit, neighbours: Neighbours, cells: int
+    least: int,
+    most: int,
+    unit: PrivacyUnit,
+    neighbours: Neighbours,
+    cells: int,
+    most_of_unit: int | None = None,
 ) -> Sensitivity:
     """Return the sensitivity of a sum to which one row adds from `least` to `most` steps.
 
     Within a group, a row may be replaced by another row or by no row (if its value is missing, or
     the predicate drops the row), so one row contributes from min(least, 0) to max(most, 0).
+
+    If `most_of_unit` is not None, the sum of a unit in a cell is clipped to -`most_of_unit` to
+    `most_of_unit`. With r rows per group, a unit then adds to a cell a number from
+    max(r min(least, 0), -`most_of_unit`) to min(r max(most, 0), `most_of_unit`). So its cell moves
+    by at most the larger absolute value of these two ends if the unit appears or disappears, and by
+    at most their difference if other rows replace its rows. Clipping makes no sum larger, so n rows
+    still move a cell by at most n times the largest absolute value of a row.
     """
     rows = unit.most_rows_per_group
+    lowest, highest = rows * min(least, 0), rows * max(most, 0)
+    if most_of_unit is not None:
+        lowest, highest = max(lowest, -most_of_unit), min(highest, most_of_unit)
     return Sensitivity.of(
         per_row=max(abs(least), abs(most)),
-        per_group=rows * max(abs(least), abs(most)),
-        within_group=rows * (max(most, 0) - min(least, 0)),
+        per_group=max(-lowest, highest),
+        within_group=highest - lowest,
         unit=unit,
         neighbours=neighbours,
         cells=cells,

@@ -21,6 +21,9 @@ class Sum(Aggregate):
     `beside` is another column, or None. A row in which that column is missing adds nothing. The
     sensitivity is the same with and without it, because in both cases a row adds a number from
     `least` to `most`, or nothing.
+
+    `most_of_unit` is the largest absolute sum of one privacy unit in a cell, in steps, or None. The
+    rows of each unit in a cell are added up first, and then clipped.
     """
 
     column: str
@@ -30,6 +33,7 @@ class Sum(Aggregate):
     step: Fraction = field()
     center: int = 0
     beside: str | None = None
+    most_of_unit: int | None = None
 
     @classmethod
     def of(cls, column: str, lattice: Lattice) -> Self:
@@ -63,7 +67,8 @@ class Sum(Aggregate):
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
         """Return the sensitivity: rows per group times the largest value, or difference."""
-        return sum_sensitivity(self.least, self.most, unit, neighbours, cells)
+        ends = self.least, self.most
+        return sum_sensitivity(*ends, unit, neighbours, cells, self.most_of_unit)
 
     @property
     def description(self) -> str:
@@ -74,8 +79,16 @@ class Sum(Aggregate):
             both = f", of rows in which '{self.beside}' is not missing either"
         return (
             f"sum of '{self.column}', each value clamped to its bounds and rounded to the step"
-            f"{less}{both}"
+            f"{less}{both}{self._clipping_text}"
         )
+
+    @property
+    def _clipping_text(self) -> str:
+        """Return a text on how the sums of privacy units are clipped; empty if they aren't."""
+        if self.most_of_unit is None:
+            return ""
+        most = plain_text(self.most_of_unit * self.step)
+        return f", the sum of one privacy unit in a group clamped to -{most} to {most}"
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -98,12 +111,15 @@ class Sum(Aggregate):
 
     def contribution_text(self, rows: int) -> str:
         """Return a text on what one privacy unit contributes to a group."""
-        return f"{rows} rows of {self.least} to {self.most} steps"
+        clipped = ""
+        if self.most_of_unit is not None:
+            clipped = f", with a sum of -{self.most_of_unit} to {self.most_of_unit} steps"
+        return f"{rows} rows of {self.least} to {self.most} steps{clipped}"
 
     def evenly_spread(self, rows: int) -> int:
         """Return 0, around which the values of a centred sum lie; other sums don't call this."""
         return 0
 
     def most_added(self, sensitivity: Sensitivity) -> int:
-        """Return the largest absolute value that one row adds."""
-        return max(abs(self.least), abs(self.most))
+        """Return the largest absolute value that one row adds, also if it has a clipped sum."""
+        return max(abs(self.least), abs(self.most), self.most_of_unit or 0)

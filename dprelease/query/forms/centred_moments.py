@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dprelease.numerics.rounding import plain_text
@@ -74,6 +74,9 @@ class StandardDeviation(Form):
         return units[1]
 
 
+LARGEST_SUM = 2**62
+"""The largest sum of a privacy unit that can be declared, in steps."""
+
 SUM, MEAN = CentredSum(), Mean()
 VARIANCE, STDDEV = Variance(), StandardDeviation()
 
@@ -99,12 +102,37 @@ def _sum_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnPart
     if lattice is None:
         return None
     total = Sum.of(declared.column, lattice)
+    if declared.spec.max_sum is not None:
+        return _clipped_sum_parts(columns, declared, total)
     shared = declared.column in columns.once(columns_with_moments)
     own = declared.has_own_noise or declared.spec.margin_wanted is not None
     always_zero = total.least == total.most == 0
     if own or not shared or always_zero or total.centered_sum.least == total.least:
         return ColumnParts(MEASURED, [("", total)])
     return ColumnParts(SUM, _moment_parts(columns, total))
+
+
+def _clipped_sum_parts(
+    columns: DeclaredColumns, declared: DeclaredColumn, total: Sum
+) -> ColumnParts | None:
+    """Return a sum whose privacy units are clipped; None if `max_sum` is refused.
+
+    It shares no measurement with a mean, whose sum is not clipped.
+    """
+    most = (declared.spec.max_sum or 0) / total.step
+    if columns.table.unit.id is None:
+        columns.refuse("DP-QUERY-018", "columns", declared.name, "max_sum", column=declared.name)
+        return None
+    if most.denominator != 1 or most > LARGEST_SUM:
+        columns.refuse(
+            "DP-QUERY-010",
+            *("columns", declared.name, "max_sum"),
+            column=declared.name,
+            key="max_sum",
+            step=plain_text(total.step),
+        )
+        return None
+    return ColumnParts(MEASURED, [("", replace(total, most_of_unit=int(most)))])
 
 
 def _mean_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
