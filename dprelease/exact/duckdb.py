@@ -126,7 +126,7 @@ class Engine(RecordEngine):
         with ExitStack() as stack:
             tables = [(declared, frame), *([] if joined is None else [(joined, joined_frame)])]
             read = (table for table, given in tables if given is None)
-            servers = servers or stack.enter_context(open_servers(read))
+            servers = servers or stack.enter_context(open_servers(read, settings))
             inputs = find_inputs(tables, servers)
             scratch = stack.enter_context(settings.scratch())
             engine = cls(inputs, scratch, stack.enter_context(open_connection(scratch, settings)))

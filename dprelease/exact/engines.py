@@ -46,7 +46,8 @@ def open_engines(
         pairs.setdefault((query.table.name, joined), []).append(query)
     by_name: dict[str, QueryEngine] = {}
     with ExitStack() as stack:
-        servers = stack.enter_context(open_servers(_tables_read_by(queries, frames)))
+        tables = _tables_read_by(queries, frames)
+        servers = stack.enter_context(open_servers(tables, settings))
         for group in pairs.values():
             sources = replace(_sources_of(group[0], frames), servers=servers, queries=tuple(group))
             opening = engine_kind(spec.engine).open(sources, spec, settings)

@@ -8,21 +8,28 @@ from dprelease.errors import DataError
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, SPARK
+from dprelease.system.stores.address import WEB
+
+IN_STORE = "in a store from which Spark reads only Parquet, or on a web server"
 
 
 def spark_only_error(declared: Declared) -> DataError | None:
     """Return DP-SPARK-006 for a table whose source only Spark can read; None for any other."""
     source = declared.table.source
-    if source is None or not source.is_only_for_spark:
+    if source is None or not source.is_only_for_spark or source.store is not None:
         return None
-    kind = "a path with a scheme" if source.is_uri else source.type.label
+    kind = "a path with another scheme" if source.is_uri else source.type.label
     return DataError("DP-SPARK-006", table=declared.table.name, format=kind)
 
 
 def unsupported_by_spark_error(declared: Declared) -> DataError | None:
     """Return DP-SPARK-001 for a source that Spark does not read; None for any other."""
     source = declared.table.source
-    if source is None or source.kind is None or source.type.is_read_by_spark:
+    if source is None or source.kind is None:
+        return None
+    if source.store is not None and not (source.type.has_uris and source.store.scheme != WEB):
+        return DataError("DP-SPARK-001", table=declared.table.name, format=IN_STORE)
+    if source.type.is_read_by_spark:
         return None
     return DataError("DP-SPARK-001", table=declared.table.name, format=source.type.label)
 

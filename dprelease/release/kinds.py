@@ -250,11 +250,11 @@ class PlannedRecords(_PlannedWithoutFamilies):
         frame = {name: frame_of(one.table, frames) for name, one in of_table.items()}
         with ExitStack() as stack:
             read = (one for name, one in of_table.items() if frame[name] is None)
-            servers = stack.enter_context(open_servers(read))
+            settings = Settings.of(self.declaration)
+            servers = stack.enter_context(open_servers(read, settings))
             for part in self.plan.records:
                 name = part.declared.table.name
                 if name not in opened:
-                    settings = Settings.of(self.declaration)
                     engine = open_duckdb(part.declared, frame[name], settings, servers)
                     opened[name] = stack.enter_context(engine)
                 opened[name].compile_records(part)

@@ -6,12 +6,13 @@ import errno
 import glob
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dprelease.schema.table import Source
 from dprelease.system.files import NotRegularFile, refuse_side_files
-from dprelease.system.lake_tables import Problem, job_problem
+from dprelease.system.lake_tables import FolderTree, Problem, job_problem
+from dprelease.system.stores.address import StoreAddress, matches, store_address
 
 
 def find_files(folder: Path, source: Source) -> list[Path]:
@@ -60,6 +61,31 @@ def problem_of(folder: Path, source: Source, files: Sequence[Path]) -> Problem |
     return own or job_problem(files, whole) or _pattern_problem(folder, source, files)
 
 
+def match_objects(source: Source, keys: Iterable[str]) -> list[str]:
+    """Return those keys in a store that a pattern or a folder includes, sorted.
+
+    As in local folders, keys in a folder with a part that begins with _ are left out.
+    """
+    address = store_address(source.pattern)
+    pattern = "" if address is None else address.key
+    found = [key for key in keys if matches(pattern, key)]
+    if source.is_folder:
+        found = [key for key in found if _underscore_part(pattern, key) is None]
+    return sorted(found)
+
+
+def problem_of_objects(
+    source: Source, address: StoreAddress, keys: Sequence[str], tree: FolderTree
+) -> Problem | None:
+    """Return the problem that makes objects no complete table, by their names; None if none."""
+    files = [Path(key) for key in keys]
+    whole = Path(address.key) if source.is_folder else None
+    own = source.type.find_problem(files, tree) or job_problem(files, whole, tree)
+    if own is not None or source.is_folder or address.key in keys:
+        return own
+    return _marked_problem(address.key, keys)
+
+
 def _is_broken_link_or_pipe(match: Path) -> bool:
     """Return whether a match is neither a file nor a folder: a pipe, or a broken link.
 
@@ -76,11 +102,17 @@ def _pattern_problem(folder: Path, source: Source, files: Sequence[Path]) -> Pro
     """Return the problem of a pattern that finds names with a leading _ which it does not have."""
     path = source.pattern or ""
     is_one = os.path.isfile(folder / path)
-    if is_one or source.is_folder or any(part.startswith("_") for part in Path(path).parts):
+    if is_one or source.is_folder:
         return None
     root = Path(Path(path).anchor or folder)
-    found = (_underscore_part(path, str(file.relative_to(root))) for file in files)
-    marked = next(filter(None, found), None)
+    return _marked_problem(path, [str(file.relative_to(root)) for file in files])
+
+
+def _marked_problem(pattern: str, found: Iterable[str]) -> Problem | None:
+    """Return the problem of matches with a part, after the declared folder, that begins with _."""
+    if any(part.startswith("_") for part in Path(pattern).parts):
+        return None
+    marked = next(filter(None, (_underscore_part(pattern, one) for one in found)), None)
     if marked is None:
         return None
     reason = f"its pattern finds '{marked}', and writers mark by _ what is no part of a table"

@@ -59,6 +59,7 @@ from dprelease.schema.source_types.registry import (
     type_of_suffix,
 )
 from dprelease.schema.source_types.source_type import OPTIONS, SourceType
+from dprelease.system.stores import address as stores
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET = re.compile(_URI.pattern + r"[^/@]*:[^/]*@")
@@ -72,8 +73,8 @@ NAME_IT = (
 NAME_TABLE = "name it: source: {path: ..., table: ...}"
 NO_TABLE = "remove `table`, or declare the `format` if it is a file of DuckDB or SQLite"
 PATHS = (
-    "use the path of a file, a URI of Parquet files for Spark, or postgresql://server/database "
-    "with a `table` and no other format"
+    f"use the path of a file, a URI with {stores.SCHEMES_TEXT}, for Spark another URI of Parquet, "
+    "or postgresql://server/database with a `table` and no other format"
 )
 NO_PASSWORD = "remove it: whoever reads the table must get it from elsewhere"
 """The hints that messages give for wrongly declared sources."""
@@ -92,8 +93,11 @@ class Source(Model):
     the row with the column names. A path that begins with postgresql:// is the address of a server,
     and needs `table`, such as census.people; libpq reads the password.
 
+    Parquet, CSV and JSON lines can be in a store: s3://bucket/visits/*.parquet, gs://, az://,
+    abfss:// or https://. The environment has the credentials.
+
     For the engine spark only: a table of Spark's catalogue (`table` without a path), or Parquet in
-    another place (a path with a scheme, such as s3a://bucket/visits).
+    another place (a path with another scheme, such as hdfs://server/visits).
 
     The keys from `delimiter` on describe how the values of a CSV or JSON lines file are written;
     nothing is ever guessed. Of these keys, workbooks accept `nulls` and the date formats, and
@@ -153,8 +157,12 @@ class Source(Model):
         if addressed is not None:
             addressed.check_address(path)
             return
-        if self.is_uri and self.kind is not None and not self.type.has_uris:
-            _refuse_source("only Parquet can be read from a URI", PATHS)
+        if self.store is not None and (problem := stores.address_problem(self.store)):
+            _refuse_source(*problem)
+        is_readable = self.type.is_read_from_stores if self.store else self.type.has_uris
+        if self.is_uri and self.kind is not None and not is_readable:
+            kinds = "Parquet, CSV and JSON lines" if self.store else "Parquet"
+            _refuse_source(f"of files with this scheme, only {kinds} can be read", PATHS)
         if _SECRET.match(path):
             _refuse_source("its URI contains a password, and schemas are published", NO_PASSWORD)
         if not self.is_uri and (fields := uri_fields(path)):  # such as hdfs:/people, with one slash
@@ -184,7 +192,13 @@ class Source(Model):
     @property
     def is_folder(self) -> bool:
         """Whether the path names a folder, which a slash at its end shows."""
-        return self.path is not None and self.path.endswith("/") and not self.is_uri
+        is_listed = not self.is_uri or self.store is not None
+        return self.path is not None and self.path.endswith("/") and is_listed
+
+    @property
+    def store(self) -> stores.StoreAddress | None:
+        """The address in a store that the engine duckdb reads; None for any other path."""
+        return stores.store_address(self.path)
 
     @property
     def pattern(self) -> str | None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 Problem = tuple[str, str]
 """The reason why files can't be read as a table, and an advice."""
@@ -53,7 +54,56 @@ STREAM_PROBLEM = (
 )
 
 
-def lake_problem(files: Iterable[Path]) -> Problem | None:
+class FolderTree(Protocol):
+    """The names of files and folders, of this machine or of a store."""
+
+    def places(self, file: Path) -> Iterable[Path]:
+        """Return the paths of a file: as it was named, and the path that links resolve to."""
+        ...
+
+    def is_folder(self, path: Path) -> bool:
+        """Return whether a path is a folder."""
+        ...
+
+    def is_file(self, path: Path) -> bool:
+        """Return whether a path is a file."""
+        ...
+
+    def names(self, folder: Path, start: str = "") -> Sequence[str]:
+        """Return the names in a folder that begin with a text.
+
+        There are none if the folder is missing, or may not be listed.
+        """
+        ...
+
+
+class LocalTree:
+    """The files and folders of this machine."""
+
+    def places(self, file: Path) -> Iterable[Path]:
+        """Return the absolute path of a file, and the path that links resolve to."""
+        return Path(os.path.abspath(file)), Path(os.path.realpath(file))
+
+    def is_folder(self, path: Path) -> bool:
+        """Return whether a path is a folder."""
+        return os.path.isdir(path)
+
+    def is_file(self, path: Path) -> bool:
+        """Return whether a path is a file."""
+        return os.path.isfile(path)
+
+    def names(self, folder: Path, start: str = "") -> Sequence[str]:
+        """Return the names in a folder that begin with a text."""
+        try:
+            return [name for name in os.listdir(folder) if name.startswith(start)]
+        except OSError:  # the folder is missing, or may not be listed
+            return []
+
+
+LOCAL_TREE = LocalTree()
+
+
+def lake_problem(files: Iterable[Path], tree: FolderTree = LOCAL_TREE) -> Problem | None:
     """Return why some Parquet files may be stale: because they belong to a lakehouse table.
 
     The result is None if no folder above the files is a lakehouse table.
@@ -63,8 +113,8 @@ def lake_problem(files: Iterable[Path]) -> Problem | None:
     for file in files:
         if DUCKLAKE_NAME.fullmatch(file.name):
             found = "DuckLake", f"its files are named as in '{_safe_name(file)}'"
-        for folder in _unseen_folders(_folders_above(file), seen):
-            kind = _kind_of(folder)
+        for folder in _unseen_folders(_folders_above(file, tree), seen):
+            kind = _kind_of(folder, tree)
             if kind is not None:
                 found = kind, f"'{_safe_name(folder)}' holds '{MARKERS[kind]}'"
         if found is not None:
@@ -83,16 +133,18 @@ def lake_reason(kind: str, where: str) -> str:
     )
 
 
-def job_problem(files: Iterable[Path], folder: Path | None) -> Problem | None:
+def job_problem(
+    files: Iterable[Path], folder: Path | None, tree: FolderTree = LOCAL_TREE
+) -> Problem | None:
     """Return why files in the folders of jobs can't be read; None if all jobs have finished.
 
     `folder` is the declared folder of all files, and None if no folder is declared.
     """
-    folders = dict.fromkeys(parent for file in files for parent in _job_folders(file))
+    folders = dict.fromkeys(parent for file in files for parent in _job_folders(file, tree))
     if any(RUNNING_FOLDER in one.parts for one in folders):
         return f"it is in the folder '{RUNNING_FOLDER}' of a job, which has not ended", RERUN_ADVICE
     for one in folders if folder is None else {**folders, folder: None}:
-        names = _names_in_folder(one)
+        names = tree.names(one, "_")
         started = {
             name.removeprefix(STARTED_PREFIX) for name in names if name.startswith(STARTED_PREFIX)
         }
@@ -112,10 +164,10 @@ def job_problem(files: Iterable[Path], folder: Path | None) -> Problem | None:
     return None
 
 
-def _folders_above(file: Path) -> Iterator[Path]:
+def _folders_above(file: Path, tree: FolderTree) -> Iterator[Path]:
     """Yield the folders above a file, by its path and by the path that links resolve to."""
-    for path in (os.path.abspath(file), os.path.realpath(file)):
-        yield from Path(path).parents
+    for path in tree.places(file):
+        yield from path.parents
 
 
 def _unseen_folders(folders: Iterable[Path], seen: set[Path]) -> Iterator[Path]:
@@ -126,38 +178,29 @@ def _unseen_folders(folders: Iterable[Path], seen: set[Path]) -> Iterator[Path]:
             yield folder
 
 
-def _kind_of(folder: Path) -> str | None:
+def _kind_of(folder: Path, tree: FolderTree) -> str | None:
     """Return the format of the table whose root is this folder; None if it is not a table."""
     for kind in ("Delta", "Hudi"):
-        if os.path.isdir(folder / MARKERS[kind]):
+        if tree.is_folder(folder / MARKERS[kind]):
             return kind
-    if any(
-        name.endswith(ICEBERG_SUFFIXES) for name in _names_in_folder(folder / MARKERS["Iceberg"])
-    ):
+    if any(name.endswith(ICEBERG_SUFFIXES) for name in tree.names(folder / MARKERS["Iceberg"])):
         return "Iceberg"
-    if os.path.isfile(folder / "schema" / "schema-0") and os.path.isdir(folder / MARKERS["Paimon"]):
+    is_paimon = tree.is_file(folder / "schema" / "schema-0")
+    if is_paimon and tree.is_folder(folder / MARKERS["Paimon"]):
         return "Paimon"
     return None
 
 
-def _job_folders(file: Path) -> Iterator[Path]:
+def _job_folders(file: Path, tree: FolderTree) -> Iterator[Path]:
     """Yield the folder of a file and, for a file of a partitioned output, all folders above it.
 
     The last of these is the folder of the whole output.
     """
-    for path in (os.path.abspath(file), os.path.realpath(file)):
-        for folder in Path(path).parents:
+    for path in tree.places(file):
+        for folder in path.parents:
             yield folder
             if "=" not in folder.name:
                 break
-
-
-def _names_in_folder(folder: Path) -> list[str]:
-    """Return the names in a folder; an empty list if the folder can't be listed."""
-    try:
-        return os.listdir(folder)
-    except OSError:  # the folder is missing, or may not be listed
-        return []
 
 
 def _safe_name(path: Path) -> str:

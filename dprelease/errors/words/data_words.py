@@ -158,7 +158,7 @@ TEMPLATES: dict[str, Template] = {
         fix="{way}.",
     ),
     "DP-DATA-025": Template(
-        cause="The table '{table}' is on a PostgreSQL server, and the package {package} is not "
+        cause="The source of the table '{table}' is read by the package {package}, which is not "
         "installed.",
         fix="install the extra: pip install 'dprelease[{extra}]'.",
     ),

@@ -29,6 +29,7 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SPARK-006": Template(
         cause="Only Spark can read the source of the table '{table}': it is {format}.",
-        fix="set `engine: spark`, or use local files as the source.",
+        fix="set `engine: spark`, or use local files, or a URI with s3://, gs://, az:// or "
+        "https://, as the source.",
     ),
 }

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError
 from dprelease.exact.reading.sources import source_fields, unreadable_error
+from dprelease.exact.reading.store_copies import StoreCopies
+from dprelease.exact.settings import DEFAULT_SETTINGS, Settings
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.system.signal_propagation import reraise_handler_errors
@@ -199,9 +201,13 @@ class ServerError(OSError):
 
 
 class Servers:
-    """The connections of a run: one for each address, with one snapshot for all tables there."""
+    """The connections of a run: one for each address, with one snapshot for all tables there.
 
-    def __init__(self, tables: Iterable[Declared]) -> None:
+    `copies`: the copies of objects in stores, which all engines of the run read.
+    """
+
+    def __init__(self, tables: Iterable[Declared], settings: Settings = DEFAULT_SETTINGS) -> None:
+        self.copies = StoreCopies(settings)
         self._tables: dict[str, dict[tuple[str, str], Declared]] = {}
         for declared in tables:
             source = declared.table.source
@@ -227,15 +233,18 @@ class Servers:
         return self._links[path]
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and remove the copies."""
+        self.copies.close()
         while self._links:
             self._links.popitem()[1].close()
 
 
 @contextmanager
-def open_servers(tables: Iterable[Declared]) -> Iterator[Servers]:
+def open_servers(
+    tables: Iterable[Declared], settings: Settings = DEFAULT_SETTINGS
+) -> Iterator[Servers]:
     """Yield the connections of a run that reads these tables; each is opened at its first use."""
-    servers = Servers(tables)
+    servers = Servers(tables, settings)
     try:
         yield servers
     finally:

@@ -19,6 +19,8 @@ from dprelease.schema.table import Source
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dprelease.exact.reading.store_copies import StoreCopies
+
 
 @dataclass(frozen=True, slots=True)
 class EngineCall:
@@ -178,14 +180,20 @@ def escape_pattern(file: Path) -> str:
     return glob.escape(str(file))
 
 
-def files_of_source(declared: Declared, source: Source) -> tuple[Path, ...]:
+def files_of_source(
+    declared: Declared, source: Source, copies: StoreCopies | None = None
+) -> tuple[Path, ...]:
     """Return the files of a declared path, a pattern or a folder, each of them once.
+
+    `copies`: the copies of objects that a run reads from stores.
 
     Raises
     ------
     DataError
         DP-DATA-001 if there is no file, 024 if some of the files may be stale.
     """
+    if source.store is not None and copies is not None:
+        return copies.files(declared, source)
     found = find_files(declared.folder, source)
     problem = problem_of(declared.folder, source, found)
     if problem is not None:

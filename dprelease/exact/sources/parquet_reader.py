@@ -81,7 +81,7 @@ class ParquetReader(SourceReader):
 
     def open(self, declared: Declared, source: Source, opening: Opening) -> OpenedSource:
         """Return the relation by which the engine reads all files at once."""
-        files = files_of_source(declared, source)
+        files = files_of_source(declared, source, opening.copies)
         return OpenedSource(files, tuple(map(file_stamp, files)), relation=parquet_sql(files))
 
     def relation(

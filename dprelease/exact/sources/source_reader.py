@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dprelease.exact.inputs import Input
     from dprelease.exact.postgres.server_link import Servers
     from dprelease.exact.reading.dialect import DetectedFormat, KeyValue
+    from dprelease.exact.reading.store_copies import StoreCopies
 
 TEXT_OR_NUMBER = "text or number"
 """The proposed type of a column whose values may be texts or numbers."""
@@ -70,6 +71,11 @@ class Opening:
 
     servers: Servers | None = None
     database: str = "dp_database"
+
+    @property
+    def copies(self) -> StoreCopies | None:
+        """Return the copies of objects that the run reads from stores."""
+        return None if self.servers is None else self.servers.copies
 
 
 class SourceReader:

@@ -80,7 +80,7 @@ class TextFilesReader(SourceReader):
 
     def open(self, declared: Declared, source: Source, opening: Opening) -> OpenedSource:
         """Return the relation of the files; if a file needs a plain copy, all files get copies."""
-        files = files_of_source(declared, source)
+        files = files_of_source(declared, source, opening.copies)
         stamps = tuple(map(file_stamp, files))
         reader = self.text_reader(declared, source, files)
         is_plain = reader.packing.is_plain and not any(map(self.needs_copy, files))

@@ -54,6 +54,7 @@ from dprelease.exact.spark.spark_tables import StoredTable, find_stored_table, r
 from dprelease.exact.spark.work import Waves
 from dprelease.query.resolve import Query
 from dprelease.query.scans.scan_planning import MOST_NUMBERS, Scan, groups_bounded_together
+from dprelease.query.unread import unsupported_by_spark_error
 from dprelease.schema.load import Declared
 from dprelease.statements.partial import PartialQuery, compile_partial, compile_partial_partitions
 from dprelease.statements.scan import compile_scan
@@ -368,8 +369,17 @@ class SparkEngine(QueryEngine):
 def _find_spark_table(
     spark: SparkSession, declared: Declared, frame: object | None
 ) -> StoredTable | None:
-    """Return the table to read, if only Spark can read it."""
+    """Return the table to read, if only Spark can read it.
+
+    Raises
+    ------
+    DataError
+        DP-SPARK-001 for files in a store that only the engine duckdb reads.
+    """
     source = declared.table.source
     if frame is not None or source is None or not source.is_only_for_spark:
         return None
+    refusal = unsupported_by_spark_error(declared)
+    if refusal is not None:
+        raise refusal
     return find_stored_table(spark, declared)

@@ -13,6 +13,7 @@ class Csv(SourceType):
     label = "CSV"
     suffixes = (".csv", ".tsv")
     options = ("delimiter", "quote", "nulls", *TEXT_OPTIONS, *TIME_OPTIONS)
+    is_read_from_stores = True
     is_read_by_spark = True
     has_texts_for_booleans = True
     comparisons = BY_CHARACTERS

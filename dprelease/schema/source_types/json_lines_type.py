@@ -16,6 +16,7 @@ class JsonLines(SourceType):
     label = "JSON lines"
     suffixes = (".jsonl", ".ndjson")
     options = (*TEXT_OPTIONS, *TIME_OPTIONS)
+    is_read_from_stores = True
     is_read_by_spark = True
     comparisons = BY_CHARACTERS
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from dprelease.schema.source_types.equality import ANY, BLANKS, CASE, OTHER, EqualityRule
 from dprelease.schema.source_types.source_type import SourceType
-from dprelease.system.lake_tables import Problem, lake_problem
+from dprelease.system.lake_tables import LOCAL_TREE, FolderTree, Problem, lake_problem
 
 
 class Parquet(SourceType):
@@ -18,6 +18,7 @@ class Parquet(SourceType):
     label = "Parquet"
     suffixes = (".parquet", ".pq")
     has_uris = True
+    is_read_from_stores = True
     is_read_by_spark = True
     comparisons: ClassVar[Mapping[str, EqualityRule]] = {
         "COLLATE UTF8_LCASE": EqualityRule(CASE, "lower({column})"),
@@ -25,9 +26,9 @@ class Parquet(SourceType):
         OTHER: EqualityRule(ANY),
     }
 
-    def find_problem(self, files: Sequence[Path]) -> Problem | None:
+    def find_problem(self, files: Sequence[Path], tree: FolderTree = LOCAL_TREE) -> Problem | None:
         """Return the problem of files that belong to a table of Delta Lake or similar systems."""
-        return lake_problem(files)
+        return lake_problem(files, tree)
 
 
 SOURCE_TYPE = Parquet()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dprelease.schema.source_types.equality import EqualityRule
-from dprelease.system.lake_tables import Problem
+from dprelease.system.lake_tables import LOCAL_TREE, FolderTree, Problem
 
 TEXT_OPTIONS = ("encoding", "compression", "decimal", "thousands")
 TIME_OPTIONS = ("date_format", "timestamp_format", "pivot")
@@ -39,6 +39,8 @@ class SourceType:
     """Whether a source has several tables, one of which a schema must name."""
     has_uris: ClassVar[bool] = False
     """Whether Spark reads files of this type from other file systems, by their URI."""
+    is_read_from_stores: ClassVar[bool] = False
+    """Whether the engine duckdb reads files of this type from stores, such as s3://."""
     is_read_by_spark: ClassVar[bool] = False
     """Whether the engine spark reads local files of this type."""
     has_texts_for_booleans: ClassVar[bool] = False
@@ -64,6 +66,6 @@ class SourceType:
     def check_address(self, address: str) -> None:
         """Refuse, by `field_types.refuse`, an address that a schema may not contain."""
 
-    def find_problem(self, files: Sequence[Path]) -> Problem | None:
+    def find_problem(self, files: Sequence[Path], tree: FolderTree = LOCAL_TREE) -> Problem | None:
         """Return why files, by their names, are not a complete table, and the fix; or None."""
         return None
