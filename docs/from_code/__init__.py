@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from docs.from_code import (
     commands,
     error_codes,
+    expression_functions,
     interface,
     mechanism_pages,
     models,
@@ -31,6 +32,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "commands": commands.pages,
     "mechanisms": mechanism_pages.pages,
     "errors": error_codes.pages,
+    "functions": expression_functions.functions,
     "python": interface.pages,
     "sql_statements": sql_statements.pages,
 }

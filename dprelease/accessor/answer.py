@@ -59,6 +59,8 @@ def answer_query(
     keys: Sequence[str],
     options: Options,
     shape: Callable[[pd.DataFrame, list[str]], pd.DataFrame],
+    *,
+    margins: bool = True,
 ) -> pd.DataFrame:
     """Charge the session, then return the noisy answer of one query in the requested shape.
 
@@ -80,6 +82,8 @@ def answer_query(
         A function that returns the answer in the final shape. Its arguments are a frame, which has
         the keys in declared order and then each column, followed by its companion columns such as
         `<name>_moe`; and the names of these columns.
+    margins
+        Whether margins of error are computed.
 
     Raises
     ------
@@ -89,7 +93,10 @@ def answer_query(
     check_options(options, what)
     _ = budget_of(rows.session, options)  # raises for an impossible budget, before planning
     names = names_of_answers(list(specs), keys)
-    columns = dict(zip(names, specs.values(), strict=True))
+    columns = {
+        name: column_declaration(spec, options, margins=margins)
+        for name, spec in zip(names, specs.values(), strict=True)
+    }
     query = _resolved_query(rows, columns, keys, options)
     plan, price = plan_and_cost(rows.session, [query], options)
     if rows.dry:
@@ -129,7 +136,7 @@ def answer_sql(
     queries = [
         _resolved_query(
             replace(rows, derived={**rows.derived, **core.rows.derive}),
-            core.columns,
+            _declared_columns(core.columns, options),
             core.group_by,
             options,
             core.where,
@@ -155,6 +162,11 @@ def _table_of_rows(rows: RowSelection) -> Table:
     document = Document(Path("question"), "", {**values, "derive": dict(rows.derived)}, {})
     spec = validate(QuerySpec, document, Files(relative_reader(Path())))
     return table.model_copy(update={"columns": {**table.columns, **spec.derive}})
+
+
+def _declared_columns(specs: Specs, options: Options) -> dict[str, dict[str, Plain]]:
+    """Return aggregates as in a release file, with their noise and margins."""
+    return {name: column_declaration(spec, options) for name, spec in specs.items()}
 
 
 @contextmanager
@@ -187,7 +199,7 @@ def _resolved_query(
             "from": rows.session.table.name,
             "where": where,
             "group_by": list(keys),
-            "columns": {name: column_declaration(spec, options) for name, spec in columns.items()},
+            "columns": {name: dict(spec) for name, spec in columns.items()},
             "derive": dict(rows.derived),
             "private_keys": "true" if options.get("private_keys") else "false",
         }

@@ -81,9 +81,12 @@ class HasSelection(Protocol):
 def refuse_data_arguments(rows: HasSelection, arguments: Mapping[str, object]) -> None:
     """Raise UsageError DP-SESSION-016 for a column or a frame in place of a name or a number.
 
-    `arguments`: the arguments of a query by name.
+    Texts that UTF-8 can't encode are refused, too. `arguments`: the arguments of a query by name.
     """
     for name, value in arguments.items():
+        if _contains_invalid_text(value):
+            kind, wanted = "one with half of a surrogate pair", "a text that UTF-8 can encode"
+            raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
         fits = (name in NUMBERS and _is_numeric_array(value)) or (
             name in NAMES and _is_array(value) and _are_column_names(value, rows)
         )
@@ -102,6 +105,15 @@ def _contained_column(value: object) -> object | None:
     if isinstance(value, list | tuple | set | frozenset):
         return _first_contained_column(value)
     return value if _is_column(value) else None
+
+
+def _contains_invalid_text(value: object) -> bool:
+    """Return whether an argument is or contains a text that UTF-8 can't encode."""
+    if isinstance(value, str):
+        return any("\ud800" <= letter <= "\udfff" for letter in value)
+    if isinstance(value, Mapping):
+        return any(_contains_invalid_text(part) for pair in value.items() for part in pair)
+    return isinstance(value, list | tuple) and any(map(_contains_invalid_text, value))
 
 
 def _first_contained_column(parts: Any) -> object | None:

@@ -158,8 +158,9 @@ class Questions(RowQuestions):
         """
         with self._one_query() as rows:
             refuse_data_arguments(self, {"question": question})
-            if question not in NAMES:
-                raise SessionError("DP-SESSION-008", what=question, known=", ".join(NAMES))
+            if not isinstance(question, str) or question not in NAMES:
+                what = str(question) if isinstance(question, str) else type(question).__name__
+                raise SessionError("DP-SESSION-008", what=what, known=", ".join(NAMES))
             dry = SelectedRows(replace(rows, dry=True))
             explained: pd.DataFrame = getattr(dry, question)(*arguments, **named)
             return explained

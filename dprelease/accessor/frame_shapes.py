@@ -64,18 +64,29 @@ def without_interval(spec: Mapping[str, Plain]) -> dict[str, Plain]:
     return {**spec, "interval": "false"} if QUANTILES & spec.keys() else dict(spec)
 
 
-def value_counts(answer: pd.DataFrame, keys: list[str], *, sort: bool) -> pd.DataFrame:
+def value_counts(
+    answer: pd.DataFrame, keys: list[str], *, sort: bool, normalize: bool
+) -> pd.DataFrame:
     """Return counts indexed by keys; the last key is the column whose values are counted.
 
-    Within each group, the counts are in descending order if `sort` is set.
+    Within each group, the counts are in descending order if `sort` is set. If `normalize` is set,
+    the shares of the counts in their group are returned instead; counts below 0 count as 0 in them,
+    and they are missing if all counts of a group are.
     """
-    shown = with_named_columns(answer, keys, "count").set_index(keys if len(keys) > 1 else keys[0])
-    counts = shown.iloc[:, 0].to_numpy()
-    if not sort:
-        return shown
     groups = answer.groupby(keys[:-1], sort=False, dropna=False) if keys[1:] else None
-    group = np.zeros(len(counts)) if groups is None else groups.ngroup().to_numpy()
-    return shown.iloc[np.lexsort((-counts, group))]
+    group = np.zeros(len(answer), int) if groups is None else groups.ngroup().to_numpy()
+    name = "proportion" if normalize else "count"
+    shown = with_named_columns(answer, keys, name).set_index(keys if len(keys) > 1 else keys[0])
+    counts = shown.iloc[:, 0].to_numpy()
+    if normalize:
+        positive = np.maximum(counts, 0).astype(float)
+        totals = np.bincount(group, positive)[group] if len(group) else positive
+        shown = shown.iloc[:, :1].astype(float)
+        shown.iloc[:, 0] = np.divide(
+            positive, totals, np.full(len(group), np.nan), where=totals > 0
+        )
+        shown.attrs = answer.attrs
+    return shown.iloc[np.lexsort((-counts, group))] if sort else shown
 
 
 def crosstab(answer: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
@@ -115,14 +126,25 @@ def histogram(
     return shown.set_axis(index, axis=0)
 
 
-def summary_aggregates(column: str) -> list[dict[str, Plain]]:
-    """Return the declarations of all aggregates of a column that `describe` shows."""
-    quartiles = [quantile_aggregate(column, at) for at in ("0.25", "0.5", "0.75")]
-    every: list[dict[str, Plain]] = [
-        {"count": column}, {"mean": column}, {"stddev": column}, {"min": column},
-        *quartiles, {"max": column},
-    ]  # fmt: skip
-    return [without_interval(spec) for spec in every]
+SHORT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,49}")
+"""Names of columns to which an ending can be added to make the name of a published column."""
+
+
+def summary_aggregates(columns: Sequence[str]) -> dict[str, dict[str, Plain]]:
+    """Return the aggregates that `describe` shows, by names such as `income_mean`."""
+    every: dict[str, dict[str, Plain]] = {}
+    for i, column in enumerate(columns):
+        start = column if SHORT_NAME.fullmatch(column) else f"column_{i + 1}"
+        quartiles = {f"q{at}": quantile_aggregate(column, f"0.{at}") for at in (25, 50, 75)}
+        aggregates: dict[str, dict[str, Plain]] = {
+            "count": {"count": column}, "mean": {"mean": column}, "std": {"stddev": column},
+            "min": {"min": column}, **quartiles, "max": {"max": column},
+        }  # fmt: skip
+        for ending, spec in aggregates.items():
+            taken = {normalized_name(name) for name in every}
+            name = unused_name(f"{start}_{ending}", taken, WITH_COMPANIONS)
+            every[name] = without_interval(spec)
+    return every
 
 
 def quantile_aggregate(column: str, at: str) -> dict[str, Plain]:
@@ -180,6 +202,9 @@ def aggregates_by_label(
     wanted: list[tuple[Label, tuple[str, str]]] = []
     levels = not named and any(isinstance(value, list | tuple) for value in columns.values())
     for column, value in columns.items():
+        if not isinstance(column, str):
+            known = "the names of columns, as texts"
+            raise SessionError("DP-SESSION-008", what=type(column).__name__, known=known)
         is_list = isinstance(value, list | tuple)
         for function in value if is_list else [value]:
             pair = (column, str(function))

@@ -56,7 +56,7 @@ class Groups:
                 answer, list(self.by), labels, margins=margins, as_index=self.as_index
             )
 
-        return answer_query(rows, "groupby", specs, self.by, options, shape_answer)
+        return answer_query(rows, "groupby", specs, self.by, options, shape_answer, margins=margins)
 
 
 def _aggregate_spec(rows: RowSelection, column: str, function: str) -> dict[str, Plain]:
@@ -247,12 +247,13 @@ class SelectedColumns(Groups, Generic[Shape]):
             return self._as_frame_or_series(self._keys_as_index_or_columns(answer))
 
     @query_method
-    def value_counts(self, *, sort: bool = True, **options: Unpack[Options]) -> pd.DataFrame:
-        """Return noisy counts of every declared value, as `df.dp.value_counts` with `by`."""
-        keys = self._options_with_keys(options)
-        return self._keys_as_index_or_columns(
-            self.rows.value_counts(self._only_column(), sort=sort, **keys)
-        )
+    def value_counts(
+        self, *, sort: bool = True, normalize: bool = False, **options: Unpack[Options]
+    ) -> pd.DataFrame:
+        """Return noisy counts or shares of every declared value, as `df.dp.value_counts`."""
+        keys, column = self._options_with_keys(options), self._only_column()
+        answer = self.rows.value_counts(column, sort=sort, normalize=normalize, **keys)
+        return self._keys_as_index_or_columns(answer)
 
     @query_method
     def histogram(

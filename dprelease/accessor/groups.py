@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, cast, overload
 
 from dprelease.accessor import frame_shapes
-from dprelease.accessor.argument_checks import refuse_data_arguments
+from dprelease.accessor.argument_checks import boolean_argument, refuse_data_arguments
 from dprelease.accessor.grouped_columns import Groups, SelectedColumns
 from dprelease.accessor.query_options import OPTIONS, Options
 from dprelease.accessor.questions import query_method
@@ -75,6 +75,7 @@ class GroupBy(Groups, Generic[One]):
         more = {name: named.pop(name) for name in OPTIONS if name in named}
         options = cast("Options", {"epsilon": epsilon, **more})  # `ask` checks their types
         with self.rows._one_query() as rows:
+            margins = boolean_argument("margins", margins)
             if not isinstance(aggregates, Mapping | None):
                 raise UsageError("DP-SESSION-014", kind=type(aggregates).__name__)
             wanted = frame_shapes.aggregates_by_label(aggregates, named)
@@ -153,10 +154,11 @@ class GroupBy(Groups, Generic[One]):
 
     @query_method
     def value_counts(
-        self, column: str, *, sort: bool = True, **options: Unpack[Options]
+        self, column: str, *, sort: bool = True, normalize: bool = False, **options: Unpack[Options]
     ) -> pd.DataFrame:
-        """Return noisy counts of every declared value, as `df.dp.value_counts` with `by`."""
-        return self._select(column, single=True).value_counts(sort=sort, **options)
+        """Return noisy counts or shares of every declared value, as `df.dp.value_counts`."""
+        selected = self._select(column, single=True)
+        return selected.value_counts(sort=sort, normalize=normalize, **options)
 
     @query_method
     def histogram(

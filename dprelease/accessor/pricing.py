@@ -25,6 +25,7 @@ from dprelease.schema.yaml_text.reader import Plain
 OPTION_TYPES: tuple[tuple[str, str, tuple[type, ...]], ...] = (
     ("mechanism", "a name, or a mapping of a name and its shape", (str, Mapping)),
     ("confidence", "a number from 0.5 to 0.999999", (int, float, Decimal, Fraction)),
+    ("private_keys", "True or False", (bool,)),
 )
 """Types that options accept, as text and as Python types; budgets are checked as numbers."""
 
@@ -143,8 +144,10 @@ def charge_before_answer(
         raise
 
 
-def column_declaration(spec: Mapping[str, Plain], options: Options) -> dict[str, Plain]:
-    """Return a column as in a release file, with its mechanism and its margin of error."""
+def column_declaration(
+    spec: Mapping[str, Plain], options: Options, *, margins: bool = True
+) -> dict[str, Plain]:
+    """Return a column as in a release file, with its mechanism and, if requested, its margin."""
     column = dict(spec)
     noise = option_value(options, "mechanism")
     chosen = bool(column.keys() & CHOSEN)
@@ -152,7 +155,7 @@ def column_declaration(spec: Mapping[str, Plain], options: Options) -> dict[str,
         column["mechanism"] = _noise_declaration(noise)
     confidence = repr(float(confidence_of(options)))
     if not chosen:
-        column["margin"] = confidence
+        column |= {"margin": confidence} if margins else {}
     elif QUANTILES & column.keys() and confidence_of(options) > DEFAULT_CONFIDENCE:
         column.setdefault("interval", confidence)
     return column

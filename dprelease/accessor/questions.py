@@ -97,6 +97,11 @@ PARAMETERS: dict[str, tuple[str, str]] = {
         "Whether to sort by descending count within each cell of the other keys; otherwise values "
         "are in declared order.",
     ),
+    "normalize": (
+        "bool, default False",
+        "Whether to return shares of each cell of the other keys as `proportion`, instead of "
+        "counts. They are computed from the noisy counts, and have no margin of error.",
+    ),
     "functions": ("str or a list of str", f"One or several of: {', '.join(FUNCTIONS)}."),
     "aggregates": (
         "mapping, optional",

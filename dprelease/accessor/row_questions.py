@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Unpack
 from dprelease.accessor import frame_shapes
 from dprelease.accessor.answer import answer_query, answer_sql
 from dprelease.accessor.answer_libraries import Library
+from dprelease.accessor.argument_checks import boolean_argument
 from dprelease.accessor.query_options import Options, RowOptions, keys_of
 from dprelease.accessor.questions import NAMES, query_method
 from dprelease.accessor.row_selection import RowSelection
@@ -143,14 +144,23 @@ class RowQuestions(ABC):
 
     @query_method
     def value_counts(
-        self, column: str, *, sort: bool = True, **options: Unpack[RowOptions]
+        self,
+        column: str,
+        *,
+        sort: bool = True,
+        normalize: bool = False,
+        **options: Unpack[RowOptions],
     ) -> pd.DataFrame:
-        """Return noisy counts of every declared value."""
+        """Return noisy counts of every declared value, or its shares, computed from the counts."""
+        sort, normalize = boolean_argument("sort", sort), boolean_argument("normalize", normalize)
         with self._one_query() as rows:
             keys = [*keys_of(options), column]
             return answer_query(
                 rows, "value_counts", COUNT_ROWS, keys, options,
-                lambda answer, _: frame_shapes.value_counts(answer, keys, sort=sort),
+                lambda answer, _: frame_shapes.value_counts(
+                    answer, keys, sort=sort, normalize=normalize
+                ),
+                margins=not normalize,
             )  # fmt: skip
 
     @query_method
@@ -186,14 +196,11 @@ class RowQuestions(ABC):
             described = rows.numeric_columns() if names is None else names
             rows.refuse_non_numeric(described)
             keys = keys_of(options)
-            specs = {
-                f"c{i}_{j}": spec
-                for i, column in enumerate(described)
-                for j, spec in enumerate(frame_shapes.summary_aggregates(column))
-            }
+            specs = frame_shapes.summary_aggregates(described)
             return answer_query(
                 rows, "describe", specs, keys, options,
                 lambda answer, held: frame_shapes.describe(answer, keys, described, held),
+                margins=False,
             )  # fmt: skip
 
     @query_method
@@ -297,9 +304,11 @@ class RowQuestions(ABC):
 
 def _column_names(columns: object) -> list[str]:
     """Return column names without duplicates; raise UsageError DP-SESSION-016 for anything else."""
-    parts = [*columns] if isinstance(columns, list | tuple) else []
-    odd = next((part for part in parts if isinstance(part, list | tuple | dict)), columns)
-    if not isinstance(columns, Iterable) or odd is not columns:
+    is_list = isinstance(columns, Iterable) and not isinstance(columns, str | bytes | Mapping)
+    parts: list[object] = list(columns) if is_list else [columns]  # type: ignore[call-overload]
+    names = [part for part in parts if isinstance(part, str)]
+    if len(names) < len(parts):
+        odd = next(part for part in parts if not isinstance(part, str))
         kind, wanted = type(odd).__name__, "a name of a column, or a list of names"
         raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
-    return list(dict.fromkeys([columns] if isinstance(columns, str) else columns))
+    return list(dict.fromkeys(names))

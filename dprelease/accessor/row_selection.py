@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from dprelease.accessor.answer_libraries import Library
 from dprelease.accessor.session import Session
-from dprelease.errors import RunState, UsageError
+from dprelease.errors import RunState, SessionError, UsageError
+from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.model import normalized_name, unused_name
 from dprelease.schema.yaml_text.reader import Plain
@@ -47,9 +48,19 @@ class RowSelection:
         ]
 
     def refuse_non_numeric(self, names: Iterable[str]) -> None:
-        """Raise UsageError DP-SESSION-016 for declared columns that are not numbers with bounds."""
+        """Raise for columns that are not declared as numbers with bounds.
+
+        Raises
+        ------
+        UsageError
+            DP-SESSION-016 for other declared columns.
+        SessionError
+            DP-SESSION-009 for unknown columns.
+        """
         table, numeric_columns = self.session.table, self.numeric_columns()
         for name in names:
+            if name not in table.columns and name not in self.derived:
+                raise SessionError("DP-SESSION-009", **unknown_column(table, name))
             if name in table.columns and name not in numeric_columns and name not in self.derived:
                 column = table.columns[name]
                 kind = f"'{name}', a {getattr(column, 'type', 'cut')} without such bounds"

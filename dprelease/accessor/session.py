@@ -39,6 +39,7 @@ from dprelease.release.run_options import signing_key_of
 from dprelease.schema.load import Declared, read_table, table_from_mapping
 from dprelease.schema.table import Table
 from dprelease.system.forks import Maker
+from dprelease.system.summaries import Summarized, Summary
 
 if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey
@@ -96,7 +97,7 @@ class ReusedEngine:
 _LIVE: weakref.WeakValueDictionary[str, Session] = weakref.WeakValueDictionary()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Spending:
     """An exact amount of budget: an epsilon and a delta, or a rho."""
 
@@ -120,6 +121,9 @@ class Spending:
             same = self.rho is left.rho
             return same and self.epsilon <= left.epsilon and self.delta <= left.delta
         return self.rho <= left.rho
+
+    def __repr__(self) -> str:
+        return f"<Spending: {self}>"
 
     def __str__(self) -> str:
         if self.rho is not None:
@@ -155,7 +159,7 @@ def declared_spending(
     return Spending(exact_amount(epsilon, "epsilon"), delta)
 
 
-class Session:
+class Session(Summarized):
     """A privacy budget for the people of one table, shared by all frames registered with it.
 
     Answers compose by adding epsilons and deltas, or by adding rhos. This also holds when each
@@ -215,11 +219,16 @@ class Session:
             self.declared = table_from_mapping(schema, Path.cwd())
         else:
             self.declared = read_table(Path(schema))
-        if neighbours not in list(Neighbours):
+        given_neighbours: object = neighbours
+        if not isinstance(given_neighbours, str) or neighbours not in list(Neighbours):
             raise SessionError("DP-SESSION-007", known=", ".join(Neighbours))
         self.neighbours = Neighbours(neighbours)
         self.delta = exact_amount(delta, "delta")
         self.budget = declared_spending("A session", epsilon, self.delta, rho)
+        given_ledger: object = ledger
+        if not isinstance(given_ledger, str | PathLike | None):
+            kind, wanted = type(given_ledger).__name__, "the path of a ledger"
+            raise UsageError("DP-SESSION-016", name="ledger", wanted=wanted, kind=kind)
         signing = None if key is None else signing_key_of(key)
         self.ledger = None if ledger is None else Ledger(ledger, signing)
         if self.ledger is not None and self.table.owner is None:
@@ -314,6 +323,11 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<Session of table {self.table.name!r}: {self.remaining} left of {self.budget}>"
+
+    def _summary(self) -> Summary:
+        """Return the budget, what is spent and what is left."""
+        amounts = (("budget", self.budget), ("spent", self.spent), ("remaining", self.remaining))
+        return f"Session of table {self.table.name!r}", ("", "amount"), amounts
 
     def _refuse_forked_process(self) -> None:
         """Raise SessionError DP-SESSION-005 in a forked process, which has copies of the budget."""

@@ -38,6 +38,7 @@ from dprelease.schema.load import Declaration
 from dprelease.schema.model import Files, normalized_name, relative_reader, unused_name, validate
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.yaml_text.reader import Document, Plain
+from dprelease.system.summaries import Summarized, Summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +50,7 @@ NAME = "tables"
 WANTED = 'aggregates by name, such as {"income": {"sum": "income"}}'
 
 
-class Tables(Mapping[str, "pd.DataFrame"]):
+class Tables(Mapping[str, "pd.DataFrame"], Summarized):
     """Published tables by name, coarsest first; each is indexed by its keys.
 
     A name is the keys joined by "_", or "total" for the table without keys. For consistent tables,
@@ -121,13 +122,13 @@ class Tables(Mapping[str, "pd.DataFrame"]):
             raise SessionError("DP-SESSION-008", what=name, known=", ".join(known) or "none")
         return plot_margins(self._in_pandas, known[0] if column is None else column, axes)
 
-    def __repr__(self) -> str:
-        rows = "\n".join(
-            f"  {name!r}: {count_text(len(frame), 'row', 'rows')} of "
-            f"{', '.join(map(str, frame.columns))}"
+    def _summary(self) -> Summary:
+        """Return the name, the number of rows and the columns of each table."""
+        rows = [
+            (name, f"{len(frame):,}", ", ".join(map(str, frame.columns)))
             for name, frame in self._in_pandas.items()
-        )
-        return f"<{count_text(len(self), 'table', 'tables')}\n{rows}\n>"
+        ]
+        return count_text(len(self), "table", "tables"), ("table", "rows", "columns"), rows
 
 
 def _short_name(name: str) -> str:

@@ -120,7 +120,7 @@ class Trust:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FederatedPlan(Plan):
     """The plan of a federated release.
 

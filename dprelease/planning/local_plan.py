@@ -70,7 +70,7 @@ def record_noise_json(planned: LocalColumn) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LocalPlan(Plan):
     """All columns of a local release; the guarantee covers all columns of one record together."""
 

@@ -63,6 +63,7 @@ from dprelease.query.measurement import Measurement, OutputColumn
 from dprelease.query.resolve import Query
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.schema.release import BudgetSpec
+from dprelease.system.summaries import Summarized, Summary
 
 if TYPE_CHECKING:
     from dprelease.query.local_records import Records
@@ -150,8 +151,8 @@ class PlannedColumn:
         return max(0, shift - 1) * self.measurement.error_step
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Summarized):
     """All columns of a release and their common guarantee."""
 
     columns: tuple[PlannedColumn, ...]
@@ -165,6 +166,15 @@ class Plan:
     def records(self) -> tuple[Records, ...]:
         """Return the records of a local release; an empty tuple for other kinds of releases."""
         return ()
+
+    def _summary(self) -> Summary:
+        """Return the mechanism and the margin of error of every column."""
+        rows = [
+            (c.query.name, c.measurement.name, c.mechanism.name, f"{float(c.margin()):g}")
+            for c in self.columns
+        ]
+        title = f"Plan: epsilon {self.guarantee.epsilon:g}, delta {float(self.guarantee.delta):g}"
+        return title, ("query", "column", "mechanism", "margin of error"), rows
 
     @cached_property
     def queries(self) -> tuple[Query, ...]:

@@ -11,17 +11,24 @@ from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.release.kinds import plan_release
 from dprelease.schema.load import Declaration
+from dprelease.system.summaries import Summarized, Summary
 
 if TYPE_CHECKING:
     from dprelease.release.ledger_forecast import Outlook
     from dprelease.signatures.keys import SigningKey
 
 
-class Release:
+class Release(Summarized):
     """A declared release; `plan` reads no data, `run` reads it and publishes."""
 
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
+
+    def _summary(self) -> Summary:
+        """Return the queries, and the tables that they read."""
+        queries = getattr(self.declaration.spec, "queries", {})
+        rows = [(name, getattr(query, "source", "")) for name, query in queries.items()]
+        return f"Release: {self.title}", ("query", "table"), rows
 
     @property
     def title(self) -> str:

@@ -318,3 +318,48 @@ def test_sums_are_floats_in_sql_too(df: pd.DataFrame, tmp_path: Path) -> None:
     for answer in (of_session, alone):
         assert answer[["total", "twice"]].dtypes.tolist() == [np.dtype("float64")] * 2
     assert df.dp.sum("pay", by="sex", epsilon=EPSILON)["value"].dtype == np.dtype("float64")
+
+
+def test_shares_are_computed_from_the_noisy_counts(df: pd.DataFrame) -> None:
+    """In each cell of the other keys, as pandas does; they cost what the counts cost."""
+    for found, true in (
+        (
+            df.dp.value_counts("state", normalize=True, epsilon=99),
+            frame()["state"].value_counts(normalize=True),
+        ),
+        (
+            df.dp.value_counts("state", by="sex", normalize=True, epsilon=99),
+            frame().groupby("sex")["state"].value_counts(normalize=True),
+        ),
+        (
+            df.dp.groupby("sex")["state"].value_counts(normalize=True, epsilon=99),
+            frame().groupby("sex")["state"].value_counts(normalize=True),
+        ),
+    ):
+        assert list(found.columns) == ["proportion"]
+        mine = found["proportion"]
+        for key, share in true.items():
+            assert mine[key] == pytest.approx(share, abs=0.01)
+        groups = mine.groupby("sex") if found.index.nlevels > 1 else [(0, mine)]
+        assert [part.sum() for _, part in groups] == pytest.approx([1] * len(list(groups)))
+    assert df.dp.session.spent.epsilon == 3 * 99
+    nobody = df.dp.where("age < 0").value_counts("state", normalize=True, epsilon=99)
+    assert nobody["proportion"].isna().all()
+
+
+def test_describe_names_columns_and_computes_no_margins(df: pd.DataFrame) -> None:
+    plan = df.dp.explain("describe", ["age", "pay"], epsilon=9)
+    assert {"age_count", "pay_mean.sum", "pay_q25", "pay_max"} <= set(plan.index)
+    with pytest.raises(SessionError, match="DP-SESSION-009"):
+        df.dp.describe(["pay", "nothing"], epsilon=9)
+    schema = {"table": "t", "columns": {
+        "one": {"type": "integer", "lower": 3, "upper": 3},
+        "a b": {"type": "integer", "lower": 0, "upper": 9},
+        "one_mean": {"type": "integer", "lower": 0, "upper": 9},
+    }}  # fmt: skip
+    rows = pd.DataFrame({"one": [3] * 100, "a b": [5] * 100, "one_mean": [4] * 100})
+    session = dprelease.Session(schema, epsilon=1000)
+    rows.dp.use(session)
+    found = rows.dp.describe(epsilon=99)
+    assert found["one"].tolist() == pytest.approx([100, 3, 0, 3, 3, 3, 3, 3], abs=1)
+    assert found["a b"].tolist() == pytest.approx([100, 5, 0, 5, 5, 5, 5, 5], abs=1)

@@ -12,7 +12,15 @@ import typer
 
 import dprelease
 from docs import from_code
-from docs.from_code import commands, error_codes, interface, markdown, mechanism_pages, models
+from docs.from_code import (
+    commands,
+    error_codes,
+    expression_functions,
+    interface,
+    markdown,
+    mechanism_pages,
+    models,
+)
 from dprelease.accessor.frame import DpAccessor
 from dprelease.cli import app
 from dprelease.documents.json_schemas import FORMS, render_schema
@@ -20,6 +28,7 @@ from dprelease.errors import BudgetError
 from dprelease.errors.template import Template
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
+from dprelease.query.expressions.scalar import ALLOWED, CHOICES, FUNCTIONS
 from tests.docs.fences import DOCS, PAGES
 
 NOT_A_PAGE = {"defaults"}
@@ -66,6 +75,17 @@ def test_every_code_stands_there_once(monkeypatch: pytest.MonkeyPatch) -> None:
     more = BudgetError.templates | {"DP-BUDGET-998": Template(cause="Why.", fix="what.")}
     monkeypatch.setattr(BudgetError, "templates", more)
     assert "### DP-BUDGET-998\n\nWhy.\n\n**Fix:** what." in error_codes.pages()
+
+
+def test_every_function_of_expressions_is_listed() -> None:
+    """Those of the messages, each of which the code accepts."""
+    text = expression_functions.functions()
+    listed = re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE)
+    assert listed == ALLOWED.split(", ")
+    accepted = {name for name, _, _ in FUNCTIONS.values()} | set(CHOICES.values())
+    assert set(expression_functions.OTHERS) == set(listed) - accepted
+    assert accepted <= set(listed)
+    assert set(expression_functions.MEANINGS) <= accepted
 
 
 def test_every_command_and_option_is_told() -> None:

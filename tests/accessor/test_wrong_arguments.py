@@ -1,0 +1,137 @@
+"""Wrong arguments of public functions: an error of ours or Python's TypeError, never another one."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import yaml
+
+import dprelease
+from dprelease.accessor.questions import NAMES
+from dprelease.errors import DpReleaseError
+from tests.accessor.test_questions import SCHEMA, frame
+
+WRONG: dict[str, Any] = {
+    "None": None,
+    "NaN": float("nan"),
+    "infinite": float("inf"),
+    "negative": -1,
+    "zero": 0,
+    "huge": 10**400,
+    "a float": 1.5,
+    "a decimal": decimal.Decimal("NaN"),
+    "an integer of NumPy": np.int64(5),
+    "a NaN of NumPy": np.float32("nan"),
+    "NA": pd.NA,
+    "NaT": pd.NaT,
+    "truth": True,
+    "a text": "no such thing\n\ud800",
+    "an empty text": "",
+    "bytes": b"age",
+    "a list": [],
+    "a list of None": [None],
+    "nested": [["age"], {"a": [1]}],
+    "a mapping": {},
+    "a mapping of anything": {1: object(), None: [None]},
+    "a set": {"age"},
+    "an object": object(),
+    "a class": dict,
+    "a function": len,
+    "a frame": pd.DataFrame({"age": [4711]}),
+    "a series": pd.Series([4711]),
+    "a frame of polars": pl.DataFrame({"age": [4711]}),
+    "an array": np.array([4711]),
+    "a day": datetime.date(2024, 1, 1),
+    "complex": 1j,
+}
+GOOD: dict[str, Any] = {
+    "column": "age", "columns": ["age"], "by": "sex", "bins": [0, 50, 100], "q": 0.5, "index": "sex",
+    "statement": "SELECT COUNT(*) FROM people", "question": "count", "functions": "mean",
+    "aggregates": {"age": "mean"}, "predicate": "age > 1", "epsilon": 0.001,
+}  # fmt: skip
+KEYED = {"crosstab": {"columns": "state"}, "value_counts": {"column": "state"},
+         "mode": {"column": "state"}, "count_distinct": {"column": "state"},
+         "nunique": {"column": "state"}, "tables": {"columns": None, "cube": ["sex"]}}  # fmt: skip
+
+
+def methods() -> Iterator[tuple[str, str]]:
+    for name in (*NAMES, "where", "derive", "groupby", "explain", "use"):
+        yield "rows", name
+    for name in NAMES:
+        if name not in ("crosstab", "tables", "sql"):
+            yield "groups", name
+            yield "columns", name
+
+
+def call(function: Any, name: str, value: Any, keyed: dict[str, Any]) -> None:
+    """Call a function with one wrong argument; its other arguments are right."""
+    parameters = inspect.signature(function).parameters.values()
+    needed = {
+        one.name: (GOOD | keyed)[one.name]
+        for one in parameters
+        if one.name in (GOOD | keyed)
+        and (one.default is inspect.Parameter.empty or one.name == "epsilon" or one.name in keyed)
+    }
+    message = "4711 argument"
+    try:
+        function(**{**needed, name: value})
+    except DpReleaseError as problem:
+        message = f"argument: {problem}"
+    except TypeError as problem:
+        message = str(problem)
+    assert "argument" in message
+    assert "4711" not in message.removeprefix("4711 argument")
+
+
+@pytest.fixture(scope="module")
+def rows() -> Iterator[Any]:
+    session = dprelease.Session(SCHEMA, epsilon=10**6)
+    df = frame()
+    df.dp.use(session)
+    yield df.dp
+    assert session is not None
+
+
+@pytest.mark.share(0.25)
+@pytest.mark.parametrize(("kind", "name"), [*methods()])
+def test_methods_of_frames(rows: Any, kind: str, name: str) -> None:
+    groups = rows.groupby("sex")
+    column = KEYED.get(name, {}).get("column", "age")
+    function = getattr({"rows": rows, "groups": groups, "columns": groups[column]}[kind], name)
+    keyed = KEYED.get(name, {})
+    for parameter in [*inspect.signature(function).parameters, "nothing"]:
+        for what, value in WRONG.items():
+            try:
+                call(function, parameter, value, keyed)
+            except Exception as problem:
+                raise AssertionError(f"{kind}.{name}({parameter}={what})") from problem
+
+
+FUNCTIONS = {
+    name: getattr(dprelease, name) for name in ("Session", "answer_details", "dp", "labelled")
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.yaml").write_text(yaml.safe_dump(SCHEMA))
+    function = FUNCTIONS[name]
+    keyed = {"schema": "people.yaml", "epsilon": 1}
+    for parameter in [*inspect.signature(function).parameters, "nothing"]:
+        if parameter == "state":
+            continue
+        for what, value in WRONG.items():
+            try:
+                call(function, parameter, value, keyed)
+            except Exception as problem:
+                raise AssertionError(f"{name}({parameter}={what})") from problem
