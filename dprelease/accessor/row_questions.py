@@ -297,6 +297,7 @@ class RowQuestions(ABC):
             The selected columns.
         """
         with self._one_query() as rows:
+            margins = boolean_argument("margins", margins)
             if rows.dry:
                 raise SessionError("DP-SESSION-008", what="sql", known=", ".join(NAMES[:-1]))
             return answer_sql(rows, statement, options, params, margins=margins)
