@@ -151,9 +151,8 @@ class Source(Model):
         path = self.path or ""
         addressed = type_of_address(path)
         if addressed is not (self.type if self.type.schemes else None):
-            _refuse_source(
-                "a server needs an address with postgresql://, and nothing else has one", PATHS
-            )
+            reason = "a server needs an address with postgresql://, and nothing else has one"
+            _refuse_source(reason, PATHS)
         if addressed is not None:
             addressed.check_address(path)
             return
@@ -175,11 +174,8 @@ class Source(Model):
                 reason = f"{self.type.label} does not store values this way"
                 refuse("DP-SCHEMA-014", key=key, reason=reason)
         if not self.nulls:
-            refuse(
-                "DP-DECL-003",
-                problem="it must be a list of texts, such as [''] or [NA]",
-                key="nulls",
-            )
+            problem = "it must be a list of texts, such as [''] or [NA]"
+            refuse("DP-DECL-003", problem=problem, key="nulls")
         if self.thousands == self.decimal:
             refuse("DP-SCHEMA-014", key="thousands", reason="it is also the decimal mark")
         self.type.check_options({key: getattr(self, key) for key in OPTIONS})
@@ -192,8 +188,7 @@ class Source(Model):
     @property
     def is_folder(self) -> bool:
         """Whether the path names a folder, which a slash at its end shows."""
-        is_listed = not self.is_uri or self.store is not None
-        return self.path is not None and self.path.endswith("/") and is_listed
+        return (self.path or "").endswith("/") and (not self.is_uri or self.store is not None)
 
     @property
     def store(self) -> stores.StoreAddress | None:
