@@ -18,12 +18,17 @@ if TYPE_CHECKING:
     from dprelease.accessor.session import Session
     from dprelease.auditing.ask_audit import audit
     from dprelease.planning.auto.single_mechanism import calibrate
+    from dprelease.profile.functions import profile_release
     from dprelease.rehearsal.rehearse import rehearse
+    from dprelease.release.accounts import read_ledger
     from dprelease.release.api import Release, read_release
+    from dprelease.release.functions import check, plan, run
     from dprelease.release.question import sql
     from dprelease.signatures.keys import signing_key
     from dprelease.verification.after_publication.area_sums import areas
     from dprelease.verification.after_publication.changes import compare
+    from dprelease.verification.after_publication.export_copy import export
+    from dprelease.verification.after_publication.published_release import PublishedRelease
     from dprelease.verification.after_publication.record_estimates import local_estimate
     from dprelease.verification.after_publication.report_writing import write_report
     from dprelease.verification.after_publication.signing import sign
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
     from dprelease.verification.verify import verify
 
 __all__ = [
+    "PublishedRelease",
     "Release",
     "Session",
     "__version__",
@@ -38,15 +44,21 @@ __all__ = [
     "areas",
     "audit",
     "calibrate",
+    "check",
     "compare",
     "dp",
     "errors",
+    "export",
     "federated_sum",
     "labelled",
     "local_estimate",
     "mechanisms",
+    "plan",
+    "profile_release",
+    "read_ledger",
     "read_release",
     "rehearse",
+    "run",
     "sign",
     "signing_key",
     "sql",
@@ -56,18 +68,25 @@ __all__ = [
 
 _HOMES = {
     "Release": "dprelease.release.api",
+    "PublishedRelease": "dprelease.verification.after_publication.published_release",
     "Session": "dprelease.accessor.frame",  # which registers `df.dp`, where sessions are used
     "answer_details": "dprelease.accessor.frame_notes",
     "audit": "dprelease.auditing.ask_audit",
     "areas": "dprelease.verification.after_publication.area_sums",
     "calibrate": "dprelease.planning.auto.single_mechanism",
     "compare": "dprelease.verification.after_publication.changes",
+    "check": "dprelease.release.functions",
     "dp": "dprelease.accessor.frame",
+    "export": "dprelease.verification.after_publication.export_copy",
     "federated_sum": "dprelease.verification.federated_sum",
     "labelled": "dprelease.accessor.labelled_answers",
     "local_estimate": "dprelease.verification.after_publication.record_estimates",
+    "plan": "dprelease.release.functions",
+    "profile_release": "dprelease.profile.functions",
+    "read_ledger": "dprelease.release.accounts",
     "read_release": "dprelease.release.api",
     "rehearse": "dprelease.rehearsal.rehearse",
+    "run": "dprelease.release.functions",
     "sign": "dprelease.verification.after_publication.signing",
     "signing_key": "dprelease.signatures.keys",
     "sql": "dprelease.release.question",

@@ -42,11 +42,11 @@ URIS = [
 ]
 
 TEXTS = (
-    "about area begins column delta engine epsilon every gone invariant language mechanism name "
+    "about area begins column delta engine epsilon every gone if_published invariant language mechanism name "
     "neighbours owner query records rho rows statement table to unit variables wide"
 )
 """Arguments of commands that are texts, and no paths."""
-PATHS_AS_TEXTS = {("init", "source"), ("rehearse", "on")}
+PATHS_AS_TEXTS = {("init", "source"), ("run", "source"), ("rehearse", "on")}
 
 TEXT_KEYS = (
     "acknowledge column columns config count count_distinct cube cut delimiter derive down_to "

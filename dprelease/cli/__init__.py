@@ -2,8 +2,8 @@
 
 Exit codes: 0 if the command is done; 1 for an unexpected failure, or a system that has run out of a
 resource; 2 for wrong input; 3 if the budget does not allow the release; 4 if the verification
-failed; 128 plus the number of a signal that ended the command. Results go to standard output,
-everything else to standard error.
+failed; 5 if the release is already published; 128 plus the number of a signal that ended the
+command. Results go to standard output, everything else to standard error.
 """
 
 from __future__ import annotations

@@ -51,17 +51,10 @@ def export(
 ) -> None:
     """Write a release in other formats; the release itself is not changed."""
     with report_failures(as_json) as state:
-        from dprelease.errors import OutputError
         from dprelease.verification.after_publication.export_copy import export as write
 
-        if not folder.is_dir():
-            raise OutputError("DP-OUTPUT-011", path=folder)
-        target, files = write(
+        result = write(
             folder, to, wide=wide or None, languages=language or None, output=output, state=state
         )
-        answer = {"output": str(target), "files": files}
-        print_result(
-            as_json,
-            answer,
-            one_line(f"Wrote {count_text(len(files), 'file', 'files')} in {target}."),
-        )
+        files = count_text(len(result.files), "file", "files")
+        print_result(as_json, result.to_json(), one_line(f"Wrote {files} in {result.folder}."))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dprelease.cli.reporting import print_text, report_failures
+from dprelease.cli.reporting import AsJson, print_result, print_text, report_failures
 from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import one_line
 
@@ -44,6 +44,7 @@ def init(
             "workbook."
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Sketch a table schema from the names and types of a file, or from a description.
 
@@ -52,7 +53,7 @@ def init(
     """
     if peek and (source is None or described is not None):
         raise typer.BadParameter("--peek needs the file itself, and can't be used with --from")
-    with report_failures(False) as state:
+    with report_failures(as_json) as state:
         from dprelease.errors import OutputError
 
         text = _sketch_schema(source, unit, output, table, described, state if peek else None)
@@ -61,6 +62,9 @@ def init(
 
             typer.echo(WARNING, err=True)
         if output is None:
+            if as_json:
+                print_result(True, {"schema": text}, "")
+                return
             print_text(text, end=False)
             return
         try:
@@ -75,7 +79,8 @@ def init(
             raise OutputError(
                 "DP-OUTPUT-002", name=output.name, reason=reason, refused_by=problem
             ) from None
-        print_text(f"Wrote {one_line(str(output))}: complete the marked lines.")
+        words = f"Wrote {one_line(str(output))}: complete the marked lines."
+        print_result(as_json, {"output": str(output)}, words)
 
 
 def _sketch_schema(

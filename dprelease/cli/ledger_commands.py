@@ -117,9 +117,9 @@ def show(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
     """Print the budget of every table: its amount, what is spent and what is left."""
     with report_failures(as_json, prints_only=True):
         from dprelease.ledger.ledger import Ledger
-        from dprelease.release.accounts import ledger_balances
+        from dprelease.release.accounts import read_ledger
 
-        accounts = ledger_balances(ledger)
+        accounts = read_ledger(ledger).to_json()
         rows = [("table", "budget", "spent", "left", "of", "releases", "open")]
         for row in accounts:
             amounts = (f"{row[key]:.6g}" for key in ("amount", "spent", "left"))
@@ -208,15 +208,21 @@ def recover(
 
 
 @app.command()
-def export(ledger: File) -> None:
+def export(ledger: File, as_json: AsJson = False) -> None:
     """Print the whole history with all digests as JSON lines, to store a copy elsewhere."""
     with report_failures(True, prints_only=True):
         from dprelease.ledger.chain import canonical_json_text
         from dprelease.ledger.ledger import Ledger
 
-        for entry in Ledger(ledger).history():
-            line = {"number": entry.number, "previous": entry.previous, "digest": entry.digest}
-            print_text(canonical_json_text({**line, "body": entry.body}))
+        lines: list[dict[str, Any]] = [
+            {"number": e.number, "previous": e.previous, "digest": e.digest, "body": e.body}
+            for e in Ledger(ledger).history()
+        ]
+        if as_json:  # one list instead of lines
+            print_result(True, lines, "")
+            return
+        for line in lines:
+            print_text(canonical_json_text(line))
 
 
 Signed = Annotated[

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.releases import ReleaseFile, Set
-from dprelease.cli.reporting import AsJson, Wide, print_result, print_text, report_failures
+from dprelease.cli.reporting import AsJson, Wide, print_result, report_failures
 from dprelease.cli.shown.shown_tables import table_text
 from dprelease.errors import OutputError
 from dprelease.errors.printable import one_line
@@ -80,7 +80,8 @@ def profile(
             if as_json or output.suffix.lower() == ".json":
                 text = json.dumps(found.to_json(), indent=1, ensure_ascii=False)
             written.write(f"{text}\n".encode())
-        print_text(f"Written to {one_line(str(output))}, which only you can read.")
+        words = f"Written to {one_line(str(output))}, which only you can read."
+        print_result(as_json, {"output": str(output)}, words)
 
 
 def _is_terminal() -> bool:

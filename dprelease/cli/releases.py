@@ -13,12 +13,13 @@ import typer
 from dprelease.cli import reporting
 from dprelease.cli.reporting import AsJson, Wide
 from dprelease.cli.shown.agreement_shown import draw_errors, family_errors, standard_error_texts
+from dprelease.cli.shown.check_shown import in_folder, result_text, several_texts, together
 from dprelease.cli.shown.disk_shown import disk_space_texts, has_unknown_rows
 from dprelease.cli.shown.files_shown import file_list
-from dprelease.cli.shown.outlook_shown import ledger_forecast_texts, refusal_text, warning_text
+from dprelease.cli.shown.outlook_shown import ledger_forecast_texts, refusal_text
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors import Findings, QueryError
-from dprelease.errors.printable import count_text, one_line
+from dprelease.errors.printable import one_line
 from dprelease.schema.release_parts.engine_names import ENGINES
 
 if TYPE_CHECKING:
@@ -33,55 +34,42 @@ Set = Annotated[
 ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", show_default=False)]
 
 
-def check(release: ReleaseFile, variables: Set = None, as_json: AsJson = False) -> None:
-    """Check a release file and its table schemas, and report all errors; opens no data."""
+def check(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Release files and table schemas, YAML.", show_default=False),
+    ],
+    variables: Set = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check release files and table schemas, and report all errors; opens no data."""
     with reporting.report_failures(as_json, prints_only=True):
-        from dprelease.planning.declaration_findings import load_declaration
-        from dprelease.planning.invariant_plans import invariant_warnings
-        from dprelease.planning.notes.declaration_warnings import declaration_warnings
-        from dprelease.planning.notes.notes import notes, share_note
-        from dprelease.query.unread import unreadable_table_errors
-        from dprelease.release import kinds
-        from dprelease.release.path_conflicts import refuse_own_source
-        from dprelease.release.run_options import engine_exposures
-        from dprelease.schema.languages import columns_without_labels
+        from dprelease.release.functions import check as check_file
         from dprelease.schema.release_parts.variables import parse_assignments
 
-        declaration = load_declaration(release, parse_assignments(variables))
-        made = kinds.plan_release(declaration)
-        made.check(trial=True)
-        queries = made.plan.queries
-        refuse_own_source(declaration, made.plan)
-        # A mean is one published column of two measurements; records have measurements alone.
-        columns = sum(len(query.columns or query.measurements) for query in queries)
-        opened = engine_exposures(declaration)
-        refused = unreadable_table_errors(declaration, queries)
-        bare = columns_without_labels(declaration.spec)
-        noted = [*notes(queries), share_note(declaration.spec, queries)]
-        warned = declaration_warnings(declaration)
-        answer = {
-            "ok": True,
-            "queries": len(queries),
-            "columns": columns,
-            "left_open": opened,
-            "unread": [error.to_json() for error in refused],
-            "warnings": [warning.to_json() for warning in warned],
-            "without_label": bare,
-            **{note.name: note.items for note in noted},
-        }
-        tables = count_text(len(queries), "table", "tables")
-        numbers = count_text(columns, "column", "columns")
-        words = f"{one_line(release.name)} is in order: {tables}, {numbers}."
-        warnings = invariant_warnings(made.plan.guarantee.invariants)
-        lines = [words, *(f"Not checked until Spark runs: {one_line(what)}." for what in opened)]
-        lines += [
-            f"Warning: {one_line(warning)}" for warning in [*map(refusal_text, refused), *warnings]
+        values = parse_assignments(variables)
+        results = [check_file(path, variables=values) for path in files]
+        if len(files) == 1:
+            if results[0].findings:
+                reporting.exit_with_error(together(results[0].findings), as_json)
+            reporting.print_result(as_json, results[0].to_json(), result_text(results[0]))
+            return
+        by_file = [
+            {"file": str(path), **result.to_json()}
+            for path, result in zip(files, results, strict=True)
         ]
-        lines += [f"Warning: {one_line(warning_text(warning))}" for warning in warned]
-        lines += [one_line(str(note)) for note in noted if note.items]
-        if bare:
-            lines.append(f"Without a label, although others have one: {one_line(', '.join(bare))}.")
-        reporting.print_result(as_json, answer, "\n".join(lines))
+        findings = [
+            in_folder(error, path)
+            for path, result in zip(files, results, strict=True)
+            for error in result.findings
+        ]
+        listed = [error.to_json() for error in findings]
+        answer = {"ok": not findings, "files": by_file, "findings": listed}
+        reporting.print_result(as_json, answer, several_texts(files, results))
+        if findings and as_json:
+            raise typer.Exit(findings[0].exit_code)
+        if findings:
+            reporting.exit_with_error(together(findings), as_json=False)
 
 
 def plan(
@@ -208,6 +196,22 @@ def run(
         int | None,
         typer.Option(help="The number of the party that runs its part of a federated release."),
     ] = None,
+    if_published: Annotated[
+        str,
+        typer.Option(
+            help="If this declaration is already published there: fail with exit code 5, or skip "
+            "the run with exit code 0.",
+            metavar="[fail|skip]",
+            callback=_known_policy,
+        ),
+    ] = "fail",
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Read a table from another path of the declared type; can be repeated.",
+            metavar="TABLE=PATH",
+        ),
+    ] = None,
     variables: Set = None,
     key: Key = None,
     passphrase_file: PassphraseFile = None,
@@ -222,11 +226,17 @@ def run(
     """Publish a release: Parquet files with noise and a manifest, all or nothing."""
     with reporting.report_failures(as_json) as state:
         from dprelease.planning.declaration_findings import load_declaration
-        from dprelease.release.run_options import with_engine, with_party, with_signing_key
+        from dprelease.release.run_options import (
+            parse_sources,
+            with_engine,
+            with_party,
+            with_signing_key,
+            with_sources,
+        )
         from dprelease.schema.release_parts.variables import parse_assignments
 
         declaration = with_engine(load_declaration(release, parse_assignments(variables)), engine)
-        declaration = with_party(declaration, party)
+        declaration = with_sources(with_party(declaration, party), parse_sources(source))
         if dry_run:
             texts = _sql_statements(declaration)
             words = "\n\n".join(
@@ -234,7 +244,7 @@ def run(
             )
             reporting.print_result(as_json, {"sql": texts}, words)
             return
-        from dprelease.release.runs.pipeline import run as publish
+        from dprelease.release.run_result import publish
 
         if audit is not None:  # most runs name no audit, and the module that reads one loads slowly
             from dprelease.release.audit_check import with_audit
@@ -244,14 +254,24 @@ def run(
         spec = declaration.spec
         steps = len(spec.published_tables) + len(spec.records) + len(spec.extra_formats) + 1
         with reporting.progress_bar(steps) as progress:
-            target = publish(
-                declaration, output=output, overwrite=overwrite, progress=progress, state=state
+            result = publish(
+                declaration,
+                output=output,
+                overwrite=overwrite,
+                if_published="skip" if if_published == "skip" else "fail",
+                progress=progress,
+                state=state,
             )
-        files = sorted(
-            path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()
-        )
-        words = f"Published {file_list(files)} in {target}."
-        reporting.print_result(as_json, {"output": str(target), "files": files}, one_line(words))
+        what = f"Published {file_list(result.files)}" if result.published else "Already published"
+        words = f"{what} in {result.folder}."
+        reporting.print_result(as_json, result.to_json(), one_line(words))
+
+
+def _known_policy(name: str) -> str:
+    """Return "fail" or "skip"; raise a usage error for anything else."""
+    if name not in ("fail", "skip"):
+        raise typer.BadParameter(f"{name!r} is not one of 'fail', 'skip'.")
+    return name
 
 
 def _known_engine(name: str | None) -> str | None:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from dprelease.cli.reporting import print_text, report_failures
+from dprelease.cli.reporting import AsJson, print_text, report_failures
 
 Document = Literal[
     "release", "table", "defaults", "manifest", "local_manifest", "federated_manifest"
@@ -18,9 +18,10 @@ def show(
         Document,
         typer.Argument(help="By hand: release, table, defaults.", show_default=False),
     ],
+    as_json: AsJson = False,
 ) -> None:
     """Print the JSON Schema of a document: every key, for people and for editors."""
-    with report_failures(False, prints_only=True):
+    with report_failures(as_json, prints_only=True):  # with --json, errors are JSON as well
         from dprelease.documents.json_schemas import render_schema
 
         print_text(render_schema(document), end=False)

@@ -60,7 +60,8 @@ class DeclarationRecord(Part):
     """Every text of the declaration, its digest, and the values of variables.
 
     `files`: files of the declaration other than texts; the folder `declaration` has a copy of each.
-    `audit`: the audit that the release names.
+    `audit`: the audit that the release names. `replaced_sources`: the tables that the run read from
+    another path than the declared one.
     """
 
     release: str
@@ -69,6 +70,7 @@ class DeclarationRecord(Part):
     variables: dict[str, str] = Field(default_factory=dict)
     files: dict[str, KeptRecord] = Field(default_factory=dict)
     audit: NamedAudit | None = None
+    replaced_sources: list[str] = Field(default_factory=list)
 
     @property
     def kept_files(self) -> dict[str, KeptFile]:
@@ -268,7 +270,7 @@ def first_keys(form: str, declaration: Declaration, metadata: Metadata) -> dict[
         "title": declaration.spec.title,
         "about": _about_record(declaration, metadata),
         "tool": tool_record(),
-        "declaration": _declaration_record(declaration),
+        "declaration": declaration_record(declaration),
         "dp_variant": budget_of(declaration.spec.budget).variant.value,
         "digest": "",
     }
@@ -286,9 +288,9 @@ def _about_record(declaration: Declaration, metadata: Metadata) -> AboutRecord |
     return AboutRecord.model_validate({"languages": list(metadata.languages), **texts})
 
 
-def _declaration_record(declaration: Declaration) -> DeclarationRecord:
+def declaration_record(declaration: Declaration, *, with_audit: bool = True) -> DeclarationRecord:
     """Return the record of a declaration: its texts, variables, files and audit."""
-    texts, audit = dict(declaration.texts), declaration.audit
+    texts, audit = dict(declaration.texts), declaration.audit if with_audit else None
     kept = {
         name: {"form": file.form, "sha256": file.sha256, "size": file.size}
         for name, (file, _) in declaration.kept.items()
@@ -301,6 +303,7 @@ def _declaration_record(declaration: Declaration) -> DeclarationRecord:
             "variables": dict(declaration.variables),
             "files": kept,
             "audit": None if audit is None else {"file": AUDIT, "sha256": sha256(audit)},
+            "replaced_sources": list(declaration.replaced_sources),
         }
     )
 

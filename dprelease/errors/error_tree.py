@@ -38,7 +38,7 @@ from dprelease.errors.words.publishing import signature_words as signature
 from dprelease.errors.words.publishing import verification_words as verification
 from dprelease.system.resource_errors import is_exhausted
 
-EXIT_UNEXPECTED, EXIT_INPUT, EXIT_BUDGET, EXIT_VERIFICATION = 1, 2, 3, 4
+EXIT_UNEXPECTED, EXIT_INPUT, EXIT_BUDGET, EXIT_VERIFICATION, EXIT_PUBLISHED = 1, 2, 3, 4, 5
 
 SYSTEM_CODES = frozenset({"DP-DATA-006", "DP-OUTPUT-007", "DP-OUTPUT-008", "DP-OUTPUT-015"})
 """Codes of errors that the system or a failing engine caused, whatever exception class has them."""

@@ -37,8 +37,12 @@ KEYS_OF_ERRORS = {
 refers to the first of these keys that is declared."""
 
 
-def load_declaration(path: Path, variables: Mapping[str, str] | None = None) -> Declaration:
-    """Return the release that a file declares, with the values of its variables.
+def load_declaration(
+    path: Path,
+    variables: Mapping[str, str] | None = None,
+    texts: Mapping[str, str] | None = None,
+) -> Declaration:
+    """Return the release that a file declares; arguments as in `read_declaration`.
 
     Raises
     ------
@@ -47,11 +51,11 @@ def load_declaration(path: Path, variables: Mapping[str, str] | None = None) -> 
     """
     errors: list[DpReleaseError] = []
     try:
-        return read_declaration(path, variables)
+        return read_declaration(path, variables, texts)
     except DpReleaseError as error:
         errors += single_errors(error)
     if len(errors) < ENOUGH_ERRORS:
-        left = valid_parts(path, variables)
+        left = valid_parts(path, variables, texts)
         errors = _with_errors_elsewhere(errors, [*left.findings, *_errors_of_valid_parts(left)])
     files = list(dict.fromkeys(error.place.file for error in errors))
     errors.sort(key=lambda error: (files.index(error.place.file), error.place.line or 0))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import BudgetError, DpReleaseError, LedgerError, Place, SessionError
+from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import count_text
 from dprelease.ledger import periods as periods_of
 from dprelease.ledger.account import Account, cost_of_events
 from dprelease.ledger.ledger import Ledger, recorded_events
-from dprelease.ledger.lifetime import lifetime_of
+from dprelease.ledger.lifetime import Lifetime, lifetime_of
 from dprelease.ledger.periods import Renewal
 from dprelease.ledger.signed_entries import problem_with_signers
 from dprelease.ledger.steps import RESERVE
@@ -20,9 +23,12 @@ from dprelease.numerics.rounding import Number
 from dprelease.planning.guarantees import release_budget
 from dprelease.privacy.unit import Neighbours
 from dprelease.release.charging import ROWS
+from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.signatures.signers import read_signers
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dprelease.signatures.keys import SigningKey
 
 
@@ -130,30 +136,113 @@ def check_signers(path: Path, signers: Path) -> str:
     return f"the last entry, {entries[-1].number}, and so all before it, is signed by a signer"
 
 
-def ledger_balances(path: Path) -> list[dict[str, Any]]:
-    """Return the total, spent and remaining budget of every table, and its charged releases."""
-    state = Ledger(path).state()
-    now, rows = periods_of.now(), []
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The budget of a table in a ledger: its total, and what is spent and left, in `counted`.
+
+    `counted`: epsilon or rho. `releases`: the number of charged releases; `open`: the number of
+    reservations of runs that have not ended. A budget that renews is that of the current period.
+    """
+
+    table: str
+    counted: str
+    amount: Fraction
+    spent: Fraction
+    left: Fraction
+    releases: int
+    open: int
+    neighbours: str
+    unit: str | None
+    invariants: tuple[str, ...]
+    lifetime: Lifetime = field(repr=False)
+    """How the budget renews, and the total risk of a person."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the balance as JSON values."""
+        amounts = {"amount": self.amount, "spent": self.spent, "left": self.left}
+        return {
+            "table": self.table,
+            "counted": self.counted,
+            **{name: float(amount) for name, amount in amounts.items()},
+            "releases": self.releases,
+            "open": self.open,
+            "neighbours": self.neighbours,
+            "unit": self.unit,
+            **({"invariants": [*self.invariants]} if self.invariants else {}),
+            **self.lifetime.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerBalances:
+    """The balances of a ledger when it was read, one for each table."""
+
+    path: Path
+    balances: tuple[Balance, ...]
+
+    def __getitem__(self, table: str) -> Balance:
+        """Return the balance of a table: "owner/table", as in `dprelease ledger show`.
+
+        Raises
+        ------
+        LedgerError
+            DP-LEDGER-006 for a table without a budget.
+        """
+        known = [one.table for one in self.balances]
+        if table in known:
+            return self.balances[known.index(table)]
+        raise LedgerError(
+            "DP-LEDGER-006",
+            name=self.path.name,
+            table=table,
+            nearest=nearest(str(table), known),
+            known=", ".join(known) or "none",
+        )
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the balances as JSON values."""
+        return [one.to_json() for one in self.balances]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the balances as a frame with one row for each table, without renewals."""
+        import pandas as pd
+
+        flat = [{**row, "renewal": None} for row in self.to_json()]
+        return pd.DataFrame(flat).drop(columns=["renewal", "invariants"], errors="ignore")
+
+
+def read_ledger(path: str | Path) -> LedgerBalances:
+    """Return what is spent and left of the budget of every table in a ledger; changes nothing.
+
+    Raises
+    ------
+    LedgerError
+        DP-LEDGER-001 for a missing ledger, 002 for a damaged one.
+    """
+    check_paths(path)
+    state = Ledger(Path(path)).state()
+    now, balances = periods_of.now(), []
     for name, account in state.accounts.items():
         period = state.period(name, now)
         lifetime = lifetime_of(state, name, now)
         reservations = [r for r in state.reservations.values() if r.charge_of(name) is not None]
-        rows.append(
-            {
-                "table": name,
-                "counted": account.privacy_measure,
-                "amount": float(account.amount),
-                "spent": float(state.spent(name, period)),
-                "left": float(state.remaining_budget(name, period)) if lifetime.is_open else 0.0,
-                "releases": sum(r.is_charged for r in reservations),
-                "open": sum(r.is_open for r in reservations),
-                "neighbours": account.neighbours,
-                "unit": account.unit,
-                **({"invariants": [*account.invariants]} if account.invariants else {}),
-                **lifetime.to_json(),
-            }
+        left = state.remaining_budget(name, period) if lifetime.is_open else Fraction(0)
+        balances.append(
+            Balance(
+                name,
+                account.privacy_measure,
+                Fraction(account.amount),
+                Fraction(state.spent(name, period)),
+                Fraction(left),
+                sum(r.is_charged for r in reservations),
+                sum(r.is_open for r in reservations),
+                account.neighbours,
+                account.unit,
+                tuple(account.invariants),
+                lifetime,
+            )
         )
-    return rows
+    return LedgerBalances(Path(path), tuple(balances))
 
 
 def _charge_cost(account: Account, charge: Mapping[str, Any]) -> float:

@@ -1,28 +1,124 @@
-"""The Python interface to releases: read a release file, plan the release, run it."""
+"""The Python interface to releases: declare or read a release, plan it, run it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from dprelease.errors import DeclarationError, DpReleaseError, Findings, OutputError
 from dprelease.errors.local_paths import check_paths
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.release.kinds import plan_release
 from dprelease.schema.load import Declaration
+from dprelease.schema.yaml_text.python_values import RELEASE_NAME, PythonDeclaration
+from dprelease.system.files import reason_of
 from dprelease.system.summaries import Summarized, Summary
 
 if TYPE_CHECKING:
     from dprelease.release.ledger_forecast import Outlook
+    from dprelease.release.run_result import IfPublished, RunResult
     from dprelease.signatures.keys import SigningKey
 
 
-class Release(Summarized):
-    """A declared release; `plan` reads no data, `run` reads it and publishes."""
+NO_MAPPING = (
+    "a mapping in the form of a release file is needed; `read_release` reads a release file"
+)
 
-    def __init__(self, declaration: Declaration) -> None:
-        self.declaration = declaration
+
+class RunOptions(TypedDict, total=False):
+    """The options of `Release.run`, which describes them."""
+
+    output: str | Path | None
+    overwrite: bool
+    if_published: IfPublished
+    frames: Mapping[str, object] | None
+    sources: Mapping[str, str | Path] | None
+    engine: str | None
+    party: int | None
+    key: str | Path | SigningKey | None
+    audit: str | Path | None
+
+
+class Release(Summarized):
+    """A declared release; `plan` reads no data, `run` reads it and publishes.
+
+    Parameters
+    ----------
+    declaration
+        A mapping in the form of a release file. The items of its `tables` are paths of schemas, or
+        mappings in the form of schemas, whose `source` may be a frame. The errors in it name key
+        paths of the mapping.
+    folder
+        The folder to which paths in the mapping are relative; by default the current folder.
+    variables
+        The values of its variables by name.
+
+    Raises
+    ------
+    DeclarationError, QueryError, BudgetError, Findings
+        For all errors in the mapping, its tables and its queries, each with its key path.
+    """
+
+    def __init__(
+        self,
+        declaration: Declaration | Mapping[str, object],
+        *,
+        folder: str | Path | None = None,
+        variables: Mapping[str, object] | None = None,
+    ) -> None:
+        check_paths(folder)
+        self._mapping: PythonDeclaration | None = None
+        if isinstance(declaration, Declaration):
+            self.declaration = declaration
+            return
+        if not isinstance(declaration, Mapping):
+            raise DeclarationError("DP-DECL-003", problem=NO_MAPPING)
+        from dprelease.planning.declaration_findings import load_declaration
+        from dprelease.schema.release_parts.variables import parse_assignments
+
+        self._mapping = mapping = PythonDeclaration.of(declaration)
+        with self.positions_in_mapping():
+            self.declaration = load_declaration(
+                Path("" if folder is None else folder) / RELEASE_NAME,
+                parse_assignments(variables),
+                mapping.texts,
+            )
+
+    @contextmanager
+    def positions_in_mapping(self) -> Iterator[None]:
+        """Give errors key paths of the mapping, because the YAML files exist only in memory."""
+        try:
+            yield
+        except DpReleaseError as error:
+            if self._mapping is not None:
+                for one in error.errors if isinstance(error, Findings) else (error,):
+                    one.set_place(self._mapping.place_in_mapping(one.place))
+                if isinstance(error, Findings):
+                    error.set_place(error.errors[0].place)
+            raise
+
+    def to_yaml(self, folder: str | Path | None = None) -> str:
+        """Return the release file as YAML text.
+
+        With `folder`, the release file and the schemas that were declared in Python are also
+        written to this folder, as new files.
+
+        Raises
+        ------
+        OutputError
+            DP-OUTPUT-014 if one of these files exists, DP-OUTPUT-002 if it can't be written.
+        """
+        check_paths(folder)
+        name = self.declaration.document.path.name
+        if folder is not None:
+            texts = self.declaration.texts
+            own = [name] if self._mapping is None else self._mapping.texts
+            _write_new_files(Path(folder), {file: texts[file] for file in own})
+        return self.declaration.texts[name]
 
     def _summary(self) -> Summary:
         """Return the queries, and the tables that they read."""
@@ -35,6 +131,11 @@ class Release(Summarized):
         """Return the title."""
         return self.declaration.spec.title
 
+    @property
+    def frames(self) -> Mapping[str, object]:
+        """Return the frames in the mapping that are sources, by the name of their table."""
+        return {} if self._mapping is None else self._mapping.frames
+
     def plan(self) -> Plan:
         """Return mechanism, privacy cost and expected error of every column.
 
@@ -44,9 +145,10 @@ class Release(Summarized):
             If a query has no bounded sensitivity, nothing fits the budget, or a format is
             impossible.
         """
-        release = plan_release(self.declaration)
-        release.check()
-        return release.plan
+        with self.positions_in_mapping():
+            release = plan_release(self.declaration)
+            release.check()
+            return release.plan
 
     def outlook(self) -> tuple[Outlook, ...] | None:
         """Return the remaining budget in the release's ledger by table; None without a ledger.
@@ -59,48 +161,108 @@ class Release(Summarized):
         """
         from dprelease.release.ledger_forecast import ledger_outlooks
 
-        return ledger_outlooks(self.declaration, *prepare(self.declaration))
+        with self.positions_in_mapping():
+            return ledger_outlooks(self.declaration, *prepare(self.declaration))
 
-    def run(
-        self,
-        *,
-        output: str | Path | None = None,
-        overwrite: bool = False,
-        frames: Mapping[str, object] | None = None,
-        engine: str | None = None,
-        party: int | None = None,
-        key: str | Path | SigningKey | None = None,
-        audit: str | Path | None = None,
-    ) -> Path:
+    def run(self, **options: Unpack[RunOptions]) -> Path:
         """Publish the release and return its folder.
 
-        `frames` maps table names, or the name in `source: {frame: name}`, to pandas or Arrow frames
-        that replace the declared sources. `engine`: duckdb or spark, instead of the declared
-        engine. `party`: in a federated release, the number of the party whose messages are written.
-        `key`: the key that signs the manifest, and the entries of a ledger with signers: an Ed25519
-        key of OpenSSH, or the result of `signing_key`. `audit`: the file audit.json of an audit of
-        this release, which is published with the release.
+        Parameters
+        ----------
+        output
+            The folder of the release, instead of the declared one.
+        overwrite
+            Whether to replace the release that is already in the folder.
+        if_published
+            "skip" to do nothing if the same declaration is already published in the folder, instead
+            of raising an error.
+        frames
+            pandas or Arrow frames that replace the declared sources, or the frames in the mapping,
+            by the name of the table, or by the name in `source: {frame: name}`.
+        sources
+            Paths that replace those of the declared sources, by the name of the table. The source
+            must have the declared type. The manifest records the names of these tables.
+        engine
+            duckdb or spark, instead of the declared engine.
+        party
+            In a federated release, the number of the party whose messages are written.
+        key
+            The key that signs the manifest, and the entries of a ledger with signers: an Ed25519
+            key of OpenSSH, or the result of `signing_key`.
+        audit
+            The file audit.json of an audit of this release, which is published with the release.
 
         Raises
         ------
         DpReleaseError
             Any of its subclasses; then nothing is published.
         """
-        check_paths(output, key, audit)
-        from dprelease.exact.engines import refuse_unknown_frames
-        from dprelease.release.audit_check import with_audit
-        from dprelease.release.run_options import with_engine, with_party, with_signing_key
-        from dprelease.release.runs.pipeline import run
+        return self.publish(**options).folder
 
-        known = self.declaration.tables.values()
-        given = {} if frames is None else frames
-        refuse_unknown_frames((declared.table for declared in known), given)
-        target = None if output is None else Path(output)
-        declaration = with_signing_key(
-            with_party(with_engine(self.declaration, engine), party), key
+    def publish(self, **options: Unpack[RunOptions]) -> RunResult:
+        """Publish the release, and return its folder, files, digest and spent budget.
+
+        The options and the errors are those of `run`.
+        """
+        _refuse_unknown_options(options)
+        output, key, audit = (options.get(name) for name in ("output", "key", "audit"))
+        check_paths(output, key, audit)
+        from dprelease.exact.engines import frame_of, refuse_unknown_frames
+        from dprelease.release.audit_check import with_audit
+        from dprelease.release.run_options import (
+            with_engine,
+            with_party,
+            with_signing_key,
+            with_sources,
         )
-        declaration = with_audit(declaration, audit)
-        return run(declaration, output=target, overwrite=overwrite, frames=frames)
+        from dprelease.release.run_result import publish
+
+        frames = options.get("frames")
+        tables = (declared.table for declared in self.declaration.tables.values())
+        refuse_unknown_frames(tables, {} if frames is None else frames)
+        declaration = with_sources(self.declaration, options.get("sources"))
+        for name in declaration.replaced_sources:
+            if frame_of(declaration.tables[name].table, frames or {}) is not None:
+                problem, known = f"'{name}' is also in `frames`", ", ".join(declaration.tables)
+                raise DeclarationError("DP-PATH-004", problem=problem, known=known)
+        declaration = with_party(
+            with_engine(declaration, options.get("engine")), options.get("party")
+        )
+        declaration = with_audit(
+            with_signing_key(declaration, options.get("key")), options.get("audit")
+        )
+        with self.positions_in_mapping():
+            return publish(
+                declaration,
+                output=None if output is None else Path(str(output)),
+                overwrite=options.get("overwrite", False),
+                if_published=options.get("if_published", "fail"),
+                frames={**self.frames, **(frames or {})},
+            )
+
+
+def _refuse_unknown_options(options: Mapping[str, object]) -> None:
+    """Raise TypeError for an option that `run` does not have, as for any function."""
+    for name in options:
+        if name not in RunOptions.__annotations__:
+            raise TypeError(f"run() got an unexpected keyword argument {name!r}")
+
+
+def _write_new_files(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write texts as new files; refuse existing files before anything is written."""
+    for name in texts:
+        if os.path.lexists(folder / name):
+            raise OutputError("DP-OUTPUT-014", name=name)
+    reason = ""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            with open(folder / name, "x", encoding="utf-8") as file:
+                file.write(text)
+    except OSError as problem:
+        reason = reason_of(problem)
+    if reason:
+        raise OutputError("DP-OUTPUT-002", name=folder.name, reason=reason)
 
 
 def read_release(path: str | Path, *, variables: Mapping[str, object] | None = None) -> Release:

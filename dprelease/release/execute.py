@@ -13,6 +13,7 @@ Answers in memory take the shorter way of `answer_family`, which claims and publ
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
     from dprelease.release.kinds import PlannedRelease
     from dprelease.signatures.keys import SigningKey
 
+logger = logging.getLogger("dprelease")
+"""The only logger of the package; it gets names, steps and digests, and never a value."""
+
 
 def execute(
     release: PlannedRelease,
@@ -60,8 +64,8 @@ def execute(
     frames: Mapping[str, object],
     progress: Callable[[str], None],
     state: RunState | None,
-) -> Path:
-    """Publish a planned release and return its folder; raises the same errors as `pipeline.run`."""
+) -> tuple[Path, ReleaseManifest]:
+    """Publish a planned release; return its folder and its manifest, or raise as `pipeline.run`."""
     bits = bits or Entropy()
     # Check: raises for formats that the tables can't have, or a manifest that readers would
     # refuse.
@@ -82,6 +86,7 @@ def execute(
     with claim_and_charge as publication, release.open_engines(frames) as engines:
         # Read, add noise, post-process and write. After the first record nothing is refunded.
         publication.charged.record_reading()
+        logger.info("claimed %s, reads rows", publication.claim.target.name)
         written = release.write(engines, publication, bits, progress)
         # Describe and publish.
         record = release.manifest(draft, written, publication.charged.record())
@@ -89,7 +94,8 @@ def execute(
             record = exports.write_all(record, publication.folder, progress)
         progress("manifest")
         publication.publish(record)
-    return publication.claim.target
+        logger.info("published %s, digest %s", publication.claim.target.name, record.digest)
+    return publication.claim.target, record
 
 
 @contextmanager

@@ -1,15 +1,32 @@
-"""Options of a run that its declaration lacks: the engine, the party, the signing key."""
+"""Options of a run that its declaration lacks: the engine, sources, the party, the signing key."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dprelease.errors import BudgetError, DataError
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from dprelease.errors import (
+    BudgetError,
+    DataError,
+    DeclarationError,
+    DpReleaseError,
+    Place,
+    raise_all,
+)
+from dprelease.errors.local_paths import check_paths
 from dprelease.planning.kinds import kind_of
-from dprelease.schema.load import Declaration
+from dprelease.schema.load import Declaration, Declared
+from dprelease.schema.mistakes.suggestions import nearest
+from dprelease.schema.model import shorten
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES
+from dprelease.schema.source_types.registry import type_of_address
+from dprelease.schema.table import Source
 
 if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey
@@ -38,6 +55,88 @@ def with_engine(declaration: Declaration, engine: str | None) -> Declaration:
     if engine != DEFAULT_ENGINE and problem:
         raise DataError("DP-SPARK-005", problem=problem)
     return replace(declaration, spec=declaration.spec.model_copy(update={"engine": engine}))
+
+
+def with_sources(declaration: Declaration, sources: Mapping[str, str | Path] | None) -> Declaration:
+    """Return the declaration with other paths of sources; its texts stay the same.
+
+    `sources`: the path of a source by the name of its table, of the declared source type. A
+    relative path is relative to the current folder. The manifest names the tables, not the paths.
+
+    Raises
+    ------
+    DeclarationError, Findings
+        DP-PATH-004 for a name of no table, or a source of another type; the errors of a path that
+        a schema can't have. All are raised together.
+    """
+    if not isinstance({} if sources is None else sources, Mapping):
+        problem = "they must be a mapping of table names to paths"
+        raise DeclarationError("DP-PATH-004", problem=problem, known=", ".join(declaration.tables))
+    errors: list[DpReleaseError] = []
+    tables = dict(declaration.tables)
+    for name, path in (sources or {}).items():
+        try:
+            known = ", ".join(declaration.tables)
+            tables[name] = _with_source(tables.get(name), str(name), path, known)
+        except DpReleaseError as error:
+            errors.append(error)
+    raise_all(errors)
+    return replace(declaration, tables=tables, replaced_sources=tuple(sorted(sources or {})))
+
+
+def _with_source(declared: Declared | None, name: str, path: object, known: str) -> Declared:
+    """Return a table with another path of its source, or raise the errors of `with_sources`."""
+    source = None if declared is None else declared.table.source
+    problem = ""
+    if declared is None:
+        problem = f"'{shorten(name)}' is the name of no table{nearest(name, known.split(', '))}"
+    elif source is None or source.path is None:
+        problem = f"the table '{name}' declares no path of a source, which could be replaced"
+    elif not isinstance(path, str | Path) or not str(path):
+        problem = f"the source of '{name}' is not a path"
+    if declared is None or source is None or problem:
+        raise DeclarationError("DP-PATH-004", problem=problem, known=known)
+    other = _source_at(source, str(path), name)
+    if other.kind != source.kind:
+        problem = f"the path for '{name}' is not that of {source.type.label}, as its table declares"
+        raise DeclarationError("DP-PATH-004", problem=problem, known=known)
+    return replace(declared, table=declared.table.model_copy(update={"source": other}))
+
+
+def _source_at(source: Source, path: str, table: str) -> Source:
+    """Return a source at another path; raise the errors of a schema that declares this path."""
+    problems: list[ErrorDetails] = []
+    try:
+        declared = {**source.model_dump(exclude_unset=True), "path": path}
+        found = type(source).model_validate(declared)
+        if type_of_address(path) is None and not found.is_uri:
+            check_paths(path)
+            folder = "/" if path.endswith("/") else ""
+            found = found.model_copy(update={"path": os.path.abspath(path) + folder})
+        return found
+    except ValidationError as refused:
+        problems = refused.errors(include_url=False, include_input=False)
+    place = Place(key=f"source of {table}")
+    raise DeclarationError(problems[0]["type"], place=place, **problems[0].get("ctx", {}))
+
+
+def parse_sources(texts: list[str] | None) -> dict[str, str]:
+    """Return the paths of sources from `--source table=path`.
+
+    Raises
+    ------
+    DeclarationError
+        DP-PATH-004 for an argument without a name and "=", or a repeated name.
+    """
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, path = text.partition("=")
+        problem = "" if equals and name and path else "write --source table=path"
+        problem = problem or (f"'{shorten(name)}' is replaced twice" if name in found else "")
+        if problem:
+            raise DeclarationError("DP-PATH-004", problem=problem, known="those of the release")
+        found[name] = path
+    return found
 
 
 def with_party(declaration: Declaration, party: int | None) -> Declaration:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-import yaml
-
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
 from dprelease.errors.local_paths import uri_fields
 from dprelease.schema.languages import findings_of_texts
@@ -27,6 +25,7 @@ from dprelease.schema.release_parts.variables import (
 from dprelease.schema.source_texts import COMPRESSED
 from dprelease.schema.source_types.registry import type_of_suffix
 from dprelease.schema.table import Table
+from dprelease.schema.yaml_text.python_values import yaml_text
 from dprelease.schema.yaml_text.reader import (
     Document,
     KeyPath,
@@ -82,6 +81,8 @@ class Declaration:
     """The result of an audit of the release, which is published with it."""
     kept: dict[str, tuple[KeptFile, Path]] = field(default_factory=dict)
     """The files that are not in `texts`, by path: their digests, and their locations."""
+    replaced_sources: tuple[str, ...] = ()
+    """The names of tables whose source has another path in this run than in `texts`, sorted."""
 
     def place(self, *keys: str | int) -> Place:
         """Return the position of a key path in the release file, for error messages."""
@@ -103,30 +104,30 @@ def read_table(path: Path) -> Declared:
     return Declared(validate(Table, document, files), document, path.parent)
 
 
+def is_table_schema(path: Path) -> bool:
+    """Return whether a file declares a table, and not a release, by its keys; never raises."""
+    try:
+        keys = read_document(path).values.keys()
+    except DpReleaseError:
+        return False
+    return "table" in keys and not {"tables", "queries", "records", "budget"} & keys
+
+
 def table_from_mapping(values: Mapping[str, object], folder: Path) -> Declared:
     """Return the declared table of a Python mapping in the form of a schema file."""
-    text = yaml.safe_dump(_yaml_ready(values), sort_keys=False, allow_unicode=True)
-    document = parse_yaml(text, folder / "schema")
+    document = parse_yaml(yaml_text(values), folder / "schema")
     files = Files(relative_reader(folder), relative_finder(folder))
     return Declared(validate(Table, document, files), document, folder)
 
 
-def _yaml_ready(value: object) -> object:
-    """Return a value of Python in the form in which a YAML file would be parsed."""
-    if isinstance(value, Mapping):
-        return {_yaml_key(key): _yaml_ready(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_yaml_ready(item) for item in value]
-    return value if value is None or isinstance(value, bool) else str(value)
-
-
-def _yaml_key(key: object) -> str:
-    """Return a key of a mapping as a text."""
-    return str(key).lower() if isinstance(key, bool) else str(key)
-
-
-def read_declaration(path: Path, variables: Mapping[str, str] | None = None) -> Declaration:
+def read_declaration(
+    path: Path,
+    variables: Mapping[str, str] | None = None,
+    texts: Mapping[str, str] | None = None,
+) -> Declaration:
     """Return the release that a file declares, with its tables and the values of its variables.
+
+    `texts`: the texts of files that exist only in memory, by name; the release file is one of them.
 
     Raises
     ------
@@ -134,8 +135,8 @@ def read_declaration(path: Path, variables: Mapping[str, str] | None = None) -> 
         All errors of the release file and of its tables are raised together.
     """
     _refuse_data(path.name, Place(path.name), "a release file", _ASKS)
-    read = relative_reader(path.parent)
-    document = read_document(path)
+    read = relative_reader(path.parent, texts)
+    document = read_document(path) if texts is None else parse_yaml(texts[path.name], path)
     find = relative_finder(path.parent)
     return _declaration_of_document(document, read, find, document.path.name, variables or {})
 

@@ -70,9 +70,20 @@ LONGEST_QUOTE = 100
 """Maximum number of characters that a message quotes of a text."""
 
 
-def relative_reader(folder: Path) -> Callable[[str], str]:
-    """Return a function that reads UTF-8 files relative to `folder`, with errors of `read_file`."""
-    return lambda name: read_file(folder / name, LARGEST_TEXT).decode("utf-8-sig")
+def relative_reader(folder: Path, texts: Mapping[str, str] | None = None) -> Callable[[str], str]:
+    """Return a function that reads UTF-8 files relative to `folder`, with errors of `read_file`.
+
+    `texts`: the texts of files that exist only in memory, by name.
+    """
+    known = texts or {}
+
+    def read(name: str) -> str:
+        """Return the text of a file."""
+        if name in known:
+            return known[name]
+        return read_file(folder / name, LARGEST_TEXT).decode("utf-8-sig")
+
+    return read
 
 
 def unreadable_text(name: str, problem: Exception) -> str:

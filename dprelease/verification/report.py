@@ -104,6 +104,9 @@ def resolve_declaration(
             return None
     try:
         declaration = rebuild_declaration(record, report.path)
+        if not set(held.replaced_sources) <= declaration.tables.keys():
+            report.add_finding("DP-VERIFY-009", why="a replaced source is that of no table")
+            return None
         if kind_of(declaration.spec) is kind:
             return declaration, kind.resolve(declaration)
         report.add_finding("DP-VERIFY-009", why=kind.mode_problem)
@@ -129,7 +132,8 @@ def rebuild_declaration(record: ReleaseManifest, folder: Path) -> Declaration:
     declared = declaration_from_texts(
         held.texts, held.release, held.variables, held.kept_files, folder
     )
-    return replace(declared, audit=audit_bytes(record, folder))
+    sources = tuple(held.replaced_sources)
+    return replace(declared, audit=audit_bytes(record, folder), replaced_sources=sources)
 
 
 def is_published_table(
@@ -177,5 +181,5 @@ def _is_table_file(
             and has_exactly_notes(schema, field_notes(table_metadata))
             and formats.PUBLISHED_FORMAT.notes(path) == notes
         )
-    except (OSError, pa.ArrowException):
+    except (OSError, UnicodeDecodeError, pa.ArrowException):  # Arrow decodes names of columns
         return False

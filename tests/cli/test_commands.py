@@ -57,7 +57,7 @@ def test_json_answers(tmp_path: Path) -> None:
     assert names == [*registry.names(), *registry.selection_names()]
     assert "by_city" in json.loads(call("run", release, "--dry-run", "--json")[1])["sql"]
     failed = json.loads(call("run", release, "--json")[1])
-    assert failed["findings"][0]["code"] == "DP-OUTPUT-001"
+    assert failed["findings"][0]["code"] == "DP-OUTPUT-018"
     assert failed["findings"][0]["state"] == "no row was read, no budget was spent"
 
 
@@ -110,7 +110,7 @@ def test_an_unexpected_failure_says_its_type_only(
     def fails(*_: object, **__: object) -> None:
         raise ZeroDivisionError("SECRET-4711")
 
-    monkeypatch.setattr("dprelease.release.runs.pipeline.run", fails)
+    monkeypatch.setattr("dprelease.release.runs.pipeline.publish", fails)
     code, out, err = call("run", str(write(tmp_path)))
     assert code == 1
     assert "ZeroDivisionError" in err

@@ -43,8 +43,8 @@ def test_a_run_ends_silently(tmp_path: Path) -> None:
     done = processes.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     again = processes.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert again.returncode == 2
-    assert "DP-OUTPUT-001" in again.stdout
+    assert again.returncode == 5
+    assert "DP-OUTPUT-018" in again.stdout
 
 
 CRASHES = """

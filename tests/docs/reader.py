@@ -54,6 +54,7 @@ class Reader:
     def _write(self, block: Block) -> None:
         assert block.file is not None, "which file is it?"
         path = self.folder / block.file
+        path.parent.mkdir(parents=True, exist_ok=True)
         if not block.is_part:
             path.write_text(block.text, encoding="utf-8")
             return

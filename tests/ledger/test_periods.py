@@ -20,7 +20,7 @@ from dprelease.ledger import periods
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.lifetime import lifetime_of
 from dprelease.ledger.periods import Renewal
-from dprelease.release.accounts import check_recorded_costs, ledger_balances, renewal_of
+from dprelease.release.accounts import check_recorded_costs, read_ledger, renewal_of
 from tests.ledger.test_history import rewritten
 from tests.ledger.test_ledger import TABLE, account, charge, event, release_with_ledger
 from tests.manifest_files import with_digest
@@ -191,7 +191,7 @@ def test_times_without_a_budget(tmp_path: Path, clock: Clock) -> None:
         ledger = renewing(folder, Renewal("month", date(2026, 2, 1), 2))
         with pytest.raises(LedgerError, match=f"DP-LEDGER-014.*{problem}"):
             ledger.reserve([charge()], "r")
-        (row,) = ledger_balances(ledger.path)
+        (row,) = read_ledger(ledger.path).to_json()
         assert row["left"] == 0
         assert "none now" in row["renewal"]["words"]
         assert len(ledger.history()) == 1

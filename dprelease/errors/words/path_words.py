@@ -18,4 +18,8 @@ TEMPLATES: dict[str, Template] = {
         cause="The name '{path}' is not valid UTF-8.",
         fix="rename the file or folder.",
     ),
+    "DP-PATH-004": Template(
+        cause="A source can't be replaced: {problem}.",
+        fix="name a table and the path of a source of its declared type; the tables are: {known}.",
+    ),
 }

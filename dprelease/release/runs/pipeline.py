@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import RunState
 from dprelease.numerics.entropy import BitSource
 from dprelease.release.execute import execute
@@ -34,6 +35,28 @@ def run(
         Any of its subclasses. The message says whether rows were read, and what is charged. It also
         says so in the rare case that the release is readable nevertheless.
     """
+    return publish(
+        declaration,
+        output=output,
+        overwrite=overwrite,
+        bits=bits,
+        frames=frames,
+        progress=progress,
+        state=state,
+    )[0]
+
+
+def publish(
+    declaration: Declaration,
+    *,
+    output: Path | None = None,
+    overwrite: bool = False,
+    bits: BitSource | None = None,
+    frames: Mapping[str, object] | None = None,
+    progress: Callable[[str], None] = lambda _step: None,
+    state: RunState | None = None,
+) -> tuple[Path, ReleaseManifest]:
+    """Publish a release; return its folder and its manifest. Arguments and errors as in `run`."""
     return execute(
         plan_release(declaration),
         output=output,

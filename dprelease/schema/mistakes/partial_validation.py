@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -61,21 +61,26 @@ class ValidParts:
     """The budget, even if other parts are invalid; None if the budget itself is invalid."""
 
 
-def valid_parts(path: Path, variables: Mapping[str, str] | None = None) -> ValidParts:
-    """Return the valid parts of a release file and its tables.
+def valid_parts(
+    path: Path,
+    variables: Mapping[str, str] | None = None,
+    texts: Mapping[str, str] | None = None,
+) -> ValidParts:
+    """Return the valid parts of a release file and its tables; arguments as in `read_declaration`.
 
     This function raises no errors, because the caller has already reported the first ones.
     """
-    read = relative_reader(path.parent)
+    read = relative_reader(path.parent, texts)
     try:
-        document, known = prepare_document(read_document(path), read, {}, variables or {})
+        whole = read_document(path) if texts is None else parse_yaml(texts[path.name], path)
+        document, known = prepare_document(whole, read, {}, variables or {})
     except (DeclarationError, Findings):
         return ValidParts()
     findings: list[DpReleaseError] = []
     names, lost = table_files(document), set[str]()
     tables = {}
     for name in names:
-        declared = _valid_table(path.parent, name, lost, known, findings)
+        declared = _valid_table(path.parent, name, read, lost, known, findings)
         if declared is not None:  # without it, queries of this table can't be checked
             tables[declared.table.name] = declared
     if len(tables) == len(names) > 0:
@@ -162,18 +167,22 @@ def _with_same_line(document: Document, keys: KeyPath) -> Iterator[KeyPath]:
 
 
 def _valid_table(
-    folder: Path, name: str, lost: set[str], known: Variables, findings: list[DpReleaseError]
+    folder: Path,
+    name: str,
+    read: Callable[[str], str],
+    lost: set[str],
+    known: Variables,
+    findings: list[DpReleaseError],
 ) -> Declared | None:
     """Return the valid parts of a table; None if there are none.
 
-    The names of removed columns are added to `lost`, and errors that appear only after the removal
-    to `findings`.
+    `read` returns the text of a file that the release names. The names of removed columns are added
+    to `lost`, and errors that appear only after the removal to `findings`.
     """
     table_folder = folder / Path(name).parent
     files = Files(relative_reader(table_folder), relative_finder(table_folder))
     try:
-        text = relative_reader(folder)(name)
-        document = fill_variables(parse_yaml(text, folder / name), known, TABLES)
+        document = fill_variables(parse_yaml(read(name), folder / name), known, TABLES)
     except (OSError, ValueError, DeclarationError):
         return None
     table, dropped, hidden = validate_in_passes(Table, document, _values(document), files, {})

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from dprelease.documents.encoding import NAME
 from dprelease.documents.local_manifest import LocalManifest
@@ -22,13 +23,19 @@ from dprelease.errors import (
     VerificationError,
     raise_all,
 )
+from dprelease.errors.local_paths import check_paths
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.export_metadata import aggregate_metadata, record_metadata
 from dprelease.exports.registry import findings
 from dprelease.exports.writer import write_formats
 from dprelease.planning.kinds import CENTRAL, LOCAL
 from dprelease.release.folder import claim_target
-from dprelease.schema.release_parts.format_names import OF_RECORDS, in_order
+from dprelease.schema.release_parts.format_names import (
+    FORMATS,
+    OF_RECORDS,
+    in_order,
+    suggest_format,
+)
 from dprelease.verification.after_publication.sidecar_paths import sidecar_path
 from dprelease.verification.central import recorded_columns, recorded_families
 from dprelease.verification.manifest_reader import Rehearsal, read_any_manifest, read_sealed
@@ -38,22 +45,33 @@ from dprelease.verification.verify import check_files
 ENDING = "-exports"
 
 
+class ExportResult(NamedTuple):
+    """The result of an export: the new folder, and the names of its files."""
+
+    folder: Path
+    files: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {"output": str(self.folder), "files": self.files}
+
+
 def export(
-    folder: Path,
-    names: Sequence[str],
+    folder: str | Path,
+    formats: str | Sequence[str],
     *,
     wide: Sequence[str] | None = None,
     languages: Sequence[str] | None = None,
-    output: Path | None = None,
+    output: str | Path | None = None,
     state: RunState | None = None,
-) -> tuple[Path, list[str]]:
+) -> ExportResult:
     """Write a release in some formats; return the new folder and the names of its files.
 
-    `wide` names the keys whose values become columns; by default the keys that the release declares
-    as `wide`. `languages`: the languages of texts, the first of which is that of formats with one
-    language; by default all languages of the release. `output` is a new folder; by default a folder
-    next to the release. The digests of all files are compared with the manifest before anything is
-    written.
+    `formats`: one name or several, such as "csv" and "excel". `wide` names the keys whose values
+    become columns; by default the keys that the release declares as `wide`. `languages`: the
+    languages of texts, the first of which is that of formats with one language; by default all
+    languages of the release. `output` is a new folder; by default a folder next to the release. The
+    digests of all files are compared with the manifest before anything is written.
 
     Raises
     ------
@@ -61,13 +79,21 @@ def export(
         If the folder does not match its manifest; DP-EXPORT-010 if it is a rehearsal, DP-VERIFY-025
         if its manifest is not that of a release of tables or records.
     DeclarationError, Findings
-        DP-EXPORT-002, 003 or 005 if a format is not available for the release.
+        DP-EXPORT-001 for an unknown format; 002, 003 or 005 if a format is not available for the
+        release.
     OutputError
-        DP-EXPORT-006 or 007 if the new folder exists, or lies inside the release; DP-REPORT-003 if
-        the release has no texts in a language; other errors as in `claim_target`.
+        DP-OUTPUT-011 if there is no such folder; DP-EXPORT-006 or 007 if the new folder exists, or
+        lies inside the release; DP-REPORT-003 if the release has no texts in a language; other
+        errors as in `claim_target`.
     """
+    check_paths(folder, output)
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise OutputError("DP-OUTPUT-011", path=folder)
+    names = [formats] if isinstance(formats, str) else list(formats)
+    _refuse_unknown_formats(names)
     state = RunState() if state is None else state
-    target = sidecar_path(folder, ENDING) if output is None else output
+    target = sidecar_path(folder, ENDING) if output is None else Path(output)
     _refuse_target(folder, target)
     record, metadata = _manifest_and_metadata(folder)
     if wide is not None:
@@ -84,7 +110,15 @@ def export(
         _refuse_changed_files(folder, record)
         claim.sync_files()
         claim.publish(state)
-    return target, [file.name for part in written for file in part.files]
+    return ExportResult(target, [file.name for part in written for file in part.files])
+
+
+def _refuse_unknown_formats(names: Sequence[str]) -> None:
+    """Raise DP-EXPORT-001 for an unknown format."""
+    for name in names:
+        if name not in FORMATS:
+            close, known = suggest_format(name), ", ".join(FORMATS)
+            raise DeclarationError("DP-EXPORT-001", name=name, nearest=close, known=known)
 
 
 def _in_languages(metadata: Metadata, languages: tuple[str, ...]) -> Metadata:

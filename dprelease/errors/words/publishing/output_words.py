@@ -13,6 +13,23 @@ TEMPLATES: dict[str, Template] = {
         cause="The file '{name}' already exists and is not replaced.",
         fix="choose another name, or remove the file first.",
     ),
+    "DP-OUTPUT-018": Template(
+        cause="This declaration is already published in '{name}'.",
+        fix="use the release in it; --if-published skip makes this a success, and --overwrite "
+        "publishes and charges it again.",
+    ),
+    "DP-OUTPUT-019": Template(
+        cause="`if_published` is '{found}'.",
+        fix="use 'fail' or 'skip'.",
+    ),
+    "DP-OUTPUT-020": Template(
+        cause="In the release, {found}.",
+        fix="name one of its tables: {known}.",
+    ),
+    "DP-OUTPUT-021": Template(
+        cause="The package {package} is not installed.",
+        fix="install it (pip install {package}), or use `to_pandas` or `to_arrow`.",
+    ),
     "DP-OUTPUT-002": Template(
         cause="'{name}' can't be written: {reason}.",
         fix="check that you may write to the folder and that the disk has room; then try again.",

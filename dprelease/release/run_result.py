@@ -1,0 +1,175 @@
+"""The result of a run, and runs of a declaration that may already be published."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from dprelease.documents.encoding import NAME, digest_of
+from dprelease.documents.listed_files import listed_files
+from dprelease.documents.release_manifest import (
+    GuaranteedManifest,
+    GuaranteeRecord,
+    ReleaseManifest,
+    declaration_record,
+)
+from dprelease.errors import OutputError, RunState
+from dprelease.errors.error_tree import EXIT_PUBLISHED
+from dprelease.schema.load import Declaration
+from dprelease.system.files import read_file
+from dprelease.system.json_text import MOST_BYTES, parse_json
+
+logger = logging.getLogger("dprelease")
+
+IfPublished = Literal["fail", "skip"]
+"""What a run does if the same declaration is already published in its folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacySpent:
+    """The guarantee of a release: epsilon and delta, and rho if the budget is one of zCDP."""
+
+    epsilon: Decimal
+    delta: Decimal
+    rho: Decimal | None = None
+    neighbours: str = "add_remove"
+
+    @classmethod
+    def of(cls, record: ReleaseManifest) -> Self | None:
+        """Return the guarantee of a manifest; None for a party's messages, which have several."""
+        if not isinstance(record, GuaranteedManifest):
+            return None
+        return cls.of_guarantee(record.guarantee)
+
+    @classmethod
+    def of_guarantee(cls, guarantee: GuaranteeRecord) -> Self:
+        """Return the guarantee of the record in a manifest."""
+        rho = None if guarantee.rho is None else Decimal(guarantee.rho)
+        epsilon, delta = Decimal(guarantee.epsilon), Decimal(guarantee.delta)
+        return cls(epsilon, delta, rho, guarantee.neighbours)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the guarantee as JSON values, with decimal texts."""
+        return {
+            "epsilon": f"{self.epsilon:f}",
+            "delta": f"{self.delta:f}",
+            "rho": None if self.rho is None else f"{self.rho:f}",
+            "neighbours": self.neighbours,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The result of a run: the folder of the release, its files, and the digest of its manifest.
+
+    `published`: whether this run has published the release; False if it was skipped, because the
+    same declaration had already been published there. `spent`: the guarantee of the release; None
+    for a party's messages, whose guarantee depends on the honest parties. `ledger_entry`: the
+    number of the entry that charged the release; None without a ledger.
+    """
+
+    folder: Path
+    files: tuple[str, ...]
+    digest: str
+    spent: PrivacySpent | None = None
+    ledger_entry: int | None = None
+    published: bool = True
+
+    @classmethod
+    def of(cls, folder: Path, record: ReleaseManifest) -> Self:
+        """Return the result of a run that has published this manifest."""
+        paid = record.paid_by
+        entry = None if paid is None else paid.entry
+        return cls(folder, _files_in(folder), record.digest, PrivacySpent.of(record), entry)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {
+            "output": str(self.folder),
+            "files": list(self.files),
+            "digest": self.digest,
+            "spent": None if self.spent is None else self.spent.to_json(),
+            "ledger_entry": self.ledger_entry,
+            "published": self.published,
+        }
+
+
+def publish(
+    declaration: Declaration,
+    *,
+    output: Path | None = None,
+    overwrite: bool = False,
+    frames: Mapping[str, object] | None = None,
+    if_published: IfPublished = "fail",
+    progress: Callable[[str], None] = lambda _step: None,
+    state: RunState | None = None,
+) -> RunResult:
+    """Publish a release, unless the same declaration is already published in its folder.
+
+    Raises
+    ------
+    OutputError
+        DP-OUTPUT-018, with its own exit code, if it is published, and `if_published` is "fail".
+    DpReleaseError
+        The errors of `pipeline.run`.
+    """
+    from dprelease.release.runs.pipeline import publish as publish_planned
+
+    if if_published not in ("fail", "skip"):
+        raise OutputError("DP-OUTPUT-019", found=str(if_published)[:40])
+    target = output or declaration.folder / declaration.spec.output
+    found = None if overwrite else _published_result(declaration, target)
+    if found is not None and if_published == "skip":
+        logger.info("already published in %s, nothing was read or charged", target.name)
+        return found
+    if found is not None:
+        error = OutputError("DP-OUTPUT-018", name=target.name)
+        error.exit_code = EXIT_PUBLISHED
+        raise error
+    folder, record = publish_planned(
+        declaration,
+        output=output,
+        overwrite=overwrite,
+        frames=frames,
+        progress=progress,
+        state=state,
+    )
+    return RunResult.of(folder, record)
+
+
+def _published_result(declaration: Declaration, target: Path) -> RunResult | None:
+    """Return the result of the run that has published a declaration; None if there is none.
+
+    The texts, the variables and the other declared files must be those of the declaration, and all
+    files of the release must exist. `verify` checks more.
+    """
+    try:
+        record = parse_json(read_file(target / NAME, MOST_BYTES))
+        names = sorted({NAME, *listed_files(record)})
+        is_whole = record["digest"] == digest_of(record)
+        held = {**record["declaration"]}
+        held.pop("audit", None)
+        if not is_whole or not all((target / name).is_file() for name in names):
+            return None
+        same = held == declaration_record(declaration, with_audit=False).to_json()
+        if not same or record.get("party") != declaration.party:
+            return None
+        guarantee = record.get("guarantee")
+        spent = None
+        if guarantee is not None:
+            spent = PrivacySpent.of_guarantee(GuaranteeRecord.model_validate(guarantee))
+        paid = record.get("ledger")
+        entry = None if paid is None else int(paid["entry"])
+        return RunResult(target, _files_in(target), record["digest"], spent, entry, published=False)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None  # it is no release: the run refuses the folder
+
+
+def _files_in(folder: Path) -> tuple[str, ...]:
+    """Return the names of all files in a folder, sorted."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return tuple(sorted(path.relative_to(folder).as_posix() for path in files))
