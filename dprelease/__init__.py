@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dprelease.signatures.keys import signing_key
     from dprelease.verification.after_publication.area_sums import areas
     from dprelease.verification.after_publication.changes import compare
+    from dprelease.verification.after_publication.database_export import export_to_database
     from dprelease.verification.after_publication.export_copy import export
     from dprelease.verification.after_publication.published_release import PublishedRelease
     from dprelease.verification.after_publication.record_estimates import local_estimate
@@ -49,6 +50,7 @@ __all__ = [
     "dp",
     "errors",
     "export",
+    "export_to_database",
     "federated_sum",
     "labelled",
     "local_estimate",
@@ -78,6 +80,7 @@ _HOMES = {
     "check": "dprelease.release.functions",
     "dp": "dprelease.accessor.frame",
     "export": "dprelease.verification.after_publication.export_copy",
+    "export_to_database": "dprelease.verification.after_publication.database_export",
     "federated_sum": "dprelease.verification.federated_sum",
     "labelled": "dprelease.accessor.labelled_answers",
     "local_estimate": "dprelease.verification.after_publication.record_estimates",

@@ -7,6 +7,7 @@ import inspect
 import dprelease
 
 ACCESSOR = "dprelease.accessor.frame.DpAccessor"
+AFTER = "dprelease.verification.after_publication"
 BESIDE = {
     "Methods of groups: the result of `df.dp.groupby`": "dprelease.accessor.groups.GroupBy",
     "Methods of columns of groups": "dprelease.accessor.grouped_columns.SelectedColumns",
@@ -16,7 +17,8 @@ BESIDE = {
     "Spent budgets": "dprelease.release.run_result.PrivacySpent",
     "Results of `read_ledger`": "dprelease.release.accounts.LedgerBalances",
     "Balances": "dprelease.release.accounts.Balance",
-    "Results of `export`": "dprelease.verification.after_publication.export_copy.ExportResult",
+    "Results of `export_to_database`": f"{AFTER}.database_export.DatabaseResult",
+    "Results of `export`": f"{AFTER}.export_copy.ExportResult",
     "Plans": "dprelease.planning.plan.Plan",
     "Results of `verify`": "dprelease.verification.report.Report",
     "Estimates": "dprelease.verification.after_publication.record_estimates.Estimate",

@@ -13,9 +13,12 @@ from dprelease.schema.release_parts.format_names import FORMATS
 
 
 def _check_formats(names: list[str]) -> list[str]:
-    """Return the names of formats; refuse an unknown name."""
+    """Return the names of formats, or a database alone; refuse an unknown name."""
+    databases = [name for name in names if _is_database(name)]
+    if databases and len(names) > 1:
+        raise typer.BadParameter("a database can't be used together with other formats.")
     for name in names:
-        if name not in FORMATS:
+        if name not in (*FORMATS, *databases):
             from dprelease.schema.mistakes.suggestions import nearest
 
             known = ", ".join(FORMATS)
@@ -23,13 +26,23 @@ def _check_formats(names: list[str]) -> list[str]:
     return names
 
 
+def _is_database(name: str) -> bool:
+    """Return whether a name is that of a database file, or the address of a server."""
+    from dprelease.schema.server_address import is_server
+    from dprelease.schema.source_types.registry import type_of_suffix
+
+    kind = type_of_suffix(Path(name).suffix.lower())
+    return is_server(name) or (kind is not None and kind.name in ("duckdb", "sqlite"))
+
+
 def export(
     folder: Annotated[Path, typer.Argument(help="The folder of a release.", show_default=False)],
     to: Annotated[
         list[str],
         typer.Option(
-            help="A format; can be repeated.",
-            metavar=f"[{'|'.join(FORMATS)}]",
+            help="A format, which can be repeated; or a database: FILE.duckdb, FILE.sqlite or "
+            "postgresql://...",
+            metavar=f"[{'|'.join(FORMATS)}|DATABASE]",
             callback=_check_formats,
         ),
     ],
@@ -47,10 +60,36 @@ def export(
             help="A language of the release, instead of all; can be repeated.", metavar="TAG"
         ),
     ] = None,
+    schema: Annotated[
+        str | None, typer.Option(help="The schema on a server, which must exist.")
+    ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace the same tables of releases in the database."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a release in other formats; the release itself is not changed."""
+    """Write a release in other formats or into a database; the release itself is not changed."""
+    if _is_database(to[0]) and (output is not None or wide or len(language or ()) > 1):
+        raise typer.BadParameter("--output, --wide and several languages need files.")
+    if not _is_database(to[0]) and (overwrite or schema is not None):
+        raise typer.BadParameter("--overwrite and --schema need a database.")
     with report_failures(as_json) as state:
+        if _is_database(to[0]):
+            from dprelease.verification.after_publication.database_export import (
+                export_to_database,
+            )
+
+            found = export_to_database(
+                folder,
+                to[0],
+                schema=schema,
+                overwrite=overwrite,
+                language=language[0] if language else None,
+            )
+            tables = count_text(len(found.tables), "table", "tables")
+            print_result(as_json, found.to_json(), f"Wrote {tables} into the database.")
+            return
         from dprelease.verification.after_publication.export_copy import export as write
 
         result = write(

@@ -95,7 +95,7 @@ def export(
     state = RunState() if state is None else state
     target = sidecar_path(folder, ENDING) if output is None else Path(output)
     _refuse_target(folder, target)
-    record, metadata = _manifest_and_metadata(folder)
+    record, metadata = checked_release(folder)
     if wide is not None:
         metadata = replace(metadata, wide=tuple(wide))
     if languages is not None:
@@ -107,7 +107,7 @@ def export(
     with claim_target(target, False, state) as claim:
         release = PublishedRelease(folder, record.without_exports(), metadata)
         written = write_formats(ordered, release, claim.folder)
-        _refuse_changed_files(folder, record)
+        refuse_changed_files(folder, record)
         claim.sync_files()
         claim.publish(state)
     return ExportResult(target, [file.name for part in written for file in part.files])
@@ -147,7 +147,7 @@ def _refuse_target(folder: Path, target: Path) -> None:
         raise OutputError("DP-EXPORT-006", name=target.name or target)
 
 
-def _manifest_and_metadata(folder: Path) -> tuple[Manifest | LocalManifest, Metadata]:
+def checked_release(folder: Path) -> tuple[Manifest | LocalManifest, Metadata]:
     """Return the manifest of a release with valid digests, and the metadata of its tables."""
     record = _exportable_manifest(folder)
     report = Report(folder)
@@ -194,7 +194,7 @@ def _exportable_manifest(folder: Path) -> Manifest | LocalManifest:
     raise VerificationError("DP-EXPORT-010", place=place, state=State.RELEASED)
 
 
-def _refuse_changed_files(folder: Path, record: Manifest | LocalManifest) -> None:
+def refuse_changed_files(folder: Path, record: Manifest | LocalManifest) -> None:
     """Check the files again, as a run may have replaced the release since; raise the findings."""
     report = Report(folder)
     check_files(report, record)

@@ -58,4 +58,18 @@ WRITTEN: dict[str, Template] = {
         "spent, the new run is charged in addition. Please report this with the release file; no "
         "value of the data is needed.",
     ),
+    "DP-EXPORT-011": Template(
+        cause="The database can't be written: {problem}.",
+        fix="use a new or existing file of DuckDB (.duckdb) or SQLite (.sqlite), or "
+        "postgresql://... without a password; nothing was changed in it.",
+    ),
+    "DP-EXPORT-012": Template(
+        cause="The database already has a table '{name}', which is not replaced.",
+        fix="write into another file or schema; --overwrite replaces only tables of releases that "
+        "an export has written there.",
+    ),
+    "DP-EXPORT-013": Template(
+        cause="The name '{name}' has more than the {limit} bytes that the database allows.",
+        fix="write into a file of DuckDB or SQLite, or publish the release with shorter names.",
+    ),
 }

@@ -1,0 +1,1 @@
+"""Write published tables into databases: DuckDB and SQLite files, and PostgreSQL servers."""

@@ -1,0 +1,90 @@
+"""Write tables into a SQLite file.
+
+SQLite has no types for booleans, dates and decimals: booleans are 0 and 1, dates and decimals are
+texts with all digits. It has no NaN, which becomes NULL.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dprelease.exports.databases.database import Database, DatabaseError
+from dprelease.query import quoting
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class SQLiteFile(Database):
+    """A SQLite file, which is created if it does not exist."""
+
+    has_comments: ClassVar[bool] = False
+
+    def __init__(self, path: str) -> None:
+        with _refusals():
+            self._link = sqlite3.connect(Path(path).absolute(), isolation_level=None)
+            self._link.execute("BEGIN IMMEDIATE")
+
+    def names(self) -> set[str]:
+        """Return the names of all tables and views."""
+        return {str(name) for (name,) in self.run("SELECT name FROM sqlite_master")}
+
+    def run(self, sql: str, values: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement, and return its rows."""
+        with _refusals():
+            return self._link.execute(sql, tuple(values)).fetchall()
+
+    def create(self, name: str, rows: pa.RecordBatchReader) -> None:
+        """Create a table from a reader."""
+        columns = ", ".join(
+            f"{quoting.identifier(field.name)} {_type_name(field.type)}" for field in rows.schema
+        )
+        self.run(f"CREATE TABLE {self.qualified(name)} ({columns})")
+        marks = ", ".join("?" * len(rows.schema))
+        insert = f"INSERT INTO {self.qualified(name)} VALUES ({marks})"
+        with _refusals():
+            for batch in rows:
+                values = zip(*(_stored(column) for column in batch.columns), strict=True)
+                self._link.executemany(insert, values)
+
+    def commit(self) -> None:
+        """Commit the transaction."""
+        self.run("COMMIT")
+
+    def close(self) -> None:
+        """Close the file; SQLite undoes an open transaction."""
+        self._link.close()
+
+
+def _type_name(type_: pa.DataType) -> str:
+    """Return the declared type of a column in SQLite."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(type_) or pa.types.is_boolean(type_):
+        return "INTEGER"
+    return "REAL" if pa.types.is_floating(type_) else "TEXT"
+
+
+def _stored(column: pa.Array) -> list[Any]:
+    """Return the values of a column as SQLite stores them."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal(column.type):
+        return [None if value is None else f"{value:f}" for value in column.to_pylist()]
+    if pa.types.is_temporal(column.type):
+        return [None if value is None else value.isoformat() for value in column.to_pylist()]
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Raise DatabaseError for errors of SQLite, and for integers beyond 64 bits."""
+    try:
+        yield
+    except (sqlite3.Error, OSError, OverflowError) as problem:
+        raise DatabaseError(str(problem)) from None
