@@ -184,7 +184,10 @@ def test_what_is_refused(tmp_path: Path) -> None:
 
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "integer": (pa.int64(), [2**62, -(2**62), None]),
-    "decimal": (pa.decimal128(38, 3), [Decimal("12345678901234567890.125"), Decimal("0.000"), None]),
+    "decimal": (
+        pa.decimal128(38, 3),
+        [Decimal("12345678901234567890.125"), Decimal("0.000"), None],
+    ),
     "number": (pa.float64(), [0.1, float("inf"), None]),
     "truth": (pa.bool_(), [True, False, None]),
     "day": (pa.date32(), [dt.date(1, 1, 1), dt.date(9999, 12, 31), None]),
