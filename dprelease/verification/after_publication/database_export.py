@@ -68,7 +68,7 @@ def export_to_database(
     VerificationError, Findings
         As in `export`.
     """
-    check_paths(folder)
+    check_paths(folder, None if is_server(str(database)) else database)
     folder, where = Path(folder), str(database)
     if not folder.is_dir():
         raise OutputError("DP-OUTPUT-011", path=folder)
@@ -121,7 +121,6 @@ def _open(where: str, schema: str | None) -> Database:
         from dprelease.exports.databases.postgres_server import PUBLIC, PostgresServer
 
         return PostgresServer(where, schema or PUBLIC)
-    check_paths(where)
     kind = type_of_suffix(Path(where).suffix.lower())
     if kind is None or kind.name not in ("duckdb", "sqlite"):
         problem = "its name has no ending of a DuckDB or SQLite file, such as .duckdb or .sqlite"
