@@ -42,8 +42,9 @@ URIS = [
 ]
 
 TEXTS = (
-    "about area begins column delta engine epsilon every gone if_published invariant language mechanism name new_cells "
-    "neighbours old_cells owner query records rho rows schema statement table to unit variables wide"
+    "about area begins column delta engine epsilon every gone if_published invariant language "
+    "mechanism name neighbours new_cells old_cells owner private_keys query records rho rows schema "
+    "statement table to unit variables wide"
 )
 """Arguments of commands that are texts, and no paths."""
 PATHS_AS_TEXTS = {("init", "source"), ("run", "source"), ("rehearse", "on")}
