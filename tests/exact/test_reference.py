@@ -309,10 +309,14 @@ def worst_pair(
 ) -> tuple[Query, dict[str, Any], dict[str, Any]]:
     """Return exact tables of two neighbours at the very limit of the claims."""
     query = build(unit, ["k"], {"total": {"sum": "n"}, "rows": {"count": "*"}}, neighbours)
-    full = {"id": 1, "m": "x", "s": 0, "x": 0.0, "flag": True}
+    full = {"id": 1, "m": "x", "s": 0, "x": 10.0, "flag": True}
     rows = [{**full, "k": k, "n": 21} for k in "abc" for _ in range(4)]
     # Within one group, 20 and -5 differ by more than either weighs; 20 itself is a missing code.
-    other = [] if neighbours is Neighbours.ADD_REMOVE else [{**row, "n": -5} for row in rows]
+    other = (
+        []
+        if neighbours is Neighbours.ADD_REMOVE
+        else [{**row, "n": -5, "x": -10.0} for row in rows]
+    )
     return query, exact(query, as_table(rows)), exact(query, as_table(other))
 
 

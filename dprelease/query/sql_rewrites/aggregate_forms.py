@@ -179,6 +179,8 @@ class AggregateForms:
         """Return the column that an aggregate reads, which is computed if necessary."""
         while isinstance(value, exp.Paren):
             value = value.this
+        if isinstance(value, exp.Star):
+            refuse(node, "only COUNT takes *", "name a column instead of *")
         column = self.table.columns.get(value.name) if isinstance(value, exp.Column) else None
         is_flag = getattr(column, "type", "") == "boolean" and not isinstance(node, exp.Mode)
         if isinstance(value, exp.Column) and condition is None and not is_flag:
