@@ -301,8 +301,8 @@ def test_init_does_not_sketch_what_no_run_can_read(
 
 
 UNREAD = {
-    "{path: 's3a://bucket/people', format: parquet}": ("duckdb", "a path with a scheme"),
-    "'https://office.example/people.parquet'": ("duckdb", "a path with a scheme"),
+    "{path: 's3a://bucket/people', format: parquet}": ("duckdb", "a path with another scheme"),
+    "'https://office.example/people.parquet'": ("spark", "on a web server"),
     "{table: db.people}": ("duckdb", "a table of Spark's catalogue"),
     "people.parquet": ("", ""),
     "people.csv.gz": ("", ""),

@@ -296,7 +296,7 @@ def test_sources_of_another_environment(tmp_path: Path) -> None:
         ({"people": ""}, "DP-PATH-004"),
         (["people"], "DP-PATH-004"),
         ({"people": "~/people.csv"}, "DP-PATH-002"),
-        ({"people": "s3://bucket/people.csv"}, "DP-SCHEMA-011"),
+        ({"people": "s3a://bucket/people.csv"}, "DP-SCHEMA-011"),
         ({"people": "postgresql://server/db"}, "DP-"),
         ({"people": "out/people/x.csv"}, "DP-OUTPUT-012"),
         ({"people": "x\x00.csv"}, "DP-"),
