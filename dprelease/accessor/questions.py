@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter
@@ -28,6 +29,10 @@ Name = Literal[
 ]  # fmt: skip
 NAMES: tuple[str, ...] = get_args(Name)
 """The names of all query methods; a method with two names is listed by both."""
+
+_STATE: ContextVar[RunState | None] = ContextVar("_STATE", default=None)
+"""The state of a query method until its query begins. The method and the query share it, so that an
+interrupt between both says what was charged."""
 
 Ask = TypeVar("Ask", bound=Callable[..., object])
 
@@ -162,21 +167,30 @@ def query_method(ask: Ask) -> Ask:
     @wraps(ask)
     def checked(self: Any, *arguments: object, **named: object) -> object:
         """Check the arguments, then run the decorated method."""
-        with RunState().add_state_to_errors():  # no row is read and nothing is charged yet
+        state = RunState()
+        with state.add_state_to_errors():
+            _STATE.set(state)
             values = dict(zip(names[1:], arguments, strict=False)) | named
             refuse_data_arguments(getattr(self, "rows", self), values)
             for name in named:
                 is_result = names_columns and name not in OPTIONS
                 if name not in names and name not in known and not is_result:
                     refuse_unknown_option(name, known)
-        answer = ask(self, *without_numpy_scalars(arguments), **without_numpy_scalars(named))
-        return in_library(answer, self._library())
+            answer = ask(self, *without_numpy_scalars(arguments), **without_numpy_scalars(named))
+            return in_library(answer, self._library())
 
     parameters = [*own, *shown, *([last] if names_columns else [])]
     described: Any = checked
     described.__signature__ = signature.replace(parameters=parameters)
     described.__doc__ = _complete_docstring(ask, parameters[1:], is_of_rows=is_of_rows)
     return cast("Ask", described)
+
+
+def state_of_query() -> RunState:
+    """Return the state of the query method that is running, for its first query; or a new state."""
+    state = _STATE.get() or RunState()
+    _STATE.set(None)
+    return state
 
 
 def _complete_docstring(

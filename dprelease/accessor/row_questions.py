@@ -13,9 +13,9 @@ from dprelease.accessor.answer import answer_query, answer_sql
 from dprelease.accessor.answer_libraries import Library
 from dprelease.accessor.argument_checks import boolean_argument
 from dprelease.accessor.query_options import Options, RowOptions, keys_of
-from dprelease.accessor.questions import NAMES, query_method
+from dprelease.accessor.questions import NAMES, query_method, state_of_query
 from dprelease.accessor.row_selection import RowSelection
-from dprelease.errors import RunState, SessionError, UsageError
+from dprelease.errors import SessionError, UsageError
 from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class RowQuestions(ABC):
     @contextmanager
     def _one_query(self) -> Iterator[RowSelection]:
         """Yield the rows for one query; an exception from the block gets the state of the query."""
-        state = RunState()
+        state = state_of_query()
         with state.add_state_to_errors():
             yield replace(self._selection(), state=state)
 

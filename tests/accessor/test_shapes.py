@@ -83,7 +83,6 @@ UNHEARD: dict[str, Callable[[Any], object]] = {
     "mean": lambda dp: dp.mean("age", where="age > 50", **LARGE),
     "count": lambda dp: dp.count(mechansim="laplace", **LARGE),
     "describe": lambda dp: dp.describe("age", weight=2, **LARGE),
-    "value_counts": lambda dp: dp.value_counts("state", normalize=True, **LARGE),
     "histogram": lambda dp: dp.histogram("age", [0, 50, 100], density=True, **LARGE),
     "crosstab": lambda dp: dp.crosstab("state", "adult", by="job", **LARGE),
     "sql": lambda dp: dp.sql("SELECT count(*) AS n FROM people", by="state", **LARGE),

@@ -26,8 +26,8 @@ FEW_TABLES = 4
 
 LIMIT_TEXTS = {
     Limit.BUDGET: (
-        "budget: the column's share. Columns that share measurements share their budget, so shares "
-        "may add up to more than 100 %. Without `share`, a query has the weights of its columns."
+        "budget: the column's share. Columns may share measurements, so shares may add up to more "
+        "than 100 %."
     ),
     Limit.CONTRIBUTIONS: (
         "limits: the contribution limits, max_groups x max_rows_per_group, or max_rows."

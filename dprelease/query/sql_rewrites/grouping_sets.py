@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
+from dprelease.errors.printable import count_text
 from dprelease.query.sql_rewrites.aggregate_forms import is_aggregate
 from dprelease.query.sql_rewrites.own_nodes import replace_own
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
@@ -77,7 +78,8 @@ class _Expansion:
         """Replace the source of the SELECT by the union of the SELECTs of all sets."""
         sets = self._sets(group)
         if len(sets) > MOST_SETS:
-            reason = f"it has {len(sets)} sets of keys, each of which needs a part of the budget"
+            number_of_sets = count_text(len(sets), "set", "sets")
+            reason = f"it has {number_of_sets} of keys, and each needs a part of the budget"
             refuse("GROUP BY", reason, f"write at most {MOST_SETS} sets, as in ROLLUP (a, b)")
         for key in (key for keys in sets for key in keys):
             self.keys.setdefault(_text(key), key)
@@ -135,7 +137,7 @@ class _Expansion:
         if isinstance(node, exp.Literal) and node.name.isdigit() and not node.is_string:
             items = self.select.expressions
             if not 1 <= int(node.name) <= len(items):
-                reason = f"the SELECT list has {len(items)} columns"
+                reason = f"the SELECT list has {count_text(len(items), 'column', 'columns')}"
                 refuse(f"GROUP BY {node.name}", reason, f"use 1 to {len(items)}")
             node = items[int(node.name) - 1].unalias()
         elif isinstance(node, exp.Column) and node.name not in self.columns:

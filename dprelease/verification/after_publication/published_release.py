@@ -12,6 +12,7 @@ from dprelease.documents.manifest import CentralManifest
 from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import OutputError, Place, State, VerificationError
 from dprelease.errors.local_paths import check_paths
+from dprelease.errors.printable import count_text
 from dprelease.release.run_result import PrivacySpent
 from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.tables import formats
@@ -49,7 +50,8 @@ class PublishedRelease:
 
     def __repr__(self) -> str:
         what = "rehearsal" if self.is_rehearsal else "release"
-        return f"<PublishedRelease: {what} '{self.title}' with {len(self.tables)} tables>"
+        tables = count_text(len(self.tables), "table", "tables")
+        return f"<PublishedRelease: {what} '{self.title}' with {tables}>"
 
     @property
     def title(self) -> str:
