@@ -102,7 +102,7 @@ def test_no_cell_reaches_any_byte(tmp_path: Path) -> None:
         run_cli(tmp_path, "run", "release.yaml", "--overwrite", "--json"),
         run_cli(tmp_path, "verify", "out/people", "--json"),
     ]
-    assert [done.returncode for done in outputs] == [0, 2, 0, 0]
+    assert [done.returncode for done in outputs] == [0, 5, 0, 0]
     (tmp_path / "people.yaml").write_text(SCHEMA.replace("pay: {type", "paid: {type"))
     (tmp_path / "release.yaml").write_text(RELEASE.replace("sum: pay", "sum: paid"))
     outputs.append(run_cli(tmp_path, "run", "release.yaml", "--overwrite"))

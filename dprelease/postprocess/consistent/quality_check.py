@@ -7,15 +7,18 @@ that nearly equal a limit count for the classes on both of its sides.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dprelease.consistency.standard_errors import rounding_error
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.postprocess.consistent.derived import DerivedColumn, derived_columns
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
+from dprelease.postprocess.consistent.family_shape import PlacedTable
 from dprelease.postprocess.consistent.outputs import (
     estimates_name,
     integer_table_name,
@@ -49,7 +52,7 @@ def wrong_qualities(
     derived = [one for one in derived_columns(shape) if one.column.quality]
     for placed in tables_with_estimates(shape, spec):
         for batch in files[estimates_name(placed.name)]():
-            right = [_is_estimate_right(batch, one) for one in shown]
+            right = [_is_estimate_right(batch, one, _rounding(one, placed)) for one in shown]
             right += [
                 (_is_estimate_right if one.column.form == SUM else _is_quotient_right)(batch, one)
                 for one in derived
@@ -65,13 +68,24 @@ def wrong_qualities(
                 break
 
 
-def _is_estimate_right(batch: pa.RecordBatch, one: FamilyColumn | DerivedColumn) -> bool:
-    """Return whether estimates have the class of their standard errors."""
+def _rounding(one: FamilyColumn, placed: PlacedTable) -> float:
+    """Return by how much a margin may be wider than its standard errors, in the column's unit.
+
+    Margins also cover the largest error of fixed-point numbers, and are rounded up to a unit.
+    """
+    units = rounding_error(one.variances, placed.attributes)[placed.level] + 1
+    return math.ldexp(float(units * one.step), -one.variances.structure.bits)
+
+
+def _is_estimate_right(
+    batch: pa.RecordBatch, one: FamilyColumn | DerivedColumn, rounding: float = 0.0
+) -> bool:
+    """Return whether estimates have the class of their standard errors, or of wider margins."""
     quantile = (
         one.quality_quantile if isinstance(one, DerivedColumn) else one.vector.quality_quantile
     )
     errors = _floats(batch, f"{one.name}_se")
-    margins = _Margins(_floats(batch, one.name), quantile * errors, one.column.quality)
+    margins = _Margins(_floats(batch, one.name), quantile * errors, one.column.quality, rounding)
     return bool(margins.allow(_codes(batch, one.name)).all())
 
 
@@ -107,12 +121,16 @@ def _is_integer_right(batch: pa.RecordBatch, one: FamilyColumn) -> bool:
 
 
 class _Margins:
-    """Margins of values, and the classes that follow: 0 for A up to 3 for D."""
+    """Margins of values, and the classes that follow: 0 for A up to 3 for D.
 
-    def __init__(self, values: Floats, widths: Floats, limits: Sequence[Fraction]) -> None:
-        self.best, self.worst = (
-            self._ranks(values, widths * factor, limits) for factor in (1.0 - SLACK, 1.0 + SLACK)
-        )
+    The true margins may be wider than `widths` by `rounding`.
+    """
+
+    def __init__(
+        self, values: Floats, widths: Floats, limits: Sequence[Fraction], rounding: float = 0.0
+    ) -> None:
+        self.best = self._ranks(values, widths * (1.0 - SLACK), limits)
+        self.worst = self._ranks(values, widths * (1.0 + SLACK) + rounding, limits)
 
     @staticmethod
     def _ranks(values: Floats, widths: Floats, limits: Sequence[Fraction]) -> Integers:
