@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,7 +13,6 @@ import dprelease
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.family_columns import consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
-from dprelease.tables.family_tables import published_table
 from tests.release.families_of_areas import declared, published
 
 Row = dict[str, Any]
@@ -78,63 +74,6 @@ def check_mean(row: Row) -> str:
         width = max(row["mean"] - row["mean_lower"], row["mean_upper"] - row["mean"])
         assert quality == code(row["mean"], width) or is_near_a_limit(row["mean"], width)
     return quality
-
-
-FAMILY = {
-    "columns": '{n: {count: "*"}, total: {sum: pay}, mean: {mean: pay, margin: 0.9}}',
-    "consistent": "{non_negative: true}",
-    "budget": "epsilon: 4, delta: 1e-6",
-}
-
-
-@pytest.fixture(scope="module")
-def family(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return published(tmp_path_factory.mktemp("family"), **FAMILY)
-
-
-@pytest.mark.parametrize(
-    ("kind", "column", "code"),
-    [
-        ("estimates", "n", "other"),
-        ("estimates", "total", "other"),
-        ("estimates", "total", "at_bound"),
-        ("estimates", "mean", "at_bound"),
-        ("estimates", "mean", "unsure_divisor"),
-        ("estimates", "mean", "nonsense"),
-        ("tables", "n", "other"),
-        ("tables", "n", "at_bound"),
-        ("tables", "n", "few_people"),
-    ],
-)
-def test_the_second_check_finds_a_wrong_quality(
-    kind: str, column: str, code: str, family: Path
-) -> None:
-    """In any table, also where the step that made it would make it again."""
-    (planned,) = prepare(declared(family.parents[1], **FAMILY))[1].families
-    noised = [published_table(table, family) for table in planned.tables]
-    path = next(
-        path
-        for path in sorted((family / kind).glob("*.parquet"))
-        if f"{column}_quality" in pq.read_schema(path).names
-    )
-
-    def read(name: str) -> pa.Table:
-        table = pq.read_table(family / f"{name}.parquet")
-        if family / f"{name}.parquet" == path:
-            place = table.schema.get_field_index(f"{column}_quality")
-            codes = table.column(place).to_pylist()
-            codes[0] = {"A": "D"}.get(codes[0], "A") if code == "other" else code
-            table = table.set_column(place, table.schema.field(place), pa.array(codes))
-        return table
-
-    files = {one.name: partial(_batches, read, one.name) for one in planned.outputs}
-    assert planned.step is not None
-    problems = list(planned.step.problems(noised, files))
-    assert [problem for problem in problems if "quality" in problem]
-
-
-def _batches(read: Callable[[str], pa.Table], name: str) -> Iterator[pa.RecordBatch]:
-    return iter(read(name).to_batches(max_chunksize=4))
 
 
 def test_quality_can_be_left_out(tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ W A, by LAPACK, and a cell's variance a sum of its entries. For larger families 
 residual spaces, each a scalar problem on the tree: the upper levels, with what lies below as
 measurements, and one family of leaves, given its parent.
 
-**Quality.** The classes follow from the published errors and intervals.
-
 **Integer tables.** Cells are at least 0, structural zeros are 0, and no exchange of a unit between
 two parts is an improvement.
 """
@@ -36,7 +34,6 @@ from dprelease.postprocess.consistent.outputs import (
     tables_with_estimates,
 )
 from dprelease.postprocess.consistent.published import CellNumbers, Files, PublishedColumn
-from dprelease.postprocess.consistent.quality_check import wrong_qualities
 from dprelease.postprocess.consistent.reading import MeasuredColumn, on_lattice
 from dprelease.postprocess.consistent.values import (
     DENSE,
@@ -315,7 +312,6 @@ def second_check(
                     yield from gainful_exchanges(published, how, spec)
             if spec.publish.records:
                 yield from _wrong_records(family, published, files)
-    yield from wrong_qualities(columns, spec, files)
 
 
 def _changed_invariants(
