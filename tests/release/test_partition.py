@@ -242,7 +242,7 @@ def test_no_file_is_read_once_for_each_table(parted: Path, monkeypatch: pytest.M
     monkeypatch.setattr(formats.PUBLISHED_FORMAT, "batches", counted)
     assert dprelease.verify(parted).ok
     finest = times["tables/pop_town_band_sex.parquet"]
-    assert finest == 5, times  # compared; its margins, quality, sums and possible cells
+    assert finest == 4, times  # compared; its margins, sums and possible cells
 
 
 @pytest.mark.parametrize("rising", [True, False])
