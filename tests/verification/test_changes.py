@@ -23,7 +23,7 @@ from dprelease.verification.after_publication.change_intervals import Estimates,
 SCHEMA = """\
 table: people
 source: people{year}.csv
-privacy_unit: {{id: id, max_groups: {groups}, max_rows_per_group: 1}}
+privacy_unit: {{id: id, max_groups: {groups}, max_rows_per_group: 1{more}}}
 columns:
   id: {{type: integer}}
   sex: {{type: category, values: [f, m]}}
@@ -64,10 +64,12 @@ def people(seed: int) -> pd.DataFrame:
     return pd.DataFrame({"id": range(n), **kinds, "income": rng.integers(1, 1000, n)})
 
 
-def publish(folder: Path, year: int, *, groups: int = 1, upper: int = 1000, least: int = 1) -> Path:
+def publish(
+    folder: Path, year: int, *, groups: int = 1, upper: int = 1000, least: int = 1, more: str = ""
+) -> Path:
     """Return the folder of a release about the people of a year."""
     people(year).to_csv(folder / f"people{year}.csv", index=False)
-    schema = SCHEMA.format(year=year, groups=groups, upper=upper)
+    schema = SCHEMA.format(year=year, groups=groups, upper=upper, more=more)
     (folder / f"people{year}.yaml").write_text(schema)
     release = folder / f"release{year}.yaml"
     release.write_text(RELEASE.format(year=year, least=least))
@@ -211,9 +213,11 @@ def test_the_same_cells_of_one_release_are_refused(releases: tuple[Path, Path]) 
         assert caught.value.code == "DP-COMPARE-002"
 
 
-@pytest.mark.parametrize("declared", [{"groups": 2}, {"upper": 2000}])
+@pytest.mark.parametrize(
+    "declared", [{"groups": 2}, {"upper": 2000}, {"groups": 2, "more": ", max_rows: 1"}]
+)
 def test_other_measures_are_refused(
-    releases: tuple[Path, Path], tmp_path: Path, declared: dict[str, int]
+    releases: tuple[Path, Path], tmp_path: Path, declared: dict[str, Any]
 ) -> None:
     other = publish(tmp_path, 2, **declared)
     with pytest.raises(QueryError) as caught:

@@ -39,17 +39,29 @@ _MACRO = (
 SETTINGS = (
     "SET ieee_floating_point_ops = false",
     "SET error_on_division_by_zero = false",
+    "SET scalar_subquery_error_on_multiple_rows = false",
 )
-"""Settings of DuckDB with which a division by zero is NULL, and not infinity or an error."""
+"""Settings of DuckDB with which a division by zero is NULL, and not infinity or an error, and a
+sub-query in the place of a value has its first row."""
+
+_DATE_MACRO = (
+    "CREATE MACRO dprelease_date(a, b, c) AS list_transform([row(a, b, c)], lambda x: list_filter("
+    "[TRY(make_date(CAST(x[1] AS BIGINT), CAST(x[2] AS BIGINT), CAST(x[3] AS BIGINT)))], "
+    "lambda day: year(day) BETWEEN 1 AND 9999)[1])[1]"
+)
+"""A date from its parts, or NULL if there is no such date, or none that Python has."""
 
 
 def macros() -> list[str]:
     """Return the statements that define the macros."""
     return [
-        _MACRO.format(
-            name=_macro_name(kind, count), operands=", ".join("ab"[:count]), operation=operation
-        )
-        for (kind, count), operation in _OPERATIONS.items()
+        _DATE_MACRO,
+        *(
+            _MACRO.format(
+                name=_macro_name(kind, count), operands=", ".join("ab"[:count]), operation=operation
+            )
+            for (kind, count), operation in _OPERATIONS.items()
+        ),
     ]
 
 
@@ -71,6 +83,9 @@ def _null_safe(node: exp.Expr) -> exp.Expr:
     """Return the replacement of a node, or the node itself."""
     if isinstance(node, exp.TsOrDsToDate):
         return exp.TryCast(this=node.this, to=exp.DataType.build("DATE"))
+    if isinstance(node, exp.DateFromParts):
+        parts = [node.args[name] for name in ("year", "month", "day")]
+        return exp.Anonymous(this="dprelease_date", expressions=parts)
     if type(node) is exp.Cast:
         return exp.TryCast(this=node.this, to=node.args["to"])
     operands = [node.args[name] for name in _OPERANDS if node.args.get(name) is not None]

@@ -22,7 +22,7 @@ from dprelease.query.outer_sql.parameters import (
     insert_parameters,
     number_parameters,
 )
-from dprelease.query.outer_sql.syntax import similar_function_text, unlisted_nodes
+from dprelease.query.outer_sql.syntax import may_fail, similar_function_text, unlisted_nodes
 from dprelease.query.select import CoreReader, PrivateCore
 from dprelease.query.select_nodes import (
     AGGREGATE_NODES,
@@ -284,6 +284,8 @@ def _refuse_node(node: exp.Expr) -> None:
     if isinstance(node, exp.Anonymous):
         unknown = f"The unknown function {node.name[:60].upper()}"
         refuse("DP-SQL-006", name=unknown, nearest=suggest_functions(node.name))
+    if may_fail(node):
+        refuse("DP-SQL-002", what=f"a computed value where a constant is needed: {quoted(node)}")
     if isinstance(node, exp.Func):
         name = f"The function {node.sql_name()}"
         similar = similar_function_text(node.sql_name())

@@ -167,7 +167,8 @@ class _RowForms:
             return node
         value = node.this
         for branch in node.args["ifs"]:
-            branch.set("this", exp.EQ(this=value.copy(), expression=branch.this))
+            sides = (exp.Paren(this=side) for side in (value.copy(), branch.this))
+            branch.set("this", exp.EQ(this=next(sides), expression=next(sides)))
         node.set("this", None)
         return node
 

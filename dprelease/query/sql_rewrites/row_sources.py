@@ -78,9 +78,9 @@ def _resolved_column(node: exp.Expr, source: Source, aliases: Mapping[str, exp.E
         value = known[name]
         if isinstance(value, exp.Column) and value.name == node.name:
             return exp.Column(this=node.this)  # as it is written, with or without quotes
-        return _as_operand(value.copy(), node)
+        return as_operand(value.copy(), node)
     if not node.table and node.name in aliases:
-        return _as_operand(resolved(aliases[node.name], source, {}), node)
+        return as_operand(resolved(aliases[node.name], source, {}), node)
     named = source.table.model_copy(update={"name": node.table or source.alias})
     columns = {name: source.table.columns.get(name) for name in known}
     fields = unknown_column(named.model_copy(update={"columns": columns}), node.name)
@@ -107,7 +107,7 @@ def _columns_of_qualifier(node: exp.Column, source: Source) -> Mapping[str, exp.
     raise QueryError("DP-SQL-003", place=PLACE, name=f"'{node.table[:60]}'", known=known)
 
 
-def _as_operand(value: exp.Expr, place: exp.Expr) -> exp.Expr:
+def as_operand(value: exp.Expr, place: exp.Expr) -> exp.Expr:
     """Return an expression that replaces a column, in parentheses if it may bind differently."""
     simple = isinstance(value, exp.Column | exp.Literal | exp.Paren)
     alone = not isinstance(place.parent, exp.Binary | exp.Unary | exp.Between | exp.In | exp.Cast)

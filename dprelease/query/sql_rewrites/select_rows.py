@@ -17,7 +17,13 @@ from dprelease.query.sql_rewrites.key_columns import key_column
 from dprelease.query.sql_rewrites.own_nodes import own_aggregates, replace_own
 from dprelease.query.sql_rewrites.refusal import PLACE, quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import row_form
-from dprelease.query.sql_rewrites.row_sources import Source, declared_name, resolved, visible
+from dprelease.query.sql_rewrites.row_sources import (
+    Source,
+    as_operand,
+    declared_name,
+    resolved,
+    visible,
+)
 from dprelease.query.sql_rewrites.sub_queries import sources
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Plain
@@ -85,7 +91,8 @@ class _Rewriter:
         self.select, self.source = select, source
         self.table = _joined_table(source)
         self.found = RowsOfSelect()
-        self.aliases = {item.alias: item.this for item in select.expressions if item.alias}
+        # Copies, because the items themselves are rewritten before WHERE and GROUP BY read them.
+        self.aliases = {i.alias: i.this.copy() for i in select.expressions if i.alias}
         self.texts: dict[str, str] = {}
         self.keys: dict[str, exp.Expr] = {}
 
@@ -114,7 +121,8 @@ class _Rewriter:
         """Let the SELECT read the declared table, and name its columns."""
         source, select = self.source, self.select
         for clause in (*self._clauses(), *self._row_clauses()):
-            replace_own(clause, self._resolved)
+            is_of_rows = isinstance(clause, exp.Where | exp.Group)
+            replace_own(clause, self._resolved_in_rows if is_of_rows else self._resolved)
         parts = [*source.conditions]
         if source.join is not None:
             self._declare_join(source.join.matched)
@@ -153,7 +161,20 @@ class _Rewriter:
         is_unknown = not node.table and declared_name(node.name, known) is None
         if is_unknown and (node.name in self.aliases or self.source.is_complete):
             return None
-        return resolved(node, self.source, {})
+        return as_operand(resolved(node, self.source, {}), node)
+
+    def _resolved_in_rows(self, node: exp.Expr) -> exp.Expr | None:
+        """Return the expression of a column in WHERE or GROUP BY, or of a name of the SELECT list.
+
+        A column of the source precedes a name of the SELECT list.
+        """
+        is_name = isinstance(node, exp.Column) and not node.table and node.name in self.aliases
+        if is_name and declared_name(node.name, visible(self.source)) is None:
+            body = self.aliases[node.name]
+            if any(own_aggregates(body)):
+                return None  # a key is refused, and a condition as well
+            return as_operand(resolved(body, self.source, {}), node)
+        return self._resolved(node)
 
     def _move_common_condition(self) -> None:
         """Move a FILTER that all aggregates share to WHERE, so that ids can be counted."""
@@ -170,19 +191,10 @@ class _Rewriter:
         self.select.set("where", exp.Where(this=exp.and_(*(p.copy() for p in parts if p))))
 
     def _rewrite_where(self) -> None:
-        """Rewrite the condition on rows, in which names of the SELECT list may stand."""
+        """Rewrite the condition on rows."""
         where = self.select.args.get("where")
-        if where is None:
-            return
-        whole = (
-            resolved(where.this, self.source, self.aliases) if self._has_aliases(where) else None
-        )
-        where.set("this", row_form(whole or where.this, self.table))
-
-    def _has_aliases(self, node: exp.Expr) -> bool:
-        """Return whether an expression names a column of the SELECT list, and not of the table."""
-        names = {column.name for column in node.find_all(exp.Column)}
-        return any(name in self.aliases and name not in self.table.columns for name in names)
+        if where is not None:
+            where.set("this", row_form(where.this, self.table))
 
     def _rewrite_keys(self) -> None:
         """Replace the keys by columns, which are computed if necessary."""
@@ -225,7 +237,8 @@ class _Rewriter:
         if isinstance(node, exp.Column):
             return node.copy()
         key = key_column(node, self.table)
-        alias = next((name for name, body in self.aliases.items() if body == node), "")
+        items = self.select.expressions
+        alias = next((one.alias for one in items if one.alias and one.this == node), "")
         column = self._declared(key.expression, key.declaration, alias if key.is_plain else "")
         self.keys[node.sql("duckdb")] = key.restored(column)
         return column

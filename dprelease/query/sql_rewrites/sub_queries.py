@@ -103,6 +103,10 @@ def _merged(select: exp.Select, alias: str, tables: Mapping[str, Table]) -> Sour
             reason = "its names stand for an expression that is too long"
             refuse(item, reason, "write shorter expressions, or declare computed columns")
         name = item.alias or (body.name if isinstance(body, exp.Column) else quoted(item))
+        if name in seen:
+            refuse(
+                item, f"the sub-query has two columns named {name[:60]}", "write * EXCLUDE (...)"
+            )
         seen[name] = body
     return Source(alias, inner.table, seen, conditions, inner.join)
 

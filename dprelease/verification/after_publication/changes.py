@@ -268,11 +268,10 @@ def _refuse_other_measures(old: _Side, new: _Side) -> None:
     if old.keys != new.keys:
         both = [", ".join(side.keys) or "none" for side in (old, new)]
         _refuse(f"the keys are {both[0]} in the old table, and {both[1]} in the new one")
-    limits = [(s.query.unit.max_groups, s.query.unit.max_rows_per_group) for s in (old, new)]
-    if limits[0] != limits[1]:
+    if old.query.unit != new.query.unit:
         _refuse(
-            "their contribution limits differ, so that a change of the limits would look like a "
-            "change of the numbers"
+            "their ids or contribution limits differ, so that a change of the limits would look "
+            "like a change of the numbers"
         )
     names = [name for name in new.columns if name in old.columns]
     if not names:
