@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dprelease.verification.after_publication.record_estimates import local_estimate
     from dprelease.verification.after_publication.report_writing import write_report
     from dprelease.verification.after_publication.signing import sign
+    from dprelease.verification.after_publication.store_export import export_to_store
     from dprelease.verification.federated_sum import federated_sum
     from dprelease.verification.verify import verify
 
@@ -51,6 +52,7 @@ __all__ = [
     "errors",
     "export",
     "export_to_database",
+    "export_to_store",
     "federated_sum",
     "labelled",
     "local_estimate",
@@ -81,6 +83,7 @@ _HOMES = {
     "dp": "dprelease.accessor.frame",
     "export": "dprelease.verification.after_publication.export_copy",
     "export_to_database": "dprelease.verification.after_publication.database_export",
+    "export_to_store": "dprelease.verification.after_publication.store_export",
     "federated_sum": "dprelease.verification.federated_sum",
     "labelled": "dprelease.accessor.labelled_answers",
     "local_estimate": "dprelease.verification.after_publication.record_estimates",

@@ -18,6 +18,7 @@ BESIDE = {
     "Results of `read_ledger`": "dprelease.release.accounts.LedgerBalances",
     "Balances": "dprelease.release.accounts.Balance",
     "Results of `export_to_database`": f"{AFTER}.database_export.DatabaseResult",
+    "Results of `export_to_store`": f"{AFTER}.store_export.StoreResult",
     "Results of `export`": f"{AFTER}.export_copy.ExportResult",
     "Plans": "dprelease.planning.plan.Plan",
     "Results of `verify`": "dprelease.verification.report.Report",

@@ -8,17 +8,18 @@ from typing import Annotated
 import typer
 
 from dprelease.cli.reporting import AsJson, print_result, report_failures
+from dprelease.errors.local_paths import uri_fields
 from dprelease.errors.printable import count_text, one_line
 from dprelease.schema.release_parts.format_names import FORMATS
 
 
 def _check_formats(names: list[str]) -> list[str]:
-    """Return the names of formats, or a database alone; refuse an unknown name."""
-    databases = [name for name in names if _is_database(name)]
-    if databases and len(names) > 1:
-        raise typer.BadParameter("a database can't be used together with other formats.")
+    """Return the names of formats, or a database or store alone; refuse an unknown name."""
+    places = [name for name in names if _is_database(name) or _is_store(name)]
+    if places and len(names) > 1:
+        raise typer.BadParameter("a database or store can't be used together with other formats.")
     for name in names:
-        if name not in (*FORMATS, *databases):
+        if name not in (*FORMATS, *places):
             from dprelease.schema.mistakes.suggestions import nearest
 
             known = ", ".join(FORMATS)
@@ -35,14 +36,19 @@ def _is_database(name: str) -> bool:
     return is_server(name) or (kind is not None and kind.name in ("duckdb", "sqlite"))
 
 
+def _is_store(name: str) -> bool:
+    """Return whether a name is the URI of a folder in an object store."""
+    return uri_fields(name) is not None and not _is_database(name)
+
+
 def export(
     folder: Annotated[Path, typer.Argument(help="The folder of a release.", show_default=False)],
     to: Annotated[
         list[str],
         typer.Option(
             help="A format, which can be repeated; or a database: FILE.duckdb, FILE.sqlite or "
-            "postgresql://...",
-            metavar=f"[{'|'.join(FORMATS)}|DATABASE]",
+            "postgresql://...; or a folder in a store: s3://, gs:// or az://",
+            metavar=f"[{'|'.join(FORMATS)}|DATABASE|URI]",
             callback=_check_formats,
         ),
     ],
@@ -65,16 +71,27 @@ def export(
     ] = None,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace the same tables of releases in the database."),
+        typer.Option("--overwrite", help="Replace releases in the database, or in the folder."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a release in other formats or into a database; the release itself is not changed."""
-    if _is_database(to[0]) and (output is not None or wide or len(language or ()) > 1):
+    """Write a release in other formats, into a database or a store; it is not changed itself."""
+    is_place = _is_database(to[0]) or _is_store(to[0])
+    if is_place and (output is not None or wide or len(language or ()) > 1):
         raise typer.BadParameter("--output, --wide and several languages need files.")
-    if not _is_database(to[0]) and (overwrite or schema is not None):
+    if _is_store(to[0]) and (language or schema is not None):
+        raise typer.BadParameter("--language and --schema can't be used with a store.")
+    if not is_place and (overwrite or schema is not None):
         raise typer.BadParameter("--overwrite and --schema need a database.")
     with report_failures(as_json) as state:
+        if _is_store(to[0]):
+            from dprelease.verification.after_publication.store_export import export_to_store
+
+            copied = export_to_store(folder, to[0], overwrite=overwrite)
+            files = count_text(len(copied.files), "file", "files")
+            text = f"Copied {files} into the store." if copied.files else "It is already there."
+            print_result(as_json, copied.to_json(), text)
+            return
         if _is_database(to[0]):
             from dprelease.verification.after_publication.database_export import (
                 export_to_database,

@@ -26,8 +26,8 @@ URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 OF_A_FILE = "give the path alone, as in /data/people"
 OF_A_STORE = (
-    "give a path of this machine, and copy files from or to the store yourself; or mount the "
-    "store, and give the path where it is mounted"
+    "give a path of this machine; `dprelease export FOLDER --to s3://bucket/folder` copies a "
+    "release into a store, and the `source` of a table can be in a store"
 )
 
 

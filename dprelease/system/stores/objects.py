@@ -1,9 +1,13 @@
-"""Read objects of S3, Google Cloud Storage and Azure, with credentials from the environment."""
+"""Read and write objects of S3, Google Cloud Storage and Azure.
+
+The credentials come from the environment.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import io
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -86,6 +90,43 @@ class Store:
                 raise StoreError(Cause.CHANGED)
             target.write(chunk)
 
+    def read(self, stored: StoredObject) -> bytes:
+        """Return the bytes of an object."""
+        target = io.BytesIO()
+        self.copy(stored, target)
+        return target.getvalue()
+
+    def write(self, key: str, content: bytes | Path) -> None:
+        """Write an object, from bytes or from a file, in place of any object with this key."""
+        import obstore
+
+        with _failures():
+            obstore.put(self._store, key, content)
+
+    def write_if_unchanged(self, key: str, content: bytes, before: StoredObject | None) -> None:
+        """Write an object if it is still `before`; None if it may not exist.
+
+        Raises
+        ------
+        StoreError
+            With the cause CHANGED if another program wrote or removed it since.
+        """
+        import obstore
+
+        version = {} if before is None else {"e_tag": before.tag, "version": before.version}
+        known = {name: value for name, value in version.items() if value is not None}
+        mode: Any = "create" if before is None else known
+        with _failures(missing=Cause.CHANGED):
+            obstore.put(self._store, key, content, mode=mode, use_multipart=False)
+
+    def remove(self, keys: Sequence[str]) -> None:
+        """Remove objects; those that do not exist are left out."""
+        import obstore
+
+        for key in keys:
+            with contextlib.suppress(FileNotFoundError), _failures():
+                obstore.delete(self._store, key)
+
 
 class StoreTree:
     """The names of the objects of a store, as files in folders (`lake_tables.FolderTree`)."""
@@ -163,7 +204,11 @@ def _failures(missing: Cause = Cause.MISSING) -> Iterator[None]:
         cause = missing
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
         cause = Cause.DENIED
-    except (exceptions.PreconditionError, exceptions.NotModifiedError):
+    except (
+        exceptions.AlreadyExistsError,
+        exceptions.PreconditionError,
+        exceptions.NotModifiedError,
+    ):
         cause = Cause.CHANGED
     except (exceptions.BaseError, OSError, ValueError):
         cause = Cause.UNREACHABLE

@@ -72,4 +72,13 @@ WRITTEN: dict[str, Template] = {
         cause="The name '{name}' has more than the {limit} bytes that the database allows.",
         fix="write into a file of DuckDB or SQLite, or publish the release with shorter names.",
     ),
+    "DP-EXPORT-014": Template(
+        cause="The release can't be copied into the store: {problem}.",
+        fix="{way}. The release in the local folder is unchanged, and no budget was spent; if the "
+        "copy was begun, it has no manifest, and the same command completes it.",
+    ),
+    "DP-EXPORT-015": Template(
+        cause="The folder in the store holds {found}, and nothing in it is replaced.",
+        fix="use another folder{way}.",
+    ),
 }
