@@ -284,6 +284,7 @@ NUMBERS = st.sampled_from(
         "nullif(age, 0)",
         "if(ok, age, 1e300)",
         "isodow(day)",
+        "week(day)",
         "quarter(at)",
         "hour(at)",
         "minute(NULL)",

@@ -26,6 +26,7 @@ MEANINGS = {
     "least": "the smallest value; missing values are skipped",
     "isodow": "1 for Monday to 7 for Sunday",
     "length": "the number of characters",
+    "week": "the number of the ISO week, from 1 to 53",
     "round": "to a whole number",
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dprelease.accessor.frame_notes import ATTRIBUTE
 from dprelease.accessor.frame_shapes import names_of_answers
@@ -17,7 +17,7 @@ from dprelease.accessor.pricing import (
     column_declaration,
     plan_and_cost,
 )
-from dprelease.accessor.query_options import Options
+from dprelease.accessor.query_options import Options, SharedOptions
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Session, Spending
 from dprelease.errors import UsageError
@@ -33,6 +33,7 @@ from dprelease.release.ledger_forecast import charge_outlooks
 from dprelease.release.question import (
     answer_attributes,
     answer_of,
+    cores_with_private_keys,
     explained,
     try_statement,
     without_explain,
@@ -112,19 +113,23 @@ def answer_query(
 def answer_sql(
     rows: RowSelection,
     statement: str,
-    options: Options,
+    options: SharedOptions,
     params: Params = None,
     *,
     margins: bool = False,
+    private_keys: bool | str | Sequence[str] = False,
 ) -> pd.DataFrame:
     """Charge the session, then return the noisy answer of one SELECT statement over its table.
+
+    `private_keys`: whether the keys of each GROUP BY are found in the data, or names of such keys.
 
     Raises
     ------
     QueryError, BudgetError, DataError, SessionError
         The same errors as `answer_query`; also DP-SQL-001 to 007 for an invalid statement.
     """
-    check_options(options, "sql")
+    plain = cast("Options", options)
+    check_options(plain, "sql")
     given: object = statement
     if not isinstance(given, str):
         kind = type(given).__name__
@@ -133,19 +138,20 @@ def answer_sql(
     statement, is_explained = without_explain(statement)
     tables = {session.table.name: _table_of_rows(rows)}
     split = split_statement(statement, tables, params, margins=margins)
+    private = cores_with_private_keys(split.cores, private_keys)
     queries = [
         _resolved_query(
             replace(rows, derived={**rows.derived, **core.rows.derive}),
-            _declared_columns(core.columns, options),
+            _declared_columns(core.columns, plain),
             core.group_by,
-            options,
+            {**plain, "private_keys": name in private},
             core.where,
             name,
         )
         for name, core in split.cores.items()
     ]
     try_statement(queries, split)
-    plan, price = plan_and_cost(session, queries, options)
+    plan, price = plan_and_cost(session, queries, plain)
     if rows.dry or is_explained:
         return explain_plan(session, plan, price)
     charged = charge_before_answer(session, plan, price, "this statement", rows.state)

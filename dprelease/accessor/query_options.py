@@ -14,14 +14,19 @@ Noise = str | Mapping[str, str | float | bool | Sequence[str]]
 """A mechanism by its name, or its name and parameters: {"name": "asymmetric_laplace", "k": 1.2}."""
 
 
-class Options(TypedDict, total=False):
-    """The options of every query; `OPTIONS` describes them."""
+class SharedOptions(TypedDict, total=False):
+    """The options of every query except `private_keys`; `OPTIONS` describes them."""
 
     epsilon: Number | None
     delta: Number
     rho: Number | None
     mechanism: Noise
     confidence: float
+
+
+class Options(SharedOptions, total=False):
+    """The options of every query but `sql`, whose `private_keys` may also be names."""
+
     private_keys: bool
 
 
@@ -83,7 +88,8 @@ OPTIONS: dict[str, Option] = {
         "bool",
         False,
         "bool, default False",
-        "Whether the keys are found in the data; this needs a delta above 0.",
+        "Whether the keys are found in the data; this needs a delta above 0. In `sql`, also the "
+        "names of keys: then those of each GROUP BY with one of these names are found.",
     ),
 }
 """All options, in the order in which `help` lists them."""

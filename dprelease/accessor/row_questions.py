@@ -12,7 +12,7 @@ from dprelease.accessor import frame_shapes
 from dprelease.accessor.answer import answer_query, answer_sql
 from dprelease.accessor.answer_libraries import Library
 from dprelease.accessor.argument_checks import boolean_argument
-from dprelease.accessor.query_options import Options, RowOptions, keys_of
+from dprelease.accessor.query_options import Options, RowOptions, SharedOptions, keys_of
 from dprelease.accessor.questions import NAMES, query_method, state_of_query
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.errors import SessionError, UsageError
@@ -274,7 +274,8 @@ class RowQuestions(ABC):
         *,
         params: Mapping[str, object] | Sequence[object] | None = None,
         margins: bool = False,
-        **options: Unpack[Options],
+        private_keys: bool | str | Sequence[str] = False,
+        **options: Unpack[SharedOptions],
     ) -> pd.DataFrame:
         """Return the noisy answer of one SELECT from the session's table, by its declared name.
 
@@ -300,7 +301,9 @@ class RowQuestions(ABC):
             margins = boolean_argument("margins", margins)
             if rows.dry:
                 raise SessionError("DP-SESSION-008", what="sql", known=", ".join(NAMES[:-1]))
-            return answer_sql(rows, statement, options, params, margins=margins)
+            return answer_sql(
+                rows, statement, options, params, margins=margins, private_keys=private_keys
+            )
 
 
 def _column_names(columns: object) -> list[str]:

@@ -67,7 +67,7 @@ def sql(
     mechanism: str | Mapping[str, str | float] = "auto",
     ledger: str | Path | None = None,
     key: str | Path | SigningKey | None = None,
-    private_keys: str | Sequence[str] = (),
+    private_keys: bool | str | Sequence[str] = False,
     output: str | Path | None = None,
     overwrite: bool = False,
     frames: Mapping[str, object] | None = None,
@@ -96,8 +96,9 @@ def sql(
         The key that signs the manifest, and the entries of a ledger with signers: an Ed25519 key of
         OpenSSH, or the result of `signing_key`.
     private_keys
-        Columns of GROUP BY whose values are not public. All keys of their GROUP BY are then found
-        in the data, and published only if enough people have them, which needs a delta.
+        Columns of GROUP BY whose values are not public; True stands for all of them. All keys of
+        their GROUP BY are then found in the data, and published only if enough people have them,
+        which needs a delta.
     output
         A folder in which to publish the noised table and its manifest; without it, the answer is
         only returned.
@@ -269,7 +270,7 @@ def declaration_of_statement(
     ledger: str | Path | None,
     params: Params = None,
     margins: bool = False,
-    private_keys: str | Sequence[str] = (),
+    private_keys: bool | str | Sequence[str] = False,
 ) -> tuple[Declaration, SplitStatement]:
     """Return the release that a statement declares, and the computations on its answer."""
     _refuse_huge_numbers(epsilon=epsilon, delta=delta)
@@ -300,9 +301,21 @@ def declaration_of_statement(
 
 
 def _declared_queries(
-    cores: Mapping[str, PrivateCore], private_keys: str | Sequence[str]
+    cores: Mapping[str, PrivateCore], private_keys: bool | str | Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """Return the queries of all cores, as in a release file.
+    """Return the queries of all cores, as in a release file."""
+    queries = {name: _declared_query(core) for name, core in cores.items()}
+    for name in cores_with_private_keys(cores, private_keys):
+        queries[name]["private_keys"] = "true"
+    return queries
+
+
+def cores_with_private_keys(
+    cores: Mapping[str, PrivateCore], private_keys: bool | str | Sequence[str]
+) -> set[str]:
+    """Return the names of the cores whose keys are found in the data.
+
+    `private_keys`: names of keys, or True for the keys of each GROUP BY.
 
     Raises
     ------
@@ -311,9 +324,11 @@ def _declared_queries(
     UsageError
         DP-SESSION-016 if they are no names.
     """
+    if isinstance(private_keys, bool | None):
+        return {name for name, core in cores.items() if private_keys and core.group_by}
     private = [private_keys] if isinstance(private_keys, str) else private_keys
     if not isinstance(private, Sequence) or not all(isinstance(name, str) for name in private):
-        wanted, kind = "the names of columns", type(private_keys).__name__
+        wanted, kind = "True, False or the names of keys", type(private_keys).__name__
         raise UsageError("DP-SESSION-016", name="private_keys", wanted=wanted, kind=kind)
     keys = dict.fromkeys(key for core in cores.values() for key in core.group_by)
     for name in private:
@@ -321,11 +336,7 @@ def _declared_queries(
             reason = "no GROUP BY of the statement has this column"
             fix = f"name one of {', '.join(keys)}" if keys else "leave out private_keys"
             refuse(f"private_keys '{name[:LONGEST]}'", reason, fix)
-    queries = {name: _declared_query(core) for name, core in cores.items()}
-    for name, core in cores.items():
-        if {*private} & {*core.group_by}:
-            queries[name]["private_keys"] = "true"
-    return queries
+    return {name for name, core in cores.items() if {*private} & {*core.group_by}}
 
 
 def _declared_query(core: PrivateCore) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def exact() -> Iterator[duckdb.DuckDBPyConnection]:
         yield link
 
 
-def _plain(frame: pd.DataFrame) -> list[list[object]]:
+def plain(frame: pd.DataFrame) -> list[list[object]]:
     """Return the cells; numbers as floats, days and times as texts, and missing values as None."""
     rows = frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None)
     return [[_cell(value) for value in row] for row in rows]
@@ -61,7 +61,7 @@ def test_statement(
         return dprelease.sql(case["sql"], schemas, epsilon=EPSILON, mechanism="discrete_laplace")
 
     if case["expect"] == "answered":
-        assert _plain(ask()) == _plain(exact.execute(case["sql"]).df())
+        assert plain(ask()) == plain(exact.execute(case["sql"]).df())
         return
     with pytest.raises(DpReleaseError) as caught:
         ask()

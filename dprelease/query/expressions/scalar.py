@@ -83,6 +83,8 @@ FUNCTIONS: dict[type[exp.Expression], tuple[str, Kind, Kind]] = {
     exp.Day: ("day", Kind.DATE, Kind.NUMBER),
     exp.DayOfWeekIso: ("isodow", Kind.DATE, Kind.NUMBER),
     exp.DayOfYear: ("dayofyear", Kind.DATE, Kind.NUMBER),
+    exp.Week: ("week", Kind.DATE, Kind.NUMBER),
+    exp.WeekOfYear: ("week", Kind.DATE, Kind.NUMBER),
     exp.Hour: ("hour", Kind.TIMESTAMP, Kind.NUMBER),
     exp.Minute: ("minute", Kind.TIMESTAMP, Kind.NUMBER),
 }
@@ -101,8 +103,8 @@ TIME_KINDS = {
 }
 ALLOWED = (
     "lower, upper, trim, length, substr, left, starts_with, abs, floor, ceil, round, year, "
-    "quarter, month, day, isodow, dayofyear, hour, minute, date_diff, coalesce, greatest, least, "
-    "nullif, if"
+    "quarter, month, week, day, isodow, dayofyear, hour, minute, date_diff, coalesce, greatest, "
+    "least, nullif, if"
 )
 LONGEST_PART = 10_000
 """Maximum position for substr and left."""

@@ -27,7 +27,7 @@ _BY_ARGS: dict[tuple[str, ...], tuple[type, ...]] = {
         exp.From, exp.Having, exp.Hour, exp.Length, exp.Lower, exp.Max, exp.Median, exp.Min,
         exp.Minute, exp.Mode, exp.Month, exp.Neg, exp.Not, exp.Paren, exp.Quarter, exp.Sqrt,
         exp.Stddev, exp.StddevSamp, exp.Sum, exp.Trim, exp.TsOrDsToDate, exp.Upper, exp.Var,
-        exp.Variance, exp.Where, exp.Year, exp.Abs,
+        exp.Variance, exp.Week, exp.WeekOfYear, exp.Where, exp.Year, exp.Abs,
     ),
     _TWO: (
         exp.Add, exp.And, exp.Filter, exp.IntDiv, exp.Pow, exp.WithinGroup,

@@ -51,11 +51,21 @@ _DATE_MACRO = (
 )
 """A date from its parts, or NULL if there is no such date, or none that Python has."""
 
+_ADDEND_MACRO = (
+    "CREATE MACRO dprelease_addend(a) AS list_filter([a], lambda number: "
+    "TRY_CAST(number AS DOUBLE) BETWEEN -1e32 AND 1e32)[1]"
+)
+"""A number that can be added to others and squared, or NULL for a number that is too large."""
+_SUMS = (
+    exp.Avg, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Sum, exp.Variance, exp.VariancePop,
+)  # fmt: skip
+
 
 def macros() -> list[str]:
     """Return the statements that define the macros."""
     return [
         _DATE_MACRO,
+        _ADDEND_MACRO,
         *(
             _MACRO.format(
                 name=_macro_name(kind, count), operands=", ".join("ab"[:count]), operation=operation
@@ -75,8 +85,40 @@ def replace_fallible(tree: exp.Query) -> None:
 
     Operations on constants alone stay as they are: they fail before anything is charged.
     """
+    for total in reversed(list(tree.find_all(*_SUMS))):
+        _limit_addends(total)
     for node in reversed(list(tree.walk())):  # operands come before their operations
         node.replace(_null_safe(node))
+
+
+def _limit_addends(node: exp.Expr) -> None:
+    """Let a sum, mean or variance of computed values be NULL if one of them is too large."""
+    distinct = node.this if isinstance(node.this, exp.Distinct) else None
+    value = node.this if distinct is None else distinct.expressions[0]
+    if not isinstance(value, exp.Expr) or not _reads_values(value):
+        return
+    whole: exp.Expr = node
+    while isinstance(whole.parent, exp.Filter | exp.Window) and whole.arg_key == "this":
+        whole = whole.parent
+    all_values = _counted(whole, node)
+    value.replace(exp.Anonymous(this="dprelease_addend", expressions=[value.copy()]))
+    same = exp.EQ(this=_counted(whole, node), expression=all_values)
+    place = exp.Placeholder()
+    whole.replace(place)
+    place.replace(exp.Case(ifs=[exp.If(this=same, true=whole)]))
+
+
+def _counted(whole: exp.Expr, node: exp.Expr) -> exp.Expr:
+    """Return an aggregate, with its FILTER and OVER, that counts the values of another one."""
+    count = exp.Count(this=node.this.copy(), big_int=True)
+    if whole is node:
+        return count
+    around = whole.copy()
+    inner = around
+    while inner.key != node.key:
+        inner = inner.this
+    inner.replace(count)
+    return around
 
 
 def _null_safe(node: exp.Expr) -> exp.Expr:

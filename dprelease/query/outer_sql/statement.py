@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 import sqlglot
 from sqlglot import exp
@@ -22,6 +23,7 @@ from dprelease.query.outer_sql.parameters import (
     insert_parameters,
     number_parameters,
 )
+from dprelease.query.outer_sql.scalar_queries import check_scalar_queries
 from dprelease.query.outer_sql.syntax import may_fail, similar_function_text, unlisted_nodes
 from dprelease.query.select import CoreReader, PrivateCore
 from dprelease.query.select_nodes import (
@@ -38,6 +40,7 @@ from dprelease.query.select_nodes import (
 from dprelease.query.sql_functions import suggest_functions
 from dprelease.query.sql_rewrites.aggregate_forms import with_known_names
 from dprelease.query.sql_rewrites.grouping_sets import expand_grouping_sets
+from dprelease.query.sql_rewrites.row_forms import date_part
 from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.table import Table
 
@@ -136,6 +139,7 @@ class _Splitter:
         for select in list(tree.find_all(exp.Select)):
             refuse_equal_names(select.expressions)
             _name_items(select, aggregates=False)
+        tree = cast("exp.Query", tree.transform(date_part, copy=False))
         if self._is_rows(tree, {}):
             for unknown in tree.find_all(exp.Anonymous):
                 _refuse_node(unknown)
@@ -150,6 +154,7 @@ class _Splitter:
         for node in unlisted_nodes(tree, self.found.tables.values()):
             _refuse_node(node)
         _refuse_growth(tree)
+        check_scalar_queries(tree, self._tables_with_keys())
         for select in list(tree.find_all(exp.Select)):
             _name_items(select, aggregates=True)
         replace_fallible(tree)
@@ -158,6 +163,10 @@ class _Splitter:
         if unwritten is not None:
             refuse("DP-SQL-002", what=unwritten)
         return self.found
+
+    def _tables_with_keys(self) -> set[str]:
+        """Return the names of the noised tables that can have several rows."""
+        return {self.found.tables[name] for name, core in self.found.cores.items() if core.group_by}
 
     def _is_rows(self, query: exp.Expr, scope: Scope) -> bool:
         """Replace the cores of a query; return whether the query returns rows of people."""
@@ -281,11 +290,16 @@ class _Splitter:
 
 def _refuse_node(node: exp.Expr) -> None:
     """Refuse a node that is not allowed over noised values."""
+    if is_interval(node):
+        name = f"{quoted(node)}, because it needs the aggregate itself,"
+        fix = "use it in the SELECT of the aggregate, as in DP_INTERVAL_LOW(COUNT(*)) AS low"
+        refuse("DP-SQL-006", name=name, nearest=fix)
     if isinstance(node, exp.Anonymous):
         unknown = f"The unknown function {node.name[:60].upper()}"
         refuse("DP-SQL-006", name=unknown, nearest=suggest_functions(node.name))
     if may_fail(node):
-        refuse("DP-SQL-002", what=f"a computed value where a constant is needed: {quoted(node)}")
+        name = f"{node.key.upper()} with a computed value, because it could fail for some values,"
+        refuse("DP-SQL-006", name=name, nearest="write a constant, as in LEFT(x, 3) or LIMIT 10")
     if isinstance(node, exp.Func):
         name = f"The function {node.sql_name()}"
         similar = similar_function_text(node.sql_name())

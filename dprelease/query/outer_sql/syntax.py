@@ -40,7 +40,8 @@ SCALARS: frozenset[type[exp.Expr]] = frozenset(
         exp.Left, exp.Length, exp.Ln, exp.Log, exp.Lower, exp.Month, exp.Monthname, exp.Nullif,
         exp.Pow, exp.Quarter, exp.Replace, exp.Reverse, exp.Right, exp.Round, exp.Sign,
         exp.SplitPart, exp.Sqrt, exp.StartsWith, exp.StrPosition, exp.Substring, exp.TimeToStr,
-        exp.TimestampTrunc, exp.Trim, exp.Trunc, exp.TsOrDsToDate, exp.Upper, exp.WeekOfYear,
+        exp.TimestampTrunc, exp.Trim, exp.Trunc, exp.TsOrDsToDate, exp.Upper, exp.Week,
+        exp.WeekOfYear,
         exp.Year,
     }
 )  # fmt: skip
@@ -72,6 +73,18 @@ FUNCTION_NAMES = tuple(
 )
 """The names of the functions that are allowed over noised values."""
 
+_CONSTANTS: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.WindowSpec: ("start", "end"),
+    exp.Substring: ("start", "length"),
+    **dict.fromkeys((exp.Left, exp.Right), ("expression",)),
+    **dict.fromkeys((exp.DateDiff, exp.DateTrunc, exp.TimestampTrunc), ("unit",)),
+    **dict.fromkeys((exp.Lag, exp.Lead, exp.NthValue), ("offset",)),
+    exp.Ntile: ("this",),
+    exp.SplitPart: ("part_index",),
+    exp.TimeToStr: ("format",),
+}
+"""The arguments that could make a function fail, by type of node."""
+
 TYPES = exp.DataType.NUMERIC_TYPES | exp.DataType.TEXT_TYPES | exp.DataType.TEMPORAL_TYPES
 TYPES = TYPES | {exp.DataType.Type.BOOLEAN}
 """The types to which a value can be converted."""
@@ -99,15 +112,12 @@ def unlisted_nodes(tree: exp.Expr, tables: Iterable[str]) -> Iterator[exp.Expr]:
 def may_fail(node: exp.Expr) -> bool:
     """Return whether a clause could fail for some noised values, after they are charged.
 
-    Limits, window frames, intervals and places in texts have to be constants.
+    Limits, window frames, intervals, places in texts, formats and units have to be constants.
     """
-    fixed: list[object] = []
+    names = _CONSTANTS.get(type(node), ())
+    fixed = [node.args.get(name) for name in names] if names else []
     if isinstance(node, exp.Limit | exp.Offset | exp.Fetch | exp.Interval):
         fixed = [*node.args.values()]
-    elif isinstance(node, exp.WindowSpec):
-        fixed = [node.args.get("start"), node.args.get("end")]
-    elif isinstance(node, exp.Substring):
-        fixed = [node.args.get("start"), node.args.get("length")]
     parts = [part for part in fixed if isinstance(part, exp.Expr)]
     return any(part.find(exp.Column, exp.Func, exp.Query) is not None for part in parts)
 

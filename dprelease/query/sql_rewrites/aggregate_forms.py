@@ -11,12 +11,11 @@ from sqlglot import exp
 from dprelease.numerics.rounding import exact, plain_text
 from dprelease.query.expressions.scalar import Kind
 from dprelease.query.sql_functions import AGGREGATES, FRACTION_ARGUMENT
-from dprelease.query.sql_rewrites.key_columns import category_declaration
+from dprelease.query.sql_rewrites.key_columns import filled, public_values
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import case_of, kind_of, number, row_form
 from dprelease.query.sql_rewrites.unanswerable import refuse_unanswerable
 from dprelease.query.sql_rewrites.value_ranges import column_declaration
-from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.table import Table
 
 Declare = Callable[[exp.Expr, dict[str, Any]], exp.Expr]
@@ -137,8 +136,7 @@ class AggregateForms:
             reason = "ids of a part of the rows are counted in a statement without other aggregates"
             fix = f"write COUNT(DISTINCT {value.name}) with WHERE {quoted(condition or node)}"
             refuse(node, reason, fix)
-        form = row_form(value, self.table)
-        declaration = category_declaration(form, self.table, kind_of(form, self.table))
+        form, declaration = public_values(value, self.table)
         if declaration is None:
             reason = "only the id of the person and public values can be counted once each"
             refuse(node, reason, "count distinct values of a column with declared values")
@@ -185,26 +183,26 @@ class AggregateForms:
         is_flag = getattr(column, "type", "") == "boolean" and not isinstance(node, exp.Mode)
         if isinstance(value, exp.Column) and condition is None and not is_flag:
             return value
-        form = row_form(value, self.table)
-        kind = kind_of(form, self.table)
-        if isinstance(column, IntegerColumn | NumberColumn) and column.fill_value is not None:
-            fill = exp.Literal.number(plain_text(column.fill_value))
-            form = exp.Coalesce(this=form, expressions=[fill])
-        if kind is Kind.BOOLEAN and not isinstance(node, exp.Mode):
-            form = _zero_or_one(form)
-            kind = Kind.NUMBER
         if isinstance(node, exp.Mode):
-            declaration = category_declaration(form, self.table, kind)
-        elif kind is Kind.NUMBER:
-            declaration = column_declaration(form, self.table.columns)
+            form, declaration = public_values(value, self.table)
         else:
-            refuse(node, f"its argument is {kind}", "use a number or a condition as the argument")
+            form, declaration = self._number(node, value)
         if declaration is None:
             reason = "its argument has no public list of values"
             refuse(node, reason, "use a CASE with constants, or a column with declared values")
         if condition is not None:
             form = case_of((row_form(condition, self.table), form))
         return self.declare(form, declaration)
+
+    def _number(self, node: exp.Expr, value: exp.Expr) -> tuple[exp.Expr, dict[str, Any]]:
+        """Return the numbers that an aggregate reads, and their declaration."""
+        form = filled(row_form(value, self.table), value, self.table)
+        kind = kind_of(form, self.table)
+        if kind is Kind.BOOLEAN:
+            form = _zero_or_one(form)
+        elif kind is not Kind.NUMBER:
+            refuse(node, f"its argument is {kind}", "use a number or a condition as the argument")
+        return form, column_declaration(form, self.table.columns)
 
 
 def _zero_or_one(condition: exp.Expr) -> exp.Expr:

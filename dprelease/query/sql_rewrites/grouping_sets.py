@@ -11,12 +11,14 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
+from dprelease.errors import QueryError
 from dprelease.errors.printable import count_text
+from dprelease.query.select_nodes import is_interval
 from dprelease.query.sql_rewrites.aggregate_forms import is_aggregate
 from dprelease.query.sql_rewrites.own_nodes import replace_own
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import number
-from dprelease.query.sql_rewrites.row_sources import visible
+from dprelease.query.sql_rewrites.row_sources import Source, resolved, visible
 from dprelease.query.sql_rewrites.sub_queries import sources
 from dprelease.schema.table import Table
 
@@ -67,8 +69,8 @@ class _Expansion:
 
     def __init__(self, select: exp.Select, tables: Mapping[str, Table], prefix: str) -> None:
         self.select, self.prefix = select, prefix
-        source = sources(select.copy(), tables)
-        self.columns = {} if source is None else visible(source)
+        self.source = sources(select.copy(), tables)
+        self.columns = {} if self.source is None else visible(self.source)
         self.aliases = {item.alias: item.this for item in select.expressions if item.alias}
         self.keys: dict[str, exp.Expr] = {}
         self.measured: dict[str, exp.Expr] = {}
@@ -82,7 +84,7 @@ class _Expansion:
             reason = f"it has {number_of_sets} of keys, and each needs a part of the budget"
             refuse("GROUP BY", reason, f"write at most {MOST_SETS} sets, as in ROLLUP (a, b)")
         for key in (key for keys in sets for key in keys):
-            self.keys.setdefault(_text(key), key)
+            self.keys.setdefault(self._text(key), key)
         for clause in _clauses(self.select):
             replace_own(clause, self._grouping)
             replace_own(clause, self._key, is_key=True)
@@ -107,7 +109,7 @@ class _Expansion:
         """Return the sets of keys of a GROUP BY: all combinations of the sets of its parts."""
         found: list[list[Keys]] = [self._sets_of(node) for node in group.iter_expressions()]
         return [
-            tuple({_text(key): key for keys in chosen for key in keys}.values())
+            tuple({self._text(key): key for keys in chosen for key in keys}.values())
             for chosen in itertools.product(*found)
         ]
 
@@ -150,18 +152,22 @@ class _Expansion:
 
     def _key(self, node: exp.Expr) -> exp.Expr | None:
         """Return the column of a key in the union, if a node is a key."""
-        if _text(node) not in self.keys:
+        if isinstance(node, exp.Identifier) or self._text(node) not in self.keys:
             return None
-        column = self._name("key", self.keys, _text(node))
+        column = self._name("key", self.keys, self._text(node))
         is_item = isinstance(node, exp.Column) and node.parent is self.select
         return exp.alias_(column, node.name, quoted=True) if is_item else column
 
     def _measure(self, node: exp.Expr) -> exp.Expr | None:
-        """Return the column of an aggregate in the union, if a node is an aggregate."""
-        if not is_aggregate(node):
+        """Return the column of an aggregate, or of an end of its interval, in the union."""
+        if not is_aggregate(node) and not is_interval(node):
             return None
-        self.measured.setdefault(_text(node), node.copy())
-        column = self._name("value", self.measured, _text(node))
+        body = node.copy()
+        for part in list(body.expressions) if is_interval(node) else []:
+            if isinstance(part, exp.Column) and part.name in self.aliases:
+                part.replace(self.aliases[part.name].copy())
+        self.measured.setdefault(self._text(body), body)
+        column = self._name("value", self.measured, self._text(body))
         is_item = node.parent is self.select
         return exp.alias_(column, quoted(node), quoted=True) if is_item else column
 
@@ -171,14 +177,14 @@ class _Expansion:
             return None
         keys = tuple(self._resolved(part) for part in node.expressions)
         for key in keys:
-            if _text(key) not in self.keys:
+            if self._text(key) not in self.keys:
                 refuse(node, f"{quoted(key)} is no key", "name keys of GROUP BY")
-        self.groupings.setdefault(_text(node), keys)
-        return self._name("level", self.groupings, _text(node))
+        self.groupings.setdefault(self._text(node), keys)
+        return self._name("level", self.groupings, self._text(node))
 
     def _select_of(self, keys: Keys) -> exp.Select:
         """Return the SELECT of one set of keys, with NULL for the other keys."""
-        present = {_text(key) for key in keys}
+        present = {self._text(key) for key in keys}
         items = [
             (exp.Null() if text not in present else key.copy(), self._name("key", self.keys, text))
             for text, key in self.keys.items()
@@ -188,7 +194,7 @@ class _Expansion:
             for text, node in self.measured.items()
         ]
         items += [
-            (_level(one, present), self._name("level", self.groupings, text))
+            (self._level(one, present), self._name("level", self.groupings, text))
             for text, one in self.groupings.items()
         ]
         found = exp.Select(expressions=[exp.alias_(node, name.name) for node, name in items])
@@ -200,15 +206,25 @@ class _Expansion:
             found.set("group", exp.Group(expressions=[key.copy() for key in keys]))
         return found
 
+    def _level(self, keys: Keys, present: set[str]) -> exp.Expr:
+        """Return GROUPING(a, b): a bit for each key, which is 1 if the set lacks the key."""
+        level = 0
+        for key in keys:
+            level = 2 * level + (self._text(key) not in present)
+        return number(level)
 
-def _level(keys: Keys, present: set[str]) -> exp.Expr:
-    """Return GROUPING(a, b): a bit for each key, which is 1 if the set does not contain the key."""
-    level = 0
-    for key in keys:
-        level = 2 * level + (_text(key) not in present)
-    return number(level)
+    def _text(self, node: exp.Expr) -> str:
+        """Return the SQL of a node, which is equal for equal expressions over the source."""
+        same = node.copy().transform(lambda one: _unqualified(one, self.source))
+        return same.sql("duckdb", comments=False)
 
 
-def _text(node: exp.Expr) -> str:
-    """Return the SQL of a node, which is equal for equal expressions."""
-    return node.sql("duckdb", comments=False)
+def _unqualified(node: exp.Expr, source: Source | None) -> exp.Expr:
+    """Return a column of a source in one spelling; other nodes stay."""
+    if source is None or not isinstance(node, exp.Column):
+        return node
+    try:
+        found = resolved(node, source, {})
+    except QueryError:  # a name of the SELECT list
+        return node
+    return exp.column(found.name, quoted=True) if isinstance(found, exp.Column) else found

@@ -16,12 +16,22 @@ from typing import Any
 
 from sqlglot import exp
 
+from dprelease.numerics.rounding import plain_text
 from dprelease.query.expressions.nodes import strip_date_cast
 from dprelease.query.expressions.scalar import Kind
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import kind_of, months, number, row_form
 from dprelease.query.sql_rewrites.value_ranges import ValueRange, bounded_range, value_range
-from dprelease.schema.columns import CategoryColumn, Column, CutColumn, DateColumn
+from dprelease.schema.columns import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    CutColumn,
+    DateColumn,
+    IntegerColumn,
+    NumberColumn,
+)
+from dprelease.schema.field_types import DROP, to_bool
 from dprelease.schema.table import Table
 
 MONDAY = "1970-01-05"
@@ -199,8 +209,44 @@ def texts_of(node: exp.Expr, columns: Mapping[str, Column]) -> list[str] | None:
     return [*dict.fromkeys(text for texts in found for text in texts or ())]
 
 
-def category_declaration(node: exp.Expr, table: Table, kind: Kind) -> dict[str, Any] | None:
+def public_values(value: exp.Expr, table: Table) -> tuple[exp.Expr, dict[str, Any] | None]:
+    """Return an expression of public values, and its declaration; None if they aren't public.
+
+    The values of a column itself are those that aggregates of this column read: its `fill` replaces
+    missing values, and its `others` replaces undeclared texts.
+    """
+    form = row_form(value, table)
+    declaration = _public_declaration(form, table)
+    others = getattr(_column_of(value, table), "others", DROP)
+    if declaration is not None and others != DROP:
+        declaration["others"] = others
+    return filled(form, value, table), declaration
+
+
+def filled(form: exp.Expr, value: exp.Expr, table: Table) -> exp.Expr:
+    """Return the form of a value; the `fill` of a column itself replaces its missing values."""
+    column = _column_of(value, table)
+    fill = getattr(column, "fill", DROP)
+    if fill == DROP:
+        return form
+    constant: exp.Expr = exp.Literal.string(fill)
+    if isinstance(column, IntegerColumn | NumberColumn):
+        constant = exp.Literal.number(plain_text(column.fill_value or Fraction(0)))
+    elif isinstance(column, BooleanColumn):
+        constant = exp.Boolean(this=to_bool(fill))
+    return exp.Coalesce(this=form, expressions=[constant])
+
+
+def _column_of(value: exp.Expr, table: Table) -> Column | None:
+    """Return the column that an expression is; None for any other expression."""
+    return table.columns.get(value.name) if isinstance(value, exp.Column) else None
+
+
+def _public_declaration(node: exp.Expr, table: Table) -> dict[str, Any] | None:
     """Return the declaration of a computed column of public values; None if it has none."""
+    kind, column = kind_of(node, table), _column_of(node, table)
+    if isinstance(column, DateColumn) and column.lower is not None:
+        return {"type": "date", "lower": str(column.lower), "upper": str(column.upper)}
     if kind is Kind.BOOLEAN:
         return {"type": "boolean"}
     if kind is Kind.TEXT:

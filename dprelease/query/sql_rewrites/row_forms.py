@@ -19,6 +19,7 @@ _PARTS: dict[str, type[exp.Expr]] = {
     "YEAR": exp.Year, "QUARTER": exp.Quarter, "MONTH": exp.Month, "DAY": exp.Day,
     "ISODOW": exp.DayOfWeekIso, "DOY": exp.DayOfYear, "HOUR": exp.Hour, "MINUTE": exp.Minute,
     "DAYOFWEEK": exp.DayOfWeek, "DOW": exp.DayOfWeek, "DAYOFYEAR": exp.DayOfYear,
+    "WEEK": exp.WeekOfYear,
 }  # fmt: skip
 """The functions of the parts of a date that EXTRACT and date_part name."""
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -42,6 +43,19 @@ def row_form(node: exp.Expr, table: Table) -> exp.Expr:
     return node.copy().transform(_RowForms(table).form)
 
 
+def date_part(node: exp.Expr) -> exp.Expr:
+    """Return the function of EXTRACT(part FROM d) and date_part('part', d); other nodes stay."""
+    if isinstance(node, exp.Extract):
+        name, day = node.this.name, node.expression
+    elif isinstance(node, exp.Anonymous) and len(node.expressions) == 2:
+        is_part = str(node.this).lower() in ("date_part", "datepart")
+        name, day = node.expressions[0].name if is_part else "", node.expressions[1]
+    else:
+        return node
+    function = _PARTS.get(name.upper())
+    return node if function is None else function(this=day.copy())
+
+
 def kind_of(node: Any, table: Table) -> Kind:
     """Return the kind of the values of an expression, or refuse what no computed column has."""
     return TermChecker(table, PLACE).term(node, 0).kind
@@ -63,7 +77,7 @@ class _RowForms:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.rules: dict[type, Callable[[Any], exp.Expr]] = {
-            exp.Extract: self._extract, exp.Anonymous: self._named,
+            exp.Extract: self._part, exp.Anonymous: self._named,
             exp.DayOfWeek: self._day_of_week, exp.Dayname: self._day_name,
             exp.Monthname: self._month_name, exp.IntDiv: self._whole_quotient,
             exp.Case: self._searched, exp.Cast: self._cast, exp.TryCast: self._cast,
@@ -81,25 +95,22 @@ class _RowForms:
         """Return the row form of a part of a node that is about to be replaced."""
         return row_form(node, self.table)
 
-    def _extract(self, node: exp.Extract) -> exp.Expr:
-        """Return the function of EXTRACT(part FROM d)."""
-        return self._part(node, node.this.name, node.expression)
-
     def _named(self, node: exp.Anonymous) -> exp.Expr:
         """Return date_part('month', d) and weekday(d) as functions; other names stay."""
         name, arguments = str(node.this).lower(), node.expressions
-        if name in ("date_part", "datepart") and len(arguments) == 2:
-            return self._part(node, arguments[0].name, arguments[1])
+        if name in ("date_part", "datepart"):
+            return self._part(node)
         if name == "weekday" and len(arguments) == 1:
             return self._day_of_week(exp.DayOfWeek(this=arguments[0]))
         return node
 
-    def _part(self, node: exp.Expr, part: str, day: exp.Expr) -> exp.Expr:
+    def _part(self, node: exp.Expr) -> exp.Expr:
         """Return the function of a part of a date."""
-        function = _PARTS.get(part.upper())
-        if function is None:
-            refuse(node, f"rows have no part '{part[:20]}'", "use year, quarter, month, day or dow")
-        return self.form(function(this=self._inner(day)))
+        function = date_part(node)
+        if function is node:
+            reason = "it is none of the parts of dates that rows have"
+            refuse(node, reason, "use year, quarter, month, week, day, doy, dow or isodow")
+        return self.form(self._inner(function))
 
     def _day_of_week(self, node: exp.DayOfWeek) -> exp.Expr:
         """Return the day of the week from Sunday (0) on."""

@@ -67,6 +67,7 @@ _CALENDAR: dict[type, tuple[int, int]] = {
     exp.DayOfYear: (1, 366),
     exp.Hour: (0, 23),
     exp.Minute: (0, 59),
+    exp.WeekOfYear: (1, 53),
 }
 
 

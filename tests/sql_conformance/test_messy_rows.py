@@ -1,0 +1,212 @@
+"""Statements over rows with missing and undeclared values, compared with DuckDB at a huge budget."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pytest
+
+import dprelease
+from dprelease.errors import QueryError
+from tests.sql_conformance.test_statements import EPSILON, plain
+
+SCHEMA = """\
+table: people
+source: {frame: people}
+privacy_unit: {id: id, max_groups: 1, max_rows_per_group: 1}
+columns:
+  id: {type: integer}
+  city: {type: category, values: [Bern, Oslo, Rome, other], others: other, fill: Rome}
+  town: {type: category, values: [A, B, C], fill: C}
+  kind: {type: category, values: [cat, dog]}
+  code: {type: category, values: [a1, a2, b1]}
+  age: {type: integer, lower: 0, upper: 99}
+  band: {type: integer, lower: 1, upper: 10, fill: 3}
+  flag: {type: boolean, fill: "true"}
+  pay: {type: number, lower: 0, upper: 100, step: "0.5", fill: 5}
+  day: {type: date, lower: 2020-01-01, upper: 2020-12-31}
+  born: {type: date, lower: 1920-01-01, upper: 2020-12-31, fill: 2000-01-01}
+  job: {type: text}
+"""
+ROWS = 500
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    drawn = random.Random(7)
+    start = date(2020, 1, 1)
+
+    def column(*values: object) -> pd.Series[Any]:
+        return pd.Series([drawn.choice(values) for _ in range(ROWS)], dtype=object)
+
+    return pd.DataFrame(
+        {
+            "id": range(ROWS),
+            "city": column("Bern", "Oslo", "zzz", None),
+            "town": column("A", "B", None, None),
+            "kind": column("cat", "cat", "dog"),
+            "code": column("a1", "a2", "b1", "b1"),
+            "age": pd.Series([i * 37 % 100 for i in range(ROWS)]),
+            "band": column(1, 5, 9, None, None).astype("Int64"),
+            "flag": column(True, False, None, None),
+            "pay": column(0, 10.5, 99.5, None).astype("Float64"),
+            "day": [start + timedelta(i * 11 % 366) for i in range(ROWS)],
+            "born": column(date(1950, 1, 1), date(1960, 5, 5), None),
+            "job": column("cook", "nurse", "smith").astype("str"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def schema(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("messy") / "people.yaml"
+    path.write_text(SCHEMA)
+    return path
+
+
+@pytest.fixture(scope="module")
+def exact(frame: pd.DataFrame) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as link:
+        link.register("people", frame)
+        yield link
+
+
+def ask(text: str, schema: Path, frame: pd.DataFrame, **options: Any) -> pd.DataFrame:
+    return dprelease.sql(text, schema, epsilon=EPSILON, frames={"people": frame}, **options)
+
+
+COUNTED = ["city", "town", "code", "age", "band", "flag", "born"]
+FILTERED = [
+    *(f"{name}({column})" for name in ("COUNT", "MODE") for column in COUNTED if column != "age"),
+    *(f"COUNT(DISTINCT {column})" for column in COUNTED),
+    *(f"{name}({column})" for name in ("SUM", "MEDIAN") for column in ("age", "band", "pay")),
+    *("AVG(flag)", "SUM(flag)", "VAR_POP(band)", "STDDEV(pay)"),
+]
+
+
+@pytest.mark.parametrize("aggregate", FILTERED)
+def test_filter_selects_rows_as_where_does(
+    aggregate: str, schema: Path, frame: pd.DataFrame
+) -> None:
+    """FILTER changes which rows an aggregate reads, and not what `fill` and `others` replace."""
+    condition = "age < 70 AND kind = 'cat'"
+    filtered = f"SELECT {aggregate} FILTER (WHERE {condition}) AS v FROM people"
+    where = f"SELECT {aggregate} AS v FROM people WHERE {condition}"
+    assert plain(ask(filtered, schema, frame)) == plain(ask(where, schema, frame))
+
+
+N = "WITH c AS (SELECT kind, code, COUNT(*) AS n FROM people GROUP BY kind, code) "
+ANSWERED = [
+    # names of keys, and keys with the name of their table
+    "SELECT kind AS code, code AS kind, COUNT(*) AS n FROM people GROUP BY CUBE (kind, code) "
+    "ORDER BY 1, 2, 3",
+    "SELECT p.kind AS k, p.code, COUNT(*) AS n FROM people p GROUP BY ROLLUP (kind, code) "
+    "ORDER BY ALL",
+    "SELECT kind, SUM(p.age) AS s FROM people p GROUP BY ROLLUP (p.kind) HAVING SUM(age) > 0 "
+    "ORDER BY kind",
+    # sub-queries in the place of a value
+    N + "SELECT kind, n / (SELECT SUM(n) FROM c) AS share FROM c ORDER BY share",
+    N + "SELECT (SELECT MAX(n) FROM c) AS m, (SELECT kind FROM c ORDER BY n DESC LIMIT 1) AS k",
+    N + "SELECT DISTINCT a.code, (SELECT b.n FROM c b WHERE b.code = a.code AND kind = 'cat') AS n "
+    "FROM c a ORDER BY code",
+    N + "SELECT kind, code FROM c WHERE n = (SELECT n FROM c WHERE n = (SELECT MAX(n) FROM c))",
+    N + "SELECT kind FROM c WHERE n IN (SELECT n FROM c) AND EXISTS (SELECT n FROM c) ORDER BY 1",
+    # parts of dates before and after the noise
+    "SELECT EXTRACT(DOW FROM DATE '2020-05-03') AS d, COUNT(*) AS n FROM people",
+    "SELECT day, EXTRACT(DOW FROM day) AS d, date_part('week', day) AS w, COUNT(*) AS n "
+    "FROM people GROUP BY day ORDER BY day LIMIT 9",
+    "SELECT EXTRACT(WEEK FROM day) AS w, COUNT(*) AS n FROM people GROUP BY w ORDER BY w",
+    "SELECT COUNT(*) AS n FROM people WHERE week(day) = 5 OR date_part('week', day) > 50",
+    # sums of computed values, windows and their frames
+    N + "SELECT SUM(n * 2) FILTER (WHERE kind = 'cat') AS s, AVG(DISTINCT n + 1) AS a FROM c",
+    N + "SELECT kind, code, SUM(n * 2) OVER (PARTITION BY kind ORDER BY code) AS s FROM c "
+    "ORDER BY kind, code",
+    N + "SELECT code, AVG(n + 0) OVER w AS s, STDDEV(n) OVER w AS t FROM c WINDOW w AS "
+    "(ORDER BY kind, code ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) ORDER BY kind, code",
+    N + "SELECT kind, code, LAG(n, 2, 0) OVER (ORDER BY kind, code) AS l, "
+    "NTILE(2) OVER (ORDER BY kind, code) AS t FROM c ORDER BY kind, code",
+    N + "SELECT SUBSTRING(code, 1, 1) AS c, RIGHT(code, 1) AS r, SUM(n) AS n FROM c GROUP BY 1, 2 "
+    "ORDER BY 1, 2",
+    "SELECT make_date(2020, month(day), 1) AS m, COUNT(*) AS n FROM people GROUP BY month(day) "
+    "ORDER BY m",
+]
+
+
+@pytest.mark.parametrize("text", ANSWERED)
+def test_answers_are_those_of_duckdb(
+    text: str, schema: Path, frame: pd.DataFrame, exact: duckdb.DuckDBPyConnection
+) -> None:
+    found, expected = ask(text, schema, frame), exact.execute(text).df()
+    assert list(found.columns) == list(expected.columns)
+    assert plain(found) == plain(expected)
+
+
+WITHOUT_VALUE = [
+    N + "SELECT (SELECT n FROM c WHERE n > 0) AS v",  # several rows
+    N + "SELECT SUM(n * 1e306) AS v FROM c",  # infinity
+    N + "SELECT SUM(CAST(n * 1e36 AS HUGEINT)) AS v FROM c",  # an error of DuckDB
+    N + "SELECT AVG(n * 1e300) OVER () AS v FROM c LIMIT 1",
+    "SELECT make_date(2020, 2, 30 + COUNT(*)) AS v FROM people",
+    "SELECT make_date(CAST(COUNT(*) * 1e9 AS BIGINT), 1, 1) AS v FROM people",
+]
+
+
+@pytest.mark.parametrize("text", WITHOUT_VALUE)
+def test_what_has_no_value_is_null(text: str, schema: Path, frame: pd.DataFrame) -> None:
+    assert ask(text, schema, frame)["v"].isna().all()
+
+
+REFUSED = [
+    (N + "SELECT (SELECT n FROM c) AS v", "a row for each key"),
+    (N + "SELECT n > (SELECT 2 * n FROM (SELECT n FROM c)) AS v FROM c", "a row for each key"),
+    (N + "SELECT SUBSTRING(code, n) FROM c", "SUBSTRING with a computed value"),
+    (N + "SELECT LEFT(code, n) FROM c", "LEFT with a computed value"),
+    (N + "SELECT NTILE(n + 1) OVER () FROM c", "NTILE with a computed value"),
+    (N + "SELECT LAG(n, n) OVER () FROM c", "LAG with a computed value"),
+    (N + "SELECT DP_INTERVAL_LOW(n) FROM c", "it needs the aggregate itself"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED)
+def test_what_may_fail_is_refused(
+    text: str, reason: str, schema: Path, frame: pd.DataFrame
+) -> None:
+    with pytest.raises(QueryError, match=reason):
+        ask(text, schema, frame)
+
+
+def test_intervals_of_sets_of_keys(schema: Path, frame: pd.DataFrame) -> None:
+    text = (
+        "SELECT kind AS k, COUNT(*) AS n, DP_INTERVAL_LOW(COUNT(*)) AS low, DP_INTERVAL_HIGH(n) "
+        "AS high FROM people GROUP BY ROLLUP (kind) ORDER BY k"
+    )
+    found = ask(text, schema, frame)
+    assert found["k"].tolist()[:2] == ["cat", "dog"]
+    assert (found["low"] <= found["n"]).all()
+    assert (found["n"] <= found["high"]).all()
+
+
+@pytest.mark.parametrize("private", [True, ["job"], "job"])
+def test_private_keys_next_to_a_total(private: Any, schema: Path, frame: pd.DataFrame) -> None:
+    """A SELECT without GROUP BY has no keys that could be private."""
+    text = (
+        "SELECT job, COUNT(*) / (SELECT COUNT(*) FROM people) AS share FROM people GROUP BY job "
+        "ORDER BY job"
+    )
+    shares = frame["job"].value_counts(normalize=True).sort_index()
+    session = dprelease.Session(schema, epsilon=EPSILON, delta="1e-3", ledger=None)
+    mine = frame.copy()  # a frame belongs to one session
+    mine.dp.use(session)
+    found = [
+        ask(text, schema, frame, delta="1e-3", private_keys=private),
+        mine.dp.sql(text, epsilon=EPSILON, delta="1e-3", private_keys=private),
+    ]
+    for answer in found:
+        assert answer["job"].tolist() == shares.index.tolist()
+        assert answer["share"].to_numpy() == pytest.approx(shares.to_numpy(), rel=0.02)
