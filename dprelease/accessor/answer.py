@@ -16,6 +16,7 @@ from dprelease.accessor.pricing import (
     check_options,
     column_declaration,
     plan_and_cost,
+    private_keys_of,
 )
 from dprelease.accessor.query_options import Options, SharedOptions
 from dprelease.accessor.row_selection import RowSelection
@@ -207,7 +208,7 @@ def _resolved_query(
             "group_by": list(keys),
             "columns": {name: dict(spec) for name, spec in columns.items()},
             "derive": dict(rows.derived),
-            "private_keys": "true" if options.get("private_keys") else "false",
+            "private_keys": private_keys_of(rows.session, options),
         }
         document = Document(Path("question"), "", values, {})
         spec = validate(QuerySpec, document, Files(relative_reader(Path())))

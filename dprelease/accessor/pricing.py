@@ -14,7 +14,7 @@ from dprelease.errors import BudgetError, ChargeState, RunState, SessionError, U
 from dprelease.planning.auto.ledger_cost import LedgerCost, ledger_cost_of
 from dprelease.planning.budget_shares import Share
 from dprelease.planning.plan import Plan, make_plan
-from dprelease.privacy.renyi import rho_of
+from dprelease.privacy.renyi import approximate_rho_of
 from dprelease.query.resolve import Query
 from dprelease.release.charging import charges_of
 from dprelease.schema.amounts import confidence_level
@@ -72,6 +72,13 @@ def budget_of(session: Session, options: Options) -> BudgetSpec:
     return BudgetSpec(rho=asked.rho, delta=answer_delta, neighbours=session.neighbours)
 
 
+def private_keys_of(session: Session, options: Options) -> Plain:
+    """Return the declaration of private keys, as in a release file; "false" for public keys."""
+    if not options.get("private_keys"):
+        return "false"
+    return {"mechanism": "auto" if session.budget.rho is None else "gaussian_threshold"}
+
+
 def plan_queries(
     session: Session, queries: Sequence[Query], options: Options, share: Share | None = None
 ) -> Plan:
@@ -96,13 +103,14 @@ def privacy_cost_of(session: Session, plan: Plan, options: Options) -> Spending:
     budget = budget_of(session, options)
     if session.budget.rho is None:
         return Spending(budget.epsilon or Fraction(0), budget.delta)
+    rho, delta = approximate_rho_of([column.accounting_input for column in plan.columns])
     if budget.rho is not None:
-        return Spending(rho=budget.rho)
+        return Spending(delta=delta, rho=budget.rho)
     for column in plan.columns:
-        if math.isinf(rho_of([column.accounting_input])):
+        if math.isinf(approximate_rho_of([column.accounting_input])[0]):
             name, mechanism = column.measurement.name, column.mechanism.name
             raise BudgetError("DP-BUDGET-010", column=name, mechanism=mechanism)
-    return Spending(rho=Fraction(rho_of([column.accounting_input for column in plan.columns])))
+    return Spending(delta=delta, rho=Fraction(rho))
 
 
 def plan_and_cost(

@@ -99,7 +99,11 @@ _LIVE: weakref.WeakValueDictionary[str, Session] = weakref.WeakValueDictionary()
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Spending:
-    """An exact amount of budget: an epsilon and a delta, or a rho."""
+    """An exact amount of budget: an epsilon and a delta, or a rho.
+
+    With a rho, the delta is what the selection of private keys spends: answers with such a rho and
+    delta are together delta-approximately rho-zCDP.
+    """
 
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
@@ -120,14 +124,16 @@ class Spending:
         if self.rho is None or left.rho is None:
             same = self.rho is left.rho
             return same and self.epsilon <= left.epsilon and self.delta <= left.delta
-        return self.rho <= left.rho
+        return self.rho <= left.rho and self.delta <= left.delta
 
     def __repr__(self) -> str:
         return f"<Spending: {self}>"
 
     def __str__(self) -> str:
         if self.rho is not None:
-            return f"rho {float(self.rho):g}"
+            return f"rho {float(self.rho):g}" + (
+                f", delta {float(self.delta):g}" if self.delta else ""
+            )
         return f"epsilon {float(self.epsilon):g}, delta {float(self.delta):g}"
 
 
@@ -155,7 +161,7 @@ def declared_spending(
     if (epsilon is None) == (rho is None):
         raise SessionError("DP-SESSION-011", what=what, found="none" if rho is None else "both")
     if rho is not None:
-        return Spending(rho=exact_amount(rho, "rho"))
+        return Spending(delta=delta, rho=exact_amount(rho, "rho"))
     return Spending(exact_amount(epsilon, "epsilon"), delta)
 
 
@@ -176,7 +182,7 @@ class Session(Summarized):
     rho
         The total budget in rho, instead of an epsilon. Queries then take a rho, or an epsilon,
         which is charged as the rho of its noise. `delta` is the delta at which answers report their
-        epsilon.
+        epsilon; private keys spend a part of it.
     neighbours
         "add_remove" or "replace".
     ledger

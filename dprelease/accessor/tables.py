@@ -17,6 +17,7 @@ from dprelease.accessor.pricing import (
     column_declaration,
     plan_queries,
     privacy_cost_of,
+    private_keys_of,
 )
 from dprelease.accessor.query_options import Options
 from dprelease.accessor.row_selection import RowSelection
@@ -292,7 +293,7 @@ def _declaration_of_tables(
         "from": session.table.name,
         "where": " AND ".join(f"({predicate})" for predicate in rows.predicates) or None,
         "derive": dict(rows.derived),
-        "private_keys": "true" if options.get("private_keys") else "false",
+        "private_keys": private_keys_of(session, options),
         "columns": {name: column_declaration(spec, options) for name, spec in columns.items()},
     }
     values: dict[str, Plain] = {

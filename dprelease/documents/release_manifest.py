@@ -105,12 +105,16 @@ class PrivacyParameters(Part):
 
 
 class GuaranteeRecord(PrivacyParameters):
-    """The guarantee, and the composition theorem that it follows from."""
+    """The guarantee, and the composition theorem that it follows from.
+
+    `rho_delta`: the probability of events for which rho does not hold; missing if it is 0.
+    """
 
     neighbours: Literal["add_remove", "replace"]
     accountant: Literal["pure", "pld", "zcdp"]
     pure_epsilon: str | None
     rho: str | None
+    rho_delta: str | None = None
     invariants: list[str] = Field(default_factory=list)
     holds: str | None = None
 
@@ -335,6 +339,11 @@ def composition_text(guarantee: Guarantee) -> str:
         return (
             "The sum of Rényi curves, rounded up; rho bounds it at all orders. Epsilon at delta is "
             "the smaller result of privacy-loss distributions and of the conversion of rho."
+        ) + (
+            f" Rho does not hold for events with a probability of {guarantee.rho_delta!r} in "
+            "total, such as the publication of a key that only one privacy unit has."
+            if guarantee.rho_delta
+            else ""
         )
     return (
         "Privacy-loss distributions, rounded to the safe side, composed by sums of positive "

@@ -159,7 +159,8 @@ def _guarantee_meanings(record: CentralManifest) -> Iterator[str]:
     held, reading = record.guarantee, record.reading
     yield f"Epsilon is {held.epsilon} at delta {held.delta}, rounded up."
     if held.rho is not None:
-        yield f"rho is {held.rho}, rounded up."
+        exempt = "" if held.rho_delta is None else f" up to a delta of {held.rho_delta}"
+        yield f"rho is {held.rho}{exempt}, rounded up."
     if held.pure_epsilon is not None:
         yield f"The largest privacy loss of all is {held.pure_epsilon}."
     yield f"{reading.least_total_error_words} Here: {reading.least_total_error:.4f}."

@@ -37,7 +37,7 @@ from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.accounting import pure_epsilon
 from dprelease.privacy.event import Event
 from dprelease.privacy.priced_vector import PricedVector
-from dprelease.privacy.renyi import has_rho, rho_of
+from dprelease.privacy.renyi import rho_of
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -110,7 +110,7 @@ def _upper_bound_event(vector: PricedVector) -> EventClass:
         epsilon = round_up(pure)
         words = f"Randomized response of epsilon {epsilon!r}, the dearest of all such laws."
         return EventClass(DISCRETE_LAPLACE, {"noise_parameter": epsilon, "sensitivity": 1}, words)
-    if has_rho(vector):
+    if math.isfinite(rho_of([vector])):
         return _zcdp_event(vector)
     return EventClass("UnsupportedDpEvent", {}, "dp-accounting has no class for such a law.")
 

@@ -13,6 +13,7 @@ from dprelease import mechanisms as folder
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import selection as selections
 from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.gaussian_threshold import GaussianThreshold
 from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.mechanisms.selection.selection import Selection
@@ -24,6 +25,12 @@ RECORD_NAMES = ("randomized_response",)
 These mechanisms add no noise to an aggregate, so `names` excludes them. Their files declare
 `RECORD_MECHANISM` instead of `MECHANISM`.
 """
+
+
+KEY_SELECTIONS: dict[str, type[Randomizer]] = {
+    kind.name: kind for kind in (PartitionSelection, GaussianThreshold)
+}
+"""The mechanisms that only select private keys, by name; they answer no column."""
 
 
 @cache
@@ -77,8 +84,8 @@ def randomizer_class(name: str, place: Place | None = None) -> type[Randomizer]:
     BudgetError
         DP-MECH-004 if no mechanism has this name.
     """
-    if name == PartitionSelection.name:
-        return PartitionSelection
+    if name in KEY_SELECTIONS:
+        return KEY_SELECTIONS[name]
     return selection_class(name) if name in selection_names() else get(name, place)
 
 

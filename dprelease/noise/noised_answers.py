@@ -10,6 +10,7 @@ import numpy as np
 from dprelease.exact.engine_api import QueryEngine
 from dprelease.exact.results.partitions import Partitions
 from dprelease.mechanisms.base import Mechanism
+from dprelease.mechanisms.gaussian_threshold import GaussianThreshold
 from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.noise.noised_vectors import (
     FreshNoise,
@@ -118,10 +119,11 @@ def selected_keys(
 
 
 def key_threshold(mechanism: Mechanism) -> int:
-    """Return the smallest number that bounded noise never reaches.
+    """Return the smallest noised number of a selected key.
 
-    If nobody has a key, its noised number is always below this threshold. So leaving out smaller
-    numbers is post-processing of a vector over all possible keys.
+    For bounded noise, it is the smallest number that the noise never reaches. If nobody has a key,
+    its noised number is always below this threshold. So leaving out smaller numbers is
+    post-processing of a vector over all possible keys.
 
     Raises
     ------
@@ -133,6 +135,8 @@ def key_threshold(mechanism: Mechanism) -> int:
         """Return whether the noise can be k or more."""
         return not mechanism.tail(k, True).is_zero()
 
+    if isinstance(mechanism, GaussianThreshold):
+        return int(mechanism.threshold)
     if not mechanism.has_bounded_noise:
         raise ValueError("only noise that ends has a threshold")
     last = largest_true(can_be_reached, mechanism.half_width(0.9))

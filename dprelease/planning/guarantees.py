@@ -13,7 +13,7 @@ from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.guarantee import INVARIANTS_SENTENCE, Guarantee
 from dprelease.privacy.priced_vector import PricedVector
-from dprelease.privacy.renyi import rho_of, zcdp_epsilon
+from dprelease.privacy.renyi import approximate_rho_of, zcdp_epsilon
 from dprelease.schema.release import BudgetSpec
 
 LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**9), Fraction(100)
@@ -38,7 +38,8 @@ LONGEST_NUMBER = 60
 def budget_of(spec: BudgetSpec) -> Budget:
     """Return the declared budget; its amount is 0 if the budget declares no amount."""
     if spec.rho is not None:
-        return Budget(Variant.ZERO_CONCENTRATED, spec.rho, spec.delta or REPORTED_DELTA)
+        delta = spec.delta or REPORTED_DELTA
+        return Budget(Variant.ZERO_CONCENTRATED, spec.rho, delta, bool(spec.delta))
     return Budget.of(epsilon=spec.epsilon or Fraction(0), delta=spec.delta)
 
 
@@ -48,16 +49,21 @@ def has_no_amount(spec: BudgetSpec) -> bool:
 
 
 def guarantee_of(vectors: Sequence[PricedVector], spec: BudgetSpec) -> Guarantee:
-    """Return the guarantee of all vectors together."""
+    """Return the guarantee of all vectors together.
+
+    An epsilon of delta-approximate rho-zCDP is that of rho-zCDP at the rest of the budget's delta
+    (Bun and Steinke 2016, arXiv 1605.02065v1, Lemma 8.8).
+    """
     budget = budget_of(spec)
     pure = pure_epsilon(vectors)
     epsilon = epsilon_at(vectors, budget.delta)
-    rho = None
+    rho, exempt = None, Fraction(0)
     accountant = "pld" if budget.delta else "pure"
     if budget.needs_concentration:
-        rho, accountant = rho_of(vectors), "zcdp"
-        if math.isfinite(rho):
-            epsilon = min(epsilon, zcdp_epsilon(rho, round_down(budget.delta)))
+        accountant = "zcdp"
+        rho, exempt = approximate_rho_of(vectors)
+        if math.isfinite(rho) and exempt < budget.delta:
+            epsilon = min(epsilon, zcdp_epsilon(rho, round_down(budget.delta - exempt)))
     return Guarantee(
         epsilon=epsilon,
         delta=budget.delta,
@@ -65,12 +71,15 @@ def guarantee_of(vectors: Sequence[PricedVector], spec: BudgetSpec) -> Guarantee
         accountant=accountant,
         pure_epsilon=math.inf if pure is None else round_up(pure),
         rho=rho,
+        rho_delta=round_up(exempt),
     )
 
 
 def meets_budget(guarantee: Guarantee, spec: BudgetSpec) -> bool:
     """Return whether a guarantee meets the declared budget."""
     if spec.rho is not None:
+        if guarantee.rho_delta and not guarantee.rho_delta < spec.delta:
+            return False
         return guarantee.rho is not None and guarantee.rho <= spec.rho
     if spec.epsilon is not None:
         return guarantee.epsilon <= spec.epsilon

@@ -164,7 +164,7 @@ class NoiseRequest:
             of_all = self.measurement.sensitivity.of_all_rows
             code, name = "DP-BUDGET-012" if of_all else "DP-CONSIST-005", self.measurement.name
             raise BudgetError(code, place=self.place, column=name, mechanism=kind.name)
-        if budget.needs_pure_noise and self.measurement.aggregate.selects_keys:
+        if self.measurement.finds_keys and not budget.can_select_keys:
             raise BudgetError("DP-BUDGET-011", place=self.place)
         if budget.needs_pure_noise and not kind.pure:
             raise BudgetError(

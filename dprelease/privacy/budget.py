@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -10,7 +11,7 @@ from typing import Self
 
 from dprelease.privacy.accounting import FINE, Precision, epsilon_at
 from dprelease.privacy.priced_vector import PricedVector
-from dprelease.privacy.renyi import rho_of
+from dprelease.privacy.renyi import approximate_rho_of
 
 
 class Variant(StrEnum):
@@ -25,13 +26,15 @@ class Variant(StrEnum):
 class Budget:
     """A privacy budget. Its amount is a rho for a zero-concentrated budget, else an epsilon.
 
-    `delta` is 0 for pure budgets. For a zero-concentrated budget, `delta` is only the delta at
-    which an epsilon is reported.
+    `delta` is 0 for pure budgets. For a zero-concentrated budget, `delta` is the delta at which an
+    epsilon is reported. The selection of private keys may spend a part of it, but only if the
+    budget declares it (`has_declared_delta`).
     """
 
     variant: Variant
     amount: Fraction
     delta: Fraction
+    has_declared_delta: bool = True
 
     @classmethod
     def of(cls, *, epsilon: Fraction, delta: Fraction) -> Self:
@@ -44,6 +47,11 @@ class Budget:
         return self.variant is Variant.PURE
 
     @property
+    def can_select_keys(self) -> bool:
+        """Return whether the budget has a delta that the selection of private keys can spend."""
+        return bool(self.delta) and self.has_declared_delta
+
+    @property
     def needs_concentration(self) -> bool:
         """Return whether mechanisms need a zero-concentrated guarantee."""
         return self.variant is Variant.ZERO_CONCENTRATED
@@ -51,7 +59,8 @@ class Budget:
     def cost_of(self, vectors: Sequence[PricedVector], precision: Precision = FINE) -> float:
         """Return the privacy cost of all vectors together, rounded up; infinity if unbounded."""
         if self.variant is Variant.ZERO_CONCENTRATED:
-            return rho_of(vectors, rough=precision is not FINE)
+            rho, delta = approximate_rho_of(vectors, rough=precision is not FINE)
+            return rho if delta < self.delta else math.inf
         return epsilon_at(vectors, self.delta, precision)
 
     def with_amount(self, amount: Fraction) -> Self:

@@ -19,7 +19,11 @@ INVARIANTS_SENTENCE = (
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """A guarantee (epsilon, delta), with a rho for zero-concentrated releases, all rounded up."""
+    """A guarantee (epsilon, delta), with a rho for zero-concentrated releases, all rounded up.
+
+    If `rho_delta` is above 0, the release is only approximately zero-concentrated: rho does not
+    hold for events of this probability, such as the selection of a key that only one person has.
+    """
 
     epsilon: float
     delta: Fraction
@@ -27,6 +31,7 @@ class Guarantee:
     accountant: str
     pure_epsilon: float
     rho: float | None = None
+    rho_delta: float = 0.0
     invariants: tuple[str, ...] = ()
     """Names of exactly published values, which must be equal in both neighbouring tables."""
 
@@ -44,5 +49,6 @@ class Guarantee:
             "accountant": self.accountant,
             "pure_epsilon": None if math.isinf(self.pure_epsilon) else repr(self.pure_epsilon),
             "rho": None if self.rho is None else repr(self.rho),
+            **({"rho_delta": repr(self.rho_delta)} if self.rho_delta else {}),
             **invariants_json,
         }

@@ -75,6 +75,21 @@ class PrivacyLoss(ABC):
         return None
 
     @property
+    def exempt_probability(self) -> Fraction:
+        """Return the probability of outputs that approximate zCDP leaves out, as a delta.
+
+        The other outputs have the loss `without_exempt_outputs`. So the cell is delta-approximately
+        rho-zCDP with this delta and the rho of that loss (Bun and Steinke 2016, arXiv 1605.02065v1,
+        Definition 8.1).
+        """
+        return Fraction(0)
+
+    @property
+    def without_exempt_outputs(self) -> PrivacyLoss:
+        """Return the loss of the outputs that `exempt_probability` does not leave out."""
+        return self
+
+    @property
     def has_only_renyi(self) -> bool:
         """Return whether only the Rényi divergences of the loss are known, not its distribution."""
         return False

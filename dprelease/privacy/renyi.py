@@ -5,12 +5,14 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 
 from flint import arb
 
 from dprelease.numerics.balls import LEAST_FLOAT, ball, float_upper_bound
+from dprelease.privacy.loss import PrivacyLoss
 from dprelease.privacy.priced_vector import PricedVector, VectorCount, count_equal_vectors
 
 FIRST_ORDER, LAST_ORDER = 1.0 + 2.0**-12, 1e6
@@ -71,6 +73,44 @@ def rho_of(vectors: Sequence[PricedVector], *, rough: bool = False) -> float:
     return _cached_rho(tuple(count_equal_vectors(vectors)), rough)
 
 
+def approximate_rho_of(
+    vectors: Sequence[PricedVector], *, rough: bool = False
+) -> tuple[float, Fraction]:
+    """Return a rho and a delta for which all vectors together are delta-approximately rho-zCDP.
+
+    Both are rounded up. Without outputs that approximate zCDP leaves out, delta is 0, and the rho
+    is that of `rho_of`. The rhos add up, and so do the deltas, also if later vectors depend on
+    earlier answers (Bun and Steinke 2016, arXiv 1605.02065v1, Lemma 8.2; Whitehouse, Ramdas, Rogers
+    and Wu 2023, arXiv 2203.05481, Theorem 1).
+    """
+    kinds = count_equal_vectors(vectors)
+    delta = sum((slots * _exempt_probability(vector) for vector, slots in kinds), Fraction(0))
+    rest = tuple((_without_exempt_outputs(vector), slots) for vector, slots in kinds)
+    return _cached_rho(rest, rough), delta
+
+
+def _exempt_probability(vector: PricedVector) -> Fraction:
+    """Return the probability that approximate zCDP leaves out of one slot of a vector."""
+    return max(
+        move.cells * loss.exempt_probability
+        for move in vector.sensitivity.moves
+        for loss in vector.losses(move.shift)
+    )
+
+
+def _without_exempt_outputs(vector: PricedVector) -> PricedVector:
+    """Return the vector with the losses of all outputs that approximate zCDP does not leave out."""
+    if not _exempt_probability(vector):
+        return vector
+    losses = vector.losses
+
+    def other_losses(shift: int) -> tuple[PrivacyLoss, ...]:
+        """Return the losses of a shift, without the outputs that are left out."""
+        return tuple(loss.without_exempt_outputs for loss in losses(shift))
+
+    return replace(vector, key=("without exempt outputs", vector.key), losses=other_losses)
+
+
 @lru_cache(maxsize=256)
 def _cached_rho(kinds: tuple[VectorCount, ...], rough: bool) -> float:
     """Return an upper bound of the zCDP parameter rho of all vectors together."""
@@ -86,10 +126,11 @@ def _cached_rho(kinds: tuple[VectorCount, ...], rough: bool) -> float:
 
 
 def has_rho(vector: PricedVector) -> bool:
-    """Return whether a vector has a zero-concentrated guarantee.
+    """Return whether a vector has an approximate zero-concentrated guarantee.
 
     The result is the same for every scale of the noise.
     """
+    vector = _without_exempt_outputs(vector)
     return _closed_form_rho(vector) is not None or math.isfinite(
         _renyi_ratio_bound([(vector, 1)], LAST_ORDER)
     )

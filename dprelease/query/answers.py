@@ -132,8 +132,8 @@ class AnswerCollector:
             else:
                 self.columns[i] = replace(column, people=people)
 
-    def add_keys(self, spec: PrivateKeysSpec) -> None:
-        """Add the selection of private keys.
+    def add_keys(self, spec: PrivateKeysSpec, automatic: str) -> None:
+        """Add the selection of private keys; `automatic` is the mechanism that `auto` stands for.
 
         If the selection adds noise to the number of privacy units, a column that counts privacy
         units publishes the same noised number.
@@ -141,7 +141,8 @@ class AnswerCollector:
         unit = self.declared.table.unit.id
         aggregate: Aggregate = Partitions()
         shape = {} if spec.delta is None else {"delta": str(self._delta_of_cell(spec.delta))}
-        if spec.mechanism != "partition_selection":
+        mechanism = automatic if spec.mechanism == AUTO else spec.mechanism
+        if mechanism != "partition_selection":
             aggregate = Count() if unit is None else CountDistinct(unit, None)
             self._shared[aggregate, repr(self._mechanism_of(COUNT_SPEC, aggregate)), ""] = 0
         self.measurements.append(
@@ -150,7 +151,7 @@ class AnswerCollector:
                 aggregate=aggregate,
                 sensitivity=self._sensitivity_of(aggregate),
                 unit="units",
-                mechanism=MechanismSpec.model_validate({"name": spec.mechanism, **shape}),
+                mechanism=MechanismSpec.model_validate({"name": mechanism, **shape}),
                 weight=spec.weight,
                 charged_column=PRIVATE_KEYS,
                 own=PRIVATE_KEYS,

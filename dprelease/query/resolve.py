@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -123,7 +123,10 @@ def resolve_with_findings(
             query_spec.consistent is not None and query_spec.private_keys is not None
         ):
             continue  # an error has been reported already
-        resolver = _Resolver(view, place, errors, limits_of(spec.quality))
+        concentrated = spec.budget.rho is not None
+        resolver = _Resolver(
+            view, place, errors, limits_of(spec.quality), concentrated=concentrated
+        )
         if query_spec.consistent is not None:
             if family not in families:
                 neighbours, all_of_it = spec.budget.neighbours, together[family]
@@ -140,18 +143,17 @@ def resolve_with_findings(
         if len(errors) == before:
             first = spec.queries[together[family].queries[0]]
             queries.append(replace(query, family=family, declared_family=first))
-    columns = sum(len(query.measurements) for query in queries)
-    if columns > spec.limits.max_columns:
-        errors.append(
-            QueryError(
-                "DP-QUERY-009",
-                place=declaration.place("queries"),
-                columns=columns,
-                limit=spec.limits.max_columns,
-            )
-        )
+    errors += _column_limit_errors(declaration, queries)
     # Each table of a query, such as a marginal, repeats the errors of the query.
     return tuple(queries), list({str(error): error for error in errors}.values())
+
+
+def _column_limit_errors(declaration: Declaration, queries: Iterable[Query]) -> list[QueryError]:
+    """Return the error of a release with too many columns, in a list."""
+    columns = sum(len(query.measurements) for query in queries)
+    limit, place = declaration.spec.limits.max_columns, declaration.place("queries")
+    too_many = columns > limit
+    return [QueryError("DP-QUERY-009", place=place, columns=columns, limit=limit)] * too_many
 
 
 def _table_error_locator(declaration: Declaration, query: str, spec: QuerySpec) -> Placer:
@@ -214,6 +216,8 @@ class _Resolver:
     quality: tuple[Fraction, ...] = QUALITY_LIMITS
     family: FamilyKeys | None = None
     exact: Mapping[str, str] = field(default_factory=dict)
+    concentrated: bool = False
+    """Whether the budget is a rho, which decides how private keys are selected."""
 
     @property
     def declared(self) -> Declared:
@@ -241,7 +245,8 @@ class _Resolver:
             default, neighbours, cells, declared, finest, self.quality, self.exact
         )
         if private is not None:
-            answers.add_keys(private)
+            automatic = "gaussian_threshold" if self.concentrated else "partition_selection"
+            answers.add_keys(private, automatic)
         for column, spec in query_spec.columns.items():
             answers.add(column, spec)
         answers.find_people()

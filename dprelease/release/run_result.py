@@ -31,12 +31,16 @@ IfPublished = Literal["fail", "skip"]
 
 @dataclass(frozen=True, slots=True)
 class PrivacySpent:
-    """The guarantee of a release: epsilon and delta, and rho if the budget is one of zCDP."""
+    """The guarantee of a release: epsilon and delta, and rho if the budget is one of zCDP.
+
+    Rho does not hold for events with a probability of `rho_delta` in total.
+    """
 
     epsilon: Decimal
     delta: Decimal
     rho: Decimal | None = None
     neighbours: str = "add_remove"
+    rho_delta: Decimal = Decimal(0)
 
     @classmethod
     def of(cls, record: ReleaseManifest) -> Self | None:
@@ -50,7 +54,8 @@ class PrivacySpent:
         """Return the guarantee of the record in a manifest."""
         rho = None if guarantee.rho is None else Decimal(guarantee.rho)
         epsilon, delta = Decimal(guarantee.epsilon), Decimal(guarantee.delta)
-        return cls(epsilon, delta, rho, guarantee.neighbours)
+        exempt = Decimal(guarantee.rho_delta or 0)
+        return cls(epsilon, delta, rho, guarantee.neighbours, exempt)
 
     def to_json(self) -> dict[str, Any]:
         """Return the guarantee as JSON values, with decimal texts."""
@@ -58,6 +63,7 @@ class PrivacySpent:
             "epsilon": f"{self.epsilon:f}",
             "delta": f"{self.delta:f}",
             "rho": None if self.rho is None else f"{self.rho:f}",
+            **({"rho_delta": f"{self.rho_delta:f}"} if self.rho_delta else {}),
             "neighbours": self.neighbours,
         }
 

@@ -34,6 +34,7 @@ class Label:
     delta: str
     delta_words: Markup
     rho: str
+    rho_delta: str
     guess: Markup
     costs: list[Markup]
     outside: list[Markup]
@@ -68,6 +69,9 @@ def label_of(facts: Facts, words: Words, names: Names) -> Label:
         rho=""
         if guarantee.rho is None
         else words.number(round_up_to_three_digits(float(guarantee.rho))),
+        rho_delta=""
+        if guarantee.rho_delta is None
+        else words.number(round_up_to_three_digits(float(guarantee.rho_delta))),
         guess=words.say(
             "label.gain.guess.replace" if replace else "label.gain.guess",
             right=words.percent(1.0 - reading.least_total_error / 2.0, up=True),

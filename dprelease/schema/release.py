@@ -86,11 +86,15 @@ class BudgetSpec(Model):
 class PrivateKeysSpec(Model):
     """How private keys are found: keys that enough people have are selected.
 
-    `partition_selection`: the optimal rule. `truncated_laplace`: a noised number of people must be
-    above a threshold, and may be published. `delta`: the part of delta for the selection.
+    `partition_selection`: the optimal rule for an epsilon and a delta. `truncated_laplace` and
+    `gaussian_threshold`: a noised number of people must be above a threshold, and may be published.
+    `auto`: gaussian_threshold for a budget in rho, else partition_selection. `delta`: the part of
+    delta for the selection.
     """
 
-    mechanism: Literal["partition_selection", "truncated_laplace"] = "partition_selection"
+    mechanism: Literal["auto", "partition_selection", "truncated_laplace", "gaussian_threshold"] = (
+        "auto"
+    )
     weight: Annotated[Exact, AfterValidator(require_above_zero)] = Fraction(1)
     epsilon: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
     delta: Annotated[Exact | None, AfterValidator(require_above_zero)] = None

@@ -26,7 +26,7 @@ and errors computed from them differ by about 10^-13. A claim that is lower by s
 than the result here is equally valid: both are bounds, and their safety margins are larger.
 """
 
-TEXTS = frozenset({"epsilon", "pure_epsilon", "rho"})
+TEXTS = frozenset({"epsilon", "pure_epsilon", "rho", "rho_delta"})
 """Keys of manifests with a cost, which is a float written as a text."""
 
 PRICES = frozenset({"guarantee", "privacy_parameters", "trust"})

@@ -9,6 +9,7 @@ import pytest
 
 from dprelease.ledger.account import EPSILON, RHO, Account, cost_of_events
 from dprelease.mechanisms import registry
+from dprelease.mechanisms.gaussian_threshold import GaussianThreshold
 from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.mechanisms.randomizer import Randomizer
@@ -35,7 +36,8 @@ def laws() -> list[Randomizer]:
     noises = [registry.get(name) for name in registry.names()]
     found = [kind.design(2.0, ONE, **kind.example_shapes[0]) for kind in noises]
     found += [registry.selection_class(name)(2.0, 5.0) for name in registry.selection_names()]
-    return [*found, PartitionSelection(2.0, 1e-6), RandomizedResponse(2.0, 3.0)]
+    keys = [PartitionSelection(2.0, 1e-6), GaussianThreshold(2.0, 14.0)]
+    return [*found, *keys, RandomizedResponse(2.0, 3.0)]
 
 
 LAWS = laws()

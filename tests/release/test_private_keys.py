@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from tests.covering import examples, thinned
 from tests.exact.build import ask, declare
 from tests.exact.reference import digest
 from tests.replay import Keyed
+from tests.verification.forging import read, seal
 
 COLUMNS: dict[str, Any] = {
     "id": {"type": "integer"},
@@ -294,13 +296,70 @@ def test_budgets_that_have_no_delta_to_spend(budget: BudgetSpec) -> None:
         make_plan([query({}, ["job"])], budget)
 
 
+RHO_RELEASE = RELEASE.replace("epsilon: 4,", "rho: 50,").replace("truncated_laplace", "auto")
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_a_release_with_a_rho(neighbours: str, tmp_path: Path) -> None:
+    """Keys of many are published, with the delta that their selection spends of the budget's."""
+    text = RHO_RELEASE.replace("1e-6}", f"1e-6, neighbours: {neighbours}}}")
+    out = dprelease.read_release(write(tmp_path, text)).run()
+    optimal = pq.read_table(out / "optimal.parquet").to_pandas()
+    assert optimal[["job", "sex"]].to_numpy().tolist() == [
+        ["baker", "F"], ["baker", "M"], ["smith", "F"], ["smith", "M"],
+    ]  # fmt: skip
+    assert pq.read_table(out / "thresholded.parquet").to_pandas()["persons"].tolist() == (
+        pytest.approx([2000, 1000], abs=5)
+    )
+    record = json.loads((out / "manifest.json").read_text())
+    selections = [m for m in record["measurements"] if m["column"] == "private_keys"]
+    assert [m["mechanism"] for m in selections] == ["gaussian_threshold"] * 2
+    guarantee = record["guarantee"]
+    assert float(guarantee["rho"]) <= 50
+    assert 0 < float(guarantee["rho_delta"]) <= 5e-7
+    assert "astronaut" not in (out / "manifest.json").read_text()
+    report = dprelease.verify(out, certify=True)
+    assert report.ok
+    assert [claim.verdict for claim in report.certificate.claims] == ["proved"] * 2
+
+
+@pytest.mark.parametrize("claimed", ["1e-20", None])
+def test_a_delta_that_is_not_claimed_is_found(claimed: str | None, tmp_path: Path) -> None:
+    out = dprelease.read_release(write(tmp_path, RHO_RELEASE)).run()
+    record = read(out)
+    record["guarantee"]["rho_delta"] = claimed
+    if claimed is None:
+        del record["guarantee"]["rho_delta"]
+    seal(out, record)
+    report = dprelease.verify(out)
+    assert any("rho_delta" in finding.place.key for finding in report.findings)
+
+
+def test_deltas_of_selections_above_the_delta_of_a_rho() -> None:
+    """The deltas of keys add up; together they stay below the delta of the budget."""
+    budget = BudgetSpec(rho=Fraction(1, 10**4), delta=Fraction(1, 10**6))
+    asked = query(UNITS[2], ["job"], mechanism="gaussian_threshold", delta="9e-7")
+    assert make_plan([asked], budget).guarantee.rho_delta <= 9e-7
+    with pytest.raises(BudgetError, match="DP-BUDGET-004"):
+        make_plan([asked, replace(asked, name="again")], budget)
+    asked = query(UNITS[2], ["job"], mechanism="gaussian_threshold")
+    plan = make_plan([asked, replace(asked, name="again")], budget)
+    assert plan.columns[0].mechanism.name == "gaussian_threshold"
+    assert 4e-7 < plan.guarantee.rho_delta <= 5e-7
+    assert 0.999e-4 < plan.guarantee.rho <= 1e-4
+
+
 SEVERAL: dict[str, tuple[str, list[str]]] = {
     "cube": ("cube: [job, sex]", ["", "job", "sex", "job, sex"]),
     "rollup": ("rollup: [job, sex]", ["", "job", "job, sex"]),
     "hierarchy": ("hierarchy: [job, sex]", ["", "job", "sex"]),
     "marginals": ("marginals: [[], [sex], [job, sex]]", ["", "sex", "job, sex"]),
 }
-FINDERS = {"optimal": "true", "truncated": "{mechanism: truncated_laplace}"}
+FINDERS = {
+    "optimal": "true",
+    "truncated": "{mechanism: truncated_laplace}",
+    "gaussian": "{mechanism: gaussian_threshold}",
+}
 
 
 @pytest.mark.parametrize(("way", "finder"), thinned(list(SEVERAL), list(FINDERS), together=1))
@@ -342,7 +401,8 @@ def test_each_table_with_keys_finds_and_pays_for_them(
 @pytest.mark.parametrize(("unit", "finder"), thinned([0, 1, 2], list(FINDERS), together=1))
 def test_keys_that_are_found_are_no_ones_of_tables_that_agree(unit: int, finder: str) -> None:
     """Refused in the same words, whatever the unit."""
-    found = {"private_keys": {} if finder == "optimal" else {"mechanism": "truncated_laplace"}}
+    mechanisms = {"truncated": "truncated_laplace", "gaussian": "gaussian_threshold"}
+    found = {"private_keys": {} if finder == "optimal" else {"mechanism": mechanisms[finder]}}
     query = {"from": "t", "cube": ["job", "sex"], "consistent": True, **found}
     query |= {"columns": {"n": {"count": "*"}}}
     unit_of = {"privacy_unit": UNITS[unit]} if UNITS[unit] else {}

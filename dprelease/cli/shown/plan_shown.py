@@ -122,7 +122,8 @@ def _guarantee_text(planned: Plan) -> str:
     at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
     parts = [f"epsilon {guarantee.epsilon:.6g}{at}", f"neighbours {guarantee.neighbours.value}"]
     if guarantee.rho is not None:
-        parts.append(f"rho {guarantee.rho:.6g}")
+        exempt = f" up to a delta of {guarantee.rho_delta:.3g}" if guarantee.rho_delta else ""
+        parts.append(f"rho {guarantee.rho:.6g}{exempt}")
     if guarantee.invariants:
         parts.append("not covering the invariants: see the warnings")
     return ", ".join(parts)

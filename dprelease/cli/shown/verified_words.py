@@ -37,6 +37,7 @@ def _guarantee_text(report: Report, guarantee: Guarantee) -> str:
     private = f"({guarantee.epsilon:.6g}, {float(guarantee.delta):g})-private"
     if guarantee.rho is not None:
         private += f" and {guarantee.rho:.6g}-zero-concentrated private"
+        private += f" up to a delta of {guarantee.rho_delta:.3g}" if guarantee.rho_delta else ""
     if report.rehearsal:
         return f"A release like this one would claim to be {private}."
     if report.certificate is None:

@@ -41,4 +41,6 @@ def parameters_text(record: CentralManifest) -> str:
         words += f" at delta {held.delta}"
     if held.rho is not None:
         words += f", rho {held.rho}"
+    if held.rho_delta is not None:
+        words += f" up to a delta of {held.rho_delta}"
     return words

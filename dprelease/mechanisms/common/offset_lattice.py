@@ -19,7 +19,7 @@ from dprelease.mechanisms.base import (
 from dprelease.mechanisms.common.variance_bounds import log_concave_variance_bound
 from dprelease.numerics import theta
 from dprelease.numerics.lattice import Flags
-from dprelease.privacy.loss import Floats
+from dprelease.privacy.loss import Floats, PrivacyLoss
 from dprelease.privacy.losses.offset_gaussian import density_at_zero, moments
 from dprelease.privacy.losses.offset_integers import OffsetIntegerLoss
 
@@ -81,7 +81,7 @@ class OffsetLattice(SymmetricQuantileMechanism):
         """Return P(K >= k), the sum of the weights from k on divided by the sum of all weights."""
         return theta.upper_tail(self.scale, self.offset, k)
 
-    def losses(self, shift: int) -> tuple[OffsetIntegerLoss, ...]:
+    def losses(self, shift: int) -> tuple[PrivacyLoss, ...]:
         """Return the exact loss of the integer noise."""
         return (OffsetIntegerLoss(self.scale, self.offset, shift),)
 

@@ -181,13 +181,19 @@ def delta_of_each_cell(requests: Sequence[NoiseRequest], budget: Budget) -> Frac
     cells = sum(
         cells_of(request.measurement.sensitivity)
         for request in requests
-        if request.is_auto
-        or any(
-            s.name == "delta"
-            for s in registry.randomizer_class(request.measurement.mechanism.name).shape_parameters
-        )
+        if _may_need_delta(request, budget)
     )
+    if budget.needs_concentration and cells:
+        return budget.delta / (2 * cells)  # the conversion of rho to an epsilon needs the rest
     return delta_of_cell(budget.delta, cells) if cells else Fraction(0)
+
+
+def _may_need_delta(request: NoiseRequest, budget: Budget) -> bool:
+    """Return whether the mechanism of a column needs a delta, or may be one that needs a delta."""
+    if request.is_auto:
+        return not budget.needs_concentration  # columns with such noise have no rho
+    kind = registry.randomizer_class(request.measurement.mechanism.name)
+    return any(shape.name == "delta" for shape in kind.shape_parameters)
 
 
 def delta_of_cell(delta: Fraction, cells: int) -> Fraction:

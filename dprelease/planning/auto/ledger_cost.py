@@ -11,7 +11,7 @@ from dprelease.errors import LedgerError
 from dprelease.privacy.accounting import pure_epsilon
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.priced_vector import PricedVector
-from dprelease.privacy.renyi import rho_of
+from dprelease.privacy.renyi import approximate_rho_of
 from dprelease.query.resolve import Query
 from dprelease.schema.mechanism import AUTO
 
@@ -28,7 +28,7 @@ class LedgerCost(StrEnum):
         Doubling a scale halves the epsilon, and divides the rho by four, so its root is returned.
         """
         if self is LedgerCost.RHO:
-            return math.sqrt(rho_of(vectors, rough=rough))
+            return math.sqrt(approximate_rho_of(vectors, rough=rough)[0])
         pure = pure_epsilon(vectors)
         return math.inf if pure is None else float(pure)
 

@@ -103,6 +103,16 @@ class ApproximateLoss(MonotoneLoss):
         return round_up(self.epsilon)
 
     @property
+    def exempt_probability(self) -> Fraction:
+        """Return the probability that the mechanism reveals everything."""
+        return self.reveal_probability
+
+    @property
+    def without_exempt_outputs(self) -> PureLoss:
+        """Return the loss of one bit, if the mechanism does not reveal everything."""
+        return PureLoss(self.epsilon)
+
+    @property
     def infinite_loss_probability(self) -> float:
         """Return the probability that the mechanism reveals everything, rounded up."""
         return round_up(self.reveal_probability)

@@ -68,7 +68,10 @@ def claims_of(guarantee: GuaranteeRecord) -> list[Claim]:
         raise ValueError("a delta is a probability below 1")
     claims = []
     if guarantee.rho is not None:
-        claims.append(Claim("rho", _claimed_cost(guarantee.rho), Fraction(0)))
+        exempt = _claimed_cost(guarantee.rho_delta or "0")
+        if exempt >= 1:
+            raise ValueError("a delta is a probability below 1")
+        claims.append(Claim("rho", _claimed_cost(guarantee.rho), exempt))
     claims.append(Claim("epsilon", _claimed_cost(guarantee.epsilon), delta))
     if delta and guarantee.pure_epsilon is not None:
         claims.append(Claim("epsilon", _claimed_cost(guarantee.pure_epsilon), Fraction(0)))
@@ -156,7 +159,7 @@ class _Proof:
     def _bounds(self, claim: Claim) -> Iterable[Bound]:
         """Return bounds of the claimed cost, to try one by one."""
         if claim.counted == "rho":
-            return rho_bounds(self.kinds, claim.claimed)
+            return rho_bounds(self.kinds, claim.delta, claim.claimed)
         if not claim.delta:
             return pure_bounds(self.kinds)
         return epsilon_bounds(self.kinds, claim.delta, claim.claimed, self.rho)

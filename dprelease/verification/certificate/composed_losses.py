@@ -23,6 +23,7 @@ from flint import arb, ctx
 from dprelease.numerics.balls import LEAST_FLOAT, ball
 from dprelease.verification.certificate.closed_forms import upper_end
 from dprelease.verification.certificate.kinds import VectorKind
+from dprelease.verification.certificate.loss_bounds import binary_blocks
 from dprelease.verification.certificate.loss_masses import Composer, LossMasses, probability_units
 from dprelease.verification.certificate.neighbour_blocks import (
     SLACK,
@@ -30,7 +31,6 @@ from dprelease.verification.certificate.neighbour_blocks import (
     BlockOptions,
     losses_on_grid,
 )
-from dprelease.verification.certificate.proven_losses import binary_blocks
 
 
 def pointwise_largest(laws: Sequence[LossMasses]) -> LossMasses:

@@ -225,8 +225,20 @@ def pure_bounds(kinds: Sequence[VectorKind]) -> Iterator[Bound]:
     yield Bound(UNBOUNDED if largest is None else largest, ADDED)
 
 
-def rho_bounds(kinds: Sequence[VectorKind], aim: Fraction) -> Iterator[Bound]:
-    """Yield bounds of rho from increasingly fine grids."""
+def exempt_probability(kinds: Sequence[VectorKind]) -> Fraction:
+    """Return the probability of the outputs for which a rho of all vectors does not hold.
+
+    If this probability is delta, the vectors are delta-approximately zero-concentrated. Source: Bun
+    and Steinke 2016, arXiv 1605.02065v1, Definition 8.1 and Lemma 8.2.
+    """
+    return sum((kind.exempt for kind in kinds), Fraction(0))
+
+
+def rho_bounds(kinds: Sequence[VectorKind], delta: Fraction, aim: Fraction) -> Iterator[Bound]:
+    """Yield bounds of a rho that holds except with probability delta, from ever finer grids."""
+    if exempt_probability(kinds) > delta:
+        yield Bound(UNBOUNDED, DIVERGENCES)
+        return
     for resolution in loss_resolutions(len(kinds)):
         rho = rho_of_vectors(kinds, aim, resolution)
         if rho is None:
@@ -242,13 +254,17 @@ def rho_bounds(kinds: Sequence[VectorKind], aim: Fraction) -> Iterator[Bound]:
 def epsilon_bounds(
     kinds: Sequence[VectorKind], delta: Fraction, aim: Fraction, rho: Fraction | None
 ) -> Iterator[Bound]:
-    """Yield bounds of epsilon at a delta above 0; `rho` is a proven bound for all vectors."""
+    """Yield bounds of epsilon at a delta above 0; `rho` is a proven bound for all vectors.
+
+    The bound from rho holds at the rest of delta, without `exempt_probability` (Bun and Steinke
+    2016, Lemma 8.8).
+    """
     yield from pure_bounds(kinds)
     together = vectors_with_gaussian_noise(kinds, ANY)
     if together is not None and not together.others:
         yield from _normal_bounds(together, delta)
     if rho is not None:
-        yield from _bounds_from_rho(rho, delta)
+        yield from _bounds_from_rho(rho, delta - exempt_probability(kinds))
     curves = [kind for kind in kinds if kind.parts_can_meet and kind.largest_loss is None]
     if curves:
         yield from _divergence_bounds(kinds, curves, delta, aim)
@@ -290,7 +306,7 @@ def _divergence_bounds(
     others = [kind for kind in kinds if kind not in curves]
     together = rho_of_vectors(kinds, alone, loss_resolutions(len(kinds))[0]) if others else alone
     if together is not None:
-        yield from _bounds_from_rho(together, delta)
+        yield from _bounds_from_rho(together, delta - exempt_probability(kinds))
     for part in PARTS if others else ():
         of_few = concentrated_epsilon(alone, delta * part)
         if of_few is not None:
@@ -300,7 +316,7 @@ def _divergence_bounds(
 
 def _bounds_from_rho(rho: Fraction, delta: Fraction) -> Iterator[Bound]:
     """Yield the bound of epsilon that follows from rho, if there is one."""
-    found = concentrated_epsilon(rho, delta)
+    found = concentrated_epsilon(rho, delta) if delta > 0 else None
     if found is not None:
         yield Bound(found, DIVERGENCES)
 

@@ -11,7 +11,8 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Sensitivity
-from dprelease.verification.certificate.proven_losses import ProvenLosses, proven_losses
+from dprelease.verification.certificate.loss_bounds import ProvenLosses
+from dprelease.verification.certificate.proven_losses import proven_losses
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,11 @@ class VectorKind:
             return self._sum_over_worst_moves(self.losses.rho, self.sensitivity.meeting)
         largest = self.largest_loss_of_one
         return None if largest is None else self.vector_count * largest**2 / 2
+
+    @property
+    def exempt(self) -> Fraction:
+        """Return the probability of the outputs of all vectors for which `rho` does not hold."""
+        return self.cells_of_unit * self.losses.exempt
 
     @property
     def is_bounded_by_moments(self) -> bool:

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from flint import arb
 
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.mechanisms.selection.selection import Selection
 from dprelease.numerics.balls import ball
+from dprelease.verification.certificate.loss_bounds import (
+    Known,
+    Moments,
+    ProvenLosses,
+    binary_blocks,
+    unknown_bound,
+)
 from dprelease.verification.certificate.neighbour_blocks import (
     Block,
     BlockOptions,
@@ -43,63 +49,12 @@ TOLD = "three losses, of the value and of any two others (Kairouz, Oh and Viswan
 BIT = (
     "the law of one bit covers whatever loses no more (Kairouz, Oh and Viswanath 2015, Theorem 10)"
 )
+FOUND = "the key of one unit is found with the probability of the tail above the threshold"
 CAUCHY = "the largest loss of Cauchy noise is 2 asinh(s / (2 scale)) (Zawacki and Abed, eq. 73)"
 MIXTURE = (
     "stable noise is normal noise of a random variance: the logarithm of its density is convex in "
     "the square of the noise, which bounds losses between outputs"
 )
-
-
-class Moments(Protocol):
-    """Moments of the losses of a cell whose true value moves by `shift` steps."""
-
-    def ln_moment(self, shift: int, order: Fraction) -> arb:
-        """Return ln E exp((order - 1) loss)."""
-        ...
-
-    def bound_from_order(self, shift: int, order: Fraction) -> arb:
-        """Return a bound of D_a / a for all a >= `order`."""
-        ...
-
-
-BlockLists = Callable[[int, BlockOptions], list[list[Block]]]
-"""Returns lists of blocks for a cell that moves by up to a number of steps. Each list has the
-blocks of one possible distribution of outputs."""
-
-Known = Callable[[int], Fraction | None]
-"""Returns a bound for a cell that moves by up to a number of steps; None if unknown."""
-
-
-def _unknown_bound(_shift: int) -> None:
-    """Return None: no bound is known for any shift."""
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class ProvenLosses:
-    """Proven bounds of the privacy losses of the noise in one cell.
-
-    Most of them are functions of the number of steps by which the true value moves. `block_lists`
-    returns the blocks of outputs, in a list for each possible distribution. `largest` is a bound of
-    the losses. `usual` is approximately the loss with the largest probability, which should be a
-    point of a grid. `mu_squared` is mu^2 if the curve of N(0, 1) against N(mu, 1) dominates that of
-    the cell. `rho` is a bound of D_a / a for all orders a. With `by_squares`, rho is proportional
-    to the square of the shift, also if several parts of a change add up in one cell. `variance` is
-    the variance of discrete Gaussian noise, for `vectors_with_gaussian_noise`. `moments` are the
-    moments of losses that have no largest loss. `tight` is whether finer blocks make the bound from
-    `block_lists` as sharp as desired.
-    """
-
-    block_lists: BlockLists
-    theorem: str
-    largest: Known = _unknown_bound
-    usual: Known = _unknown_bound
-    mu_squared: Known = _unknown_bound
-    rho: Known = _unknown_bound
-    by_squares: bool = False
-    variance: Fraction | None = None
-    moments: Moments | None = None
-    tight: bool = True
 
 
 def proven_losses(law: Randomizer) -> ProvenLosses:
@@ -118,27 +73,15 @@ def _single_block(_shift: int, _options: BlockOptions) -> list[list[Block]]:
 NOTHING = ProvenLosses(_single_block, "nothing is proved about this mechanism", tight=False)
 
 
-def binary_blocks(top: Fraction, chance: Fraction = Fraction(0)) -> list[Block]:
-    """Return the blocks of a binary output with the losses `top` and -`top`.
-
-    With the probability `chance`, the output reveals everything: its loss is infinite.
-    """
-    odds, rest = ball(top).exp(), ball(1 - chance)
-    high, low = rest * odds / (1 + odds), rest / (1 + odds)
-    loss = ball(top)
-    blocks = [Block(high, low, loss, loss), Block(low, high, -loss, -loss)]
-    return [*blocks, Block(ball(chance), arb(0))] if chance else blocks
-
-
 def _log_concave_losses(
     law: Any,
     tails: Tails | None = None,
     *,
     losses: Callable[[int], Callable[[int], arb]] | None = None,
-    largest: Known = _unknown_bound,
-    usual: Known = _unknown_bound,
-    mu_squared: Known = _unknown_bound,
-    rho: Known = _unknown_bound,
+    largest: Known = unknown_bound,
+    usual: Known = unknown_bound,
+    mu_squared: Known = unknown_bound,
+    rho: Known = unknown_bound,
     variance: Fraction | None = None,
     moments: Moments | None = None,
 ) -> ProvenLosses:
@@ -158,12 +101,12 @@ def _log_concave_losses(
         down = ShiftedLaw(MirroredLaw(law), shift, -middle, largest(shift))
         return [up.blocks(options), down.blocks(options)]
 
-    squares = mu_squared is not _unknown_bound or rho is not _unknown_bound
+    squares = mu_squared is not unknown_bound or rho is not unknown_bound
     return ProvenLosses(
         block_lists,
         FALLING,
         largest,
-        usual if largest is _unknown_bound else largest,
+        usual if largest is unknown_bound else largest,
         mu_squared,
         rho,
         by_squares=squares,
@@ -378,7 +321,32 @@ def _key_selection_losses(law: Any) -> ProvenLosses:
         """Return the blocks of a binary output that reveals all with probability delta."""
         return [binary_blocks(epsilon, chance)]
 
-    return ProvenLosses(block_lists, BIT, usual=lambda _shift: epsilon)
+    return ProvenLosses(
+        block_lists,
+        BIT,
+        usual=lambda _shift: epsilon,
+        rho=lambda _shift: epsilon**2 / 2,
+        exempt=chance,
+    )
+
+
+def _threshold_losses(law: Any) -> ProvenLosses:
+    """Return the losses of a key that discrete Gaussian noise and a threshold select.
+
+    A key of several units loses what the noise loses. A key of one unit is selected if the noise is
+    at least `threshold` - 1, which reveals everything; otherwise nothing is lost.
+    """
+    noise = _integer_gaussian_losses(law)
+    tails = SummedTails(Fraction(law.scale), Fraction(0)) if law.scale <= LARGEST_SCALE else law
+    chance = _upper_end(tails.tail(int(law.threshold) - 1, True))
+
+    def block_lists(shift: int, options: BlockOptions) -> list[list[Block]]:
+        """Return the blocks of a key of several units, and of a key of one unit."""
+        return [*noise.block_lists(shift, options), binary_blocks(Fraction(0), chance)]
+
+    return ProvenLosses(
+        block_lists, f"{noise.theorem}; {FOUND}", usual=noise.usual, rho=noise.rho, exempt=chance
+    )
 
 
 KNOWN: dict[str, Callable[[Any], ProvenLosses]] = {
@@ -387,6 +355,7 @@ KNOWN: dict[str, Callable[[Any], ProvenLosses]] = {
     "discrete_laplace": _laplace_losses,
     "discrete_offset_symmetric_gaussian": _integer_gaussian_losses,
     "gaussian": _gaussian_losses,
+    "gaussian_threshold": _threshold_losses,
     "generalized_gaussian": _generalized_gaussian_losses,
     "laplace": _laplace_losses,
     "offset_symmetric_gaussian": _offset_gaussian_losses,

@@ -21,7 +21,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claimed privacy cost, `counted` as epsilon or as rho; delta is 0 for pure epsilon."""
+    """A claimed privacy cost, `counted` as epsilon or as rho.
+
+    The delta is 0 for a pure epsilon, and for a rho that holds for all outputs.
+    """
 
     counted: str
     claimed: Fraction
@@ -31,7 +34,7 @@ class Claim:
     def words(self) -> str:
         """Return the name of the claim, such as "epsilon at delta 1e-06"."""
         if self.counted == "rho":
-            return "rho"
+            return f"rho up to a delta of {float(self.delta):.3g}" if self.delta else "rho"
         return f"epsilon at delta {float(self.delta):g}" if self.delta else "epsilon at delta 0"
 
 
@@ -57,7 +60,9 @@ class CertifiedClaim:
         """Return the claim and its bounds as JSON values."""
         return {
             "counted": self.claim.counted,
-            "delta": None if self.claim.counted == "rho" else float(self.claim.delta),
+            "delta": None
+            if self.claim.counted == "rho" and not self.claim.delta
+            else float(self.claim.delta),
             "claimed": _round_up_or_none(self.claim.claimed),
             "at_least": self.at_least,
             "at_most": self.at_most,

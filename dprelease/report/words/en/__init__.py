@@ -150,6 +150,10 @@ SENTENCES: dict[str, str] = {
     "label.rho.words": (
         "The same guarantee as zero-concentrated differential privacy. A smaller rho protects more."
     ),
+    "label.rho.delta": (
+        "It does not hold for events with a probability of {delta} in total, such as the "
+        "publication of a group that contains only one protected unit."
+    ),
     "label.gain": "What an attacker gains",
     "label.gain.guess": (
         "An attacker who knows everything about all other people, and who guesses whether one "
