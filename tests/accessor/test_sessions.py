@@ -119,7 +119,7 @@ def test_a_session_in_rho(name: str, ask: str, tmp_path: Path) -> None:
         "sql": lambda: df.dp.sql("SELECT COUNT(*) AS n FROM people", **terms),
         "agg": lambda: df.dp.groupby("state").agg({"age": "count"}, **terms),
     }
-    assert "rho 0.05 left" in repr(session)
+    assert "rho 0.05, delta 1e-09 left" in repr(session)
     for number in range(1, 3):
         told = questions[ask]().attrs["dprelease_answer"]["guarantee"]
         assert session.spent.rho is not None
@@ -137,6 +137,36 @@ def test_a_session_in_rho(name: str, ask: str, tmp_path: Path) -> None:
         with pytest.raises(BudgetError, match=r"DP-BUDGET-090.*rho 0.0[12]"):
             questions[ask]()
         assert len(list(ledger.state().charges("office/people"))) == 2
+
+
+@pytest.mark.parametrize("ask", ["rho", "epsilon"])
+def test_private_keys_in_a_session_in_rho(ask: str) -> None:
+    """Their selection spends a part of the session's delta, until it is spent."""
+    session = dprelease.Session(SCHEMA, rho=100, delta="1e-6")
+    df = frame()
+    df.dp.use(session)
+    price: dict[str, Any] = {"rho": {"rho": 20}, "epsilon": {"epsilon": 8, "delta": "1e-6"}}[ask]
+    for number in (1, 2):
+        before = session.spent
+        found = df.dp.count(by="age", private_keys=True, **price)
+        guarantee = found.attrs["dprelease_answer"]["guarantee"]
+        charged = session.spent - before
+        assert 0 < charged.delta <= Fraction("5e-7")
+        assert "gaussian_threshold" in found.attrs["dprelease_answer"]["mechanisms"].values()
+        if ask == "rho":
+            assert charged.rho == 20
+            assert float(guarantee["rho_delta"]) == float(charged.delta)
+        assert session.remaining.delta == Fraction("1e-6") - session.spent.delta, number
+    spent = session.spent
+    with pytest.raises(BudgetError, match=r"DP-BUDGET-090.*delta"):
+        df.dp.count(by="age", private_keys=True, rho="0.01", delta="0.01")
+    assert session.spent == spent
+    without = dprelease.Session(SCHEMA, rho=100)
+    other = frame()
+    other.dp.use(without)
+    with pytest.raises(BudgetError, match="DP-BUDGET-011"):
+        other.dp.count(by="age", private_keys=True, rho=1)
+    assert without.spent.rho == 0
 
 
 @pytest.mark.parametrize("price", [{"epsilon": 0.2}, {"epsilon": 0.5, "delta": "1e-6"}], ids=str)
