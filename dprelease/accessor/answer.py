@@ -24,6 +24,7 @@ from dprelease.accessor.session import Session, Spending
 from dprelease.errors import UsageError
 from dprelease.exact.engine_api import QueryEngine
 from dprelease.exact.post_view import to_pandas
+from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.planning.plan import Plan
 from dprelease.query.outer_sql.parameters import Params
 from dprelease.query.outer_sql.statement import split_statement
@@ -63,6 +64,7 @@ def answer_query(
     shape: Callable[[pd.DataFrame, list[str]], pd.DataFrame],
     *,
     margins: bool = True,
+    shape_with_noise: Callable[[pd.DataFrame, Randomizer | None], pd.DataFrame] | None = None,
 ) -> pd.DataFrame:
     """Charge the session, then return the noisy answer of one query in the requested shape.
 
@@ -86,6 +88,9 @@ def answer_query(
         `<name>_moe`; and the names of these columns.
     margins
         Whether margins of error are computed.
+    shape_with_noise
+        Used in place of `shape`, for an answer that is computed from one noisy number of each cell:
+        a function of the frame and of the noise of this number, None if cells were selected by it.
 
     Raises
     ------
@@ -108,6 +113,11 @@ def answer_query(
         execute.answer_single_query(plan.columns, rows.session.engine(rows.token), charged)
     )
     answer.attrs[ATTRIBUTE] = answer_attributes(plan)
+    if shape_with_noise is not None:
+        part = query.columns[0].parts[0]
+        noise = {one.measurement.name: one.mechanism for one in plan.columns}[part.name]
+        # Selected private keys have large counts, whose noise isn't that of all counts.
+        return shape_with_noise(answer, None if query.private else noise)
     return shape(answer, names)
 
 

@@ -60,6 +60,24 @@ def boolean_argument(name: str, value: object) -> bool:
     return value
 
 
+NORMALIZE = ("index", "columns", "all")
+
+
+def normalize_argument(value: object) -> str:
+    """Return what shares of a table of two keys are parts of; empty for no shares.
+
+    Raises UsageError DP-SESSION-016 for anything but a boolean or one of `NORMALIZE`.
+    """
+    value = without_numpy_scalars(value)
+    if isinstance(value, bool):
+        return "all" if value else ""
+    if not isinstance(value, str) or value not in NORMALIZE:
+        wanted = f"True, False or one of {', '.join(map(repr, NORMALIZE))}"
+        kind = "another text" if isinstance(value, str) else type(value).__name__
+        raise UsageError("DP-SESSION-016", name="normalize", wanted=wanted, kind=kind)
+    return value
+
+
 def to_plain(value: object) -> Plain:
     """Return a declaration as if parsed from YAML: every value in it becomes a string."""
     value = without_numpy_scalars(value)

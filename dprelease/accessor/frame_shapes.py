@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dprelease.errors import SessionError
+from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import exact
+from dprelease.postprocess.share_margins import margin_factor, share_estimates
 from dprelease.query.roles import WITH_COMPANIONS
 from dprelease.schema.column_spec import QUANTILES
 from dprelease.schema.columns import CutColumn
@@ -64,40 +68,106 @@ def without_interval(spec: Mapping[str, Plain]) -> dict[str, Plain]:
     return {**spec, "interval": "false"} if QUANTILES & spec.keys() else dict(spec)
 
 
-def value_counts(
-    answer: pd.DataFrame, keys: list[str], *, sort: bool, normalize: bool
-) -> pd.DataFrame:
+def value_counts(answer: pd.DataFrame, keys: list[str], *, sort: bool) -> pd.DataFrame:
     """Return counts indexed by keys; the last key is the column whose values are counted.
 
-    Within each group, the counts are in descending order if `sort` is set. If `normalize` is set,
-    the shares of the counts in their group are returned instead; counts below 0 count as 0 in them,
-    and they are missing if all counts of a group are.
+    Within each group, the counts are in descending order if `sort` is set.
     """
-    groups = answer.groupby(keys[:-1], sort=False, dropna=False) if keys[1:] else None
-    group = np.zeros(len(answer), int) if groups is None else groups.ngroup().to_numpy()
-    name = "proportion" if normalize else "count"
-    shown = with_named_columns(answer, keys, name).set_index(keys if len(keys) > 1 else keys[0])
-    counts = shown.iloc[:, 0].to_numpy()
-    if normalize:
-        positive = np.maximum(counts, 0).astype(float)
-        totals = np.bincount(group, positive)[group] if len(group) else positive
-        shown = shown.iloc[:, :1].astype(float)
-        shown.iloc[:, 0] = np.divide(
-            positive, totals, np.full(len(group), np.nan), where=totals > 0
-        )
-        shown.attrs = answer.attrs
-    return shown.iloc[np.lexsort((-counts, group))] if sort else shown
+    group = _group_numbers(answer, keys[:-1])
+    shown = with_named_columns(answer, keys, "count").set_index(keys if len(keys) > 1 else keys[0])
+    return _sorted_in_groups(shown, group) if sort else shown
 
 
-def crosstab(answer: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
-    """Return counts with one key as rows and another key as columns, both in declared order."""
+def _group_numbers(answer: pd.DataFrame, keys: list[str]) -> Integers:
+    """Return the number of the group of each row."""
+    if not keys:
+        return np.zeros(len(answer), np.int64)
+    groups = answer.groupby(keys, sort=False, dropna=False).ngroup()
+    return groups.to_numpy().astype(np.int64)
+
+
+def _sorted_in_groups(shown: pd.DataFrame, group: Integers) -> pd.DataFrame:
+    """Return the rows in descending order of their first column in each group."""
+    return shown.iloc[np.lexsort((-shown.iloc[:, 0].to_numpy(), group))]
+
+
+def proportions(
+    answer: pd.DataFrame, noise: Randomizer | None, *, keys: list[str], sort: bool
+) -> pd.DataFrame:
+    """Return the shares of counts in their group, with their 95 % intervals, indexed by keys.
+
+    Counts below 0 count as 0. A share is missing if the total of its group is not clearly above 0.
+    Without the noise of all counts, the intervals are from 0 to 1.
+    """
+    import pandas as pd
+
+    group = _group_numbers(answer, keys[:-1])
+    counts = answer.iloc[:, len(keys)].to_numpy().astype(np.float64)
+    factor = math.inf if noise is None else margin_factor(noise)
+    found = share_estimates(counts, group, factor)
+    numbers = {"proportion": found.values, "lower": found.lower, "upper": found.upper}
+    shown = pd.concat([answer[keys], pd.DataFrame(numbers, index=answer.index)], axis=1)
+    shown.columns = pd.Index([*keys, *(unused_name(name, keys) for name in numbers)])
+    shown = shown.set_index(keys if len(keys) > 1 else keys[0])
+    shown.attrs = answer.attrs
+    return _sorted_in_groups(shown, group) if sort else shown
+
+
+TOTAL = "All"
+"""The label of totals in a table of two keys, as in pandas."""
+
+
+def crosstab(
+    answer: pd.DataFrame, index: str, columns: str, *, margins: bool = False, normalize: str = ""
+) -> pd.DataFrame:
+    """Return counts with one key as rows and another key as columns, both in declared order.
+
+    `margins`: whether to add the sums of rows and columns. `normalize`: whether to return shares in
+    their row ("index"), in their column ("columns") or in the total ("all"), in which counts below
+    0 count as 0.
+    """
     rows, heads = answer[index].unique(), answer[columns].unique()
     counts = next(name for name in answer.columns if name not in (index, columns))
     # `loc` would use boolean keys as a mask, and would drop the false ones.
     shown = answer.pivot(index=index, columns=columns, values=counts)
     shown = shown.reindex(index=rows, columns=heads).rename_axis(index=index, columns=columns)
+    if normalize:
+        shown = shown.clip(lower=0).astype(float)
+    if margins:
+        shown = _with_totals(shown)
+    if normalize:
+        shown = _shares_of(shown, len(rows), normalize, totals=margins)
     shown.attrs = answer.attrs
     return shown
+
+
+def _shares_of(shown: pd.DataFrame, rows: int, normalize: str, *, totals: bool) -> pd.DataFrame:
+    """Return the shares of numbers in their row, in their column or in all, or NaN.
+
+    `totals`: whether the last row, after `rows` others, and the last column are sums.
+    """
+    numbers = shown.to_numpy()
+    inner = numbers[:rows, : numbers.shape[1] - totals]
+    if normalize == "all":
+        sums = inner.sum(keepdims=True)
+    else:
+        sums = numbers.sum(axis=1 if normalize == "index" else 0, keepdims=True)
+        sums = sums / (1 + totals)  # each sum is one over the cells and over their own sum
+    found = shown.copy()
+    found.loc[:, :] = numbers / np.where(sums > 0, sums, np.nan)
+    return found
+
+
+def _with_totals(shown: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the sums of its rows and of its columns."""
+    label = unused_name(TOTAL, [str(name) for name in (*shown.index, *shown.columns)])
+    names: Any = (shown.index.name, shown.columns.name)
+    shown = shown.set_axis(shown.columns.astype(object), axis=1)
+    shown = shown.set_axis(shown.index.astype(object), axis=0)
+    shown[label] = shown.sum(axis=1)
+    shown.loc[label] = shown.sum(axis=0)
+    found: pd.DataFrame = shown.rename_axis(index=names[0], columns=names[1])
+    return found
 
 
 def histogram(

@@ -105,7 +105,8 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     "normalize": (
         "bool, default False",
         "Whether to return shares of each cell of the other keys as `proportion`, instead of "
-        "counts. They are computed from the noisy counts, and have no margin of error.",
+        "counts. They are computed from the noisy counts. `lower` and `upper` are the ends of "
+        "their 95 % intervals; a share is missing if its total is not clearly above 0.",
     ),
     "functions": ("str or a list of str", f"One or several of: {', '.join(FUNCTIONS)}."),
     "aggregates": (

@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from dprelease.accessor import frame_shapes
 from dprelease.accessor.answer import answer_query, answer_sql
 from dprelease.accessor.answer_libraries import Library
-from dprelease.accessor.argument_checks import boolean_argument
+from dprelease.accessor.argument_checks import boolean_argument, normalize_argument
 from dprelease.accessor.query_options import Options, RowOptions, SharedOptions, keys_of
 from dprelease.accessor.questions import NAMES, query_method, state_of_query
 from dprelease.accessor.row_selection import RowSelection
@@ -157,10 +158,10 @@ class RowQuestions(ABC):
             keys = [*keys_of(options), column]
             return answer_query(
                 rows, "value_counts", COUNT_ROWS, keys, options,
-                lambda answer, _: frame_shapes.value_counts(
-                    answer, keys, sort=sort, normalize=normalize
-                ),
+                lambda answer, _: frame_shapes.value_counts(answer, keys, sort=sort),
                 margins=not normalize,
+                shape_with_noise=partial(frame_shapes.proportions, keys=keys, sort=sort)
+                if normalize else None,
             )  # fmt: skip
 
     @query_method
@@ -204,8 +205,16 @@ class RowQuestions(ABC):
             )  # fmt: skip
 
     @query_method
-    def crosstab(self, index: str, columns: str, **options: Unpack[Options]) -> pd.DataFrame:
-        """Return noisy counts for the combinations of two keys.
+    def crosstab(
+        self,
+        index: str,
+        columns: str,
+        *,
+        normalize: bool | str = False,
+        totals: bool = False,
+        **options: Unpack[Options],
+    ) -> pd.DataFrame:
+        """Return noisy counts for the combinations of two keys, or their shares.
 
         Parameters
         ----------
@@ -213,16 +222,24 @@ class RowQuestions(ABC):
             The key whose values become rows.
         columns : str
             The key whose values become columns.
+        normalize : bool or {'index', 'columns', 'all'}, default False
+            Whether to return shares in their row, in their column, or in the total (`True` or
+            `'all'`). They are computed from the noisy counts.
+        totals : bool, default False
+            Whether to add the sums of rows and columns, named `All`.
 
         Returns
         -------
         pandas.DataFrame
-            The counts, both keys in declared order.
+            The counts or shares, both keys in declared order.
         """
+        totals, shares = boolean_argument("totals", totals), normalize_argument(normalize)
         with self._one_query() as rows:
             return answer_query(
                 rows, "crosstab", COUNT_ROWS, [index, columns], options,
-                lambda answer, _: frame_shapes.crosstab(answer, index, columns),
+                lambda answer, _: frame_shapes.crosstab(
+                    answer, index, columns, margins=totals, normalize=shares
+                ),
             )  # fmt: skip
 
     @query_method

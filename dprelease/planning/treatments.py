@@ -16,7 +16,14 @@ from dprelease.planning.bounded_words import (
 from dprelease.query.expressions.computed_order import with_input_columns
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.resolve import Query
-from dprelease.schema.columns import CategoryColumn, Column, CutColumn, expression_of
+from dprelease.schema.columns import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    CutColumn,
+    DateColumn,
+    expression_of,
+)
 from dprelease.schema.document_part import Part
 from dprelease.schema.field_types import DROP
 from dprelease.statements.allocated_areas import allocating_columns
@@ -158,7 +165,10 @@ def _value_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
             if name == aggregate.column and aggregate.lattice is not None:
                 fill = getattr(column, "fill", DROP)
                 words = UNUSED_VALUE if fill == DROP else fill
-                yield name, VALUE, f"missing: {words}; outside the bounds: clamped"
+                is_date, is_flag = isinstance(column, DateColumn), isinstance(column, BooleanColumn)
+                missing = "missing or outside the bounds" if is_date else "missing"
+                clamped = "" if is_date or is_flag else "; outside the bounds: clamped"
+                yield name, VALUE, f"{missing}: {words}{clamped}"
             elif aggregate.by_places:
                 key = key_of(name, column)
                 yield (

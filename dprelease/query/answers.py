@@ -110,7 +110,8 @@ class AnswerCollector:
             return
         unit = form.unit([self._unit_of(aggregate) for _, aggregate in computed.parts])
         parts = tuple(measurements)
-        quality = self.quality if spec.has_quality else ()
+        has_quality = spec.has_quality and not parts[0].aggregate.of_days
+        quality = self.quality if has_quality else ()
         interval = spec.interval if spec.has_interval else None
         self.columns.append(
             OutputColumn(name, form, parts, unit, spec.margin, post, computed.at, quality, interval)

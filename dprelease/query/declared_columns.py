@@ -11,7 +11,7 @@ from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import Form
 from dprelease.schema.column_spec import ColumnSpec
-from dprelease.schema.columns import IntegerColumn, NumberColumn
+from dprelease.schema.columns import BooleanColumn, DateColumn, IntegerColumn, NumberColumn
 from dprelease.schema.field_types import DROP
 from dprelease.schema.number_bounds import Lattice
 from dprelease.schema.table import Table
@@ -20,6 +20,12 @@ Part = tuple[str, Aggregate]
 """The suffix of a measurement's name, which may be empty, and the measurement's aggregate."""
 
 Found = TypeVar("Found")
+
+ORDERED = (IntegerColumn, NumberColumn, DateColumn)
+"""The columns that have quantiles."""
+
+SUMMABLE = (IntegerColumn, NumberColumn, BooleanColumn)
+"""The columns that have sums and means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +96,22 @@ class DeclaredColumns:
         named = {"column": column or declared.column, **fields}
         self.refuse(code, "columns", declared.name, declared.kind, **named)
 
-    def lattice(self, declared: DeclaredColumn, column: str = "") -> Lattice | None:
-        """Return the steps of a numeric column with bounds; None if the column is refused."""
+    def refuse_option(self, code: str, declared: DeclaredColumn, option: str) -> None:
+        """Add an error at an option of a column."""
+        named = {"column": declared.column, "option": option}
+        self.refuse(code, "columns", declared.name, option, **named)
+
+    def lattice(
+        self, declared: DeclaredColumn, column: str = "", *, kinds: tuple[type, ...] = SUMMABLE
+    ) -> Lattice | None:
+        """Return the steps of a column with bounds; None if the column is refused.
+
+        `kinds`: the kinds of columns that the aggregate reads. Steps of dates are days, and those
+        of booleans are 0 and 1.
+        """
         name = column or declared.column
         values = self.table.columns[name]
-        if not isinstance(values, IntegerColumn | NumberColumn):
+        if not isinstance(values, (*ORDERED, BooleanColumn)) or not isinstance(values, kinds):
             kind = getattr(values, "type", "cut")
             self.refuse_column("DP-QUERY-004", declared, name, kind=kind)
             return None

@@ -129,6 +129,11 @@ class OutputColumn:
         return self.parts[0].step if self.form.on_lattice else None
 
     @property
+    def of_days(self) -> bool:
+        """Whether the values are published as dates, from numbers of days."""
+        return self.parts[0].aggregate.of_days
+
+    @property
     def part_names(self) -> list[str]:
         """The names of the parts, as used in formulas."""
         return [f"[{part.name}]" for part in self.parts]

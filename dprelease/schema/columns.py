@@ -52,6 +52,7 @@ from dprelease.schema.number_bounds import (
     is_day_text_within,
     is_integer_text_within,
     lattice_of,
+    number_of_day,
 )
 from dprelease.schema.public_values.categories import PublicCategories
 from dprelease.schema.public_values.listed_values import listed_values
@@ -168,7 +169,7 @@ def _to_fraction(value: int | None) -> Fraction | None:
 
 
 class BooleanColumn(Computable, WithMissing, Filled):
-    """True or false; as a key it has the cells false, true."""
+    """True or false; as a key it has the cells false, true. Sums and means count true as 1."""
 
     type: Literal["boolean"]
     labels: ValueLabels = Field(default_factory=dict)
@@ -182,9 +183,19 @@ class BooleanColumn(Computable, WithMissing, Filled):
         refuse_unknown_labels(self.labels, ("true", "false").__contains__, "true and false")
         return self
 
+    @property
+    def lattice(self) -> Lattice:
+        """Return the numbers 0 for false and 1 for true, whose mean is a share."""
+        return Lattice(lower=0, upper=1, step=Fraction(1))
+
+    @property
+    def fill_value(self) -> Fraction | None:
+        """The number that replaces missing values; None drops the rows."""
+        return None if self.fill == DROP else Fraction(self.fill == "true")
+
 
 class DateColumn(Computable, WithMissing, Filled):
-    """Dates; with bounds they can be used as keys, one cell per day."""
+    """Dates; with bounds they have quantiles, and can be used as keys, one cell per day."""
 
     type: Literal["date"]
     lower: Day | None = None
@@ -204,6 +215,19 @@ class DateColumn(Computable, WithMissing, Filled):
             if not is_day_text_within(self.fill, first, last):
                 refuse_substitute("fill", self.fill, f"a date from {first} to {last}")
         return self
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """Return the days that can be selected, numbered from 1970-01-01; None without bounds."""
+        if self.lower is None or self.upper is None:
+            return None
+        first, last = (number_of_day(end) for end in (self.lower, self.upper))
+        return Lattice(lower=first, upper=last, step=Fraction(1))
+
+    @property
+    def fill_day(self) -> date | None:
+        """The day that replaces missing values; None drops the rows."""
+        return None if self.fill == DROP else date.fromisoformat(self.fill)
 
 
 class TimestampColumn(WithMissing):

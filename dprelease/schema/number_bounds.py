@@ -1,4 +1,4 @@
-"""Bounds and steps of numeric columns: the integers to which values are rounded."""
+"""Bounds and steps of numbers and dates: the integers to which values are rounded."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from dprelease.schema.field_types import refuse
 from dprelease.schema.model import Model
 
 STEPS_LIMIT = 2**62
+
+EPOCH = date(1970, 1, 1)
 
 
 class Lattice(Model):
@@ -58,6 +60,11 @@ def default_step(lower: Fraction, upper: Fraction) -> Fraction:
     digits = len(str(span.numerator)) - len(str(span.denominator))
     step = Fraction(10) ** digits
     return step if step <= span else step / 10
+
+
+def number_of_day(day: date) -> int:
+    """Return the number of days from 1970-01-01 to a day, as Arrow and engines number days."""
+    return (day - EPOCH).days
 
 
 def is_integer_text_within(text: str, low: int | None, high: int | None) -> bool:

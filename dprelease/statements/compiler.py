@@ -17,7 +17,7 @@ from dprelease.query.grouping.places import Places
 from dprelease.query.grouping.private_keys import UNKNOWN
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
-from dprelease.schema.columns import CutColumn, IntegerColumn, NumberColumn
+from dprelease.schema.columns import CutColumn, IntegerColumn
 from dprelease.statements.allocated_areas import allocated_rows_sql
 from dprelease.statements.bounding import Ctes, limited_count_ctes, limited_row_ctes
 from dprelease.statements.coarser import FINEST_RELATION, containing_cell_sql
@@ -41,7 +41,7 @@ from dprelease.statements.values.categories import (
     position_or_sql,
     substituted_position_sql,
 )
-from dprelease.statements.values.lattice_steps import steps
+from dprelease.statements.values.lattice_steps import WITHOUT_STEPS, steps
 from dprelease.statements.values.row_values import (
     NARROW,
     group_total_terms,
@@ -231,8 +231,8 @@ class Compiler:
         """Return SQL of a value as a BIGINT number of steps within the bounds; NULL if missing."""
         name, lattice = aggregate.column or "", aggregate.lattice
         column = self.columns[name]
-        if lattice is None or not isinstance(column, IntegerColumn | NumberColumn):
-            raise TypeError("sums are resolved for numbers only")
+        if lattice is None or isinstance(column, WITHOUT_STEPS):
+            raise TypeError("only numbers, dates and booleans have steps")
         return steps(typed_column_sql(name), lattice, column, self.physical[name])
 
     def value_position_sql(self, column: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import date
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.numerics.rounding import decimal_digits
 from dprelease.query.grouping.group_keys import Key
+from dprelease.schema.number_bounds import number_of_day
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,11 +44,16 @@ def key_values(key: Key) -> pa.Array:
     if key.kind == "text":
         return text_array(key.values)
     if key.kind == "date":
-        epoch = date(1970, 1, 1)
-        days = [(value - epoch).days for value in key.days]
-        return wrap_array(pa.date32(), np.array(days, dtype=np.int32))
+        return day_array(np.array([number_of_day(value) for value in key.days], dtype=np.int64))
     whole = np.array(key.whole, dtype=np.int64)
     return wrap_array(pa.int64(), whole) if key.kind == "integer" else _booleans(whole)
+
+
+def day_array(days: Integers) -> pa.Array:
+    """Return an Arrow array of dates from their numbers of days since 1970-01-01."""
+    import pyarrow as pa
+
+    return wrap_array(pa.date32(), days.astype(np.int32))
 
 
 def take_values(values: pa.Array, places: Integers | NDArray[np.int32]) -> pa.Array:

@@ -50,6 +50,7 @@ from dprelease.query.resolve import Query
 from dprelease.tables.arrays import (
     FEW_VALUES,
     arrow_type_of_steps,
+    day_array,
     float_array,
     key_values,
     scale_steps,
@@ -70,7 +71,7 @@ def published_types(query: Query, column: OutputColumn) -> list[tuple[str, str]]
     if column.form == LABEL:
         kinds = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
         return [(column.name, kinds[candidates_of(query, column).kind])]
-    kind = arrow_type_of_steps(column.step)
+    kind = "date32[day]" if column.of_days else arrow_type_of_steps(column.step)
     types = [(column.name, kind)]
     if column.form in FRACTIONS:
         types += [(f"{column.name}_lower", kind), (f"{column.name}_upper", kind)]
@@ -104,7 +105,7 @@ def exact_array(query: Query, column: OutputColumn, vectors: Vectors) -> pa.Arra
     if column.form in FRACTIONS:
         return float_array(fractions_of(column, vectors))
     if is_quantile(column):
-        return scale_steps(vectors[value_vector_name(column)], column.step or Fraction(1))
+        return _value_array(column, vectors[value_vector_name(column)])
     plain = replace(column, post=NO_POST_PROCESSING, margin=None, quality=())
     return published_arrays(query, plain, vectors, {})[column.name]
 
@@ -162,10 +163,10 @@ def _quantile_arrays(
     if small is not None:
         emptied[FEW_PEOPLE] = emptied.get(FEW_PEOPLE, small) | small
     hidden = np.logical_or.reduce([np.zeros_like(found.empty), *emptied.values()])
-    arrays = {column.name: with_nulls(scale_steps(steps, step), found.empty | hidden)}
+    arrays = {column.name: with_nulls(_value_array(column, steps), found.empty | hidden)}
     if column.interval is not None:
         for name, end in zip(("lower", "upper"), ends, strict=True):
-            arrays[f"{column.name}_{name}"] = with_nulls(scale_steps(end, step), hidden)
+            arrays[f"{column.name}_{name}"] = with_nulls(_value_array(column, end), hidden)
     return arrays | quantile_companions(column, arrays, emptied)
 
 
@@ -190,6 +191,13 @@ def quantile_companions(
             column, numbers, lower, upper, emptied=emptied
         )
     return arrays
+
+
+def _value_array(column: OutputColumn, steps: Integers) -> pa.Array:
+    """Return steps of a column as its published values: dates, or multiples of the step."""
+    if column.of_days:
+        return day_array(steps)
+    return scale_steps(steps, column.step or Fraction(1))
 
 
 def _nearly_bounds(column: OutputColumn, lower: Floats, upper: Floats) -> Flags:

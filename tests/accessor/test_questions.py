@@ -336,7 +336,9 @@ def test_shares_are_computed_from_the_noisy_counts(df: pd.DataFrame) -> None:
             frame().groupby("sex")["state"].value_counts(normalize=True),
         ),
     ):
-        assert list(found.columns) == ["proportion"]
+        assert list(found.columns) == ["proportion", "lower", "upper"]
+        assert (found["lower"] <= found["proportion"]).all()
+        assert (found["proportion"] <= found["upper"]).all()
         mine = found["proportion"]
         for key, share in true.items():
             assert mine[key] == pytest.approx(share, abs=0.01)
@@ -345,6 +347,44 @@ def test_shares_are_computed_from_the_noisy_counts(df: pd.DataFrame) -> None:
     assert df.dp.session.spent.epsilon == 3 * 99
     nobody = df.dp.where("age < 0").value_counts("state", normalize=True, epsilon=99)
     assert nobody["proportion"].isna().all()
+
+
+def test_shares_of_private_keys_have_no_limits(df: pd.DataFrame) -> None:
+    """The counts of selected keys are large by their selection, which no margin covers."""
+    found = df.dp.value_counts("state", normalize=True, private_keys=True, epsilon=99, delta=1e-3)
+    assert found["proportion"].sum() == pytest.approx(1)
+    assert set(found["lower"]) == {0}
+    assert set(found["upper"]) == {1}
+
+
+def test_tables_of_two_keys_have_shares_and_totals(df: pd.DataFrame) -> None:
+    """Each is computed from the noisy counts, so that parts and totals agree."""
+    own = frame()
+    for normalize, axis in (("index", 1), ("columns", 0), ("all", None), (True, None)):
+        found = df.dp.crosstab("state", "sex", normalize=normalize, epsilon=99)
+        true = pd.crosstab(own["state"], own["sex"], normalize=normalize)
+        assert found.loc[true.index, true.columns].to_numpy() == pytest.approx(
+            true.to_numpy(), abs=0.01
+        )
+        sums = found.to_numpy().sum(axis=axis)
+        assert (
+            sums[~np.isnan(sums)] == pytest.approx(1)
+            if axis is not None
+            else sums == pytest.approx(1)
+        )
+    found = df.dp.crosstab("state", "sex", totals=True, epsilon=99)
+    inner = found.drop(index="All", columns="All")
+    assert found["All"].drop("All").tolist() == inner.sum(axis=1).tolist()
+    assert found.loc["All"].tolist() == found.drop(index="All").sum().tolist()
+    shares = df.dp.crosstab("state", "sex", totals=True, normalize="columns", epsilon=99)
+    assert shares.loc["All"].tolist() == pytest.approx([1] * len(shares.columns))
+
+
+@pytest.mark.parametrize("normalize", ["rows", 1, None, ["index"], 0.5])
+def test_shares_of_something_else(df: pd.DataFrame, normalize: Any) -> None:
+    with pytest.raises(UsageError, match=r"DP-SESSION-016.*normalize"):
+        df.dp.crosstab("state", "sex", normalize=normalize, epsilon=99)
+    assert df.dp.session.spent.epsilon == 0
 
 
 def test_describe_names_columns_and_computes_no_margins(df: pd.DataFrame) -> None:

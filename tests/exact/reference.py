@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Callable
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
@@ -160,6 +161,12 @@ def steps(query: Query, aggregate: Sum, row: Row) -> int | None:
     """Return a value as clamped lattice steps; None drops it."""
     column = query.table.columns[aggregate.column]
     value = typed(query, aggregate.column, row)
+    if column.type == "boolean":
+        return column.fill_value if value is None else int(value)
+    if column.type == "date":
+        inside = value is not None and str(column.lower) <= value <= str(column.upper)
+        text = value if inside else column.fill
+        return None if text == "drop" else (date.fromisoformat(text) - date(1970, 1, 1)).days
     if value is None:
         if column.fill_value is None:
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from typing import Any
 from unittest import mock
 
@@ -31,6 +32,9 @@ COLUMNS: dict[str, Any] = {
     "s": {"type": "integer", "lower": -7, "upper": 31, "step": 4, "fill": 3, "missing": 5},
     "x": {"type": "number", "lower": "-2.5", "upper": 10, "step": "0.25", "missing": "0.125"},
     "flag": {"type": "boolean"},
+    "known": {"type": "boolean", "fill": "true"},
+    "day": {"type": "date", "lower": "1969-12-30", "upper": "1970-01-09", "missing": "1970-01-02"},
+    "filled": {"type": "date", "lower": "2020-02-27", "upper": "2020-03-05", "fill": "2020-02-29"},
     "group": {"cut": "n", "edges": [-5, 0, 5, 21], "others": "0-4"},
     "right": {"cut": "n", "edges": [-5, 0, 5, 20], "closed": "right"},
 }
@@ -43,6 +47,9 @@ TYPES = pa.schema(
         ("s", pa.int64()),
         ("x", pa.float64()),
         ("flag", pa.bool_()),
+        ("known", pa.bool_()),
+        ("day", pa.date32()),
+        ("filled", pa.date32()),
     ]
 )
 FLOATS = st.sampled_from(
@@ -57,6 +64,10 @@ ROWS = st.fixed_dictionaries(
         "s": st.sampled_from([None, -(2**63), 2**63 - 1]) | st.integers(-12, 40),
         "x": FLOATS,
         "flag": st.sampled_from([None, True, False]),
+        "known": st.sampled_from([None, True, False]),
+        "day": st.none() | st.dates(date(1969, 12, 25), date(1970, 1, 12)),
+        "filled": st.sampled_from([None, date(2, 1, 1), date(9998, 1, 1)])
+        | st.dates(date(2020, 2, 25), date(2020, 3, 8)),
     }
 )
 TABLES = st.lists(ROWS, max_size=24)
@@ -76,6 +87,11 @@ MEASURES: dict[str, Any] = {
     "high": {"quantile": {"of": "x", "at": "0.9"}},
     "least": {"min": "s"},
     "often": {"mode": "m"},
+    "middle_day": {"median": "day"},
+    "late_day": {"quantile": {"of": "day", "at": "0.9"}},
+    "last_day": {"max": "filled"},
+    "share": {"mean": "flag"},
+    "sure": {"sum": "known"},
 }
 UNITS = [
     {},

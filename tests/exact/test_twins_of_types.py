@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.results.true_table import DenseProfile, ExactTable
+from dprelease.query.measurement import Measurement
 from tests.covering import spread
 from tests.exact.build import ask, declare, exact
 
@@ -77,12 +79,20 @@ ASKED: dict[str, dict[str, Any]] = {
     "flags": {"columns": {"n": {"count": "*"}}, "by": ["flag"]},
     "days": {"columns": {"n": {"count": "*"}}, "by": ["day"]},
     "digits": {"columns": {"n": {"count": "*"}}, "by": ["digits"]},
-    "sums": {"columns": {"age": {"sum": "age"}, "pay": {"sum": "pay"}, "part": {"sum": "part"}}},
+    "sums": {
+        "columns": {
+            "age": {"sum": "age"},
+            "pay": {"sum": "pay"},
+            "part": {"sum": "part"},
+            "flag": {"mean": "flag"},
+        }
+    },
     "noon": {"columns": {"n": {"count": "*"}}, "where": "at = TIMESTAMP '2020-01-03 12:00:00'"},
     "words": {"columns": {"n": {"count": "*"}}, "where": "word <> 'x' AND code = '1'"},
     "likeness": {"columns": {"n": {"count": "*"}}, "where": "word NOT LIKE '%0%' AND code <> '1'"},
     "parts": {"columns": {"n": {"count": "*"}}, "where": "length(word) + length(code) <> 2"},
     "columns": {"columns": {"n": {"count": "*"}}, "where": "word < padded OR word = code"},
+    "middles": {"columns": {"day": {"median": "day"}, "digits": {"max": "digits"}}},
     "computed": {"columns": {"n": {"count": "*"}}, "by": ["made"]},
 }
 UNIT = {"privacy_unit": {"id": "id", "max_groups": 1, "max_rows_per_group": 1}}
@@ -97,8 +107,17 @@ def answers(frame: object, unit: dict[str, Any], source: str | None = None) -> d
             query = ask(declared, asked["columns"], asked.get("by"), asked.get("where"))
             table = engine.run(query)
             for measurement in query.measurements:
-                found[f"{name}.{measurement.name}"] = table.vector(measurement.name)
+                found[f"{name}.{measurement.name}"] = held(table, measurement)
     return found
+
+
+def held(table: ExactTable, measurement: Measurement) -> Any:
+    """Return a vector, or for a quantile the number of rows with each candidate."""
+    if not measurement.is_choice:
+        return table.vector(measurement.name)
+    profile = table.profile(measurement.name)
+    pairs = profile.pairs() if isinstance(profile, DenseProfile) else profile
+    return pairs.dense(measurement.aggregate.candidates)
 
 
 def read(lines: list[str], reader: str) -> pd.DataFrame:

@@ -45,6 +45,8 @@ COLUMNS = {
     "job": {"type": "text"},
     "age": {"type": "integer", "lower": 0, "upper": 8},
     "pay": {"type": "number", "lower": 0, "upper": 8, "step": 1},
+    "well": {"type": "boolean"},
+    "born": {"type": "date", "lower": "1969-12-31", "upper": "1970-02-03"},
 }
 FRAME = pd.DataFrame(
     {
@@ -53,6 +55,8 @@ FRAME = pd.DataFrame(
         "job": ["baker"] * 100 + ["poet"] * 20,
         "age": [i % 9 for i in range(120)],
         "pay": [i * 5 % 9 for i in range(120)],
+        "well": [i % 3 == 0 for i in range(120)],
+        "born": pd.Timestamp("1970-01-01") + pd.to_timedelta([i % 30 for i in range(120)], "D"),
     }
 )
 OWN_SPECS: dict[str, dict[str, Any]] = {
@@ -66,7 +70,14 @@ OWN_SPECS: dict[str, dict[str, Any]] = {
 """Aggregates of anything but one column of numbers."""
 SPECS = {kind: OWN_SPECS.get(kind, {kind: "pay"}) for kind in KINDS}
 TREE = {f"q{i}": {"quantile": {"of": "age", "at": f"0.{i}"}} for i in range(1, 10)}
+TREE_OF_DAYS = {
+    name: {"quantile": {**spec["quantile"], "of": "born"}} for name, spec in TREE.items()
+}
 """So many quantiles that a tree of counts answers them."""
+OF_DAYS: dict[str, dict[str, Any]] = {
+    "quantile": {"quantile": {"of": "born", "at": "0.25"}},
+    **{kind: {kind: "born"} for kind in ("median", "min", "max")},
+}
 
 NOISES = ("auto", *registry.names())
 
@@ -211,6 +222,12 @@ def test_releases(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> Non
     """All aggregates, noised by one mechanism; what is chosen is chosen beside it."""
     world = World(tmp_path, unit, has_ledger=has_ledger)
     columns = {f"c_{kind}": spec for kind, spec in SPECS.items()}
+    columns |= {
+        "share": {"mean": "well"},
+        "wells": {"sum": "well"},
+        "odds": {"ratio": ["well", "pay"]},
+    }
+    columns |= {f"day_{kind}": spec for kind, spec in OF_DAYS.items()}
     columns |= {} if unit == "row" else {"clipped": {"sum": "pay", "max_sum": 5}}
     published = world.run({"q": query(columns)}, noise(name))
     used = world.check_release(published)
@@ -224,13 +241,14 @@ def test_releases_of_what_is_chosen(tmp_path: Path, unit: str, has_ledger: bool)
     found = choices()
     assert {spec["mechanism"] for spec in found.values()} == set(registry.selection_names())
     assert {kind for kind in KINDS if any(name.startswith(kind) for name in found)} == CHOSEN
-    queries = {"chosen": query(found)}
+    queries = {"chosen": query(found), "days": query(OF_DAYS)}
     if unit != "row":
         cells = {"n": SPECS["count"], "pay": {"sum": "pay", "max_sum": 9}}
         family = {"from": "people", "marginals": [["city"], []], "columns": cells}
         queries["family"] = family | {"consistent": True}
     if unit == "row":  # rows of one unit could meet in one node
         queries["tree"] = query(TREE)
+        queries["tree_of_days"] = query(TREE_OF_DAYS)
     finders = get_args(PrivateKeysSpec.model_fields["mechanism"].annotation)
     assert len(finders) >= 2
     for finder in finders:
@@ -297,7 +315,8 @@ def test_statements(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> N
 REWRITTEN = """
     SELECT age // 50 AS half, COUNT_IF(pay > 1) AS a, AVG(pay / 2) AS b, VAR_POP(pay) AS c,
         SUM(CASE WHEN age > 3 THEN pay ELSE 0 END) AS d, COUNT(DISTINCT city) FILTER (WHERE pay > 1) AS e,
-        PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY pay) AS f, MODE(CASE WHEN age > 3 THEN 'x' ELSE 'y' END) AS g
+        PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY pay) AS f, MODE(CASE WHEN age > 3 THEN 'x' ELSE 'y' END) AS g,
+        MEDIAN(born) AS h, MIN(born) FILTER (WHERE age > 3) AS i
     FROM (SELECT * FROM people WHERE age >= 0) AS p GROUP BY ALL
 """
 
@@ -316,7 +335,7 @@ def test_rewritten_statements(tmp_path: Path, name: str, unit: str, has_ledger: 
         ledger=world.path,
         frames=world.frames,
     )
-    assert list(found.columns) == ["half", *"abcdefg"]
+    assert list(found.columns) == ["half", *"abcdefghi"]
     world.check(len(found.attrs["dprelease"]["mechanisms"]))
 
 
@@ -331,6 +350,8 @@ def test_sessions(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> Non
         for function, kind in FUNCTIONS.items()
         if name == "auto" or kind not in CHOSEN
     }
+    if name == "auto":
+        answers |= {f"day_{kind}": ("born", kind) for kind in ("median", "min", "max")}
     found = frame.dp.groupby("city").agg(
         None, epsilon=EPSILON, delta=DELTA, mechanism=noise(name), **answers
     )

@@ -21,7 +21,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-QUERY-004": Template(
         cause="'{column}' has the type {kind}, but this aggregate needs a number.",
-        fix="name a column of type integer or number.",
+        fix="name a column of type integer or number. Sums and means can also be computed of "
+        "booleans, and quantiles, minima and maxima of dates with bounds.",
     ),
     "DP-QUERY-005": Template(
         cause="The result would always be zero: every value of '{column}' counts as zero.",
@@ -58,6 +59,10 @@ TEMPLATES: dict[str, Template] = {
         cause="The `max_sum` of '{column}' limits the sum of a privacy unit, but each row is a "
         "privacy unit here, and the bounds of the summed column already limit its value.",
         fix="declare narrower bounds of the column, or name the `id` of the privacy unit.",
+    ),
+    "DP-QUERY-019": Template(
+        cause="The option `{option}` is for numbers, but the values of '{column}' are dates.",
+        fix="remove the option.",
     ),
     "DP-QUERY-011": Template(
         cause="The mechanism of '{column}' does not fit: noise is for counts and sums, selection "

@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import ClassVar, TypeVar
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
-from dprelease.schema.columns import Column
+from dprelease.schema.columns import Column, DateColumn
 from dprelease.schema.number_bounds import Lattice
 
-ROWS, IDS = "rows", "ids"
+ROWS, IDS, DAYS = "rows", "ids", "days"
 
 
 Kind = TypeVar("Kind", bound="Aggregate")
@@ -55,6 +55,11 @@ class Aggregate(ABC):
 
     error_unit: ClassVar[str] = ""
     """The unit of errors; empty for the unit of the values."""
+
+    @property
+    def of_days(self) -> bool:
+        """Whether the values are days, numbered from 1970-01-01, and published as dates."""
+        return False
 
     @abstractmethod
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
@@ -177,8 +182,9 @@ def narrow_aggregate(aggregate: Aggregate, kind: type[Kind]) -> Kind:
 
 
 def unit_of(column: str, columns: Mapping[str, Column]) -> str:
-    """Return the declared unit of a column, or an empty text if it has none."""
-    return getattr(columns[column], "unit", None) or ""
+    """Return the unit of a column's steps: days of dates, the declared unit of numbers, or ""."""
+    values = columns[column]
+    return DAYS if isinstance(values, DateColumn) else getattr(values, "unit", None) or ""
 
 
 def sum_sensitivity(

@@ -32,6 +32,7 @@ class Tree(Aggregate):
     upper: int
     base: Fraction
     stride: int
+    of_days: bool = False
 
     @property
     def step(self) -> Fraction:

@@ -10,12 +10,13 @@ from sqlglot import exp
 
 from dprelease.numerics.rounding import exact, plain_text
 from dprelease.query.expressions.scalar import Kind
-from dprelease.query.sql_functions import AGGREGATES, FRACTION_ARGUMENT
+from dprelease.query.sql_functions import AGGREGATES, FRACTION_ARGUMENT, KEYWORD_OF_FUNCTION
 from dprelease.query.sql_rewrites.key_columns import filled, public_values
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import case_of, kind_of, number, row_form
 from dprelease.query.sql_rewrites.unanswerable import refuse_unanswerable
-from dprelease.query.sql_rewrites.value_ranges import column_declaration
+from dprelease.query.sql_rewrites.value_ranges import column_declaration, date_declaration
+from dprelease.schema.column_spec import QUANTILES
 from dprelease.schema.table import Table
 
 Declare = Callable[[exp.Expr, dict[str, Any]], exp.Expr]
@@ -186,7 +187,7 @@ class AggregateForms:
         if isinstance(node, exp.Mode):
             form, declaration = public_values(value, self.table)
         else:
-            form, declaration = self._number(node, value)
+            form, declaration = self._number_or_date(node, value)
         if declaration is None:
             reason = "its argument has no public list of values"
             refuse(node, reason, "use a CASE with constants, or a column with declared values")
@@ -194,12 +195,17 @@ class AggregateForms:
             form = case_of((row_form(condition, self.table), form))
         return self.declare(form, declaration)
 
-    def _number(self, node: exp.Expr, value: exp.Expr) -> tuple[exp.Expr, dict[str, Any]]:
-        """Return the numbers that an aggregate reads, and their declaration."""
+    def _number_or_date(self, node: exp.Expr, value: exp.Expr) -> tuple[exp.Expr, dict[str, Any]]:
+        """Return the numbers or dates that an aggregate reads, and their declaration."""
         form = filled(row_form(value, self.table), value, self.table)
         kind = kind_of(form, self.table)
         if kind is Kind.BOOLEAN:
             form = _zero_or_one(form)
+        elif kind is Kind.DATE and KEYWORD_OF_FUNCTION.get(type(node), "quantile") in QUANTILES:
+            declaration = date_declaration(row_form(value, self.table), self.table.columns)
+            if declaration is None:
+                refuse(node, "its dates have no bounds", "declare the bounds of the column")
+            return form, declaration
         elif kind is not Kind.NUMBER:
             refuse(node, f"its argument is {kind}", "use a number or a condition as the argument")
         return form, column_declaration(form, self.table.columns)

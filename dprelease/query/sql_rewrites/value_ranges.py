@@ -92,6 +92,14 @@ def column_declaration(node: exp.Expr, columns: Mapping[str, Column]) -> dict[st
     return {"type": "number", "lower": low, "upper": high, "step": plain_text(step)}
 
 
+def date_declaration(node: exp.Expr, columns: Mapping[str, Column]) -> dict[str, Any] | None:
+    """Return the type and bounds of a computed column of dates; None if it has no bounds."""
+    days = _days(node, columns)
+    if days is None:
+        return None
+    return {"type": "date", "lower": str(days[0]), "upper": str(days[1])}
+
+
 def bounded_range(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
     """Return the range of an expression, or refuse an expression without finite bounds."""
     found = value_range(node, columns)
@@ -350,7 +358,20 @@ def _days(node: Any, columns: Mapping[str, Column]) -> tuple[date, date] | None:
         except ValueError:
             return None
         return day, day
+    if isinstance(node, exp.Case):
+        return _days_of_branches(node, columns)
     return _days(inner, columns) if isinstance(node, exp.Cast) else None
+
+
+def _days_of_branches(node: exp.Case, columns: Mapping[str, Column]) -> tuple[date, date] | None:
+    """Return the first and the last day of a CASE; None if a branch has no limit."""
+    branches = [part.args["true"] for part in node.args["ifs"]]
+    branches += [node.args["default"]] if node.args.get("default") is not None else []
+    found = [_days(one, columns) for one in branches if not isinstance(one, exp.Null)]
+    known = [one for one in found if one is not None]
+    if not known or len(known) < len(found):
+        return None
+    return min(first for first, _ in known), max(last for _, last in known)
 
 
 def _year(node: exp.Year, columns: Mapping[str, Column]) -> ValueRange:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 MOST_WHOLE = 5_000
 """Maximum rows of a table that is read as a whole; of a larger one, only its largest cells are."""
+
+
+NO_NUMBERS = (type(None), str, date)
+"""Types of published values that are no numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ class Number:
     @property
     def number(self) -> float | None:
         """Return the value as a float; None if it is missing or no number."""
-        return None if self.value is None or isinstance(self.value, str) else float(self.value)
+        return None if isinstance(self.value, NO_NUMBERS) else float(self.value)
 
 
 @dataclass(frozen=True, slots=True)

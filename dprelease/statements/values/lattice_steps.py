@@ -1,4 +1,4 @@
-"""SQL that converts typed values to clamped integer numbers of steps.
+"""SQL that converts typed numbers, dates and booleans to integer numbers of steps.
 
 The conversion replaces missing values first: NULL, NaN, unparsable texts and infinite dates became
 NULL when the value was typed. Then it clamps the value to the bounds, rounds the number of steps to
@@ -9,12 +9,22 @@ any type can make it fail.
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from fractions import Fraction
 
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.query import quoting
-from dprelease.schema.columns import IntegerColumn, NumberColumn
-from dprelease.schema.number_bounds import Lattice
+from dprelease.schema.columns import (
+    BooleanColumn,
+    CategoryColumn,
+    CutColumn,
+    DateColumn,
+    IntegerColumn,
+    NumberColumn,
+    TextColumn,
+    TimestampColumn,
+)
+from dprelease.schema.number_bounds import EPOCH, Lattice, number_of_day
 from dprelease.statements.values.physical import INTEGERS, base_type
 
 EXACT = 2**53
@@ -23,12 +33,24 @@ EXACT = 2**53
 WIDEST_EXACT = 2**125  # sums and differences of two such numbers are 128-bit integers
 
 
-def steps(value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, physical: str) -> str:
+WITHOUT_STEPS = (CategoryColumn, CutColumn, TextColumn, TimestampColumn)
+"""The columns whose values are never numbers of steps."""
+
+WithSteps = BooleanColumn | DateColumn | IntegerColumn | NumberColumn
+
+
+def steps(value: str, lattice: Lattice, column: WithSteps, physical: str) -> str:
     """Return SQL of a typed value as a BIGINT number of steps, which is NULL if it is dropped.
+
+    Steps of dates are days since 1970-01-01, and those of booleans are 0 and 1.
 
     For numbers, the quotient of two doubles is rounded half away from zero. Integers are divided
     exactly, and rounded half up from the lower bound. The result is the same for every stored type.
     """
+    if isinstance(column, DateColumn):
+        return _day_sql(value, lattice, column)
+    if isinstance(column, BooleanColumn):
+        return _flag_sql(value, column)
     low, high, step = lattice.lower, lattice.upper, lattice.step
     null = column.fill_value
     if is_whole(column, step, physical) and max(abs(low), abs(high)) * step < WIDEST_EXACT:
@@ -41,6 +63,26 @@ def steps(value: str, lattice: Lattice, column: IntegerColumn | NumberColumn, ph
         return f"CASE WHEN {value} IS NOT NULL THEN {sql} END"
     inside = min(max(_nearest_integer(null / step), low), high)
     return f"CASE WHEN {value} IS NOT NULL THEN {sql} ELSE {inside} END"
+
+
+def _day_sql(value: str, lattice: Lattice, column: DateColumn) -> str:
+    """Return SQL of a date as a BIGINT number of days, which is NULL if it is dropped.
+
+    A date outside the bounds is a missing value, whether it is stored or computed.
+    """
+    low, high = lattice.lower, lattice.upper
+    ends = [quoting.day(EPOCH + timedelta(days=end)) for end in (low, high)]
+    null = "NULL" if column.fill_day is None else quoting.integer(number_of_day(column.fill_day))
+    number = f"CAST({value} - {ends[0]} AS BIGINT) + {quoting.integer(low)}"
+    inside = f"{value} BETWEEN {ends[0]} AND {ends[1]}"
+    return f"CASE WHEN {inside} THEN {number} ELSE {null} END"
+
+
+def _flag_sql(value: str, column: BooleanColumn) -> str:
+    """Return SQL of a boolean as the BIGINT 0 or 1, which is NULL if it is dropped."""
+    null = "NULL" if column.fill_value is None else f"{int(column.fill_value)}"
+    missing = f"WHEN {value} IS NULL THEN {null}::BIGINT"
+    return f"CASE {missing} WHEN {value} THEN 1::BIGINT ELSE 0::BIGINT END"
 
 
 def is_whole(column: IntegerColumn | NumberColumn, step: Fraction, physical: str) -> bool:

@@ -49,6 +49,9 @@ RESULT_COLUMNS = (
 )
 """The columns of a result after its keys."""
 
+NO_NUMBERS = ("string", "bool", "date32[day]")
+"""The Arrow types of columns without changes."""
+
 Cells = Mapping[str, object]
 """Values of keys; they select the cells that have these values."""
 
@@ -177,7 +180,7 @@ class _Side:
     @cached_property
     def columns(self) -> dict[str, OutputColumn]:
         """The columns of numbers by name."""
-        published = {column.name for column in self.table.values if column.kind != "string"}
+        published = {column.name for column in self.table.values if column.kind not in NO_NUMBERS}
         return {one.name: one for one in self.query.columns if one.name in published}
 
     @cached_property

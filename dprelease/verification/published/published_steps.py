@@ -29,7 +29,11 @@ class Steps:
 
 def values_in_steps(values: pa.Array, step: Fraction) -> Steps | None:
     """Return values as numbers of noise steps; None if a value is not a multiple of the step."""
+    import pyarrow as pa
+
     known = values.is_valid().to_numpy(zero_copy_only=False)
+    if pa.types.is_date32(values.type):
+        values = values.cast(pa.int32()).cast(pa.int64())
     if step == 1:
         return Steps(values.fill_null(0).to_numpy(), known)
     found = [Fraction(value or 0) / step for value in values.to_pylist()]
