@@ -30,14 +30,13 @@ from dprelease.query.outer_sql.parameters import Params
 from dprelease.query.outer_sql.statement import split_statement
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.release import execute
+from dprelease.release.after_noise import answer_of, try_statement
 from dprelease.release.charging import charges_of
 from dprelease.release.ledger_forecast import charge_outlooks
 from dprelease.release.question import (
     answer_attributes,
-    answer_of,
     cores_with_private_keys,
     explained,
-    try_statement,
     without_explain,
 )
 from dprelease.schema.model import Files, relative_reader, validate

@@ -48,6 +48,8 @@ def _is_number(value: object) -> bool:
 
 def _value_text(value: object) -> str:
     """Return a value as text; a float has up to 15 significant digits."""
+    if value is None or str(value) in ("nan", "NaT", "<NA>"):
+        return "NULL"
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -105,7 +107,8 @@ def ask(
         errors = ", ".join(f"{name} {moe:,.6g}" for name, moe in details["margins_95"].items())
         price = ", ".join(f"{name} {float(guarantee[name]):.6g}" for name in ("epsilon", "delta"))
         words = f"{price}; margins of error at 95 %: {one_line(errors)}"
-        words = "\n\n".join([answer_text(answer), words, *details["bounded_rows"]])
+        tables = [f"'{name}' is public data" for name in details.get("public_tables", ())]
+        words = "\n\n".join([answer_text(answer), words, *details["bounded_rows"], *tables])
         known = answer.astype(object).where(answer.notna(), None).to_dict("records")
         rows = [{str(name): _json_value(value) for name, value in row.items()} for row in known]
         if output is None:

@@ -308,8 +308,9 @@ class CoreReader:
 
     def _check_names(self, node: exp.Expr, known: Collection[str]) -> None:
         """Refuse the columns of an expression that are not known over the noised table."""
+        folded = {name.casefold() for name in known}
         for column in own_nodes(node):
-            if not isinstance(column, exp.Column) or column.name in known:
+            if not isinstance(column, exp.Column) or column.name.casefold() in folded:
                 continue
             table = self.tables[self.core.source]
             if column.name in table.columns or column.name in self.aliases:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from dprelease.errors import DeclarationError, DpReleaseError, Place, QueryError
+from dprelease.errors import DeclarationError, DpReleaseError, Place, QueryError, raise_all
 from dprelease.query.expressions.computed_order import (
     Placer,
     check_order,
@@ -21,6 +21,8 @@ from dprelease.schema.model import normalized_name
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.join_form import JoinSpec
 from dprelease.schema.table import Table, UnitSpec
+
+PRIVATE_SOURCE = "its source is that of a table about people"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +154,8 @@ class Views:
         """Return the resolved join; None if errors were added to `errors`."""
         right = self.tables.get(spec.table)
         reason = _join_problem(base.table, None if right is None else right.table, spec)
-        if right is not None and right.table.public and _source_location(right) in self._sources:
-            reason = "its source is that of a table about people"
+        if right is not None and right.table.public and self._is_about_people(right):
+            reason = PRIVATE_SOURCE
         if reason is not None or right is None:
             spot = place("join", "table")
             error = QueryError("DP-JOIN-003", place=spot, table=spec.table, reason=reason)
@@ -168,6 +170,20 @@ class Views:
         seen = visible_columns(right.table.columns, on)
         matched_only = spec.unmatched == "drop"
         return Join(right, formulas, on, seen, spec.on_unit, matched_only)
+
+    def _is_about_people(self, public: Declared) -> bool:
+        """Return whether a public table has the source of a table about people."""
+        return _source_location(public) in self._sources
+
+    def formulas_after_noise(self, public: Declared) -> Formulas:
+        """Return the computed columns of a public table that is read after the noise."""
+        place, name = Place(key="sql"), public.table.name
+        if self._is_about_people(public):
+            error = QueryError("DP-JOIN-003", place=place, table=name, reason=PRIVATE_SOURCE)
+            self.errors.append(error)
+        found = self._schema_formulas(public)
+        raise_all(self.errors)
+        return found or {}
 
     def _check_pair(
         self,
@@ -202,6 +218,17 @@ class Views:
         spot = place("join", "on", left)
         error = QueryError("DP-JOIN-004", place=spot, left=left, right=right, problem=problem)
         self.errors.append(error)
+
+
+def public_table_formulas(public: Declared, tables: Mapping[str, Declared]) -> Formulas:
+    """Return the computed columns of a public table that is read after the noise.
+
+    Raises
+    ------
+    QueryError
+        DP-JOIN-003 if its source is that of a table about people; errors of its expressions.
+    """
+    return Views(tables, []).formulas_after_noise(public)
 
 
 def _source_location(declared: Declared) -> tuple[str, str | None] | None:

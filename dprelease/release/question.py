@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ import yaml
 from dprelease.errors import DpReleaseError, Place, RunState, UsageError
 from dprelease.errors.local_paths import check_paths
 from dprelease.exact.engines import open_engines, refuse_unknown_frames
-from dprelease.exact.post_view import run_statement, to_pandas
 from dprelease.exact.settings import Settings
 from dprelease.numerics.rounding import Number, exact_of, plain_text
 from dprelease.planning.bounded_words import contribution_limits_texts, measured_value_text
@@ -24,9 +23,15 @@ from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.query.outer_sql.parameters import Params
 from dprelease.query.outer_sql.statement import ANSWER, SplitStatement, split_statement
-from dprelease.query.resolve import Query
 from dprelease.query.select import PrivateCore
 from dprelease.query.sql_rewrites.refusal import LONGEST, refuse
+from dprelease.query.sql_rewrites.row_sources import declared_name
+from dprelease.release.after_noise import (
+    answer_of,
+    blank_public_tables,
+    read_public_tables,
+    try_statement,
+)
 from dprelease.release.answer_labels import labels_of
 from dprelease.release.execute import answer_queries, charge_answer
 from dprelease.release.run_options import with_signing_key
@@ -34,11 +39,9 @@ from dprelease.release.runs.pipeline import run
 from dprelease.schema.field_types import LARGEST
 from dprelease.schema.load import Declaration, declaration_of, read_table
 from dprelease.tables import formats
-from dprelease.tables.published_tables import trial_table
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
     from dprelease.signatures.keys import SigningKey
 
@@ -135,9 +138,12 @@ def sql(
         refuse_unknown_frames((declared.table for declared in known), given)
         with _errors_at_statement():
             queries, plan = prepare(declaration)
-        try_statement(queries, split)
-        if is_explained:
-            return explained(plan)
+            public = blank_public_tables(declaration, split)
+            try_statement(queries, split, public)
+            if is_explained:
+                return explained(plan, split.public)
+            public = read_public_tables(declaration, split, given)
+            try_statement(queries, split, public)
         if output is None:
             opening = open_engines(queries, given, declaration.spec, Settings.of(declaration))
             noised = answer_queries(plan, opening, charge_answer(declaration, plan, state))
@@ -149,8 +155,8 @@ def sql(
                 name: formats.PUBLISHED_FORMAT.read(folder / formats.table_file_name(name))
                 for name in split.cores
             }
-        shown = answer_of(split, noised)
-        shown.attrs["dprelease"] = answer_attributes(plan)
+        shown = answer_of(split, noised, public)
+        shown.attrs["dprelease"] = answer_attributes(plan, split.public)
     return shown
 
 
@@ -162,8 +168,11 @@ def without_explain(statement: str) -> tuple[str, bool]:
     return explained_statement[1], True
 
 
-def explained(plan: Plan) -> pd.DataFrame:
-    """Return a plan: a row for each measurement, then one for each computed column."""
+def explained(plan: Plan, public: Iterable[str] = ()) -> pd.DataFrame:
+    """Return a plan: a row for each measurement, then one for each computed column.
+
+    `public`: the public tables that the statement reads after the noise; each has a row as well.
+    """
     import pandas as pd
 
     rows: list[dict[str, Any]] = [
@@ -191,38 +200,10 @@ def explained(plan: Plan) -> pd.DataFrame:
         }
         for query, column, margin in plan.computed_columns()
     ]
+    rows += [{"table": name, "counts": "public table, read after the noise"} for name in public]
     frame = pd.DataFrame(rows)
-    frame.attrs["dprelease"] = answer_attributes(plan)
+    frame.attrs["dprelease"] = answer_attributes(plan, public)
     return frame
-
-
-def answer_of(split: SplitStatement, noised: Mapping[str, pa.Table]) -> pd.DataFrame:
-    """Return the answer of a statement, from the noised tables of its cores by name."""
-    return to_pandas(run_statement(split.outer, tables_after_noise(split, noised)))
-
-
-def try_statement(queries: Sequence[Query], split: SplitStatement) -> None:
-    """Compute a statement from blank tables, before anything is charged.
-
-    Raises
-    ------
-    QueryError
-        DP-SQL-007 if the engine can't compute it, for example with values of the wrong type.
-    """
-    blank = {query.name: trial_table(query) for query in queries}
-    run_statement(split.outer, tables_after_noise(split, blank), trial=True)
-
-
-def tables_after_noise(
-    split: SplitStatement, noised: Mapping[str, pa.Table]
-) -> dict[str, pa.Table]:
-    """Return the noised tables with the names of tables and columns in the outer statement."""
-    tables = {}
-    for name, core in split.cores.items():
-        wanted = [*core.group_by, *core.fields]
-        names = [core.fields.get(column, column) for column in wanted]
-        tables[split.tables[name]] = noised[name].select(wanted).rename_columns(names)
-    return tables
 
 
 @contextmanager
@@ -240,9 +221,12 @@ def _errors_at_statement() -> Iterator[None]:
         raise
 
 
-def answer_attributes(plan: Plan) -> dict[str, Any]:
-    """Return guarantee, margins, mechanisms, labels and row rules of an answer, as JSON values."""
-    labels = labels_of(plan.queries)
+def answer_attributes(plan: Plan, public: Iterable[str] = ()) -> dict[str, Any]:
+    """Return guarantee, margins, mechanisms, labels and row rules of an answer, as JSON values.
+
+    `public`: the public tables that are read after the noise.
+    """
+    labels, tables = labels_of(plan.queries), list(public)
     return {
         "guarantee": plan.guarantee.to_json(),
         "margins_95": {
@@ -256,6 +240,7 @@ def answer_attributes(plan: Plan) -> dict[str, Any]:
         "mechanisms": {c.measurement.name: c.mechanism.name for c in plan.columns},
         "bounded_rows": contribution_limits_texts(plan.queries),
         **({"labels": labels} if labels else {}),
+        **({"public_tables": tables} if tables else {}),
     }
 
 
@@ -293,11 +278,19 @@ def declaration_of_statement(
         "queries": _declared_queries(split.cores, private_keys),
         "output": "out/sql",
     }
+    if split.public:
+        release["about"] = {"notes": f"The statement also reads {_public_text(split.public)}."}
     if ledger is not None:
         release["ledger"] = os.path.relpath(Path(ledger).absolute(), folder)
     text = yaml.safe_dump(release, sort_keys=False, allow_unicode=True)
     with _errors_at_statement():
         return declaration_of(text, folder / FILE), split
+
+
+def _public_text(names: Iterable[str]) -> str:
+    """Return a text that names the public tables of a statement."""
+    listed = " and ".join(f"'{name}'" for name in names)
+    return f"the public data of {listed}, after the noise"
 
 
 def _declared_queries(
@@ -326,11 +319,12 @@ def cores_with_private_keys(
     """
     if isinstance(private_keys, bool | None):
         return {name for name, core in cores.items() if private_keys and core.group_by}
-    private = [private_keys] if isinstance(private_keys, str) else private_keys
+    private: Sequence[str] = [private_keys] if isinstance(private_keys, str) else private_keys
     if not isinstance(private, Sequence) or not all(isinstance(name, str) for name in private):
         wanted, kind = "True, False or the names of keys", type(private_keys).__name__
         raise UsageError("DP-SESSION-016", name="private_keys", wanted=wanted, kind=kind)
     keys = dict.fromkeys(key for core in cores.values() for key in core.group_by)
+    private = [declared_name(name, keys) or name for name in private]
     for name in private:
         if name not in keys:
             reason = "no GROUP BY of the statement has this column"

@@ -343,6 +343,18 @@ def _joined_table_sql(
     )
 
 
+def public_table_sql(
+    table: Table, formulas: Formulas, names: Sequence[str], physical: StoredTypes
+) -> str:
+    """Return a SELECT of some columns of a public table, typed and computed by its schema."""
+    needed = with_input_columns(table.columns, formulas, names)
+    stored = [name for name in needed if is_stored(table.columns[name])]
+    levels = computation_levels(table.columns, formulas, names)
+    rows = _stored_columns_sql(SOURCE, stored, table, physical)
+    rows = _computed_columns_sql(rows, levels, table.columns, formulas)
+    return f"SELECT {', '.join(map(quoting.identifier, names))} FROM ({rows}) typed"
+
+
 def _equality_sql(column: Column, left_type: str, right_type: str, left: str, right: str) -> str:
     """Return the SQL condition that two typed columns are equal.
 

@@ -18,7 +18,7 @@ from dprelease.exact.post_view import run_statement
 from dprelease.query.expressions.predicate import parse_predicate
 from dprelease.query.expressions.whole import KNOWN, unread_argument_text
 from dprelease.query.outer_sql.statement import split_statement
-from dprelease.release.question import tables_after_noise
+from dprelease.release.after_noise import tables_after_noise
 from dprelease.schema.load import table_from_mapping
 
 CITIES = {"type": "category", "values": ["Bern", "Oslo"]}

@@ -12,6 +12,8 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sqlglot import TokenType
+from sqlglot.dialects import DuckDB
 from typer.testing import CliRunner
 
 import dprelease
@@ -19,6 +21,8 @@ from dprelease import cli
 from dprelease.errors import DpReleaseError, QueryError
 from dprelease.exact.post_view import run_statement
 from dprelease.ledger.ledger import Ledger
+from dprelease.query.outer_sql.statement import split_statement
+from dprelease.schema.load import read_table
 from tests.ledger.test_ledger import TABLE, release_with_ledger
 from tests.release.build import write
 
@@ -37,6 +41,14 @@ STATEMENTS = [
     "WITH p AS (SELECT *, age + 1 AS older FROM people WHERE age > 9) SELECT SUM(older) AS s FROM p WHERE older < 70",
     "SELECT COUNT(*) AS n FROM people AS p JOIN places AS q ON p.city = q.name WHERE q.abroad",
     "SELECT q.abroad, COUNT(*) AS n FROM people AS p LEFT JOIN places AS q ON p.city = q.name WHERE q.name <> 'Rome' GROUP BY 1 HAVING COUNT(*) > 9 ORDER BY 1",
+    "SELECT q.abroad, SUM(n) AS n, COUNT(*) AS places FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city) LEFT JOIN places AS q ON city = name GROUP BY ALL ORDER BY n",
+    "WITH c AS (SELECT city AS name, COUNT(*) AS n FROM people GROUP BY 1) SELECT name, n, abroad FROM c FULL JOIN places USING (NAME) ORDER BY 1",
+    "WITH c AS (SELECT city AS name, COUNT(*) AS n FROM people GROUP BY 1) SELECT * FROM c RIGHT JOIN (SELECT Name, NOT abroad AS home FROM places) AS p USING (name) ORDER BY 1",
+    "SELECT n, name FROM (SELECT COUNT(*) AS n FROM people) CROSS JOIN places ORDER BY name",
+    "SELECT city, n FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY 1) NATURAL JOIN (SELECT name AS city FROM places) ORDER BY 1",
+    "SELECT city, COUNT(*) AS n, (SELECT abroad FROM places WHERE name = city) AS abroad FROM people GROUP BY city HAVING city IN (SELECT name FROM places) ORDER BY city",
+    "WITH places AS (SELECT name, abroad FROM places WHERE abroad) SELECT n FROM places JOIN (SELECT city, COUNT(*) AS n FROM people GROUP BY city) c ON c.city = places.name",
+    "SELECT P.CITY, Count(*) AS Total FROM people AS p WHERE AGE > 30 GROUP BY p.City HAVING TOTAL > 3 ORDER BY total, 1",
     "SELECT COUNT(*) AS n FROM people",
     "SELECT city, COUNT(*) FROM people GROUP BY city ORDER BY city",
     "SELECT city, COUNT(*) AS n, SUM(age) AS years FROM people GROUP BY 1 ORDER BY 2 DESC, 1",
@@ -97,10 +109,12 @@ def test_answers_are_those_of_the_engine(folder: Path, statement: str) -> None:
     numbers = found.select_dtypes("number").to_numpy(dtype=float)
     reference = expected.select_dtypes("number").to_numpy(dtype=float)
     assert found.shape == expected.shape
+    truths = [f.get("abroad", pd.Series()).astype("boolean").tolist() for f in (found, expected)]
+    assert truths[0] == truths[1]
     # Sums of ages (up to 115) keep some noise: a few years of thousands.
     has_sums = "age" in statement.partition(" FROM ")[0]
-    assert numbers == pytest.approx(reference, rel=0.05, abs=30 if has_sums else 1e-9)
-    keys = [name for name in found.columns if name in ("city", "place")]
+    assert numbers == pytest.approx(reference, rel=0.05, abs=30 if has_sums else 1e-9, nan_ok=True)
+    keys = [name for name in found.columns if str(name).casefold() in ("city", "place", "name")]
     assert found[keys].to_numpy().tolist() == expected[keys].to_numpy().tolist()
 
 
@@ -417,6 +431,97 @@ def test_a_release_of_a_statement_is_replaced_on_demand(tmp_path: Path) -> None:
     assert CliRunner().invoke(cli.app, again).exit_code == 0
     assert (tmp_path / "out" / "manifest.json").read_bytes() != before
     assert dprelease.verify(tmp_path / "out")
+
+
+COUNTS = "(SELECT city, COUNT(*) AS n FROM people GROUP BY city) AS c"
+
+
+def _with_places(folder: Path, schema: str = PLACES) -> list[Path]:
+    (folder / "places.csv").write_text("name,abroad\nBern,false\nRome,true\n")
+    (folder / "places.yaml").write_text(schema)
+    return [folder / "people.yaml", folder / "places.yaml"]
+
+
+def test_a_public_table_after_the_noise_is_in_plan_answer_and_manifest(folder: Path) -> None:
+    statement = f"SELECT name, n FROM {COUNTS} JOIN places ON city = name"
+    schemas = _with_places(folder)
+    found = dprelease.sql(statement, schemas, epsilon=1, output=folder / "out")
+    assert sorted(found["name"]) == ["Bern", "Rome"]
+    assert found.attrs["dprelease"]["public_tables"] == ["places"]
+    manifest = json.loads((folder / "out/manifest.json").read_text())
+    assert "'places'" in manifest["declaration"]["texts"]["sql.yaml"]
+    assert "places.yaml" in manifest["declaration"]["sha256"]
+    (folder / "places.csv").unlink()  # a plan reads nothing
+    plan = dprelease.sql(f"EXPLAIN {statement}", schemas, epsilon=1)
+    assert plan["table"].tolist() == ["answer", "places"]
+    assert plan.attrs["dprelease"]["public_tables"] == ["places"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "places", "code"),
+    [
+        ("SELECT name FROM places", PLACES, "DP-SQL-003"),
+        (f"SELECT n FROM {COUNTS}, read_csv('places.csv')", PLACES, "DP-SQL-003"),
+        (f"SELECT n FROM {COUNTS}, 'places.csv'", PLACES, "DP-SQL-003"),
+        (f"SELECT n FROM {COUNTS}, other.places", PLACES, "DP-SQL-003"),
+        (f"SELECT n, size FROM {COUNTS}, places", PLACES, "DP-SQL-007"),
+        (f"SELECT n FROM {COUNTS} JOIN places ON n = name", PLACES, "DP-SQL-007"),
+        (f"SELECT name FROM {COUNTS}, places", PLACES.replace("places.csv", "no.csv"), "DP-DATA"),
+        (f"SELECT name FROM {COUNTS}, places", PLACES.replace("name:", "town:"), "DP-SQL-007"),
+        (f"SELECT town FROM {COUNTS}, places", PLACES.replace("name:", "town:"), "DP-DATA-002"),
+        (
+            f"SELECT city AS name FROM {COUNTS}, places",
+            PLACES.replace("places.csv", "people.csv"),
+            "DP-JOIN-003",
+        ),
+    ],
+)
+def test_public_tables_that_are_refused(
+    folder: Path, tmp_path: Path, statement: str, places: str, code: str
+) -> None:
+    schemas = _with_places(folder, places)
+    with pytest.raises(DpReleaseError, match=code) as caught:
+        dprelease.sql(statement, schemas, epsilon=1)
+    assert "no budget was spent" in str(caught.value)
+
+
+def test_public_values_have_their_declared_types(folder: Path) -> None:
+    """Cells that can't be read are missing, and columns that the statement does not name unread."""
+    schemas = _with_places(
+        folder,
+        "table: places\npublic: true\nsource: places.csv\ncolumns:\n  name: {type: text}\n"
+        "  year: {type: integer}\n  share: {type: number}\n  day: {type: date}\n"
+        "  kind: {type: category, values: [old, new]}\n  absent: {type: text}\n"
+        "  later: {type: number, expression: year + 1}\n",
+    )
+    rows = "Bern,2001,0.5,2020-01-02,old\nRome,x,nan,2020-13-40,young\nRome,9,1,2020-01-02,new\n"
+    (folder / "places.csv").write_text("name,year,share,day,kind\n" + rows)
+    statement = (
+        "SELECT name, year, share, day, kind, later, (SELECT COUNT(*) > 0 FROM people) AS some "
+        "FROM places ORDER BY name, year NULLS FIRST"
+    )
+    found = dprelease.sql(statement, schemas, epsilon=100)
+    plain = found.astype(object).where(found.notna(), None).to_numpy().tolist()
+    day = date(2020, 1, 2)
+    assert plain == [
+        ["Bern", 2001, 0.5, day, "old", 2002, True],
+        ["Rome", None, None, None, "young", None, True],
+        ["Rome", 9, 1, day, "new", 10, True],
+    ]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_upper_and_lower_case_do_not_distinguish_names(folder: Path, statement: str) -> None:
+    schemas = _with_places(folder)
+    known = {(t := read_table(path).table).name: t for path in schemas}
+    tokens = [t for t in DuckDB().tokenize(statement) if t.token_type is TokenType.VAR]
+    swapped = statement
+    for token in tokens:
+        start, end = token.start, token.end + 1
+        swapped = swapped[:start] + swapped[start:end].swapcase() + swapped[end:]
+    assert swapped != statement
+    written, other = (split_statement(text, known) for text in (statement, swapped))
+    assert repr(written).casefold() == repr(other).casefold()
 
 
 def test_private_keys_are_found_or_refused(tmp_path: Path) -> None:

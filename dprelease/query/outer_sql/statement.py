@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from dprelease.query.expressions.nodes import stop_text
 from dprelease.query.expressions.whole import dropped_word_text, unwritten_word_text
+from dprelease.query.outer_sql.identifiers import use_declared_spelling
 from dprelease.query.outer_sql.null_safe import replace_fallible
 from dprelease.query.outer_sql.parameters import (
     Params,
@@ -61,12 +62,15 @@ class SplitStatement:
     """A statement split into its parts.
 
     `cores`: the declared queries, by name. `outer`: the statement over their noised tables, which
-    have the names in `tables` there.
+    have the names in `tables` there. `public`: the public tables that it also reads, with their
+    names there. `public_columns`: the columns that it reads of each public table.
     """
 
     cores: dict[str, PrivateCore] = field(default_factory=dict)
     outer: str = ""
     tables: dict[str, str] = field(default_factory=dict)
+    public: dict[str, str] = field(default_factory=dict)
+    public_columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def split_statement(
@@ -136,6 +140,7 @@ class _Splitter:
         """Return the parts of the statement, or refuse it."""
         text = quoted(tree)
         tree = with_known_names(tree)
+        use_declared_spelling(tree, self.tables)
         for select in list(tree.find_all(exp.Select)):
             refuse_equal_names(select.expressions)
             _name_items(select, aggregates=False)
@@ -151,12 +156,16 @@ class _Splitter:
         if not self.found.cores:
             known = ", ".join(self.tables)
             refuse("DP-SQL-003", name="no table about people", known=known)
-        for node in unlisted_nodes(tree, self.found.tables.values()):
+        readable = (*self.found.tables.values(), *self.found.public.values())
+        for node in unlisted_nodes(tree, readable):
             _refuse_node(node)
         _refuse_growth(tree)
         check_scalar_queries(tree, self._tables_with_keys())
         for select in list(tree.find_all(exp.Select)):
             _name_items(select, aggregates=True)
+        self.found.public_columns = {
+            name: _columns_read(tree, self.tables[name]) for name in self.found.public
+        }
         replace_fallible(tree)
         self.found.outer = tree.sql("duckdb", comments=False)
         unwritten = unwritten_word_text(tree, self.found.outer)
@@ -206,8 +215,9 @@ class _Splitter:
         sources = [*([] if source is None else [source.this]), *(join.this for join in joins)]
         kinds = [self._source_kind(one, scope) for one in sources]
         if "people" not in kinds:
-            if "public" in kinds:
-                refuse("DP-SQL-002", what="a public table after the noise")
+            for one, kind in zip(sources, kinds, strict=True):
+                if kind == "public":
+                    self._use_public_table(one)
             inner = {id(one) for one in sources}
             for part in select.iter_expressions():
                 self._replace_nested(part, scope, inner)
@@ -252,6 +262,15 @@ class _Splitter:
             refuse("DP-SQL-003", name=f"'{shown}'", known=known)
         return "public" if self.tables[source.name].public else "people"
 
+    def _use_public_table(self, source: exp.Expr) -> None:
+        """Let the outer statement read a public table by a name that nothing else has."""
+        name = source.name
+        outer_name = self.found.public.setdefault(name, f"{self.prefix}{name}".casefold())
+        alias = exp.to_identifier(source.alias_or_name, quoted=True)
+        if source.args.get("alias") is None:
+            source.set("alias", exp.TableAlias(this=alias))
+        source.set("this", exp.to_identifier(outer_name, quoted=True))
+
     def _replace_nested(self, part: exp.Expr, scope: Scope, inner: set[int]) -> None:
         """Replace the cores of the queries nested in a part of a SELECT, except its sources."""
         todo = [part]
@@ -286,6 +305,16 @@ class _Splitter:
         reader.rewrite(core, table, f"{table}_", margins=select is self.with_margins)
         if not core.columns:
             refuse("DP-SQL-005", what=text)
+
+
+def _columns_read(tree: exp.Query, table: Table) -> tuple[str, ...]:
+    """Return the columns of a public table that an outer statement names, or all if it has a *."""
+    names = {node.name.casefold() for node in tree.find_all(exp.Identifier)}
+    joins = tree.find_all(exp.Join)
+    if tree.find(exp.Star) is not None or any(join.args.get("method") for join in joins):
+        return tuple(table.columns)
+    read = tuple(name for name in table.columns if name.casefold() in names)
+    return read or tuple(table.columns)[:1]
 
 
 def _refuse_node(node: exp.Expr) -> None:
