@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +16,7 @@ import typer
 from dprelease.cli.reporting import AsJson, print_result, report_failures
 from dprelease.cli.shown.shown_tables import table_text
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
+from dprelease.errors import Place, QueryError
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
@@ -53,6 +57,43 @@ def _value_text(value: object) -> str:
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
+def parameters_of(options: Sequence[str]) -> dict[str, object]:
+    """Return the values of the options NAME=VALUE, by name.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-008 for an option without `=`, or a second value for the same name.
+    """
+    found: dict[str, object] = {}
+    for option in options:
+        name, equals, text = option.partition("=")
+        if not name or not equals or name in found:
+            what = "is not NAME=VALUE" if name not in found else f"is a second value of {name}"
+            problem, known = f"'{option[:60]}' {what}", "as in --param min=18"
+            raise QueryError("DP-SQL-008", place=Place(key="sql"), problem=problem, known=known)
+        found[name] = parameter_value(text)
+    return found
+
+
+def parameter_value(text: str) -> object:
+    """Return a value as SQL would read it: a number, a date, a truth value, NULL, or a text.
+
+    A number with leading zeros, such as a postcode, is a text, and so is all in single quotes.
+    """
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'")
+    known = {"true": True, "false": False, "null": None}
+    if text.lower() in known:
+        return known[text.lower()]
+    if re.fullmatch(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?", text, re.ASCII):
+        return Decimal(text) if "." in text else int(text)
+    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text, re.ASCII):
+        with suppress(ValueError):
+            return date.fromisoformat(text)
+    return text
+
+
 def ask(
     statement: Annotated[str, typer.Argument(help="One SELECT.", show_default=False)],
     schema: Annotated[
@@ -76,6 +117,15 @@ def ask(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the release that is already there.")
     ] = False,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="The value of a parameter $NAME of the statement, or of the first ? as 1=VALUE: a "
+            "number, a date, true, false, null, or a text, which may be in single quotes; can be "
+            "repeated.",
+        ),
+    ] = None,
     margins: Annotated[
         bool, typer.Option("--margins", help="Show the margin of error of each aggregate.")
     ] = False,
@@ -99,6 +149,7 @@ def ask(
             private_keys=private_keys or (),
             output=output,
             overwrite=overwrite,
+            params=parameters_of(param or ()),
             margins=margins,
             state=state,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease import cli
+from dprelease.cli.sql_command import parameters_of
 from dprelease.errors import DpReleaseError, QueryError
 from dprelease.exact.post_view import run_statement
 from dprelease.ledger.ledger import Ledger
@@ -290,6 +292,52 @@ def test_wrong_parameters(folder: Path, statement: str, params: Any, code: str) 
     with pytest.raises(DpReleaseError) as caught:
         dprelease.sql(statement, folder / "people.yaml", epsilon=1, params=params)
     assert re.search(code, str(caught.value)), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("18", 18),
+        ("-3", -3),
+        ("0.50", Decimal("0.50")),
+        ("2020-02-29", date(2020, 2, 29)),
+        ("2021-02-29", "2021-02-29"),
+        ("TRUE", True),
+        ("null", None),
+        ("no", "no"),
+        ("01234", "01234"),
+        ("1e5", "1e5"),
+        ("nan", "nan"),
+        ("'12'", "12"),
+        ("'O''Hara'", "O'Hara"),
+        ("a=b", "a=b"),
+        ("", ""),
+        ("١", "١"),
+    ],
+)
+def test_values_of_parameters_on_the_command_line(text: str, value: object) -> None:
+    (found,) = parameters_of([f"name={text}"]).values()
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_parameters_on_the_command_line(folder: Path) -> None:
+    line = ["--schema", str(folder / "people.yaml"), "--epsilon", "100", "--json"]
+    statement = "SELECT COUNT(*) AS n FROM people WHERE city = $city AND age >= ?"
+    assert _call("sql", statement, *line)[0] == 2
+    statement = statement.replace("?", "$min")
+    code, said = _call("sql", statement, *line, "--param", "city=Bern", "--param", "min=40")
+    known = pd.read_csv(folder / "people.csv")
+    wanted = int(((known["city"] == "Bern") & (known["age"] >= 40)).sum())
+    assert (code, json.loads(said)["rows"]) == (0, [{"n": wanted}])
+    for params in (["city"], ["=3"], ["city=Bern", "city=Rome"], ["town=Bern"]):
+        options = [part for one in params for part in ("--param", one)]
+        code, said = _call("sql", statement, *line, *options)
+        assert (code, json.loads(said)["findings"][0]["code"]) == (2, "DP-SQL-008")
+
+
+def _call(*line: str) -> tuple[int, str]:
+    result = CliRunner().invoke(cli.app, list(line))
+    return result.exit_code, result.stdout
 
 
 def test_margins_follow_their_aggregates(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Two tables without missing values and with one row for each person, as schemas and as frames."""
+"""Two tables without missing values and with one row for each person, and two public tables."""
 
 from __future__ import annotations
 
@@ -37,9 +37,31 @@ columns:
   shipdate: {type: date, lower: 1994-01-01, upper: 1994-12-31}
 """
 
+PUBLIC_TABLES = {
+    "states": """\
+table: states
+public: true
+source: states.csv
+columns:
+  code: {type: text}
+  name: {type: text}
+  region: {type: category, values: [north, south]}
+  inhabitants: {type: integer}
+""",
+    "modes": """\
+table: modes
+public: true
+source: modes.csv
+columns:
+  mode: {type: text}
+  carrier: {type: category, values: [airline, post, railway]}
+  tariff: {type: integer, lower: 1, upper: 9}
+""",
+}
+
 
 def frames() -> dict[str, pd.DataFrame]:
-    """Return the rows of both tables."""
+    """Return the rows of all tables."""
     numbers, drawn = range(ROWS), random.Random(50)
     people = {
         "person_id": numbers,
@@ -58,7 +80,19 @@ def frames() -> dict[str, pd.DataFrame]:
         "discount": [i % 11 for i in numbers],
         "shipdate": [date(1994, 1, 1) + timedelta(i * 11 % 365) for i in numbers],
     }
-    return {"people": pd.DataFrame(people), "lineitem": pd.DataFrame(lineitem)}
+    states = {
+        "code": ["CT", "MA", "ME", "NH", "VT"],
+        "name": ["Connecticut", "Massachusetts", "Maine", "New Hampshire", "Vermont"],
+        "region": ["south", "south", "north", "north", "north"],
+        "inhabitants": [3_600_000, 7_000_000, 1_400_000, 1_400_000, 650_000],
+    }
+    modes = {
+        "mode": ["AIR", "MAIL", "RAIL", "TRUCK"],
+        "carrier": ["airline", "post", "railway", "post"],
+        "tariff": [9, 2, 5, 7],
+    }
+    tables = {"people": people, "lineitem": lineitem, "states": states, "modes": modes}
+    return {name: pd.DataFrame(columns) for name, columns in tables.items()}
 
 
 def write_tables(folder: Path) -> list[Path]:
@@ -67,4 +101,6 @@ def write_tables(folder: Path) -> list[Path]:
         frame.to_csv(folder / f"{name}.csv", index=False)
     (folder / "people.yaml").write_text(PEOPLE)
     (folder / "lineitem.yaml").write_text(LINEITEM)
-    return [folder / "people.yaml", folder / "lineitem.yaml"]
+    for name, schema in PUBLIC_TABLES.items():
+        (folder / f"{name}.yaml").write_text(schema)
+    return [folder / f"{name}.yaml" for name in frames()]
