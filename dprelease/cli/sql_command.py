@@ -1,23 +1,25 @@
-"""`dprelease ask`: answer one SQL statement from the command line."""
+"""`dprelease sql`: answer SQL statements from the command line."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dprelease.cli.reporting import AsJson, print_result, report_failures
 from dprelease.cli.shown.shown_tables import table_text
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
-from dprelease.errors import Place, QueryError
-from dprelease.errors.printable import one_line
+from dprelease.errors import Place, QueryError, RunState
+from dprelease.errors.printable import one_line, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,13 +97,20 @@ def parameter_value(text: str) -> object:
 
 
 def ask(
-    statement: Annotated[str, typer.Argument(help="One SELECT.", show_default=False)],
     schema: Annotated[
         list[Path], typer.Option(help="A table schema; can be repeated for several tables.")
     ],
     epsilon: Annotated[
-        str, typer.Option(metavar="NUMBER", help="The budget of the result.", show_default=False)
+        str, typer.Option(metavar="NUMBER", help="The budget of each result.", show_default=False)
     ],
+    statement: Annotated[
+        str | None,
+        typer.Argument(
+            help="One SELECT; without it, statements are read from the terminal or from standard "
+            "input.",
+            show_default=False,
+        ),
+    ] = None,
     delta: Annotated[str, typer.Option(metavar="NUMBER", help="0 for a pure guarantee.")] = "0",
     neighbours: Annotated[str, typer.Option(help="add_remove or replace.")] = "add_remove",
     mechanism: Annotated[str, typer.Option(help="The name of a mechanism.")] = "auto",
@@ -129,39 +138,117 @@ def ask(
     margins: Annotated[
         bool, typer.Option("--margins", help="Show the margin of error of each aggregate.")
     ] = False,
+    total: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="The epsilon of all results together, if no statement is an argument.",
+            show_default=False,
+        ),
+    ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file that holds the statements entered at a terminal; without it, they are "
+            "forgotten at the end."
+        ),
+    ] = None,
     key: Key = None,
     passphrase_file: PassphraseFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer one SELECT statement over a declared table, with noise."""
+    """Answer one SELECT statement over a declared table with noise, or several from one budget."""
+    if (statement is None) == (total is None):
+        raise typer.BadParameter("Give one statement, or else --total for several statements.")
+    if statement is None and (output is not None or param):
+        raise typer.BadParameter("--output and --param are for one statement.")
     with report_failures(as_json) as state:
-        from dprelease.release.question import sql
+        options: dict[str, Any] = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "neighbours": neighbours,
+            "mechanism": mechanism,
+            "ledger": ledger,
+            "key": key_of(key, passphrase_file),
+            "private_keys": private_keys or (),
+            "output": output,
+            "overwrite": overwrite,
+            "params": parameters_of(param or ()),
+            "margins": margins,
+        }
 
-        answer = sql(
-            statement,
-            schema,
-            epsilon=epsilon,
-            delta=delta,
-            neighbours=neighbours,
-            mechanism=mechanism,
-            ledger=ledger,
-            key=key_of(key, passphrase_file),
-            private_keys=private_keys or (),
-            output=output,
-            overwrite=overwrite,
-            params=parameters_of(param or ()),
-            margins=margins,
-            state=state,
-        )
-        details = answer.attrs["dprelease"]
-        guarantee = details["guarantee"]
-        errors = ", ".join(f"{name} {moe:,.6g}" for name, moe in details["margins_95"].items())
-        price = ", ".join(f"{name} {float(guarantee[name]):.6g}" for name in ("epsilon", "delta"))
-        words = f"{price}; margins of error at 95 %: {one_line(errors)}"
-        tables = [f"'{name}' is public data" for name in details.get("public_tables", ())]
-        words = "\n\n".join([answer_text(answer), words, *details["bounded_rows"], *tables])
-        known = answer.astype(object).where(answer.notna(), None).to_dict("records")
-        rows = [{str(name): _json_value(value) for name, value in row.items()} for row in known]
-        if output is None:
-            state.released = None  # a reader may see a part of the output before the rest fails
-        print_result(as_json, {"rows": rows, **details}, words)
+        def answer(text: str, state: RunState) -> None:
+            """Answer a statement, and print the answer."""
+            _print_answer(text, schema, options, state, as_json=as_json)
+
+        if statement is None:
+            _run_shell(schema, epsilon, delta, str(total), history, answer, as_json=as_json)
+        else:
+            answer(statement, state)
+
+
+def _run_shell(
+    schema: list[Path],
+    epsilon: str,
+    delta: str,
+    total: str,
+    history: Path | None,
+    answer: Callable[[str, RunState], None],
+    *,
+    as_json: bool,
+) -> None:
+    """Answer the statements of a terminal, or of standard input up to the first error."""
+    from dprelease.cli.sql_shell.shell import Shell, run_in_terminal, statements_of
+    from dprelease.planning.guarantees import budget_number
+    from dprelease.schema.load import read_table
+
+    numbers = []
+    for what, text in (("epsilon", epsilon), ("delta", delta), ("total", total)):
+        number = budget_number(what, text)
+        if number is None:
+            raise typer.BadParameter(f"--{what} is '{text}', and not a budget.")
+        numbers.append(number)
+    cost, cost_delta, limit = numbers
+    tables = {table.name: table for table in (read_table(path).table for path in schema)}
+    is_terminal = sys.stdin is not None and sys.stdin.isatty()
+    to_errors = as_json or not is_terminal
+
+    def show(text: str) -> None:
+        """Print a text that is no result."""
+        typer.echo(printable(text), err=to_errors)
+
+    shell = Shell(tables, cost, cost_delta, limit, answer, show)
+    if not is_terminal:
+        for text in statements_of(sys.stdin):
+            if not shell.run(text):
+                return
+        return
+    try:
+        from dprelease.cli.sql_shell.prompt import prompt_reader
+
+        read = prompt_reader(tables, history)
+    except ImportError:
+        show("Install dprelease[shell] for history and completion.")
+        read = partial(next, statements_of(sys.stdin), "\\q")
+    run_in_terminal(shell, read, lambda error: typer.echo(printable(str(error)), err=True))
+
+
+def _print_answer(
+    statement: str, schema: list[Path], options: dict[str, Any], state: RunState, *, as_json: bool
+) -> None:
+    """Answer one statement, and print the answer."""
+    from dprelease.release.question import sql
+
+    answer = sql(statement, schema, state=state, **options)
+    details = answer.attrs["dprelease"]
+    guarantee = details["guarantee"]
+    errors = ", ".join(f"{name} {moe:,.6g}" for name, moe in details["margins_95"].items())
+    price = ", ".join(f"{name} {float(guarantee[name]):.6g}" for name in ("epsilon", "delta"))
+    words = f"{price}; margins of error at 95 %: {one_line(errors)}"
+    tables = [f"'{name}' is public data" for name in details.get("public_tables", ())]
+    words = "\n\n".join([answer_text(answer), words, *details["bounded_rows"], *tables])
+    known = answer.astype(object).where(answer.notna(), None).to_dict("records")
+    rows = [{str(name): _json_value(value) for name, value in row.items()} for row in known]
+    if options["output"] is None:
+        state.released = None  # a reader may see a part of the output before the rest fails
+    print_result(as_json, {"rows": rows, **details}, words)
