@@ -110,5 +110,10 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module 'dprelease' has no attribute {name!r}")
 
 
+def load_ipython_extension(shell: object) -> None:
+    """Add `%%dpsql` to a notebook that runs `%load_ext dprelease`."""
+    importlib.import_module("dprelease.accessor.notebook_magic").register(shell)
+
+
 def __dir__() -> list[str]:
     return list(__all__)
