@@ -310,8 +310,8 @@ class _Splitter:
 def _columns_read(tree: exp.Query, table: Table) -> tuple[str, ...]:
     """Return the columns of a public table that an outer statement names, or all if it has a *."""
     names = {node.name.casefold() for node in tree.find_all(exp.Identifier)}
-    joins = tree.find_all(exp.Join)
-    if tree.find(exp.Star) is not None or any(join.args.get("method") for join in joins):
+    stars = [star for star in tree.find_all(exp.Star) if not isinstance(star.parent, exp.Count)]
+    if stars or any(join.args.get("method") for join in tree.find_all(exp.Join)):
         return tuple(table.columns)
     read = tuple(name for name in table.columns if name.casefold() in names)
     return read or tuple(table.columns)[:1]
