@@ -545,8 +545,8 @@ def test_public_values_have_their_declared_types(folder: Path) -> None:
     rows = "Bern,2001,0.5,2020-01-02,old\nRome,x,nan,2020-13-40,young\nRome,9,1,2020-01-02,new\n"
     (folder / "places.csv").write_text("name,year,share,day,kind\n" + rows)
     statement = (
-        "SELECT name, year, share, day, kind, later, (SELECT COUNT(*) > 0 FROM people) AS some "
-        "FROM places ORDER BY name, year NULLS FIRST"
+        "SELECT name, year, share, day, kind, later, some FROM places, "
+        "(SELECT COUNT(*) > 0 AS some FROM people) ORDER BY name, year NULLS FIRST"
     )
     found = dprelease.sql(statement, schemas, epsilon=100)
     plain = found.astype(object).where(found.notna(), None).to_numpy().tolist()
