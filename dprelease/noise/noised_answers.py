@@ -63,7 +63,8 @@ def answer_query(engine: QueryEngine, columns: Sequence[PlannedColumn], bits: Bi
     public = replace(query, keys=space)
     planned = tuple(replace(column, query=public) for column in columns)
     others = [column for column in planned if not column.measurement.finds_keys]
-    noisy = _noisy_table(engine, public, others, bits)
+    empty = NoisyTable(space.size, {})  # of a query that publishes only keys
+    noisy = _noisy_table(engine, public, others, bits) if others else empty
     vectors = dict(noisy.columns)
     if numbers is not None:
         vectors[PRIVATE_KEYS] = numbers[np.array(order, dtype=np.int64)]

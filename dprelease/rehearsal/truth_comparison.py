@@ -143,7 +143,8 @@ def compare_with_truth(
     published = formats.PUBLISHED_FORMAT.read(folder / formats.table_file_name(name))
     query = truth.query
     if query.private is not None:
-        published, cells = _with_all_keys(published, query, columns[0].published_column)
+        flag = published_flag(columns, published.column_names)
+        published, cells = _with_all_keys(published, query, flag)
     else:
         cells = _cells_of_rows(published, query.keys)
     exact = _exact_arrays(query, truth.vectors)
@@ -211,6 +212,17 @@ def _cells_of_rows(published: pa.Table, keys: KeySpace) -> Integers:
             positions = pc.index_in(values, value_set=known).to_numpy(zero_copy_only=False)
         cells += positions.astype(np.int64) * stride
     return cells
+
+
+def published_flag(columns: Sequence[ColumnComparison], names: Sequence[str]) -> str:
+    """Return the name of the column of a truth table that says which keys are published.
+
+    `names` are the columns of the published table, which are only keys if `columns` is empty.
+    """
+    flag = columns[0].published_column if columns else "is_published"
+    while flag in names:
+        flag += "_"
+    return flag
 
 
 def _with_all_keys(

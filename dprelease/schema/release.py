@@ -86,10 +86,9 @@ class BudgetSpec(Model):
 class PrivateKeysSpec(Model):
     """How private keys are found: keys that enough people have are selected.
 
-    `partition_selection`: the optimal rule for an epsilon and a delta. `truncated_laplace` and
-    `gaussian_threshold`: a noised number of people must be above a threshold, and may be published.
-    `auto`: gaussian_threshold for a budget in rho, else partition_selection. `delta`: the part of
-    delta for the selection.
+    `partition_selection`: the optimal rule for an epsilon. `truncated_laplace` and
+    `gaussian_threshold`: a noised number of people must reach a threshold, and may be published.
+    `auto`: gaussian_threshold for a rho, else partition_selection. `delta`: the part of delta.
     """
 
     mechanism: Literal["auto", "partition_selection", "truncated_laplace", "gaussian_threshold"] = (
@@ -115,7 +114,7 @@ def _as_list(value: object) -> object:
 
 
 class QuerySpec(Documented):
-    """One table to publish: filtered rows of one source, grouped by public keys.
+    """One table to publish: rows of one source by keys; without `columns`, only its private keys.
 
     `tables`: texts for readers about each table, by name, if the query declares several. With
     `consistent`, all its tables are consistent: each level of a `hierarchy` with every marginal, or
@@ -135,7 +134,7 @@ class QuerySpec(Documented):
     marginals_at: dict[Text, Annotated[Marginals, Field(min_length=1)]] = Field(
         default_factory=dict
     )
-    columns: Annotated[dict[Name, ColumnSpec], Field(min_length=1)]
+    columns: dict[Name, ColumnSpec] = Field(default_factory=dict)
     share: Share = ShareSpec()
     histogram: HistogramSpec | None = None
     consistent: Consistent = None
@@ -281,6 +280,8 @@ class QuerySpec(Documented):
             problem = f"'{key}' is already a level of the hierarchy"
             everywhere = any(key in keys for keys in self.attributes_at(None))
             refuse("DP-DECL-003", problem=problem, key=used[-1] if everywhere else "marginals_at")
+        if not self.columns and (self.private_keys is None or () in self.table_keys):
+            refuse("DP-DECL-003", problem="`columns` is missing; only private keys need none")
         self._refuse_repeated_marginal()
         keys = dict.fromkeys(key for keys in self.table_keys for key in keys)
         if self.histogram is not None:

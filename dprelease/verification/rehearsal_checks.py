@@ -14,6 +14,7 @@ from dprelease.rehearsal.run import truth_files
 from dprelease.rehearsal.truth_comparison import (
     ColumnComparison,
     columns_to_compare,
+    published_flag,
     published_tables,
 )
 from dprelease.schema.load import Declaration
@@ -129,11 +130,11 @@ def records_errors(raw: bytes, errors: list[ColumnErrors]) -> bool:
 
 def has_true_values(beside: pa.Table, published: pa.Table, asked: list[ColumnComparison]) -> bool:
     """Return whether a truth file has all published columns and rows, and their true values."""
-    published_flag = asked[0].published_column
-    if published_flag in beside.column_names:
+    flag = published_flag(asked, published.column_names)
+    if flag in beside.column_names:
         import pyarrow.compute as pc
 
-        beside = beside.filter(pc.field(published_flag))
+        beside = beside.filter(pc.field(flag))
     same: bool = beside.select(published.column_names).equals(published)
     return same and all(
         {one.true_column, one.rows_column} <= {*beside.column_names} for one in asked

@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 import dprelease
@@ -107,7 +108,21 @@ def test_choices_are_off_by_rows(everything: Path) -> None:
     assert (found["off_middle"][same] == 0).all()
 
 
-@pytest.mark.parametrize("mechanism", ["partition_selection", "truncated_laplace"])
+def test_keys_alone_are_all_in_the_truth(tmp_path: Path) -> None:
+    alone = yaml.safe_load(FOUND.replace("MECHANISM", "gaussian_threshold"))
+    for query in alone["queries"].values():
+        query.pop("columns")
+    path = write(tmp_path, json.dumps(alone))
+    folder = rehearse(read_declaration(path), bits=Keyed("found"))
+    found, published = truth(folder, "found"), pq.read_table(folder / "found.parquet")
+    assert set(found["note"]) == set(people(folder)["note"].dropna())
+    assert found[found["is_published"]]["note"].tolist() == published["note"].to_pylist()
+    assert dprelease.verify(folder, rehearsal=True).ok
+
+
+@pytest.mark.parametrize(
+    "mechanism", ["partition_selection", "truncated_laplace", "gaussian_threshold"]
+)
 def test_keys_that_are_not_public_are_all_in_the_truth(tmp_path: Path, mechanism: str) -> None:
     path = write(tmp_path, FOUND.replace("MECHANISM", mechanism))
     folder = rehearse(read_declaration(path), bits=Keyed("found"))

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dprelease
-from dprelease.errors import BudgetError, QueryError
+from dprelease.errors import BudgetError, DpReleaseError, QueryError
 from dprelease.exact.duckdb import Engine
 from dprelease.noise.noised_answers import answer_query, key_threshold
 from dprelease.numerics.lattice import sample
@@ -28,7 +28,7 @@ from dprelease.query.grouping.private_keys import PrivateKeys
 from dprelease.query.resolve import Query
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import declaration_from_texts, read_declaration
-from dprelease.schema.release import BudgetSpec
+from dprelease.schema.release import BudgetSpec, PrivateKeysSpec
 from dprelease.tables.published_columns import published_arrays
 from tests.covering import examples, thinned
 from tests.exact.build import ask, declare
@@ -347,6 +347,50 @@ def test_deltas_of_selections_above_the_delta_of_a_rho() -> None:
     assert plan.columns[0].mechanism.name == "gaussian_threshold"
     assert 4e-7 < plan.guarantee.rho_delta <= 5e-7
     assert 0.999e-4 < plan.guarantee.rho <= 1e-4
+
+
+@pytest.mark.parametrize("budget", ["{rho: 50, delta: 1e-6}", "{epsilon: 90, delta: 1e-6}"])
+@pytest.mark.parametrize(
+    "finder", [*get_args(PrivateKeysSpec.model_fields["mechanism"].annotation)]
+)
+def test_keys_alone(budget: str, finder: str, tmp_path: Path) -> None:
+    """A query without columns publishes the selected keys, and charges their selection only."""
+    if "rho" in budget and finder == "truncated_laplace":
+        return  # it has no rho
+    text = (
+        f"title: Jobs\ntables: [people.yaml]\nbudget: {budget}\nqueries:\n"
+        f"  jobs: {{from: people, group_by: [job], private_keys: {{mechanism: {finder}}}}}\n"
+        f"  both: {{from: people, marginals: [[job], [job, sex]], private_keys: {{mechanism: {finder}}}}}\n"
+        "output: out\n"
+    )
+    path = write(tmp_path, text)
+    out = dprelease.read_release(path).run()
+    jobs = pq.read_table(out / "jobs.parquet")
+    assert jobs.column_names == ["job"]
+    assert jobs["job"].to_pylist() == ["baker", "smith"]
+    assert pq.read_table(out / "both_job_sex.parquet").num_rows == 4
+    record = json.loads((out / "manifest.json").read_text())
+    assert {m["column"] for m in record["measurements"]} == {"private_keys"}
+    assert "astronaut" not in (out / "manifest.json").read_text()
+    assert dprelease.verify(out, certify=True).ok
+    added = pa.table({"job": ["baker", "smith", "baker"]})
+    pq.write_table(added, out / "jobs.parquet")
+    assert not dprelease.verify(out).ok
+    (tmp_path / "people.csv").write_text("id,job,sex,pay\n")
+    path.write_text(text.replace("output: out", "output: empty"))
+    empty = dprelease.read_release(path).run()
+    assert pq.read_table(empty / "jobs.parquet").num_rows == 0
+    assert dprelease.verify(empty).ok
+
+
+@pytest.mark.parametrize(
+    "query", ["group_by: [sex]", "cube: [job], private_keys: true", "group_by: [job], columns: {}"]
+)
+def test_only_private_keys_need_no_columns(query: str, tmp_path: Path) -> None:
+    head = RELEASE.split("queries:")[0]
+    path = write(tmp_path, f"{head}queries: {{q: {{from: people, {query}}}}}\noutput: out\n")
+    with pytest.raises(DpReleaseError, match=r"DP-DECL-003.*columns"):
+        dprelease.read_release(path)
 
 
 SEVERAL: dict[str, tuple[str, list[str]]] = {

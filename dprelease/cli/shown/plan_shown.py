@@ -55,8 +55,10 @@ def table_plan_text(
     notes += [*_weak_notes(published), *_key_notes(planned), *_family_notes(planned)]
     parts = [
         "\n".join([_guarantee_text(planned), *ledger]),
-        table_text(_published_rows(published), wide=wide, unbroken=["limited by"]),
-        "\n".join(notes),
+        table_text(_published_rows(published), wide=wide, unbroken=["limited by"])
+        if published
+        else "",
+        "\n".join([*_selection_notes(planned), *notes]),
         "\n".join(warnings),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -225,6 +227,15 @@ def _weak_notes(published: Sequence[PublishedColumn]) -> list[str]:
         f"cell of middle size: {one_line(', '.join(names[:FEW_TABLES]))}{more}. Use fewer keys or "
         "broader groups, a larger share of the budget, or lower contribution limits."
     ] * bool(weak)
+
+
+def _selection_notes(planned: Plan) -> list[str]:
+    """Return a line for each table of private keys without columns."""
+    return [
+        f"{one_line(column.query.name)}: only keys, selected by {column.mechanism.name}."
+        for column in planned.columns
+        if not column.query.columns
+    ]
 
 
 def _key_notes(planned: Plan) -> list[str]:
