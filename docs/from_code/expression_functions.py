@@ -15,6 +15,13 @@ OTHERS = {
     "left": ("a text, a whole number", "a text", "`left(x, 2)`: the first 2 characters"),
     "starts_with": ("two texts", "a truth value", ""),
     "date_diff": ("two dates", "a number", "`date_diff('day', start, end)`: days between dates"),
+    "date_trunc": (
+        "a unit, a date",
+        "a date",
+        "`date_trunc('month', d)`: the first day of the year, quarter, month or week",
+    ),
+    "strftime": ("a date, a format", "a text", "`strftime(d, '%Y-%m')`: parts of the date"),
+    "make_date": ("three numbers", "a date", "year, month, day; missing if there is no such day"),
     "nullif": ("two values of one kind", "that kind", "missing if both are equal, else the first"),
     "if": ("a truth value, two values", "their kind", "the second or the third argument"),
 }

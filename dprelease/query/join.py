@@ -9,7 +9,7 @@ whose contributions are limited after the join.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from dprelease.query.expressions.used_columns import Formulas
@@ -63,14 +63,18 @@ class Join:
 
 
 def visible_columns(
-    right: Mapping[str, Column], on: tuple[tuple[str, str], ...]
+    right: Mapping[str, Column],
+    on: tuple[tuple[str, str], ...],
+    without: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Return the columns of a joined table that a query can name.
 
-    These are all columns, except join keys that have the same name in both tables.
+    These are all columns, except join keys that have the same name in both tables, columns that the
+    query leaves out, and cuts of them.
     """
-    same = {name for left, name in on if left == name}
-    return tuple(name for name in right if name not in same)
+    hidden = {*without, *(name for left, name in on if left == name)}
+    cuts = {name for name, one in right.items() if getattr(one, "cut", None) in without}
+    return tuple(name for name in right if name not in hidden | cuts)
 
 
 def comparison_type(column: Column) -> str | None:

@@ -313,7 +313,9 @@ class CoreReader:
             if not isinstance(column, exp.Column) or column.name.casefold() in folded:
                 continue
             table = self.tables[self.core.source]
-            if column.name in table.columns or column.name in self.aliases:
+            named = self.aliases.get(column.name, column)
+            is_known = not isinstance(named, exp.Column) or named.name != column.name
+            if column.name in table.columns or is_known:
                 refuse("DP-SQL-004", what=column.name[:LONGEST])
             refuse("DP-QUERY-001", **unknown_column(table, column.name))
 

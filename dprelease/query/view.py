@@ -167,7 +167,10 @@ class Views:
             self._check_pair(columns, base.table, right.table, (left, other), place)
         if formulas is None:
             return None
-        seen = visible_columns(right.table.columns, on)
+        for name in (one for one in spec.without if one not in right.table.columns):
+            fields = unknown_column(right.table, name)
+            self.errors.append(QueryError("DP-QUERY-001", place=place("join", "without"), **fields))
+        seen = visible_columns(right.table.columns, on, spec.without)
         matched_only = spec.unmatched == "drop"
         return Join(right, formulas, on, seen, spec.on_unit, matched_only)
 

@@ -185,10 +185,10 @@ TOTAL = {
         "year(d) * 1e300 * 1e300", "date_diff('day', d, t)", "hour(t) + minute(t)", "isodow(d)",
         "if(i > 0, i, x)", "coalesce(x, i)", "length(s)", "s", "substr(s, 2, 3)", "i > x",
     ],
-    "integer": ["i", "x", "i / 3", "s", "i * 1e300", "x > 0", "dayofyear(t)", "quarter(d)", "week(d)"],
+    "integer": ["i", "x", "i / 3", "s", "i * 1e300", "x > 0", "dayofyear(t)", "quarter(d)", "week(d)", "hour(t)"],
     "boolean": ["i", "x", "s", "s = '' OR i / i = 1", "starts_with(s, 'S')"],
-    "date": ["d", "t", "s", "left(s, 4)", "greatest(d, '2024-01-01')", "if(i > 0, d, DATE '2024-01-01')"],
-    "text": ["upper(trim(s))", "d", "i > 0", "nullif(s, '')"],
+    "date": ["d", "t", "s", "left(s, 4)", "date_trunc('month', d)", "date_trunc('week', t)", "make_date(x, i, 1)", "make_date(i, 2, 30)", "greatest(d, '2024-01-01')", "if(i > 0, d, DATE '2024-01-01')"],
+    "text": ["upper(trim(s))", "d", "i > 0", "nullif(s, '')", "strftime(d, '%Y %B %a')"],
 }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ COLUMNS: dict[str, Any] = {
     "day": {"type": "date"},
     "unused": {"type": "text"},
 }
+NUMBER_OF = {"expression": "n", "type": "number"}
 ROWS = {"rows": {"count": "*"}}
 ONE = {"max_groups": 1, "max_rows_per_group": 1}
 CODES: dict[str, Any] = {
@@ -103,6 +104,9 @@ def chain(length: int) -> dict[str, Any]:
         ({"join": {"table": "codes", "on": {"d": "size"}}, **derived("n")}, ["DP-JOIN-004"]),
         ({"join": {"table": "codes", "on": {"t": "code"}, "max_groups": 2}}, ["DP-JOIN-001"]),
         ({"join": {"table": "codes", "on": {"t": "code"}, "unmatched": "drop"}}, []),
+        ({"join": {"table": "codes", "on": {"t": "code"}, "without": ["size"]}, "derive": {"size": NUMBER_OF, "wide": NUMBER_OF}}, []),
+        ({"join": {"table": "codes", "on": {"t": "code"}}, "derive": {"size": NUMBER_OF}}, ["DP-DERIVE-004"]),
+        ({"join": {"table": "codes", "on": {"t": "code"}, "without": ["nothing"]}}, ["DP-QUERY-001"]),
         ({"join": {"table": "codes", "on_unit": "true", "unmatched": "drop"}}, ["DP-JOIN-001"]),
         ({"join": {"table": "codes", "on": {"t": "code", "unused": "code"}}}, ["DP-JOIN-001"]),
     ],

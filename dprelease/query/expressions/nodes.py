@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from sqlglot import exp
@@ -10,7 +11,6 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.query import quoting
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn
-from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.table import Table
 
 COMPARISONS: dict[type[exp.Expression], str] = {
@@ -27,6 +27,16 @@ ARITHMETIC: dict[type[exp.Expression], str] = {
     exp.Mul: "*",
     exp.Div: "/",
 }
+MEANT = {
+    **dict.fromkeys(("dayname", "weekday", "dayofweek", "dow"), "isodow"),
+    **dict.fromkeys(("datediff", "datesub", "date_sub", "age"), "date_diff"),
+    **{"monthname": "month", "weekofyear": "week", "ifnull": "coalesce", "len": "length"},
+    **{"ceiling": "ceil", "datetrunc": "date_trunc"},
+}
+"""Functions that conditions and expressions have under another name."""
+SIMILAR = 0.75
+"""The least similarity of a name that is suggested."""
+
 LONGEST_QUOTE = 60
 """Maximum number of characters that a message quotes of an expression."""
 
@@ -46,7 +56,8 @@ def stop_text(problem: Exception) -> str:
 
 def unknown_function_error(name: str, known: str, place: Place) -> QueryError:
     """Return the error for a function that is not allowed."""
-    close = nearest(name, known.split(", "))
+    found = get_close_matches(MEANT.get(name, name), known.split(", "), n=1, cutoff=SIMILAR)
+    close = f"; did you mean '{found[0]}'" if found else ""
     return QueryError("DP-WHERE-004", place=place, function=name, nearest=close, known=known)
 
 
@@ -99,11 +110,16 @@ def column_sql(node: exp.Column, column: Column) -> str:
 def declared_code_sql(name: str, column: CategoryColumn) -> str:
     """Return SQL of a category's code, with "?" or another text for all undeclared codes."""
     values, name = column.values or (), quoting.identifier(name)
-    # a text that is longer than every declared value with the same beginning
-    other = "?" if "?" not in values else max(values) + "?"
+    other = undeclared_code(values)
     known = ", ".join(quoting.text(value) for value in values)
     undeclared = f"WHEN {name} IS NOT NULL THEN {quoting.text(other)}"
     return f"CASE WHEN {name} IN ({known}) THEN {name} {undeclared} END"
+
+
+def undeclared_code(values: Sequence[str]) -> str:
+    """Return the text that stands for all undeclared codes of a category."""
+    # a text that is longer than every declared value with the same beginning
+    return "?" if "?" not in values else max(values) + "?"
 
 
 def _is_compared_with_constants(node: exp.Column) -> bool:

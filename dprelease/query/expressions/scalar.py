@@ -104,7 +104,7 @@ TIME_KINDS = {
 ALLOWED = (
     "lower, upper, trim, length, substr, left, starts_with, abs, floor, ceil, round, year, "
     "quarter, month, week, day, isodow, dayofyear, hour, minute, date_diff, coalesce, greatest, "
-    "least, nullif, if"
+    "least, nullif, if, date_trunc, strftime, make_date"
 )
 LONGEST_PART = 10_000
 """Maximum position for substr and left."""

@@ -11,6 +11,7 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
+from dprelease.query.expressions.date_terms import DATE_TERMS, date_of_parts
 from dprelease.query.expressions.nodes import (
     LONGEST_QUOTE,
     check_declared,
@@ -71,6 +72,8 @@ class TermChecker:
             (exp.Substring, self._part),
             (exp.Left, self._part),
             (exp.DateDiff, self._days_between),
+            *((kind, self._of_date) for kind in DATE_TERMS),
+            (exp.DateFromParts, self._date_of_parts),
             (exp.StartsWith, self._starts_with),
             (exp.Trim, self._trim),
             (exp.Cast, self._time_literal),
@@ -102,6 +105,8 @@ class TermChecker:
         name = node.sql("duckdb").split("(")[0][:LONGEST_QUOTE].lower()
         if isinstance(node, exp.Func) and name.isidentifier():  # a function, not an operator
             return unknown_function_error(name, ALLOWED, self.place)
+        if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr | exp.BitwiseNot):
+            return QueryError("DP-WHERE-006", place=self.place, what="&, | or ~ for AND, OR or NOT")
         return QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:LONGEST_QUOTE])
 
     def _refuse_other_args(self, node: exp.Expression, *names: str) -> None:
@@ -110,15 +115,19 @@ class TermChecker:
             what = node.sql("duckdb")[:LONGEST_QUOTE]
             raise QueryError("DP-WHERE-006", place=self.place, what=what)
 
-    def _same_kind(self, terms: list[Term]) -> list[Term]:
-        """Return terms of one kind; text literals become dates where dates are compared."""
+    def _same_kind(self, terms: list[Term], where: str = "") -> list[Term]:
+        """Return terms of one kind; text literals become dates where dates are compared.
+
+        `where`: the end of a message about terms of two kinds, which quotes their comparison.
+        """
         kinds = {term.kind for term in terms} - {Kind.NULL}
         for timely in (Kind.DATE, Kind.TIMESTAMP):
             if kinds == {timely, Kind.TEXT}:
                 return [self._as_time(term, timely) for term in terms]
         if len(kinds) > 1:
             left, right = sorted(kinds)[:2]
-            raise QueryError("DP-WHERE-007", place=self.place, left=left.capitalize(), right=right)
+            fields: dict[str, Any] = {"left": left.capitalize(), "right": f"{right}{where}"}
+            raise QueryError("DP-WHERE-007", place=self.place, **fields)
         return numbers_as_floats(terms) if kinds == {Kind.NUMBER} else terms
 
     def _as_time(self, term: Term, kind: Kind) -> Term:
@@ -214,7 +223,7 @@ class TermChecker:
         self._refuse_other_args(node, "this", "expression")
         check_never_true(node, self.place)
         sides = [self.term(node.this, depth + 1), self.term(node.expression, depth + 1)]
-        left, right = self._same_kind(sides)
+        left, right = self._same_kind(sides, f" in {node.sql('duckdb')[:LONGEST_QUOTE]}")
         check_declared(self.table, node.this, [node.expression], self.place)
         check_declared(self.table, node.expression, [node.this], self.place)
         return Term(f"({left.sql} {COMPARISONS_OF_ROWS[type(node)]} {right.sql})", Kind.BOOLEAN)
@@ -347,6 +356,20 @@ class TermChecker:
         last, first = (strip_date_cast(side) for side in (node.this, node.expression))
         days = [self._date_sql(side, depth) for side in (first, last)]
         return Term(f"date_diff('day', {', '.join(days)})", Kind.NUMBER)
+
+    def _of_date(self, node: exp.Expression, depth: int) -> Term:
+        """Allow date_trunc('month', d) and strftime(d, format)."""
+        self._refuse_other_args(node, "this", "unit", "format")
+        day = self._date_sql(strip_date_cast(node.this), depth)
+        return DATE_TERMS[type(node)](node, day, self.place)
+
+    def _date_of_parts(self, node: exp.DateFromParts, depth: int) -> Term:
+        """Allow make_date(year, month, day)."""
+        self._refuse_other_args(node, "year", "month", "day")
+        parts = [node.args.get(name) for name in ("year", "month", "day")]
+        if None in parts:
+            raise QueryError("DP-WHERE-006", place=self.place, what="make_date without three parts")
+        return date_of_parts([self._double_sql(part, depth) for part in parts])  # type: ignore[arg-type]
 
     def _date_sql(self, node: exp.Expression, depth: int) -> str:
         """Return the SQL of a node that must be a date, or the text of a date."""

@@ -71,6 +71,8 @@ KNOWN: dict[type, tuple[str, ...]] = {
     exp.Subquery: ("this", "alias"),
     exp.TimeToStr: ("this", "format"),
     exp.TimestampTrunc: ("this", "unit"),
+    exp.DateTrunc: ("this", "unit", "unabbreviate"),
+    exp.DateFromParts: ("year", "month", "day"),
     exp.TryCast: ("this", "to", "safe"),
     exp.Substring: ("this", "start", "length"),
     exp.Table: ("this", "alias", "db"),
@@ -141,7 +143,7 @@ def dropped_word_text(tree: exp.Expr, text: str) -> str | None:
     """Return a text that quotes a name or a constant that the parser dropped, if there is one."""
     tokens = list(DuckDB().tokenize(text))
     words = Counter(_normalized_word(text) for text in _names_and_constants(tokens))
-    dropped = words - _words_of_tree(tree)
+    dropped = words - _words_of_tree(tree) - _interval_texts(tree)
     return next((f"'{word}', which nothing reads" for word in dropped), None)
 
 
@@ -150,6 +152,12 @@ def unwritten_word_text(tree: exp.Expr, text: str) -> str | None:
     words = Counter(_normalized_word(token.text) for token in DuckDB().tokenize(text))
     missing = _words_of_tree(tree) - words
     return next((f"'{word}', which nothing reads" for word in missing), None)
+
+
+def _interval_texts(tree: exp.Expr) -> Counter[str]:
+    """Return the texts of intervals such as '10 days', which the parser splits."""
+    parts = [(node.this, node.args.get("unit")) for node in tree.find_all(exp.Interval)]
+    return Counter(f"{one.name} {unit.name}".casefold() for one, unit in parts if one and unit)
 
 
 def _words_of_tree(tree: exp.Expr) -> Counter[str]:

@@ -213,7 +213,12 @@ class _Splitter:
         source = select.args.get("from_")
         joins = select.args.get("joins") or []
         sources = [*([] if source is None else [source.this]), *(join.this for join in joins)]
-        kinds = [self._source_kind(one, scope) for one in sources]
+        public = [one for one in sources if self._is_public_query(one, scope)]
+        found = {id(one): self._source_kind(one, scope) for one in sources if one not in public}
+        for one in public:
+            is_joined = "people" in found.values()
+            found[id(one)] = "public" if is_joined else self._source_kind(one, scope)
+        kinds = [found[id(one)] for one in sources]
         if "people" not in kinds:
             for one, kind in zip(sources, kinds, strict=True):
                 if kind == "public":
@@ -232,6 +237,16 @@ class _Splitter:
             return self._is_rows(select, scope)
         self._replace_core(select, scope)
         return False
+
+    def _is_public_query(self, source: exp.Expr, scope: Scope) -> bool:
+        """Return whether a source is a sub-query that reads public tables only."""
+        tables = list(source.find_all(exp.Table)) if isinstance(source, exp.Subquery) else []
+        declared = [self.tables.get(one.name) for one in tables if one.name.casefold() not in scope]
+        return (
+            bool(tables)
+            and len(declared) == len(tables)
+            and all(table is not None and table.public for table in declared)
+        )
 
     def _source_kind(self, source: exp.Expr, scope: Scope) -> str:
         """Return what a source of FROM holds: people, public or noised rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -30,10 +31,12 @@ def joined_source(select: exp.Select, join: exp.Join, left: Source, right: Sourc
             reason = "rows of the public table that no person has would be added"
             refuse("LEFT JOIN", reason, f"write {right.alias} LEFT JOIN {left.alias}, or JOIN")
         left, right = right, left
-    if not right.is_whole:
-        reason = "only a declared table itself can be joined"
-        fix = "filter in WHERE of the statement, and compute values in its SELECT list"
-        refuse(f"The sub-query '{right.alias}'", reason, fix)
+    if right.join is not None:
+        refuse("A third table", "a query joins two tables at most", "join one table")
+    if is_left and not right.is_renamed:
+        reason = "a row without a match would have none of its values"
+        fix = "use JOIN, or filter and compute values in the statement itself"
+        refuse(f"LEFT JOIN of the sub-query '{right.alias}'", reason, fix)
     pairs = _pairs(select, join, left, right, inner=not is_left)
     return _source(left, right, pairs, is_left=is_left)
 
@@ -68,17 +71,29 @@ def _source(
         reason = "two tables about people are joined by their common people only"
         refuse("LEFT JOIN", reason, "use JOIN, or two statements")
     equal = {theirs: ours for ours, theirs in pairs if ours == theirs}
-    clash = [name for name in right.columns if name in left.table.columns and name not in equal]
-    if clash:
-        reason = f"both tables have a column '{clash[0]}'"
-        refuse("The join", reason, "rename it in the schema of one of the tables")
+    own = {name.casefold() for name in left.table.columns}
+    clash = [name for name in right.table.columns if name.casefold() in own and name not in equal]
+    hidden = {*clash, *(equal if is_left else ())}  # a row without a match has no such value
     columns = {
-        name: left.columns[name].copy() if name in equal and name in left.columns else one
+        name: one
         for name, one in right.columns.items()
-        if name not in equal or not is_left  # there, a row without a match has no such value
+        if not any(column.name in hidden for column in one.find_all(exp.Column))
     }
-    joined = Joined(replace(right, columns=columns), pairs, by_unit, not is_left and not by_unit)
-    return replace(left, join=joined)
+    conditions = [*left.conditions, *right.conditions]
+    _refuse_hidden(right, clash)
+    matched = not is_left and not by_unit
+    without = tuple(clash)
+    joined = Joined(replace(right, columns=columns), pairs, by_unit, matched, without)
+    return replace(left, conditions=conditions, join=joined)
+
+
+def _refuse_hidden(right: Source, clash: Sequence[str]) -> None:
+    """Refuse conditions of a joined sub-query that read a column which both tables have."""
+    for condition in right.conditions:
+        for column in condition.find_all(exp.Column):
+            if column.name in clash:
+                reason = f"both tables have a column '{column.name}'"
+                refuse(condition, reason, f"rename it in the schema of '{right.table.name}'")
 
 
 def _pairs(
@@ -87,7 +102,7 @@ def _pairs(
     """Return the pairs of equal columns; other conditions of an inner join go to WHERE."""
     using = join.args.get("using")
     if using:
-        return tuple((_column_name(left, one.name), one.name) for one in using)
+        return tuple((_column_name(left, one.name), _column_name(right, one.name)) for one in using)
     pairs, others = [], []
     for condition in conjuncts(join.args.get("on")):
         pair = _pair(condition, left, right)
@@ -126,7 +141,7 @@ def _pair(condition: exp.Expr, left: Source, right: Source) -> tuple[str, str] |
         return None
     if owners == ["right", "left"]:
         sides.reverse()
-    return _column_name(left, sides[0].name), sides[1].name
+    return _column_name(left, sides[0].name), _column_name(right, sides[1].name)
 
 
 def _owner(column: exp.Column, left: Source, right: Source) -> str:

@@ -17,11 +17,16 @@ from typing import Any
 from sqlglot import exp
 
 from dprelease.numerics.rounding import plain_text
-from dprelease.query.expressions.nodes import strip_date_cast
+from dprelease.query.expressions.nodes import strip_date_cast, undeclared_code
 from dprelease.query.expressions.scalar import Kind
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import kind_of, months, number, row_form
-from dprelease.query.sql_rewrites.value_ranges import ValueRange, bounded_range, value_range
+from dprelease.query.sql_rewrites.value_ranges import (
+    ValueRange,
+    bounded_range,
+    date_range,
+    value_range,
+)
 from dprelease.schema.columns import (
     BooleanColumn,
     CategoryColumn,
@@ -35,6 +40,8 @@ from dprelease.schema.field_types import DROP, to_bool
 from dprelease.schema.table import Table
 
 MONDAY = "1970-01-05"
+BLANKS = "\u0020\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""The characters that trim(x) removes."""
 _PER_YEAR = {"YEAR": 1, "QUARTER": 4, "MONTH": 12}
 
 
@@ -130,11 +137,10 @@ def _truncated_date(node: exp.Expr, table: Table) -> KeyColumn:
     """Return the key of date_trunc: the number of years, quarters, months or weeks."""
     unit = node.args["unit"].name.upper() if node.args.get("unit") is not None else ""
     day = row_form(strip_date_cast(node.this), table)
-    column = table.columns.get(day.name) if isinstance(day, exp.Column) else None
-    if not isinstance(column, DateColumn) or column.lower is None or column.upper is None:
+    days = date_range(day, table.columns)
+    if days is None:
         reason = "only a column of dates with declared bounds has a public list of them"
         refuse(node, reason, "declare the column with type date, lower and upper")
-    days = column.lower, column.upper
     if unit in _PER_YEAR:
         per_year = _PER_YEAR[unit]
         form = months(day, unit, per_year)
@@ -202,11 +208,59 @@ def texts_of(node: exp.Expr, columns: Mapping[str, Column]) -> list[str] | None:
     elif isinstance(node, exp.Coalesce):
         parts = [node.this, *node.expressions]
     else:
-        return None
+        return _computed_texts(node, columns)
     found = [texts_of(part, columns) for part in parts if not isinstance(part, exp.Null)]
     if any(texts is None for texts in found):
         return None
     return [*dict.fromkeys(text for texts in found for text in texts or ())]
+
+
+def _computed_texts(node: exp.Expr, columns: Mapping[str, Column]) -> list[str] | None:
+    """Return the results of functions of a category, such as left(x, 2), for its values.
+
+    The result is None if the text of undeclared codes has one of these results.
+    """
+    names = {column.name for column in node.find_all(exp.Column)}
+    column = columns.get(next(iter(names), ""))
+    if len(names) != 1 or not isinstance(column, CategoryColumn | CutColumn):
+        return None
+    values = list(column.values or ())
+    found = [_text_of(node, value) for value in [*values, undeclared_code(values)]]
+    if None in found or found[-1] in found[:-1]:
+        return None
+    return [*dict.fromkeys(text for text in found[:-1] if text is not None)]
+
+
+def _text_of(node: exp.Expr, value: str) -> str | None:
+    """Return the result of functions of a text, as DuckDB computes it; None if it isn't known."""
+    if isinstance(node, exp.Column):
+        return value
+    text = _text_of(node.this, value) if isinstance(node.this, exp.Expr) else None
+    if text is None or isinstance(node, exp.Paren):
+        return text
+    if isinstance(node, exp.Lower | exp.Upper):
+        change = str.lower if isinstance(node, exp.Lower) else str.upper
+        found = [change(letter) for letter in text]
+        return "".join(found) if all(len(letter) == 1 for letter in found) else None
+    if isinstance(node, exp.Trim) and node.expression is None:
+        return text.strip(BLANKS)
+    if isinstance(node, exp.Left | exp.Substring):
+        start, length = node.args.get("start"), node.args.get("length") or node.expression
+        numbers = [
+            1 if start is None else _place(start),
+            None if length is None else _place(length),
+        ]
+        if numbers[0] is None or (length is not None and numbers[1] is None):
+            return None
+        first = numbers[0] - 1
+        return text[first:] if numbers[1] is None else text[first : first + numbers[1]]
+    return None
+
+
+def _place(node: Any) -> int | None:
+    """Return a constant place in a text, from 1 on; None for anything else."""
+    text = node.name if isinstance(node, exp.Literal) and not node.is_string else ""
+    return int(text) if text.isdecimal() and 0 < len(text) < 6 and int(text) > 0 else None
 
 
 def public_values(value: exp.Expr, table: Table) -> tuple[exp.Expr, dict[str, Any] | None]:

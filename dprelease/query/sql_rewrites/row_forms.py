@@ -11,6 +11,14 @@ from sqlglot import exp
 from dprelease.query.expressions.nodes import strip_date_cast
 from dprelease.query.expressions.scalar import Kind
 from dprelease.query.expressions.term_checker import TermChecker
+from dprelease.query.sql_rewrites.date_shifts import (
+    COMPARISONS,
+    between_as_comparisons,
+    days_compared,
+    difference_of_dates,
+    refuse_interval,
+    shifted_constant,
+)
 from dprelease.query.sql_rewrites.refusal import PLACE, refuse
 from dprelease.query.sql_rewrites.value_ranges import value_range
 from dprelease.schema.table import Table
@@ -84,6 +92,8 @@ class _RowForms:
             exp.Sign: self._sign, exp.Trunc: self._truncated, exp.Pow: self._power,
             exp.DateDiff: self._difference, exp.CurrentDate: self._clock,
             exp.CurrentTimestamp: self._clock, exp.Interval: self._interval,
+            exp.Add: shifted_constant, exp.Sub: self._minus, exp.Between: self._between,
+            **dict.fromkeys(COMPARISONS, self._comparison),
         }  # fmt: skip
 
     def form(self, node: exp.Expr) -> exp.Expr:
@@ -222,9 +232,24 @@ class _RowForms:
         refuse(node, reason, "write a constant, as in d >= DATE '2024-01-01'")
 
     def _interval(self, node: exp.Interval) -> exp.Expr:
-        """Refuse intervals, which can leave the range of dates."""
-        reason = "adding an interval to the date of a row can fail"
-        refuse(node, reason, "compare with a constant date, or use date_diff('day', a, b) <= 30")
+        """Refuse the intervals that remain."""
+        refuse_interval(node)
+        return node
+
+    def _minus(self, node: exp.Sub) -> exp.Expr:
+        """Return the difference of dates in days, and that of a constant and an interval."""
+        found = shifted_constant(node)
+        return difference_of_dates(node, self.table) if found is node else found
+
+    def _between(self, node: exp.Between) -> exp.Expr:
+        """Return BETWEEN with an interval as two comparisons."""
+        if node.find(exp.Interval) is None:
+            return node
+        return self._inner(between_as_comparisons(node))
+
+    def _comparison(self, node: exp.Expr) -> exp.Expr:
+        """Return a comparison of dates that are shifted by days."""
+        return days_compared(node, self.table) if node.find(exp.Interval) is not None else node
 
 
 def months(day: exp.Expr, unit: str, per_year: int) -> exp.Expr:

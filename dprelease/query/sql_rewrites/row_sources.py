@@ -10,7 +10,7 @@ from sqlglot import exp
 from dprelease.errors import QueryError
 from dprelease.query.expressions.nodes import operands_of_chain
 from dprelease.query.expressions.used_columns import unknown_column
-from dprelease.query.sql_rewrites.refusal import PLACE
+from dprelease.query.sql_rewrites.refusal import PLACE, refuse
 from dprelease.schema.table import Table
 
 
@@ -35,6 +35,13 @@ class Source:
         return same and not self.conditions and all(a == b for a, b in names.items())
 
     @property
+    def is_renamed(self) -> bool:
+        """Whether the source has all rows of a declared table, and only columns of it."""
+        return not self.conditions and all(
+            isinstance(one, exp.Column) for one in self.columns.values()
+        )
+
+    @property
     def is_complete(self) -> bool:
         """Whether the SELECT sees all columns of the declared tables, and no others."""
         return self.is_whole and self.join is None and set(self.columns) == set(self.table.columns)
@@ -45,13 +52,15 @@ class Joined:
     """The join of a SELECT: the joined source, pairs of equal columns, and what else it needs.
 
     `pairs`: columns of the first and of the joined table. `matched`: whether rows without a match
-    are left out.
+    are left out. `without`: columns that only the first table has in the query, because both
+    tables have a column of this name.
     """
 
     source: Source
     pairs: tuple[tuple[str, str], ...]
     by_unit: bool
     matched: bool
+    without: tuple[str, ...] = ()
 
 
 def visible(source: Source) -> dict[str, exp.Expr]:
@@ -74,6 +83,7 @@ def _resolved_column(node: exp.Expr, source: Source, aliases: Mapping[str, exp.E
         return node
     known = _columns_of_qualifier(node, source)
     name = declared_name(node.name, known)
+    _refuse_name_of_both_tables(node, source)
     if name is not None:
         value = known[name]
         if isinstance(value, exp.Column) and value.name == node.name:
@@ -85,6 +95,19 @@ def _resolved_column(node: exp.Expr, source: Source, aliases: Mapping[str, exp.E
     columns = {name: source.table.columns.get(name) for name in known}
     fields = unknown_column(named.model_copy(update={"columns": columns}), node.name)
     raise QueryError("DP-WHERE-005", place=PLACE, **fields)
+
+
+def _refuse_name_of_both_tables(node: exp.Column, source: Source) -> None:
+    """Refuse a name that two tables have, unless it is that of the first table."""
+    join = source.join
+    if join is None or node.table == source.alias:
+        return
+    name = declared_name(node.name, join.without)
+    if name is not None:
+        both = f"'{source.alias}' and '{join.source.alias}' have a column '{name}'"
+        reason = f"{both}, and only that of '{source.alias}' can be read"
+        fix = f"write {source.alias}.{name}, or rename the column in the schema of "
+        refuse(node, reason, f"{fix}'{join.source.table.name}'")
 
 
 def declared_name(name: str, known: Iterable[str]) -> str | None:

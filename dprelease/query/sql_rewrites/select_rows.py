@@ -152,6 +152,8 @@ class _Rewriter:
         else:
             self.found.join["on"] = dict(join.pairs)
             self.found.join |= {"unmatched": "drop"} if matched else {}
+        if join.without:
+            self.found.join["without"] = list(join.without)
 
     def _resolved(self, node: exp.Expr) -> exp.Expr | None:
         """Return the expression of a column of the source; names of the SELECT list stay."""
@@ -270,7 +272,7 @@ def _joined_table(source: Source) -> Table:
     if join is None:
         return source.table
     right = join.source.table.columns
-    added = {name: right[name] for name in visible_columns(right, join.pairs)}
+    added = {name: right[name] for name in visible_columns(right, join.pairs, join.without)}
     return source.table.model_copy(update={"columns": {**source.table.columns, **added}})
 
 

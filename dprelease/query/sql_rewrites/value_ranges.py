@@ -94,7 +94,7 @@ def column_declaration(node: exp.Expr, columns: Mapping[str, Column]) -> dict[st
 
 def date_declaration(node: exp.Expr, columns: Mapping[str, Column]) -> dict[str, Any] | None:
     """Return the type and bounds of a computed column of dates; None if it has no bounds."""
-    days = _days(node, columns)
+    days = date_range(node, columns)
     if days is None:
         return None
     return {"type": "date", "lower": str(days[0]), "upper": str(days[1])}
@@ -345,12 +345,18 @@ def _extreme(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
     return replace(found, lower=max(bottoms, default=None))
 
 
-def _days(node: Any, columns: Mapping[str, Column]) -> tuple[date, date] | None:
+def date_range(node: Any, columns: Mapping[str, Column]) -> tuple[date, date] | None:
     """Return the first and the last day of an expression of dates; None if there is no limit."""
     node = strip_date_cast(node)
     column = columns.get(node.name) if isinstance(node, exp.Column) else None
     if isinstance(column, DateColumn) and column.lower and column.upper:
         return column.lower, column.upper
+    if isinstance(node, exp.DateFromParts):
+        years = value_range(node.args["year"], columns)
+        ends = years.lower, years.upper
+        if ends[0] is None or ends[1] is None or not 1 <= ends[0] <= ends[1] <= 9999:
+            return None
+        return date(int(ends[0]), 1, 1), date(int(ends[1]), 12, 31)
     inner = node.this if isinstance(node, exp.Cast) else node
     if isinstance(inner, exp.Literal) and inner.is_string:
         try:
@@ -360,14 +366,14 @@ def _days(node: Any, columns: Mapping[str, Column]) -> tuple[date, date] | None:
         return day, day
     if isinstance(node, exp.Case):
         return _days_of_branches(node, columns)
-    return _days(inner, columns) if isinstance(node, exp.Cast) else None
+    return date_range(inner, columns) if isinstance(node, exp.Cast) else None
 
 
 def _days_of_branches(node: exp.Case, columns: Mapping[str, Column]) -> tuple[date, date] | None:
     """Return the first and the last day of a CASE; None if a branch has no limit."""
     branches = [part.args["true"] for part in node.args["ifs"]]
     branches += [node.args["default"]] if node.args.get("default") is not None else []
-    found = [_days(one, columns) for one in branches if not isinstance(one, exp.Null)]
+    found = [date_range(one, columns) for one in branches if not isinstance(one, exp.Null)]
     known = [one for one in found if one is not None]
     if not known or len(known) < len(found):
         return None
@@ -376,7 +382,7 @@ def _days_of_branches(node: exp.Case, columns: Mapping[str, Column]) -> tuple[da
 
 def _year(node: exp.Year, columns: Mapping[str, Column]) -> ValueRange:
     """Return the range of year(d)."""
-    one, days = Fraction(1), _days(node.this, columns)
+    one, days = Fraction(1), date_range(node.this, columns)
     if days is None:
         return ValueRange(step=one, grid=one)
     return ValueRange(Fraction(days[0].year), Fraction(days[1].year), one, one)
@@ -384,7 +390,11 @@ def _year(node: exp.Year, columns: Mapping[str, Column]) -> ValueRange:
 
 def _days_between(node: exp.DateDiff, columns: Mapping[str, Column]) -> ValueRange:
     """Return the range of date_diff('day', first, last)."""
-    one, last, first = Fraction(1), _days(node.this, columns), _days(node.expression, columns)
+    one, last, first = (
+        Fraction(1),
+        date_range(node.this, columns),
+        date_range(node.expression, columns),
+    )
     if last is None or first is None:
         return ValueRange(step=one, grid=one)
     low, high = (last[0] - first[1]).days, (last[1] - first[0]).days

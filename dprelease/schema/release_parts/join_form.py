@@ -16,11 +16,14 @@ class JoinSpec(Model):
     `on`: for each compared column of the query's table, the equal column of the public table.
     `on_unit`: whether all rows of the same person are joined; the contribution limits then apply to
     the joined rows. `unmatched: drop` leaves out rows without a match in the public table.
+    `without`: columns of the joined table that the query doesn't read, for instance because both
+    tables have a column of this name.
     """
 
     table: Text
     on: dict[Text, Text] = Field(default_factory=dict)
     on_unit: Flag = False
+    without: tuple[Text, ...] = ()
     unmatched: Literal["keep", "drop"] = "keep"
     max_groups: Annotated[Whole, Field(ge=1, le=10**6)] | None = None
     max_rows_per_group: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
