@@ -33,6 +33,7 @@ columns:
   day: {type: date, lower: 2020-01-01, upper: 2020-12-31}
   born: {type: date, lower: 1920-01-01, upper: 2020-12-31, fill: 2000-01-01}
   job: {type: text}
+  seen: {type: timestamp}
 """
 TOWNS = """\
 table: towns
@@ -67,6 +68,7 @@ def frame() -> pd.DataFrame:
             "pay": column(0, 10.5, 99.5, None).astype("Float64"),
             "day": [start + timedelta(i * 11 % 366) for i in range(ROWS)],
             "born": column(date(1950, 1, 1), date(1960, 5, 5), None),
+            "seen": pd.to_datetime([start + timedelta(i % 40, 60 * i) for i in range(ROWS)]),
             "job": column("cook", "nurse", "smith").astype("str"),
         }
     )
@@ -179,6 +181,8 @@ ANSWERED = [
     "COUNT(*) FILTER (WHERE make_date(2020, month(day), 1) = day) AS f FROM people",
     "SELECT date_trunc('month', make_date(2020, month(day), 1)) AS m, COUNT(*) AS n FROM people "
     "GROUP BY m ORDER BY m",
+    "SELECT COUNT(*) FILTER (WHERE seen::DATE = '2020-01-09') AS a, "
+    "COUNT(*) FILTER (WHERE CAST(seen AS DATE) < DATE '2020-01-05' + INTERVAL 3 DAY) AS b FROM people",
     # texts that are computed from declared values
     "SELECT LEFT(code, 1) AS c, COUNT(*) AS n FROM people GROUP BY c ORDER BY c",
     "SELECT UPPER(TRIM(kind)) AS k, SUBSTR(code, 2) AS c, COUNT(*) AS n FROM people GROUP BY ALL "

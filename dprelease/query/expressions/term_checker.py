@@ -388,8 +388,10 @@ class TermChecker:
         return Term(f"trim({self._sql_of_kind(node.this, Kind.TEXT, depth)})", Kind.TEXT)
 
     def _time_literal(self, node: exp.Cast, depth: int) -> Term:
-        """Allow DATE '...' and TIMESTAMP '...': literals, which sqlglot parses as casts."""
+        """Allow DATE '...' and TIMESTAMP '...', which sqlglot parses as casts, and the day of d."""
         target_kind = TIME_KINDS.get(node.to.this.value if node.to.this else "")
+        if target_kind is Kind.DATE and not isinstance(node.this, exp.Literal):
+            return Term(self._date_sql(node.this, depth), Kind.DATE)
         if target_kind is None or not (isinstance(node.this, exp.Literal) and node.this.is_string):
             raise QueryError("DP-WHERE-006", place=self.place, what="a cast")
         return self._as_time(Term(quoting.text(node.this.this), Kind.TEXT), target_kind)

@@ -208,6 +208,8 @@ class _RowForms:
         if kind is Kind.NUMBER and target in _INTEGERS:
             whole = value_range(inner, self.table.columns).is_whole
             return exp.Paren(this=inner) if whole else _rounded_to_even(inner)
+        if (kind, target) == (Kind.TIMESTAMP, "DATE"):
+            return exp.Cast(this=inner, to=node.to)
         same = (Kind.DATE, "DATE"), (Kind.TEXT, "TEXT"), (Kind.TEXT, "VARCHAR")
         if (kind, target) in (*same, (Kind.BOOLEAN, "BOOLEAN")):
             return exp.Paren(this=inner)
