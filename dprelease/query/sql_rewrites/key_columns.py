@@ -19,10 +19,10 @@ from sqlglot import exp
 from dprelease.numerics.rounding import plain_text
 from dprelease.query.expressions.nodes import strip_date_cast, undeclared_code
 from dprelease.query.expressions.scalar import Kind
+from dprelease.query.sql_rewrites.bounds import ValueRange
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import kind_of, months, number, row_form
 from dprelease.query.sql_rewrites.value_ranges import (
-    ValueRange,
     bounded_range,
     date_range,
     value_range,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -16,48 +16,10 @@ from sqlglot import exp
 
 from dprelease.numerics.rounding import decimal_digits, exact, plain_text
 from dprelease.query.expressions.nodes import strip_date_cast
+from dprelease.query.sql_rewrites.bounds import UNBOUNDED, ValueRange
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.schema.columns import Column, DateColumn, IntegerColumn, NumberColumn
 from dprelease.schema.number_bounds import default_step
-
-EXACT = 2**53
-"""Integers up to this number are exact in floats, with which expressions are computed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ValueRange:
-    """The range of the values of an expression.
-
-    All values are multiples of `step`, unless it is None; 0 is the step of the constant 0. `grid`
-    is a step to which values may be rounded before they are summed, if columns declare one.
-    `missing` says that the value may be NULL.
-    """
-
-    lower: Fraction | None = None
-    upper: Fraction | None = None
-    step: Fraction | None = None
-    grid: Fraction | None = None
-    missing: bool = True
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether both bounds are finite."""
-        return self.lower is not None and self.upper is not None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all values are integers that floats can hold."""
-        ends = [abs(end) for end in (self.lower, self.upper) if end is not None]
-        is_exact = all(end <= EXACT for end in ends)
-        return self.step is not None and self.step.denominator == 1 and is_exact
-
-    @property
-    def constant(self) -> Fraction | None:
-        """The value of a constant; None if the value may differ between rows."""
-        return self.lower if self.lower == self.upper and not self.missing else None
-
-
-UNBOUNDED = ValueRange()
 
 _CALENDAR: dict[type, tuple[int, int]] = {
     exp.Month: (1, 12),
