@@ -88,6 +88,11 @@ def to_plain(value: object) -> Plain:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def with_max_sum(max_sum: object) -> dict[str, Plain]:
+    """Return the limit of a privacy unit's sum as in a release file; empty for None."""
+    return {} if max_sum is None else {"max_sum": to_plain(max_sum)}
+
+
 class HasSelection(Protocol):
     """An object with the selection of the rows that a query reads, such as `df.dp`."""
 

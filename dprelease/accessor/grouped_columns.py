@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 
 from dprelease.accessor import frame_shapes
 from dprelease.accessor.answer import answer_query
 from dprelease.accessor.answer_libraries import Library
+from dprelease.accessor.argument_checks import with_max_sum
 from dprelease.accessor.query_options import Options, RowOptions
 from dprelease.accessor.questions import FUNCTIONS, query_method
 from dprelease.accessor.row_questions import RowQuestions
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.errors import SessionError, UsageError
+from dprelease.numerics.rounding import Number
 from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.schema.yaml_text.reader import Plain
 
@@ -40,11 +43,18 @@ class Groups:
         return self.library
 
     def _aggregate(
-        self, rows: RowSelection, aggregates: Aggregates, options: Options, *, margins: bool = False
+        self,
+        rows: RowSelection,
+        aggregates: Aggregates,
+        options: Options,
+        more: Mapping[str, Plain] = MappingProxyType({}),
+        *,
+        margins: bool = False,
     ) -> pd.DataFrame:
-        """Return aggregates in the shape of these groups."""
+        """Return aggregates, each with the keys `more`, in the shape of these groups."""
         specs = {
-            f"a{i}": _aggregate_spec(rows, *pair) for i, pair in enumerate(aggregates.values())
+            f"a{i}": {**_aggregate_spec(rows, *pair), **more}
+            for i, pair in enumerate(aggregates.values())
         }
         if not margins:
             specs = {name: frame_shapes.without_interval(spec) for name, spec in specs.items()}
@@ -86,12 +96,14 @@ class SelectedColumns(Groups, Generic[Shape]):
         super().__init__(groups.rows, groups.by, groups.as_index, groups.library)
         self.columns, self.single = columns, single
 
-    def _aggregate_columns(self, function: str, options: Options) -> Shape:
-        """Return one aggregate of every selected column."""
+    def _aggregate_columns(
+        self, function: str, options: Options, more: Mapping[str, Plain] = MappingProxyType({})
+    ) -> Shape:
+        """Return one aggregate of every selected column, with further keys `more`."""
         with self.rows._one_query() as rows:
             frame_shapes.refuse_duplicate_labels(self.columns)
             aggregates: Aggregates = {column: (column, function) for column in self.columns}
-            return self._as_frame_or_series(self._aggregate(rows, aggregates, options))
+            return self._as_frame_or_series(self._aggregate(rows, aggregates, options, more))
 
     def _as_frame_or_series(self, answer: pd.DataFrame) -> Shape:
         """Return an answer as a frame, or its only column as a Series."""
@@ -175,9 +187,9 @@ class SelectedColumns(Groups, Generic[Shape]):
         return self._aggregate_columns("count_distinct", options)
 
     @query_method
-    def sum(self, **options: Unpack[Options]) -> Shape:
+    def sum(self, *, max_sum: Number | None = None, **options: Unpack[Options]) -> Shape:
         """Return noisy sums."""
-        return self._aggregate_columns("sum", options)
+        return self._aggregate_columns("sum", options, with_max_sum(max_sum))
 
     @query_method
     def mean(self, **options: Unpack[Options]) -> Shape:

@@ -99,9 +99,15 @@ class GroupBy(Groups, Generic[One]):
         return self._select(columns).count_distinct(**options)
 
     @query_method
-    def sum(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
+    def sum(
+        self,
+        columns: str | Sequence[str],
+        *,
+        max_sum: Number | None = None,
+        **options: Unpack[Options],
+    ) -> pd.DataFrame:
         """Return noisy sums."""
-        return self._select(columns).sum(**options)
+        return self._select(columns).sum(max_sum=max_sum, **options)
 
     @query_method
     def mean(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:

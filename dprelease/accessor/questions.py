@@ -108,6 +108,11 @@ PARAMETERS: dict[str, tuple[str, str]] = {
         "counts. They are computed from the noisy counts. `lower` and `upper` are the ends of "
         "their 95 % intervals; a share is missing if its total is not clearly above 0.",
     ),
+    "max_sum": (
+        "int, float, str, Decimal or Fraction, optional",
+        "The largest absolute sum of one privacy unit in a cell; larger sums are clipped to it, "
+        "which needs less noise. A multiple of the column's step.",
+    ),
     "functions": ("str or a list of str", f"One or several of: {', '.join(FUNCTIONS)}."),
     "aggregates": (
         "mapping, optional",

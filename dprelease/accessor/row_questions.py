@@ -7,16 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack
 
 from dprelease.accessor import frame_shapes
 from dprelease.accessor.answer import answer_query, answer_sql
 from dprelease.accessor.answer_libraries import Library
-from dprelease.accessor.argument_checks import boolean_argument, normalize_argument
+from dprelease.accessor.argument_checks import (
+    boolean_argument,
+    normalize_argument,
+    with_max_sum,
+)
 from dprelease.accessor.query_options import Options, RowOptions, SharedOptions, keys_of
 from dprelease.accessor.questions import NAMES, query_method, state_of_query
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.errors import SessionError, UsageError
+from dprelease.numerics.rounding import Number
 from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
@@ -51,12 +57,21 @@ class RowQuestions(ABC):
         with state.add_state_to_errors():
             yield replace(self._selection(), state=state)
 
-    def _answer_one_aggregate(self, keyword: str, spec: Plain, options: RowOptions) -> pd.DataFrame:
-        """Return the answer to a query with one aggregate, as `value` and its companions."""
+    def _answer_one_aggregate(
+        self,
+        keyword: str,
+        spec: Plain,
+        options: RowOptions,
+        more: Mapping[str, Plain] = MappingProxyType({}),
+    ) -> pd.DataFrame:
+        """Return the answer to a query with one aggregate, as `value` and its companions.
+
+        `more`: further keys of the aggregate, as in a release file.
+        """
         with self._one_query() as rows:
             keys = keys_of(options)
             return answer_query(
-                rows, keyword, {"answer": {keyword: spec}}, keys, options,
+                rows, keyword, {"answer": {keyword: spec, **more}}, keys, options,
                 lambda answer, _: frame_shapes.with_named_columns(answer, keys, "value"),
             )  # fmt: skip
 
@@ -76,9 +91,11 @@ class RowQuestions(ABC):
         return self._answer_one_aggregate("count_distinct", column, options)
 
     @query_method
-    def sum(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
+    def sum(
+        self, column: str, *, max_sum: Number | None = None, **options: Unpack[RowOptions]
+    ) -> pd.DataFrame:
         """Return noisy sums, in the column's unit."""
-        return self._answer_one_aggregate("sum", column, options)
+        return self._answer_one_aggregate("sum", column, options, with_max_sum(max_sum))
 
     @query_method
     def mean(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
@@ -240,6 +257,7 @@ class RowQuestions(ABC):
                 lambda answer, _: frame_shapes.crosstab(
                     answer, index, columns, margins=totals, normalize=shares
                 ),
+                margins=False,
             )  # fmt: skip
 
     @query_method

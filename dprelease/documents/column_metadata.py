@@ -298,7 +298,8 @@ class ColumnMetadataBuilder:
         is_number = role in IN_ITS_UNIT
         label = companion_label(self._label(request), name.removeprefix(f"{of}_"))
         if limits is not None and role in AT_CONFIDENCE:
-            label = label_with_confidence(label, limits, request.confidence)
+            unit = self._unit_label(request.query)
+            label = label_with_confidence(label, limits, request.confidence, unit)
         return ColumnMetadata(
             name,
             kind,

@@ -28,6 +28,14 @@ AT_MOST = {
     "pt": "no máximo {most} por {unit}",
 }  # fmt: skip
 
+SUMS_CLIPPED = {
+    "en": "sums clipped at {most} per {unit}", "de": "Summen auf {most} je {unit} begrenzt",
+    "fr": "sommes plafonnées à {most} par {unit}", "es": "sumas limitadas a {most} por {unit}",
+    "it": "somme limitate a {most} per {unit}", "nl": "sommen begrensd op {most} per {unit}",
+    "pt": "somas limitadas a {most} por {unit}",
+}  # fmt: skip
+"""The words for `max_sum`."""
+
 ROW_NOUNS = {
     "en": ("row", "rows"), "de": ("Zeile", "Zeilen"), "fr": ("ligne", "lignes"),
     "es": ("fila", "filas"), "it": ("riga", "righe"), "nl": ("rij", "rijen"),
@@ -69,7 +77,8 @@ def label_with_limits(
 
     `unit`: the name of the privacy unit in each language. Visits of patients who count with two
     rows in three groups get "Visits, at most 3 x 2 per patient"; a sum gets "3 x 2 rows", and a
-    number of patients "3 groups". If patients count with 20 rows in all groups together, the labels
+    number of patients "3 groups". A sum whose `max_sum` is 500 also gets "sums clipped at 500 per
+    patient". If patients count with 20 rows in all groups together, the labels
     have "20" and "20 rows".
     """
     labels = {}
@@ -77,12 +86,12 @@ def label_with_limits(
         words = _in_language(AT_MOST, tag).format(
             most=_most_text(limits, tag), unit=one_line(unit[tag])
         )
-        labels[tag] = f"{text}, {words}"
+        labels[tag] = f"{text}, {words}{_clipping_text(limits, tag, unit)}"
     return labels
 
 
 def label_with_confidence(
-    label: Mapping[str, str], limits: CuttingLimits, confidence: str
+    label: Mapping[str, str], limits: CuttingLimits, confidence: str, unit: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the label of a margin, followed by its confidence and by what it is about."""
     words = COUNT_CONFIDENCE if limits.counted else VALUE_CONFIDENCE
@@ -91,8 +100,18 @@ def label_with_confidence(
     for tag, text in label.items():
         sentence = _in_language(words, tag)
         number = percent if sentence is words[ENGLISH] else percent.replace(".", ",")
-        labels[tag] = f"{text}, {sentence.format(confidence=number)}"
+        clipped = _clipping_text(limits, tag, unit)
+        labels[tag] = f"{text}, {sentence.format(confidence=number)}{clipped}"
     return labels
+
+
+def _clipping_text(limits: CuttingLimits, tag: str, unit: Mapping[str, str]) -> str:
+    """Return a text on the limit of the sums of privacy units; empty without such a limit."""
+    if limits.clipped_sum is None:
+        return ""
+    words, number = _in_language(SUMS_CLIPPED, tag), plain_text(limits.clipped_sum)
+    number = number if words is SUMS_CLIPPED[ENGLISH] else number.replace(".", ",")
+    return f", {words.format(most=number, unit=one_line(unit[tag]))}"
 
 
 def _most_text(limits: CuttingLimits, tag: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from dprelease.query.aggregates.aggregate import IDS
 from dprelease.query.grouping.group_keys import Key
@@ -21,13 +22,15 @@ class CuttingLimits:
 
     In the column, a privacy unit counts in at most `groups` groups, with at most `rows` rows in
     each, and at most `total` rows in all groups, unless None. `counted` is what the column counts,
-    as in `Aggregate.counted_kind`: rows, ids or neither.
+    as in `Aggregate.counted_kind`: rows, ids or neither. `clipped_sum` is the largest absolute sum
+    of a privacy unit in a group, if sums are clipped.
     """
 
     groups: int
     rows: int
     counted: str
     total: int | None = None
+    clipped_sum: Fraction | None = None
 
 
 def cutting_limits(query: Query, parts: Sequence[Measurement]) -> CuttingLimits | None:
@@ -46,6 +49,7 @@ def cutting_limits(query: Query, parts: Sequence[Measurement]) -> CuttingLimits 
         rows=unit.most_rows_per_group,
         counted=counted.pop() if len(counted) == 1 and len(parts) == 1 else "",
         total=unit.max_rows if unit.limits_all_rows(most) else None,
+        clipped_sum=parts[0].aggregate.clipped_sum if len(parts) == 1 else None,
     )
 
 

@@ -188,10 +188,18 @@ class Sensitivity:
         is an integral of the sizes of intersections of two level sets. If x grows by 1 and y falls
         by 1, the centres move apart, so the intersections and the sum don't grow, and the
         divergence doesn't fall. So the divergence, at any epsilon and in both directions, grows if
-        steps move from a cell to another one that moves at least as far. By adding more steps,
-        which log-concave noise never makes cheaper, every change whose k largest absolute values
-        add up to at most k `shift` and to at most `slots` x `shift`, for each k, costs no more than
-        `slots` cells that move by `shift` (Marshall, Olkin and Arnold 2011, Inequalities, 5.A.9).
+        steps move from a cell to another one that moves at least as far.
+
+        So a change whose values are at most `shift` each, and at most `slots` x `shift` together,
+        costs no more than `slots` cells that move by `shift`. First add steps to cells that move by
+        less than `shift`, also to further cells that did not move, until the total is `slots` x
+        `shift`; log-concave noise never makes a change cheaper by more steps. (If no cell moves by
+        less, at most `slots` cells move by `shift`; add the others.) Then, while two cells move by
+        x >= y with x < `shift` and y > 0, move one step from the second to the first. The sum of
+        squares grows each time, so this ends, with at most one cell strictly between 0 and `shift`.
+        As the total is a multiple of `shift`, there is no such cell, and `slots` cells move by
+        `shift`. No step of this made the change cheaper.
+
         Changes up and changes down are each bounded so; for symmetric noise, a change down costs as
         much as a change up, and all changes are bounded together. The number of rows n_i that a
         unit has in cell i moves this cell by at most n_i x `per_row` and at most `largest`, so the

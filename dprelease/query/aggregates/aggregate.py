@@ -143,6 +143,11 @@ class Aggregate(ABC):
         return ""
 
     @property
+    def clipped_sum(self) -> Fraction | None:
+        """The absolute value to which the sum of one privacy unit in a cell is clipped, if any."""
+        return None
+
+    @property
     def adds_up(self) -> bool:
         """Whether the result for all parties together is the sum of the results of the parties."""
         return False

@@ -85,10 +85,15 @@ class Sum(Aggregate):
     @property
     def _clipping_text(self) -> str:
         """Return a text on how the sums of privacy units are clipped; empty if they aren't."""
-        if self.most_of_unit is None:
+        if self.clipped_sum is None:
             return ""
-        most = plain_text(self.most_of_unit * self.step)
+        most = plain_text(self.clipped_sum)
         return f", the sum of one privacy unit in a group clamped to -{most} to {most}"
+
+    @property
+    def clipped_sum(self) -> Fraction | None:
+        """The absolute value to which the sum of a privacy unit in a cell is clipped, if any."""
+        return None if self.most_of_unit is None else self.most_of_unit * self.step
 
     @property
     def reads(self) -> tuple[str, ...]:
