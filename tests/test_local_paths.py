@@ -25,6 +25,7 @@ from dprelease.planning.declaration_findings import load_declaration, single_err
 from dprelease.schema.field_types import to_local_path, to_text
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.table import Table
+from dprelease.signatures.keys import AgentKey
 from tests.messages import write
 from tests.release import build
 
@@ -156,12 +157,13 @@ OTHERS = {"districts", "on"}
 )
 @pytest.mark.parametrize("kind", [str, Path])
 def test_functions(function: Callable[..., Any], name: str, kind: type) -> None:
-    needed = {
+    needed: dict[str, Any] = {
         one.name: "x"
         for one in inspect.signature(function).parameters.values()
         if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
     }
     value: Any = kind("s3://bucket/x")
+    needed |= {"key": AgentKey(Path("x"), b"")} if "key" in needed else {}
     with pytest.raises(DeclarationError, match="DP-PATH-001"):
         function(**{**needed, name: [value] if name == "folders" else value})
 

@@ -246,7 +246,7 @@ def test_an_engine_is_one_module_and_one_line(
     assert not dprelease.verify(folder).ok  # nobody knows such an engine
     with pytest.raises(DpReleaseError, match="'duckdb' or 'spark'"):
         read_declaration(tmp_path / "own.yaml")
-    with pytest.raises(ValueError, match="engines are"):
+    with pytest.raises(DpReleaseError, match="`engine` takes duckdb or spark"):
         with_engine(declared, "plain")
 
 

@@ -194,7 +194,7 @@ class Session(Summarized):
     Raises
     ------
     UsageError
-        DP-SESSION-016 for a schema of another type, such as a frame.
+        DP-SESSION-016 for a schema of another type, such as a frame; 021 for several schemas.
     SessionError
         DP-SESSION-006 if the budget is not a number above zero, or delta is not in [0, 1);
         DP-SESSION-011 unless exactly one of epsilon and rho is set.
@@ -215,6 +215,8 @@ class Session(Summarized):
     ) -> None:
         check_paths(None if isinstance(schema, Mapping) else schema, ledger, key)
         given: object = schema
+        if isinstance(given, list | tuple):
+            raise UsageError("DP-SESSION-021", number=len(given))
         if not isinstance(given, str | PathLike | Mapping):
             kind, wanted = (
                 type(given).__name__,

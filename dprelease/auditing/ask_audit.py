@@ -8,10 +8,13 @@ from pathlib import Path
 from dprelease.auditing.breach_files import refuse_folder, write_outcome
 from dprelease.auditing.whole_audit import TIME_LIMIT, run_audit
 from dprelease.documents.audits.audit_record import Audit
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.release.api import Release, read_release
+from dprelease.release.run_options import with_engine
 
 
+@checked_arguments
 def audit(
     release: str | Path | Release,
     *,
@@ -57,6 +60,7 @@ def audit(
     loaded = release if isinstance(release, Release) else read_release(release, variables=variables)
     if output is not None:
         refuse_folder(Path(output))
+    _ = with_engine(loaded.declaration, engine)  # raises for an unknown engine
     outcome = run_audit(
         loaded.declaration, engine=engine, names=queries, time_limit=time_limit, draws=draws
     )

@@ -64,10 +64,7 @@ def estimate(
     with report_failures(as_json):
         from dprelease.verification.after_publication.record_estimates import local_estimate
 
-        try:
-            estimates = local_estimate(folder, column, records=records, confidence=confidence)
-        except ValueError as problem:  # its message names only columns of the release
-            raise typer.BadParameter(str(problem)) from None
+        estimates = local_estimate(folder, column, records=records, confidence=confidence)
         rows = [("value", "estimate", "margin")]
         for row in estimates:
             name = "mean" if row.value is None else str(row.value)

@@ -16,6 +16,9 @@ from typing import Any
 
 from dprelease.errors.error_tree import DeclarationError
 
+LONGEST_NAME = 255
+"""Maximum number of bytes of a name in a path, on all common file systems."""
+
 URI_CODE, HOME_CODE, ENCODING_CODE = "DP-PATH-001", "DP-PATH-002", "DP-PATH-003"
 
 URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
@@ -56,7 +59,8 @@ def check_paths(*value: object) -> None:
     Raises
     ------
     DeclarationError
-        DP-PATH-001 for a URI, 002 for `~` at its start, 003 for a name that is not UTF-8.
+        DP-PATH-001 for a URI, 002 for `~` at its start, 003 for a name that is not UTF-8, 005 for
+        a path that no file can have.
     """
     for path in _paths_in(value):
         fields = uri_fields(path)
@@ -66,6 +70,17 @@ def check_paths(*value: object) -> None:
             raise DeclarationError(HOME_CODE, path=path)
         if any(0xD800 <= ord(letter) <= 0xDFFF for letter in path):
             raise DeclarationError(ENCODING_CODE, path=path)
+        problem = _system_problem(path)
+        if problem:
+            raise DeclarationError("DP-PATH-005", path=path[:60], problem=problem)
+
+
+def _system_problem(path: str) -> str:
+    """Return the reason why no file can have this path; empty if one can."""
+    if "\0" in path:
+        return "it contains the character NUL"
+    longest = max(len(part.encode()) for part in path.split("/"))
+    return "" if longest <= LONGEST_NAME else f"a name in it has more than {LONGEST_NAME} bytes"
 
 
 def _paths_in(value: object) -> Iterator[str]:

@@ -35,6 +35,10 @@ class Guarantee:
     invariants: tuple[str, ...] = ()
     """Names of exactly published values, which must be equal in both neighbouring tables."""
 
+    def __repr__(self) -> str:
+        rho = "" if self.rho is None else f", rho {self.rho:g}"
+        return f"<Guarantee: epsilon {self.epsilon:g}, delta {float(self.delta):g}{rho}>"
+
     def to_json(self) -> dict[str, Any]:
         """Return the guarantee as JSON values; an infinite pure epsilon is null."""
         invariants_json = (

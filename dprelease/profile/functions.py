@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dprelease.errors import DeclarationError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.exact.engines import refuse_unknown_frames
 from dprelease.planning.declaration_findings import load_declaration
@@ -26,6 +27,7 @@ class DeclaredRelease(Protocol):
         """Return the frames by the name of their table."""
 
 
+@checked_arguments
 def profile_release(
     release: str | Path | DeclaredRelease,
     *,

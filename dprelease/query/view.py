@@ -50,7 +50,7 @@ class Views:
     def of(self, base: Declared, spec: QuerySpec, place: Placer) -> View | None:
         """Return the view of a query; None if errors were added to `errors`."""
         before = len(self.errors)
-        own = self._schema_formulas(base)
+        own = self.schema_formulas(base)
         if base.table.public:
             name = base.table.name
             self.errors.append(QueryError("DP-JOIN-005", place=place("from"), table=name))
@@ -80,7 +80,7 @@ class Views:
         view = self._with_formulas(view, spec.derive, place)
         return view if len(self.errors) == before else None
 
-    def _schema_formulas(self, declared: Declared) -> Formulas | None:
+    def schema_formulas(self, declared: Declared) -> Formulas | None:
         """Return the expressions of a table's schema, checked at the first use of the table."""
         table, before = declared.table, len(self.errors)
         if table.name not in self._formulas:
@@ -161,7 +161,7 @@ class Views:
             error = QueryError("DP-JOIN-003", place=spot, table=spec.table, reason=reason)
             self.errors.append(error)
             return None
-        formulas = self._schema_formulas(right)
+        formulas = self.schema_formulas(right)
         on = tuple(spec.on.items()) or ((base.table.unit.id or "", right.table.unit.id or ""),)
         for left, other in on:
             self._check_pair(columns, base.table, right.table, (left, other), place)
@@ -184,7 +184,7 @@ class Views:
         if self._is_about_people(public):
             error = QueryError("DP-JOIN-003", place=place, table=name, reason=PRIVATE_SOURCE)
             self.errors.append(error)
-        found = self._schema_formulas(public)
+        found = self.schema_formulas(public)
         raise_all(self.errors)
         return found or {}
 
@@ -232,6 +232,13 @@ def public_table_formulas(public: Declared, tables: Mapping[str, Declared]) -> F
         DP-JOIN-003 if its source is that of a table about people; errors of its expressions.
     """
     return Views(tables, []).formulas_after_noise(public)
+
+
+def schema_errors(declared: Declared) -> list[DpReleaseError]:
+    """Return the errors in the expressions of a table's schema."""
+    errors: list[DpReleaseError] = []
+    Views({declared.table.name: declared}, errors).schema_formulas(declared)
+    return errors
 
 
 def _source_location(declared: Declared) -> tuple[str, str | None] | None:

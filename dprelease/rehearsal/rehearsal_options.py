@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from dprelease.errors import DeclarationError
+from dprelease.errors import DeclarationError, UsageError
 from dprelease.errors.local_paths import check_paths
 from dprelease.schema.load import Declaration
 from dprelease.schema.model import shorten
@@ -66,6 +66,7 @@ def requested_files(declaration: Declaration, options: OptionValues) -> dict[str
         if problem:
             file, named_table = shorten(Path(written).name), name or "?"
             raise DeclarationError("DP-REHEARSE-003", file=file, table=named_table, problem=problem)
+        check_paths(written)
         files[table] = Path(written)
     return files
 
@@ -78,6 +79,10 @@ def _named_values(
     `file_first` says that the table's name comes after the value, and `known` are the tables that
     may be named there.
     """
+    given: object = options
+    if given is not None and not isinstance(given, str | int | Path | Mapping | Sequence):
+        wanted, kind = "a value, a list of values, or a value for each table", type(given)
+        raise UsageError("DP-SESSION-016", name="rows and on", wanted=wanted, kind=kind.__name__)
     if isinstance(options, Mapping):
         yield from ((str(name), str(value)) for name, value in options.items())
         return

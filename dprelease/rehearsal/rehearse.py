@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.rehearsal_errors import ColumnErrors, Figures, errors_in
 from dprelease.documents.rehearsal_manifest import TRUTH
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.rehearsal.rehearsal_options import OptionValues, requested_files, requested_rows
 from dprelease.rehearsal.run import rehearse as run
@@ -87,6 +88,7 @@ class _TruthFrames(Mapping[str, Any]):
         return sum(1 for _ in self)
 
 
+@checked_arguments
 def rehearse(
     release: str | Path | Release,
     *,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import BudgetError, DpReleaseError, LedgerError, Place, SessionError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import count_text
 from dprelease.ledger import periods as periods_of
@@ -25,6 +26,7 @@ from dprelease.privacy.unit import Neighbours
 from dprelease.release.charging import ROWS
 from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.signatures.signers import read_signers
+from dprelease.system.summaries import Summarized, Summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,8 +138,8 @@ def check_signers(path: Path, signers: Path) -> str:
     return f"the last entry, {entries[-1].number}, and so all before it, is signed by a signer"
 
 
-@dataclass(frozen=True, slots=True)
-class Balance:
+@dataclass(frozen=True, slots=True, repr=False)
+class Balance(Summarized):
     """The budget of a table in a ledger: its total, and what is spent and left, in `counted`.
 
     `counted`: epsilon or rho. `releases`: the number of charged releases; `open`: the number of
@@ -154,8 +156,14 @@ class Balance:
     neighbours: str
     unit: str | None
     invariants: tuple[str, ...]
-    lifetime: Lifetime = field(repr=False)
+    lifetime: Lifetime
     """How the budget renews, and the total risk of a person."""
+
+    def _summary(self) -> Summary:
+        """Return the total, the spent and the remaining budget."""
+        amounts = (("budget", self.amount), ("spent", self.spent), ("left", self.left))
+        rows = [(name, f"{self.counted} {float(amount):g}") for name, amount in amounts]
+        return f"Balance of {self.table}", ("", ""), rows
 
     def to_json(self) -> dict[str, Any]:
         """Return the balance as JSON values."""
@@ -173,12 +181,21 @@ class Balance:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerBalances:
+@dataclass(frozen=True, slots=True, repr=False)
+class LedgerBalances(Summarized):
     """The balances of a ledger when it was read, one for each table."""
 
     path: Path
     balances: tuple[Balance, ...]
+
+    def _summary(self) -> Summary:
+        """Return the budget of each table."""
+        rows = [
+            (one.table, one.counted, *(f"{float(x):g}" for x in (one.amount, one.spent, one.left)))
+            for one in self.balances
+        ]
+        heads = ("table", "counted in", "budget", "spent", "left")
+        return f"LedgerBalances: {self.path.name}", heads, rows
 
     def __getitem__(self, table: str) -> Balance:
         """Return the balance of a table: "owner/table", as in `dprelease ledger show`.
@@ -211,6 +228,7 @@ class LedgerBalances:
         return pd.DataFrame(flat).drop(columns=["renewal", "invariants"], errors="ignore")
 
 
+@checked_arguments
 def read_ledger(path: str | Path) -> LedgerBalances:
     """Return what is spent and left of the budget of every table in a ledger; changes nothing.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, OutputError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
@@ -63,6 +64,7 @@ class Release(Summarized):
         For all errors in the mapping, its tables and its queries, each with its key path.
     """
 
+    @checked_arguments
     def __init__(
         self,
         declaration: Declaration | Mapping[str, object],
@@ -101,24 +103,27 @@ class Release(Summarized):
                     error.set_place(error.errors[0].place)
             raise
 
+    @checked_arguments
     def to_yaml(self, folder: str | Path | None = None) -> str:
         """Return the release file as YAML text.
 
-        With `folder`, the release file and the schemas that were declared in Python are also
-        written to this folder, as new files.
+        With `folder`, the release file, the schemas of its tables and all files that they name,
+        except for data, are also written to this folder, as new files. Files that are declared by
+        absolute paths stay where they are.
 
         Raises
         ------
         OutputError
-            DP-OUTPUT-014 if one of these files exists, DP-OUTPUT-002 if it can't be written.
+            DP-OUTPUT-014 if one of these files exists, DP-OUTPUT-002 if it can't be written, 022 if
+            a file lies outside the folder of the release file.
         """
         check_paths(folder)
-        name = self.declaration.document.path.name
+        declared = self.declaration
         if folder is not None:
-            texts = self.declaration.texts
-            own = [name] if self._mapping is None else self._mapping.texts
-            _write_new_files(Path(folder), {file: texts[file] for file in own})
-        return self.declaration.texts[name]
+            files = {name: text.encode() for name, text in declared.texts.items()}
+            copies = {name: path for name, (_, path) in declared.kept.items()}
+            _write_new_files(Path(folder), files, copies)
+        return declared.texts[declared.document.path.name]
 
     def _summary(self) -> Summary:
         """Return the queries, and the tables that they read."""
@@ -199,6 +204,7 @@ class Release(Summarized):
         """
         return self.publish(**options).folder
 
+    @checked_arguments
     def publish(self, **options: Unpack[RunOptions]) -> RunResult:
         """Publish the release, and return its folder, files, digest and spent budget.
 
@@ -248,23 +254,31 @@ def _refuse_unknown_options(options: Mapping[str, object]) -> None:
             raise TypeError(f"run() got an unexpected keyword argument {name!r}")
 
 
-def _write_new_files(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write texts as new files; refuse existing files before anything is written."""
-    for name in texts:
+def _write_new_files(
+    folder: Path, contents: Mapping[str, bytes], copies: Mapping[str, Path]
+) -> None:
+    """Write contents and copies of files as new files; refuse all before anything is written."""
+    names = [name for name in (*contents, *copies) if not os.path.isabs(name)]
+    for name in names:
+        if ".." in Path(name).parts:
+            raise OutputError("DP-OUTPUT-022", name=name)
         if os.path.lexists(folder / name):
             raise OutputError("DP-OUTPUT-014", name=name)
     reason = ""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            with open(folder / name, "x", encoding="utf-8") as file:
-                file.write(text)
+        for name in names:
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            content = contents[name] if name in contents else copies[name].read_bytes()
+            with open(target, "xb") as file:
+                file.write(content)
     except OSError as problem:
         reason = reason_of(problem)
     if reason:
         raise OutputError("DP-OUTPUT-002", name=folder.name, reason=reason)
 
 
+@checked_arguments
 def read_release(path: str | Path, *, variables: Mapping[str, object] | None = None) -> Release:
     """Return the release that a YAML file declares.
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from dprelease.errors import DataError, DeclarationError, DpReleaseError
+from dprelease.errors import DataError, DeclarationError, DpReleaseError, raise_all
+from dprelease.errors.printable import count_text
 from dprelease.planning.invariant_plans import invariant_warnings
 from dprelease.planning.notes.declaration_warnings import declaration_warnings
 from dprelease.planning.notes.notes import Note, notes, share_note
 from dprelease.query.unread import unreadable_table_errors
+from dprelease.query.view import schema_errors
 from dprelease.release.kinds import plan_release
 from dprelease.release.path_conflicts import refuse_own_source
 from dprelease.release.run_options import engine_exposures
 from dprelease.schema.languages import columns_without_labels
+from dprelease.system.summaries import Summarized, Summary
 
 if TYPE_CHECKING:
     from dprelease.schema.load import Declaration, Declared
@@ -23,8 +26,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("dprelease")
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class CheckResult(Summarized):
     """The result of a check: errors in `findings`, or what a release will publish.
 
     `name`: the name of the file. `tables`, `columns`: the numbers of published tables and columns;
@@ -43,7 +46,17 @@ class CheckResult:
     invariants: tuple[str, ...] = ()
     """Warnings about exact totals outside the guarantee."""
     without_label: tuple[str, ...] = ()
-    notes: tuple[Note, ...] = field(default=(), repr=False)
+    notes: tuple[Note, ...] = ()
+
+    def _summary(self) -> Summary:
+        """Return the errors, or the number of tables and columns; then the warnings."""
+        rows: list[tuple[object, object]] = [(one.code, str(one.place)) for one in self.findings]
+        if self.ok:
+            tables = [] if self.is_schema else [("tables", self.tables)]
+            rows += [*tables, ("columns", self.columns)]
+        rows += [("warning", one.code) for one in self.warnings]
+        state = "ok" if self.ok else count_text(len(self.findings), "error", "errors")
+        return f"CheckResult: {self.name}, {state}", ("", ""), rows
 
     @property
     def ok(self) -> bool:
@@ -58,7 +71,8 @@ class CheckResult:
 
     @classmethod
     def of_schema(cls, declared: Declared) -> Self:
-        """Return the result for a table schema without errors."""
+        """Return the result for a table schema; raises all errors in its expressions."""
+        raise_all(schema_errors(declared))
         columns = len(declared.table.columns)
         return cls(declared.document.path.name, columns=columns, is_schema=True)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Unpack
 
 from dprelease.errors import DeclarationError, DpReleaseError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.error_tree import EXIT_UNEXPECTED
 from dprelease.errors.local_paths import check_paths
 from dprelease.planning.declaration_findings import single_errors
@@ -21,6 +22,7 @@ ReleaseLike = Release | Mapping[str, object] | str | Path
 """A release: a `Release`, a mapping in the form of a release file, or the path of one."""
 
 
+@checked_arguments
 def check(release: ReleaseLike, *, variables: Mapping[str, object] | None = None) -> CheckResult:
     """Check a release or the file of a table schema, and return all errors; opens no data.
 
@@ -41,6 +43,7 @@ def check(release: ReleaseLike, *, variables: Mapping[str, object] | None = None
         return CheckResult.failed(name, single_errors(error))
 
 
+@checked_arguments
 def plan(release: ReleaseLike, *, variables: Mapping[str, object] | None = None) -> Plan:
     """Return mechanism, privacy cost and expected error of every column; opens no data.
 
@@ -49,6 +52,7 @@ def plan(release: ReleaseLike, *, variables: Mapping[str, object] | None = None)
     return _release_of(release, variables).plan()
 
 
+@checked_arguments
 def run(
     release: ReleaseLike,
     *,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from dprelease.errors import DpReleaseError, Place, RunState, UsageError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.exact.engines import open_engines, refuse_unknown_frames
 from dprelease.exact.settings import Settings
@@ -60,6 +61,7 @@ PARTS = (
 """Parts of a statement, by the keys of the release file that they become."""
 
 
+@checked_arguments
 def sql(
     statement: str,
     schema: Schemas,

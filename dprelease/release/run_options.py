@@ -17,6 +17,7 @@ from dprelease.errors import (
     DeclarationError,
     DpReleaseError,
     Place,
+    UsageError,
     raise_all,
 )
 from dprelease.errors.local_paths import check_paths
@@ -44,13 +45,16 @@ def with_engine(declaration: Declaration, engine: str | None) -> Declaration:
 
     Raises
     ------
+    UsageError
+        DP-SESSION-016 for an unknown engine.
     DataError
         DP-SPARK-005 if only DuckDB can run the release.
     """
     if engine is None or engine == declaration.spec.engine:
         return declaration
     if engine not in ENGINES:
-        raise ValueError(f"engines are {' and '.join(ENGINES)}")
+        wanted, kind = " or ".join(ENGINES), f"'{shorten(engine)}'"
+        raise UsageError("DP-SESSION-016", name="engine", wanted=wanted, kind=kind)
     problem = kind_of(declaration.spec).engine_problem
     if engine != DEFAULT_ENGINE and problem:
         raise DataError("DP-SPARK-005", problem=problem)

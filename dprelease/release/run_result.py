@@ -22,6 +22,7 @@ from dprelease.errors.error_tree import EXIT_PUBLISHED
 from dprelease.schema.load import Declaration
 from dprelease.system.files import read_file
 from dprelease.system.json_text import MOST_BYTES, parse_json
+from dprelease.system.summaries import Summarized, Summary
 
 logger = logging.getLogger("dprelease")
 
@@ -29,8 +30,8 @@ IfPublished = Literal["fail", "skip"]
 """What a run does if the same declaration is already published in its folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class PrivacySpent:
+@dataclass(frozen=True, slots=True, repr=False)
+class PrivacySpent(Summarized):
     """The guarantee of a release: epsilon and delta, and rho if the budget is one of zCDP.
 
     Rho does not hold for events with a probability of `rho_delta` in total.
@@ -41,6 +42,14 @@ class PrivacySpent:
     rho: Decimal | None = None
     neighbours: str = "add_remove"
     rho_delta: Decimal = Decimal(0)
+
+    def _summary(self) -> Summary:
+        """Return the numbers of the guarantee."""
+        exempt = self.rho_delta or None
+        numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        numbers["rho_delta"] = exempt
+        rows = [(name, f"{number:g}") for name, number in numbers.items() if number is not None]
+        return "PrivacySpent", ("", ""), [*rows, ("neighbours", self.neighbours)]
 
     @classmethod
     def of(cls, record: ReleaseManifest) -> Self | None:
@@ -68,8 +77,8 @@ class PrivacySpent:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class RunResult(Summarized):
     """The result of a run: the folder of the release, its files, and the digest of its manifest.
 
     `published`: whether this run has published the release; False if it was skipped, because the
@@ -84,6 +93,19 @@ class RunResult:
     spent: PrivacySpent | None = None
     ledger_entry: int | None = None
     published: bool = True
+
+    def _summary(self) -> Summary:
+        """Return the folder, the budget and the number of files."""
+        spent = self.spent
+        rows = [
+            ("folder", self.folder),
+            ("files", len(self.files)),
+            *([] if spent is None else [("epsilon", f"{spent.epsilon:g}")]),
+            *([] if spent is None else [("delta", f"{spent.delta:g}")]),
+            *([] if self.ledger_entry is None else [("ledger entry", self.ledger_entry)]),
+            ("digest", self.digest),
+        ]
+        return f"RunResult: {'published' if self.published else 'was published'}", ("", ""), rows
 
     @classmethod
     def of(cls, folder: Path, record: ReleaseManifest) -> Self:

@@ -16,6 +16,7 @@ from shutil import which
 from typing import TYPE_CHECKING, Protocol
 
 from dprelease.errors import SignatureError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.signatures.sshsig import Signature, public_blob, signed_data
 from dprelease.system.files import read_file, reason_of
@@ -148,6 +149,7 @@ def read_key(path: Path, passphrase: Passphrase | None = None) -> SigningKey:
     return agent_key
 
 
+@checked_arguments
 def signing_key(path: str | Path, passphrase: str | None = None) -> SigningKey:
     """Return an Ed25519 key of OpenSSH that signs releases and ledger entries.
 
@@ -159,7 +161,7 @@ def signing_key(path: str | Path, passphrase: str | None = None) -> SigningKey:
         The errors of `read_key`.
     """
     check_paths(path)
-    password = None if passphrase is None else passphrase.encode()
+    password = None if passphrase is None else passphrase.encode("utf-8", "surrogatepass")
     return read_key(Path(path), None if password is None else lambda _name: password)
 
 

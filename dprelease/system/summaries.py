@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from html import escape
 
-MOST_ROWS = 20
-"""Maximum number of rows of a summary."""
+MOST_ROWS, WIDEST = 20, 100
+"""Maximum number of rows of a summary, and of characters of a cell."""
 
 Summary = tuple[str, Sequence[str], Sequence[Sequence[object]]]
 """A title, the names of the columns of a table, and its rows."""
@@ -27,14 +27,14 @@ class Summarized(ABC):
         widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in [heads, *rows]
+            for row in ([heads, *rows] if any(heads) else rows)
         ]
         return "\n".join([f"<{title}", *(f"  {line}" for line in [*lines, *more]), ">"])
 
     def _repr_html_(self) -> str:
         """Return the table in HTML."""
         title, heads, rows, more = _cells(self._summary())
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in heads)
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in heads if any(heads))
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
         )
@@ -52,5 +52,7 @@ def _cells(summary: Summary) -> tuple[str, list[str], list[list[str]], list[str]
 
 
 def _text(cell: object) -> str:
-    """Return the text of a cell in one line; control characters are escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(cell))
+    """Return the text of a cell in one line, shortened; control characters are escaped."""
+    text = str(cell)
+    shown = text if len(text) <= WIDEST else f"{text[: WIDEST - 3]}..."
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)

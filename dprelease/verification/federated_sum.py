@@ -11,6 +11,7 @@ from dprelease.documents.encoding import NAME
 from dprelease.documents.metadata import TableMetadata
 from dprelease.documents.party_manifest import FederatedManifest
 from dprelease.errors import BudgetError, Place, VerificationError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import exact
@@ -33,6 +34,7 @@ FEW = 4
 """With at least this number of messages, two parties never have identical messages by chance."""
 
 
+@checked_arguments
 def federated_sum(folders: Sequence[str | Path], query: str | None = None) -> pd.DataFrame:
     """Return the sums of the messages of all parties, with keys and margins of error.
 

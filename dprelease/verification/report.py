@@ -12,9 +12,11 @@ from dprelease.documents.metadata import TableMetadata, field_notes
 from dprelease.documents.rehearsal_manifest import NOTE, NOTED
 from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
+from dprelease.errors.printable import count_text
 from dprelease.planning.kinds import Part, ReleaseKind, kind_of
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.load import Declaration, declaration_from_texts
+from dprelease.system.summaries import Summarized, Summary
 from dprelease.tables import formats
 from dprelease.tables.field_notes import has_exactly_notes
 from dprelease.verification.signed.named_audits import audit_bytes
@@ -29,8 +31,8 @@ Rows = int | Mapping[str, int]
 in order."""
 
 
-@dataclass
-class Report:
+@dataclass(repr=False)
+class Report(Summarized):
     """The result of a verification: its checks, its findings, and the recomputed guarantee."""
 
     path: Path
@@ -47,7 +49,7 @@ class Report:
     """Notes on items that were not checked."""
     rehearsal: bool = False
     """Whether the folder is a rehearsal, not a release."""
-    sealed: AnyManifest | None = field(default=None, repr=False)
+    sealed: AnyManifest | None = None
     """The checked manifest as read; None if it could not be read."""
     name: str = NAME
     """The file that findings refer to."""
@@ -58,6 +60,14 @@ class Report:
     def ok(self) -> bool:
         """Return whether there are no findings."""
         return not self.findings
+
+    def _summary(self) -> Summary:
+        """Return the findings, or the checks if there are none."""
+        rows = [(finding.code, str(finding.place)) for finding in self.findings]
+        if self.ok:
+            rows = [("checked", text) for text in self.checked]
+        state = "ok" if self.ok else count_text(len(self.findings), "finding", "findings")
+        return f"Report: {self.path.name}, {state}", ("", ""), rows
 
     @property
     def guarantee_status(self) -> str:

@@ -16,6 +16,7 @@ from dprelease.documents.manifest import Manifest, RehearsalManifest
 from dprelease.documents.party_manifest import FederatedManifest
 from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import LedgerError, State, VerificationError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import count_text
 from dprelease.signatures.signers import read_signers
@@ -81,6 +82,7 @@ UNPAID = (
 """Note on a release that names a ledger, when the ledger was not checked."""
 
 
+@checked_arguments
 def verify(
     path: str | Path,
     *,

@@ -233,7 +233,7 @@ def test_values_beyond_the_bounds_are_clamped_before_the_noise(tmp_path: Path) -
 def test_no_record_at_all(tmp_path: Path) -> None:
     out = publish(tmp_path, [])
     assert verify(out).ok
-    with pytest.raises(ValueError, match="no record"):
+    with pytest.raises(DpReleaseError, match=r"DP-LOCAL-008.*no record"):
         dprelease.local_estimate(out, "city")
 
 
@@ -419,9 +419,9 @@ def test_estimates_of_real_records(tmp_path: Path) -> None:
     law = FrequencyNoise(RandomizedResponse(0.5, 4), len(answers))
     wrong = [law.estimate(answers.count(row.value)) for row in groups]
     assert max(abs(w - s) for w, s in zip(wrong, shares, strict=True)) > groups[0].margin
-    with pytest.raises(ValueError, match="name one of"):
+    with pytest.raises(DpReleaseError, match=r"DP-LOCAL-008.*no column"):
         dprelease.local_estimate(out, "PUMA")
-    with pytest.raises(ValueError, match="confidence"):
+    with pytest.raises(DpReleaseError, match=r"DP-LOCAL-008.*confidence"):
         dprelease.local_estimate(out, "SEX", confidence=1.0)
 
 

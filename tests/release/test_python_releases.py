@@ -367,3 +367,71 @@ def test_mypy_accepts_the_script_and_finds_every_mistake(tmp_path: Path) -> None
     lines = enumerate(script.splitlines(), 1)
     wanted = {(i, line.split("# error: ")[1]) for i, line in lines if "# error: " in line}
     assert found == wanted, done.stdout + done.stderr
+
+
+def test_all_declared_files_are_copied(tmp_path: Path) -> None:
+    """Schemas, files of values and large files; absolute paths stay, and nothing is left behind."""
+    write(tmp_path)
+    folder = tmp_path / "schemas"
+    folder.mkdir()
+    (folder / "cities.csv").write_text("city\nBern\nOslo\nRome\n")
+    schema = SCHEMA.replace("values: [Bern, Oslo, Rome]", "values_from: cities.csv")
+    (folder / "people.yaml").write_text(schema)
+    pd.DataFrame({"city": ["Bern", "Oslo", "Rome"]}).to_parquet(tmp_path / "cities.parquet")
+    release = dprelease.Release({**declared(), "tables": ["schemas/people.yaml"]}, folder=tmp_path)
+    again = tmp_path / "again"
+    release.to_yaml(again)
+    names = {path.relative_to(again).as_posix() for path in again.rglob("*") if path.is_file()}
+    assert names == {"release.yaml", "schemas/people.yaml", "schemas/cities.csv"}
+    read = dprelease.read_release(again / "release.yaml")
+    assert read.declaration.texts == release.declaration.texts
+    with pytest.raises(OutputError, match="DP-OUTPUT-014"):
+        read.to_yaml(again)
+    large = SCHEMA.replace("values: [Bern, Oslo, Rome]", "values_from: cities.parquet")
+    (tmp_path / "people.yaml").write_text(large)
+    dprelease.read_release(tmp_path / "release.yaml").to_yaml(tmp_path / "large")
+    copied = (tmp_path / "large" / "cities.parquet").read_bytes()
+    assert copied == (tmp_path / "cities.parquet").read_bytes()
+    outside = {**declared(), "tables": ["../people.yaml"]}
+    with pytest.raises(OutputError, match="DP-OUTPUT-022"):
+        dprelease.Release(outside, folder=folder).to_yaml(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    absolute = {**declared(), "tables": [tmp_path / "people.yaml"]}
+    dprelease.Release(absolute).to_yaml(tmp_path / "new")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["release.yaml"]
+    assert dprelease.check(tmp_path / "new" / "release.yaml").ok
+
+
+def test_a_schema_alone_is_checked_with_its_expressions(tmp_path: Path) -> None:
+    write(tmp_path)
+    text = SCHEMA + "  half: {type: number, lower: 0, upper: 60, expression: EXPRESSION}\n"
+    for expression, code in {
+        "agee / 2": "DP-WHERE-005",
+        "age / ": "DP-WHERE-001",
+        "half + age": "DP-DERIVE-002",
+        "read_csv(age)": "DP-WHERE-004",
+    }.items():
+        (tmp_path / "people.yaml").write_text(text.replace("EXPRESSION", expression))
+        (finding,) = dprelease.check(tmp_path / "people.yaml").findings
+        assert finding.code == code
+        assert (finding.place.file, finding.place.line) == ("people.yaml", 9)
+    (tmp_path / "people.yaml").write_text(text.replace("EXPRESSION", "age / 2"))
+    assert dprelease.check(tmp_path / "people.yaml").ok
+
+
+def test_results_show_themselves_as_short_tables(tmp_path: Path) -> None:
+    """Without fractions, and without whole documents."""
+    path = release_with_ledger(tmp_path)
+    release = dprelease.read_release(path)
+    result = dprelease.run(release)
+    published = dprelease.PublishedRelease(result.folder)
+    plan = release.plan()
+    shown = [release, plan, plan.guarantee, result, result.spent, published, published.verify(),
+             dprelease.check(path), dprelease.check({}), dprelease.read_ledger(
+             tmp_path / "ledger.sqlite"), *dprelease.read_ledger(tmp_path / "ledger.sqlite").balances, dprelease.Session(path.parent / "people.yaml",
+             epsilon="9.8")]  # fmt: skip
+    for one in shown:
+        assert "Fraction(" not in repr(one)
+        assert "Decimal(" not in repr(one)
+        assert max(map(len, repr(one).splitlines())) < 160, repr(one)
+        assert len(repr(one).splitlines()) < 30

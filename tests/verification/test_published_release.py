@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dprelease
-from dprelease.errors import DpReleaseError, OutputError, VerificationError
+from dprelease.errors import DpReleaseError, OutputError, UsageError, VerificationError
 from tests.release.build import RELEASE, write
 
 
@@ -32,7 +32,8 @@ def test_tables_are_read_in_every_form(folder: Path) -> None:
     assert [column.name for column in published.columns("by_city")] == table.column_names
     (label,) = published.labels["by_city"]["pay"].values()
     assert label.startswith("Pay")
-    assert repr(published) == "<PublishedRelease: release 'People by city' with 2 tables>"
+    assert repr(published).splitlines()[0] == "<PublishedRelease: release 'People by city'"
+    assert "by_city  3" in repr(published)
 
 
 def test_its_manifest_budget_and_quality(folder: Path) -> None:
@@ -43,7 +44,8 @@ def test_its_manifest_budget_and_quality(folder: Path) -> None:
     quality = published.quality("by_city")
     assert list(quality["column"]) == ["people", "pay"]
     assert list(published.quality()["column"]) == ["people", "pay", "rows"]
-    assert (quality["margin_95"].astype(float) > 0).all()
+    assert (quality["margin_95"] > 0).all()
+    assert (quality["standard_deviation"] > 0).all()
     assert published.verify().ok
 
 
@@ -69,7 +71,7 @@ def test_wrong_arguments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         published.to_pandas("by_cty")
     with pytest.raises(OutputError, match="DP-OUTPUT-020"):
         published.to_arrow("../by_city")
-    with pytest.raises(OutputError, match="DP-OUTPUT-020"):
+    with pytest.raises(UsageError, match="DP-SESSION-016"):
         published.to_arrow(3)  # type: ignore[arg-type]
     for wrong in ("s3://bucket/out", "~/out", folder / "nothing"):
         with pytest.raises(DpReleaseError):
@@ -100,3 +102,38 @@ def test_export_returns_its_files(folder: Path, tmp_path: Path) -> None:
         dprelease.export(folder, ["cvs"])
     with pytest.raises(OutputError, match="DP-OUTPUT-011"):
         dprelease.export(tmp_path / "nothing", "csv")
+
+
+FAMILY = """\
+title: People
+tables: [people.yaml]
+budget: {epsilon: 1}
+queries:
+  people:
+    from: people
+    marginals: [[], [city]]
+    consistent: MODE
+    columns: {n: {count: "*"}}
+output: out
+"""
+
+
+def test_tables_of_a_family_have_one_name(tmp_path: Path) -> None:
+    """The folder can be left out where the name alone is clear."""
+    path = write(tmp_path)
+    path.write_text(FAMILY.replace("MODE", "true"))
+    published = dprelease.PublishedRelease(dprelease.run(path).folder)
+    assert published.tables == ("estimates/people_total", "estimates/people_city")
+    for name in ("estimates/people_city", "people_city"):
+        assert list(published.quality(name)["query"]) == ["people_city"]
+        assert len(published.to_pandas(name)) == 3
+        assert dprelease.compare(
+            published.path, published.path, table=name,
+            old_cells={"city": "Bern"}, new_cells={"city": "Oslo"},
+        ).attrs["dprelease"]["table"] == "estimates/people_city"  # fmt: skip
+    path.write_text(FAMILY.replace("MODE", "{non_negative: true, publish: {records: true}}"))
+    published = dprelease.PublishedRelease(dprelease.run(path, overwrite=True).folder)
+    assert len(published.quality("tables/people_city")) == 1
+    assert len(published.quality("records/people_invented")) == 2
+    with pytest.raises(OutputError, match=r"but estimates/people_city and tables/people_city"):
+        published.to_pandas("people_city")

@@ -32,6 +32,10 @@ TEMPLATES: dict[str, Template] = {
         cause="'{column}' has {found} possible values; randomized response needs 2 to {limit}.",
         fix="declare other bounds or values, or remove the column.",
     ),
+    "DP-LOCAL-008": Template(
+        cause="Nothing can be estimated: {problem}.",
+        fix="{way}.",
+    ),
     "DP-LOCAL-007": Template(
         cause="A local release has no chart.",
         fix="remove --plot.",

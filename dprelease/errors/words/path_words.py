@@ -18,6 +18,10 @@ TEMPLATES: dict[str, Template] = {
         cause="The name '{path}' is not valid UTF-8.",
         fix="rename the file or folder.",
     ),
+    "DP-PATH-005": Template(
+        cause="No file can have the path '{path}': {problem}.",
+        fix="use another path.",
+    ),
     "DP-PATH-004": Template(
         cause="A source can't be replaced: {problem}.",
         fix="name a table and the path of a source of its declared type; the tables are: {known}.",

@@ -23,6 +23,12 @@ CALL_ERRORS: dict[str, Template] = {
         cause="`{name}` takes {wanted}, not {kind}.",
         fix="pass {wanted}.",
     ),
+    "DP-SESSION-021": Template(
+        cause="A session is about one table, but `schema` is a list with {number} items.",
+        fix="pass one schema. To read two tables together, use dprelease.sql(statement, schema="
+        "[...]) with a JOIN, or declare a release with a `join`; for separate tables, create a "
+        "session for each.",
+    ),
     "DP-SESSION-015": Template(
         cause="{what} needs an epsilon.",
         fix="state how much of the session's budget it may spend, for example epsilon=0.1.",

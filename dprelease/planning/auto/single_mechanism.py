@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 
-from dprelease.errors import BudgetError, Place
+from dprelease.errors import BudgetError, Place, UsageError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import Number, round_down
@@ -22,6 +23,7 @@ REFINEMENTS = 9
 """Golden-section steps between grid points, after which 1 % of the spacing remains."""
 
 
+@checked_arguments
 def calibrate(
     mechanism: str,
     epsilon: Number,
@@ -42,9 +44,20 @@ def calibrate(
     BudgetError
         DP-BUDGET-001 or 002 for a budget out of range, DP-BUDGET-003 for noise without a pure
         guarantee at delta 0, DP-BUDGET-004 if nothing fits, DP-MECH-001 to 005 for the shape.
+    UsageError
+        DP-SESSION-016 for arguments of other types or below 1.
     """
+    for name, number in (("sensitivity", sensitivity), ("answers", answers)):
+        if number < 1:
+            wanted = "a whole number above 0"
+            raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=str(number))
     budget = parse_budget(epsilon, delta)
     kind = registry.get(mechanism, Place())
+    if "scale" in shape:
+        known = ", ".join(one.name for one in kind.shape_parameters) or "none"
+        raise BudgetError(
+            "DP-MECH-002", place=Place(), mechanism=kind.name, name="scale", known=known
+        )
     moves = Sensitivity(1, (Move(sensitivity, answers),))
     if budget.needs_pure_noise and not kind.pure:
         pure = ", ".join(registry.pure_names())

@@ -29,6 +29,7 @@ from dprelease.consistency.standard_errors import (
 from dprelease.consistency.variances import Variances
 from dprelease.documents.encoding import NAME
 from dprelease.errors import Place, QueryError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.rounding import round_up
@@ -212,6 +213,7 @@ class _AreaErrors:
 Row = dict[str, Any]
 
 
+@checked_arguments
 def areas(path: str | Path, districts: object, *, query: str | None = None) -> pd.DataFrame:
     """Return the tables of custom areas, from the estimates of a release.
 

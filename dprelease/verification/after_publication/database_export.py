@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.documents.encoding import canonical
 from dprelease.errors import OutputError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.exports.export import PublishedRelease
 from dprelease.schema.server_address import KEYS, has_password, has_unknown_key, is_server
@@ -35,6 +36,7 @@ class DatabaseResult:
         return {"tables": list(self.tables)}
 
 
+@checked_arguments
 def export_to_database(
     folder: str | Path,
     database: str | Path,

@@ -23,6 +23,7 @@ from dprelease.errors import (
     VerificationError,
     raise_all,
 )
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.export_metadata import aggregate_metadata, record_metadata
@@ -56,6 +57,7 @@ class ExportResult(NamedTuple):
         return {"output": str(self.folder), "files": self.files}
 
 
+@checked_arguments
 def export(
     folder: str | Path,
     formats: str | Sequence[str],

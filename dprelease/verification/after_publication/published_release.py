@@ -11,10 +11,11 @@ from dprelease.documents.file_records import ColumnRecord, FileRecord
 from dprelease.documents.manifest import CentralManifest
 from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import OutputError, Place, State, VerificationError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
-from dprelease.errors.printable import count_text
 from dprelease.release.run_result import PrivacySpent
 from dprelease.schema.mistakes.suggestions import nearest
+from dprelease.system.summaries import Summarized, Summary
 from dprelease.tables import formats
 from dprelease.verification.manifest_reader import Rehearsal, read_any_manifest
 from dprelease.verification.report import Report
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class PublishedRelease:
+class PublishedRelease(Summarized):
     """A published release, read from its folder.
+
+    The name of a table is that of its file without the extension, such as `estimates/by_sex`. The
+    folder can be left out if only one folder has such a table.
 
     The manifest must have its own digest, and a table is read only if its bytes have the digest in
     the manifest. `verify` checks everything else.
@@ -43,15 +47,20 @@ class PublishedRelease:
         DP-VERIFY-001 if there is no manifest, 002 or 003 for one that the tool would not write.
     """
 
+    @checked_arguments
     def __init__(self, path: str | Path) -> None:
         check_paths(path)
         self.path = Path(path)
         self.manifest: ReleaseManifest = read_any_manifest(self.path)
 
-    def __repr__(self) -> str:
+    def _summary(self) -> Summary:
+        """Return the name, the number of rows and the columns of each table."""
         what = "rehearsal" if self.is_rehearsal else "release"
-        tables = count_text(len(self.tables), "table", "tables")
-        return f"<PublishedRelease: {what} '{self.title}' with {tables}>"
+        rows = [
+            (name, f"{file.rows:,}", ", ".join(column.name for column in file.columns))
+            for name, file in ((name, self._file(name)) for name in self.tables)
+        ]
+        return f"PublishedRelease: {what} '{self.title}'", ("table", "rows", "columns"), rows
 
     @property
     def title(self) -> str:
@@ -90,6 +99,7 @@ class PublishedRelease:
             for name in self.tables
         }
 
+    @checked_arguments
     def columns(self, table: str | None = None) -> tuple[ColumnRecord, ...]:
         """Return name, type, role, unit and texts of the columns of a table.
 
@@ -97,23 +107,39 @@ class PublishedRelease:
         """
         return tuple(self._file(table).columns)
 
+    @checked_arguments
     def quality(self, table: str | None = None) -> pd.DataFrame:
-        """Return the margin of error, the expected error and the mechanism of each noisy column.
+        """Return the margin of error, the expected error and the mechanism of each measurement.
 
-        One row for each noisy measurement of the table's query, in the unit of `error_unit`.
+        One row for each noisy measurement of the table, in the unit of `error_unit`. Consistent
+        tables are computed from all measurements of their family; their own standard errors are
+        columns of the tables. For records of a family, the result has all its measurements.
         `table`: the name of a table; by default all tables.
         """
         import pandas as pd
 
-        query = None if table is None else self._file(table).query
-        known = ("query", "column", "mechanism", "error_unit", "margin_95", "standard_deviation")
+        numbers = ["margin_95", "standard_deviation"]
+        known = ["query", "column", "mechanism", "error_unit", *numbers]
+        records = [one.to_json() for one in self.manifest.measurements]
+        queries = {record["query"] for record in records}
+        if table is not None:
+            file = self._file(table)
+            name = _table_name(file).rpartition("/")[2]
+            queries &= {name} if name in queries else self._queries_of_family(file.query)
         rows = [
             {name: record.get(name) for name in known}
-            for record in (one.to_json() for one in self.manifest.measurements)
-            if query is None or record["query"] == query
+            for record in records
+            if record["query"] in queries
         ]
-        return pd.DataFrame(rows, columns=list(known))
+        return pd.DataFrame(rows, columns=known).astype(dict.fromkeys(numbers, "float64"))
 
+    def _queries_of_family(self, query: str) -> set[str]:
+        """Return the names of all tables that a query declares, in measurements."""
+        families = self.manifest.families if isinstance(self.manifest, CentralManifest) else []
+        tables = {name for one in families if one.name == query for name in one.tables}
+        return tables | {query}
+
+    @checked_arguments
     def to_arrow(self, table: str | None = None) -> pa.Table:
         """Return a table as Arrow, with the notes on its columns as metadata of fields.
 
@@ -134,11 +160,13 @@ class PublishedRelease:
                 )
         return formats.PUBLISHED_FORMAT.read(self.path / file.name)
 
+    @checked_arguments
     def to_pandas(self, table: str | None = None) -> pd.DataFrame:
         """Return a table as a pandas frame; arguments and errors as in `to_arrow`."""
         frame: pd.DataFrame = self.to_arrow(table).to_pandas()
         return frame
 
+    @checked_arguments
     def to_polars(self, table: str | None = None) -> pl.DataFrame:
         """Return a table as a polars frame; arguments and errors as in `to_arrow`.
 
@@ -153,6 +181,7 @@ class PublishedRelease:
             raise OutputError("DP-OUTPUT-021", package="polars") from None
         return pl.DataFrame(self.to_arrow(table))
 
+    @checked_arguments
     def verify(
         self,
         *,
@@ -175,12 +204,16 @@ class PublishedRelease:
         by_name = {_table_name(file): file for file in self.manifest.files}
         if table is None and len(self.tables) == 1:
             return by_name[self.tables[0]]
-        if table is None or table not in by_name:
-            found = "no table is named" if table is None else f"there is no table '{table}'"
-            close = "" if table is None else nearest(str(table), self.tables)
-            known: Any = ", ".join(self.tables)
-            raise OutputError("DP-OUTPUT-020", found=f"{found}{close}", known=known)
-        return by_name[table]
+        if table is not None and table in by_name:
+            return by_name[table]
+        short = [name for name in self.tables if name.rpartition("/")[2] == table]
+        if len(short) == 1:
+            return by_name[short[0]]
+        found = "no table is named" if table is None else f"there is no table '{table}'"
+        close = "" if table is None or short else nearest(table, self.tables)
+        close = f", but {' and '.join(short)}" if short else close
+        known: Any = ", ".join(self.tables)
+        raise OutputError("DP-OUTPUT-020", found=f"{found}{close}", known=known)
 
 
 def _table_name(file: FileRecord) -> str:

@@ -9,7 +9,8 @@ from dprelease.documents.encoding import NAME, sha256_of
 from dprelease.documents.local_manifest import LocalManifest
 from dprelease.documents.metadata import TableMetadata
 from dprelease.documents.release_metadata import ReleaseMetadata
-from dprelease.errors import DpReleaseError, Place, VerificationError
+from dprelease.errors import DpReleaseError, Place, QueryError, VerificationError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@checked_arguments
 def local_estimate(
     path: str | Path, column: str, *, records: str | None = None, confidence: Number = 0.95
 ) -> tuple[Estimate, ...]:
@@ -49,16 +51,15 @@ def local_estimate(
 
     Raises
     ------
-    ValueError
-        For a confidence out of range, unknown records, an unknown column, or a file without rows.
+    QueryError
+        DP-LOCAL-008 for a confidence out of range, unknown records, an unknown column, or a file
+        without rows.
     VerificationError
         DP-VERIFY-001 to 004 or 009 for a folder that is not a local release, or for a file that was
         changed since publication; `dprelease.verify` checks more.
     """
     check_paths(path)
-    confidence = float(exact_of(confidence))
-    if not 0.0 < confidence < 1.0:
-        raise ValueError("a confidence lies between 0 and 1")
+    confidence = _confidence_of(confidence)
     folder = Path(path)
     held = read_sealed(folder, LocalManifest)
     event = _noise_event(held, column, records)
@@ -66,8 +67,24 @@ def local_estimate(
     law = _mechanism_of(event)
     values = _read_column(folder, held, part, table_metadata, event.column)
     if not len(values):
-        raise ValueError("there is no record to estimate from")
+        raise _no_estimate("there is no record", "publish more records")
     return record_estimates(values, declared, law, confidence)
+
+
+def _confidence_of(number: Number) -> float:
+    """Return a confidence between 0 and 1; raise DP-LOCAL-008 for any other number."""
+    try:
+        confidence = float(exact_of(number))
+    except (ValueError, OverflowError):
+        confidence = 0.0
+    if 0.0 < confidence < 1.0:
+        return confidence
+    raise _no_estimate("the confidence is not between 0 and 1", "use a confidence such as 0.95")
+
+
+def _no_estimate(problem: str, way: str) -> QueryError:
+    """Return DP-LOCAL-008 with a problem, and how to solve it."""
+    return QueryError("DP-LOCAL-008", problem=problem, way=way)
 
 
 def _raise_verification_error(code: str, **fields: str) -> NoReturn:
@@ -77,12 +94,13 @@ def _raise_verification_error(code: str, **fields: str) -> NoReturn:
 
 
 def _noise_event(held: LocalManifest, column: str, records: str | None) -> Event:
-    """Return the recorded noise of a column; raise ValueError unless one column has this name."""
+    """Return the recorded noise of a column; raise DP-LOCAL-008 unless one column has this name."""
     events = [recorded.event for recorded in held.measurements]
     fitting = [e for e in events if e.column == column and records in (None, e.query)]
     if len(fitting) != 1:
         known = ", ".join(f"{e.query}.{e.column}" for e in events)
-        raise ValueError(f"name one of the columns: {known}")
+        found = "no column has this name" if not fitting else "several columns have this name"
+        raise _no_estimate(found, f"name one of the columns {known}, with `records` if needed")
     return fitting[0]
 
 

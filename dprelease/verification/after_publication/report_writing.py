@@ -19,6 +19,7 @@ from dprelease.documents.release_metadata import (
     metadata_of_sums,
 )
 from dprelease.errors import OutputError, raise_all
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.exports.export import PublishedRelease
 from dprelease.planning.federated_plan import resolve_federated
@@ -39,6 +40,7 @@ PACKAGES = ("jinja2",)
 ENDING = "_report.html"
 
 
+@checked_arguments
 def write_report(
     folder: str | Path,
     output: str | Path | None = None,
@@ -96,6 +98,8 @@ def _report_path(folder: Path, output: str | Path | None) -> Path:
         raise OutputError("DP-REPORT-001", packages="Jinja2 and Matplotlib")
     whole = folder.resolve()
     target = sidecar_path(folder, ENDING) if output is None else Path(output)
+    if not target.name:
+        raise OutputError("DP-OUTPUT-014", name=target)
     if target.resolve().is_relative_to(whole):
         raise OutputError("DP-REPORT-004", name=target.name)
     return target

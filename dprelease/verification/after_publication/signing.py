@@ -10,6 +10,7 @@ from tempfile import mkstemp
 from dprelease.documents.audits.audit_name import ENDING
 from dprelease.documents.encoding import SIGNATURE, canonical
 from dprelease.errors import OutputError, SignatureError, VerificationError, raise_all
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.release.audit_check import read_audit
 from dprelease.signatures.keys import SigningKey
@@ -18,6 +19,7 @@ from dprelease.system.files import reason_of
 from dprelease.verification.verify import verify
 
 
+@checked_arguments
 def sign(folder: str | Path, key: SigningKey, *, overwrite: bool = False) -> Signature:
     """Write the signature of a release next to its manifest, and return it.
 

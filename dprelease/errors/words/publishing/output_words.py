@@ -100,6 +100,12 @@ TEMPLATES: dict[str, Template] = {
         fix="find out which other program works in that folder, such as one that removes old "
         "files, and exclude folders named `.*.dprelease-*` from it; then run again.",
     ),
+    "DP-OUTPUT-022": Template(
+        cause="The file '{name}' lies outside the folder of the release file, so it can't be "
+        "copied with it.",
+        fix="declare the file by a path below that folder, or by an absolute path, which stays "
+        "the same.",
+    ),
     "DP-OUTPUT-010": Template(
         cause="The output '{name}' is a mount point, and can't be replaced in one step.",
         fix="publish into a folder inside it, or mount its parent folder instead.",
