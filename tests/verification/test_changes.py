@@ -255,3 +255,167 @@ def test_on_the_command_line(releases: tuple[Path, Path], tmp_path: Path) -> Non
     text = CliRunner().invoke(app, [*cells, "--new-cells", "sex=m"]).stdout
     assert "95 %" in text
     assert CliRunner().invoke(app, [*words, "--old-cells", "sex"]).exit_code == 2
+
+
+TABLES = """\
+table: people
+source: people.csv
+columns:
+  sex: {type: category, values: [f, m], label: Sex}
+  kind: {type: category, values: [a, b, c], fill: c, others: c}
+  code: {type: integer, lower: 1, upper: 2, labels: {1: male, 2: female}}
+  region: {type: category, values: [north, south]}
+  county: {type: category, within: region, values: {north: [n1, n2], south: [s1]}}
+  income: {type: integer, lower: 0, upper: 1000, missing: ["-9"]}
+  extra: {type: integer, lower: 0, upper: 1000, expression: income + 1}
+  size: {type: category, values: [small, big], expression: "if(income < 500, 'small', 'big')"}
+"""
+QUERIES = """\
+title: People
+tables: [people.yaml]
+budget: {epsilon: 50}
+queries:
+  sexes: {from: people, where: "size = 'small'", group_by: [sex],
+    columns: {n: {count: "*"}, extra: {sum: extra}}}
+  kinds: {from: people, group_by: [kind], columns: {n: {count: "*"}}}
+  codes: {from: people, group_by: [code], columns: {n: {count: "*"}}}
+  sizes: {from: people, group_by: [size], columns: {n: {count: "*", suppress_below: 1}}}
+  areas: {from: people, hierarchy: [region, county], consistent: true,
+    columns: {n: {count: "*"}}}
+output: out
+"""
+
+
+@pytest.fixture(scope="module")
+def declared_releases(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return a function that publishes a release with some texts replaced in its declarations."""
+    folder, known = tmp_path_factory.mktemp("declared"), dict[Any, Path]()
+    frame = people(1).assign(code=1, region="north", county="n1")
+    frame.drop(columns="id").to_csv(folder / "people.csv", index=False)
+
+    def release(*changes: tuple[str, str]) -> Path:
+        if changes not in known:
+            schema, queries = TABLES, QUERIES
+            for old, new in changes:
+                assert (old in schema) != (old in queries)
+                schema, queries = schema.replace(old, new), queries.replace(old, new)
+            (folder / "people.yaml").write_text(schema)
+            (folder / "release.yaml").write_text(queries)
+            known[changes] = dprelease.read_release(folder / "release.yaml").run(
+                output=folder / f"out{len(known)}"
+            )
+        return known[changes]
+
+    return release
+
+
+REFUSED = {
+    "another expression": ("sexes", "expression: income + 1", "expression: income + 2"),
+    "a key with another expression": ("sizes", "income < 500", "income < 400"),
+    "another target of missing values": ("kinds", "fill: c", "fill: a"),
+    "another target of other values": ("kinds", "others: c", "others: a"),
+    "a key of another type": (
+        "codes",
+        "{type: integer, lower: 1, upper: 2, labels: {1: male, 2: female}}",
+        '{type: category, values: ["1", "2"]}',
+    ),
+    "areas with other parts": (
+        "areas_region", "{north: [n1, n2], south: [s1]}", "{north: [n1], south: [s1, n2]}",
+    ),
+    "another unit": ("sexes", "expression: income + 1", "unit: EUR, expression: income + 1"),
+}  # fmt: skip
+LISTED = {
+    "another condition": ("sexes", "size = 'small'", "size = 'big'", "size = 'big'"),
+    "a condition on other values": ("sexes", "income < 500", "income < 400", "reads 'size'"),
+    "other missing codes": ("sexes", '"-9"', '"-8"', "values of 'income' are declared as missing"),
+    "other values of a key": ("kinds", "[a, b, c]", "[a, b, c, d]", "only the new table has 'd'"),
+    "other labels": ("codes", "1: male, 2: female", "1: female, 2: male", "'1' is 'male'"),
+    "other suppression": ("sizes", "below: 1", "below: 2", "rounded, coded or left empty"),
+    "other parts of all areas": (
+        "areas_region", "{north: [n1, n2], south: [s1]}", "{north: [n1, n2, n3], south: [s1]}",
+        "only the new table has 'n3'",
+    ),
+    "rows with another key": (
+        "areas_region", "county], consistent: true", "county], marginals: [[], [sex]], "
+        "consistent: true", "and of county, sex in the new table",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_measures_otherwise_is_refused(declared_releases: Any, what: str) -> None:
+    table, *change = REFUSED[what]
+    with pytest.raises(QueryError) as caught:
+        dprelease.compare(declared_releases(), declared_releases(tuple(change)), table=table)
+    assert caught.value.code == "DP-COMPARE-002"
+
+
+@pytest.mark.parametrize("what", LISTED)
+def test_other_rows_and_labels_are_listed(declared_releases: Any, what: str) -> None:
+    table, *change, sentence = LISTED[what]
+    found = dprelease.compare(declared_releases(), declared_releases(tuple(change)), table=table)
+    assert any(sentence in one for one in found.attrs["dprelease"]["differences"]), found.attrs
+
+
+def test_equal_declarations_have_no_differences(declared_releases: Any) -> None:
+    again = declared_releases(("title: People", "title: People again"), ("label: Sex", "label: S"))
+    for table in ("sexes", "kinds", "codes", "sizes", "estimates/areas_county", "areas_county"):
+        found = dprelease.compare(declared_releases(), again, table=table)
+        assert found.attrs["dprelease"]["differences"] == []
+        assert found.attrs["dprelease"]["table"].rpartition("/")[2] == table.rpartition("/")[2]
+
+
+def test_limits_that_apply_to_other_groups_are_refused(tmp_path: Path) -> None:
+    """The finest cells of a family decide which rows are left out."""
+    folders = [publish(tmp_path, 1), publish(tmp_path, 2)]
+    other = (tmp_path / "release2.yaml").read_text().replace("[sex, kind]]", "[kind]]")
+    (tmp_path / "release2.yaml").write_text(other.replace("out2", "other2"))
+    folders[1] = dprelease.read_release(tmp_path / "release2.yaml").run()
+    assert len(dprelease.compare(*folders, table="by_sex"))
+    (tmp_path / "release2.yaml").write_text(
+        other.replace("[], [sex], ", "[], [sex], ")
+        .replace("[[], [sex], [kind]]", "[[], [sex]]")
+        .replace("out2", "third")
+    )
+    folders[1] = dprelease.read_release(tmp_path / "release2.yaml").run()
+    with pytest.raises(QueryError, match="groups by kind, sex, and by sex"):
+        dprelease.compare(*folders, table="family_sex")
+
+
+@pytest.mark.share(0.2)
+@pytest.mark.parametrize("draw", range(5))
+def test_intervals_cover_the_change_without_noise(tmp_path: Path, draw: int) -> None:
+    """Also after rounding and coding, and for sums of values of both signs that were raised to 0."""
+    columns = (
+        'n: {count: "*"}, tens: {count: "*", round_to: 10}, few: {count: "*", bottom_code: 20}, '
+        'most: {count: "*", top_code: 30}, gain: {sum: gain}, '
+        "least: {sum: gain, non_negative: true}"
+    )
+    schema = (
+        f"table: t\nsource: t{draw}.csv\ncolumns:\n"
+        "  cell: {type: integer, lower: 1, upper: 400}\n"
+        "  gain: {type: integer, lower: -20, upper: 10}\n"
+    )
+    rng, exact, folders = np.random.default_rng(draw), [], []
+    for side in ("old", "new"):
+        frame = pd.DataFrame(
+            {"cell": rng.integers(1, 401, 9000), "gain": rng.integers(-20, 11, 9000)}
+        )
+        frame.to_csv(tmp_path / f"t{draw}.csv", index=False)
+        (tmp_path / "t.yaml").write_text(schema)
+        (tmp_path / "release.yaml").write_text(
+            "title: t\ntables: [t.yaml]\nbudget: {epsilon: 3}\noutput: out\n"
+            f"queries: {{q: {{from: t, group_by: [cell], columns: {{{columns}}}}}}}\n"
+        )
+        groups = frame.groupby("cell")["gain"]
+        exact.append({"n": groups.size(), "gain": groups.sum()})
+        folders.append(
+            dprelease.read_release(tmp_path / "release.yaml").run(output=tmp_path / side)
+        )
+    changes = {name: exact[1][name] - exact[0][name] for name in ("n", "gain")}
+    found = dprelease.compare(*folders).set_index(["column", "cell"])
+    for name in ("n", "tens", "few", "most", "gain", "least"):
+        rows = found.loc[name]
+        true = changes["gain" if name in ("gain", "least") else "n"].reindex(rows.index)
+        missed = (true < rows["change_lower"]) | (true > rows["change_upper"])
+        assert missed.mean() < 0.05 + 4 * (0.05 * 0.95 / 400) ** 0.5, name

@@ -110,6 +110,7 @@ def _ratio_of_ends(old: Estimates, new: Estimates) -> tuple[Floats, Floats, Floa
     """Return the ratios of values, with the extreme ratios of the values in both intervals."""
     known = old.lower > 0
     lower, upper = (np.where(known, end, np.nan) for end in (old.lower, old.upper))
-    least = np.minimum(new.lower / lower, new.lower / upper)
-    most = np.maximum(new.upper / lower, new.upper / upper)
+    with np.errstate(invalid="ignore"):  # an infinite end over another one is an unknown end
+        least = np.minimum(new.lower / lower, new.lower / upper)
+        most = np.maximum(new.upper / lower, new.upper / upper)
     return new.values / np.where(known, old.values, np.nan), least, most

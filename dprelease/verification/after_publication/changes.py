@@ -14,6 +14,7 @@ import numpy as np
 from dprelease.documents.encoding import NAME
 from dprelease.documents.metadata import Role, TableMetadata, code_text
 from dprelease.errors import Place, QueryError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.common.invariant import Invariant
@@ -22,6 +23,7 @@ from dprelease.numerics.lattice import Floats
 from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
+from dprelease.postprocess.consistent.outputs import ESTIMATES
 from dprelease.postprocess.derived_values import WHOLE, whole_margin
 from dprelease.query.measurement import OutputColumn
 from dprelease.query.post import NO_POST_PROCESSING
@@ -35,6 +37,11 @@ from dprelease.verification.after_publication.change_intervals import (
 from dprelease.verification.after_publication.release_tables import (
     ReleaseTables,
     read_release_tables,
+)
+from dprelease.verification.after_publication.table_differences import (
+    differences_of_rows,
+    measures_the_same,
+    reasons_against,
 )
 
 if TYPE_CHECKING:
@@ -52,17 +59,15 @@ RESULT_COLUMNS = (
 NO_NUMBERS = ("string", "bool", "date32[day]")
 """The Arrow types of columns without changes."""
 
-Cells = Mapping[str, object]
-"""Values of keys; they select the cells that have these values."""
 
-
+@checked_arguments
 def compare(
     old: str | Path,
     new: str | Path,
     *,
     table: str | None = None,
-    old_cells: Cells | None = None,
-    new_cells: Cells | None = None,
+    old_cells: Mapping[str, object] | None = None,
+    new_cells: Mapping[str, object] | None = None,
 ) -> pd.DataFrame:
     """Return the changes between a table of two releases, or between cells of one release.
 
@@ -79,7 +84,8 @@ def compare(
     old, new
         The folders of two releases, or twice the same folder with different cells.
     table
-        The name of the table, if the releases have several tables in common.
+        The name of the table, if the releases have several tables in common: as in
+        `PublishedRelease`, and the folder `estimates/` can be left out.
     old_cells, new_cells
         Values of keys, for instance `{"sex": "f"}`: only the cells with these values are compared,
         and these keys are left out.
@@ -116,18 +122,17 @@ def _comparable_tables(release: ReleaseTables) -> dict[str, TableMetadata]:
     found = {}
     for table in release.metadata.tables_for_readers:
         folder, _, name = table.name.rpartition("/")
-        if folder in ("", "estimates") and name in queries:
-            found[name] = table
+        if folder in ("", ESTIMATES) and name in queries:
+            found[table.name] = table
     return found
 
 
 def _common_table(old: ReleaseTables, new: ReleaseTables, table: str | None) -> str:
     """Return the name of the table to compare; raise DP-COMPARE-001 if it is not one of both."""
     names = common_tables(old, new)
-    if table in names:
-        return str(table)
-    if table is None and len(names) == 1:
-        return names[0]
+    fitting = [name for name in names if table in (None, name, name.rpartition("/")[2])]
+    if len(fitting) == 1:
+        return fitting[0]
     problem = "no table was named" if table is None else f"'{table}' is not in both"
     raise QueryError(
         "DP-COMPARE-001",
@@ -145,10 +150,11 @@ def _refuse(reason: str) -> NoReturn:
 class _Side:
     """One of the two tables: its keys, its columns and their noise."""
 
-    def __init__(self, release: ReleaseTables, name: str, cells: Cells) -> None:
+    def __init__(self, release: ReleaseTables, name: str, cells: Mapping[str, object]) -> None:
         self.release, self.cells = release, {key: _code(value) for key, value in cells.items()}
         self.table = _comparable_tables(release)[name]
-        self.query: Query = next(query for query in release.queries if query.name == name)
+        query_name = name.rpartition("/")[2]
+        self.query: Query = next(one for one in release.queries if one.name == query_name)
         known = [key.name for key in self.table.keys]
         for key in cells:
             if key not in known:
@@ -240,6 +246,8 @@ class _Side:
         lower, upper = values - width, values + width
         if post.bottom_code is not None:  # the value before coding may be any number below
             lower = np.where(values <= float(post.bottom_code), -np.inf, lower)
+        if post.non_negative and column.parts[0].aggregate.lowest < 0:
+            lower = np.where(values <= 0, -np.inf, lower)
         if post.top_code is not None:
             upper = np.where(values >= float(post.top_code), np.inf, upper)
         found = Estimates(values, lower, upper, ONE_OF_TWO, step=step)
@@ -271,63 +279,55 @@ def _refuse_other_measures(old: _Side, new: _Side) -> None:
     if old.keys != new.keys:
         both = [", ".join(side.keys) or "none" for side in (old, new)]
         _refuse(f"the keys are {both[0]} in the old table, and {both[1]} in the new one")
-    if old.query.unit != new.query.unit:
-        _refuse(
-            "their ids or contribution limits differ, so that a change of the limits would look "
-            "like a change of the numbers"
-        )
+    for reason in reasons_against(old.query, new.query, (old.table.keys, new.table.keys)):
+        _refuse(reason)
     names = [name for name in new.columns if name in old.columns]
     if not names:
         _refuse("they have no column of numbers in common")
     for name in names:
-        if _measure(old.columns[name]) != _measure(new.columns[name]):
+        both_columns = old.columns[name], new.columns[name]
+        if not measures_the_same(old.query, new.query, both_columns):
             _refuse(f"'{name}' is computed in another way, with other bounds or in another unit")
-
-
-def _measure(column: OutputColumn) -> tuple[Any, ...]:
-    """Return what a column measures, without its noise."""
-    parts = tuple(part.aggregate for part in column.parts)
-    return column.form, column.unit, column.at, parts
 
 
 def _changes(old: _Side, new: _Side, *, is_same: bool) -> pd.DataFrame:
     """Return the changes of all columns and cells, in the order of the new table."""
     import pandas as pd
 
-    merged, found = _merged_cells(old, new), []
+    (merged, keys), found = _merged_cells(old, new), []
     for name in (name for name in new.columns if name in old.columns):
         before, after = (
             side.estimates(name, merged, end) for side, end in ((old, "_old"), (new, "_new"))
         )
         change = change_between(before, after, is_same=is_same)
         numbers = pd.DataFrame(dict(_change_columns(before, after, change)))
-        labels = (
-            merged[old.keys].assign(column=name)
-            if old.keys
-            else pd.DataFrame({"column": [name] * len(merged)})
-        )
-        found.append(pd.concat([labels, numbers], axis="columns"))
+        found.append(pd.concat([keys.assign(column=name), numbers], axis="columns"))
     frame = pd.concat(found, ignore_index=True)
     frame.attrs["dprelease"] = {
-        "table": new.query.name,
+        "table": new.table.name,
         "differences": list(_declared_differences(old, new)),
     }
     return frame
 
 
-def _merged_cells(old: _Side, new: _Side) -> pd.DataFrame:
-    """Return the cells of both tables; columns end with `_old` or `_new`, except for keys."""
+def _merged_cells(old: _Side, new: _Side) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the cells of both tables, and their keys; columns of cells end with `_old` or `_new`.
+
+    The cells of the new table come first, in its order.
+    """
+    import pandas as pd
+
     for name in RESULT_COLUMNS:
         if name in new.keys:
             _refuse(f"a key has the name '{name}', which the result needs")
-    ends = {"_old": old.frame, "_new": new.frame}
-    frames = {
-        end: frame.rename(columns={c: c + end for c in frame.columns if c not in old.keys})
-        for end, frame in ends.items()
-    }
-    if not old.keys:
-        return frames["_new"].merge(frames["_old"], how="cross")
-    return frames["_new"].merge(frames["_old"], on=old.keys, how="outer", sort=False)
+    frames = [side.frame.set_index(new.keys) if new.keys else side.frame for side in (old, new)]
+    cells = frames[1].index.append(frames[0].index.difference(frames[1].index, sort=False))
+    both = [
+        frame.reindex(cells).add_suffix(end)
+        for end, frame in zip(("_old", "_new"), frames, strict=True)
+    ]
+    values = pd.concat(both, axis="columns")
+    return values, cells.to_frame(index=False) if new.keys else pd.DataFrame(index=cells)
 
 
 def _change_columns(
@@ -348,6 +348,7 @@ def _declared_differences(old: _Side, new: _Side) -> Iterator[str]:
     """Yield sentences on what differs between the declarations of two tables."""
     if old.condition != new.condition:
         yield (f"The old table is about {old.condition}, and the new table about {new.condition}.")
+    yield from differences_of_rows(old.query, new.query, (old.table.keys, new.table.keys))
     for name in (name for name in new.columns if name in old.columns):
         posts = [side.columns[name].post for side in (old, new)]
         if posts[0] != posts[1]:
