@@ -47,6 +47,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "compare": {"old": "out/people", "new": "out/people"},
     "export": {"folder": "out/people", "formats": "csv"},
     "export_to_database": {"folder": "out/people", "database": "new.duckdb", "overwrite": True},
+    "export_to_store": {"folder": "out/people", "uri": "nowhere"},
     "federated_sum": {"folders": ["out/people"]},
     "local_estimate": {"path": "out/people", "column": "pay"},
     "plan": {"release": "release.yaml"},

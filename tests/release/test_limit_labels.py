@@ -346,3 +346,30 @@ def test_tables_that_drop_undeclared_codes_are_named(case: str, tmp_path: Path) 
     page = dprelease.write_report(path, tmp_path / "page.html").read_text()
     start = words_in("en").sentences["quality.totals.counted"].partition("{")[0]
     assert (start in page) == bool(wanted)
+
+
+def test_clipped_sums_say_so(tmp_path: Path) -> None:
+    """The labels of the sum and of its margin, in every language."""
+    query = (
+        "q: {from: visits, columns: {cost: {sum: cost, max_sum: 12, margin: true, label: Cost}}}"
+    )
+    release = _write(tmp_path, query, languages=", ".join(LANGUAGES))
+    path = dprelease.read_release(release).run()
+    labels = _labels(path)["q"]
+    assert labels["cost"]["en"] == (
+        "Cost, at most 2 rows per patient, sums clipped at 12 per patient"
+    )
+    assert labels["cost_moe"]["en"].endswith(", sums clipped at 12 per patient")
+    for name in ("cost", "cost_moe"):
+        ends = {text.rpartition(", ")[2] for text in labels[name].values()}
+        assert len(ends) == len(LANGUAGES)
+        assert all("12" in text and "patient" in text for text in ends)
+    exported = dprelease.export(path, ["csv", "excel"])
+    notes = (exported.folder / "csv" / "q.csv-metadata.json").read_text(encoding="utf-8")
+    assert "sums clipped at 12 per patient" in notes
+    books = map(load_workbook, sorted((exported.folder / "excel").glob("*.xlsx")))  # by language
+    texts = [
+        str(cell.value) for book in books for sheet in book for row in sheet.rows for cell in row
+    ]
+    assert any("sums clipped at 12 per patient" in text for text in texts)
+    assert verify(path).ok

@@ -18,6 +18,7 @@ from typing import Any
 from dprelease.documents.encoding import NAME, SIGNATURE
 from dprelease.documents.listed_files import listed_files
 from dprelease.errors import OutputError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.system.stores.address import WEB, StoreAddress, address_problem, store_address
 from dprelease.system.stores.failure import Cause, StoreError
@@ -42,6 +43,7 @@ class StoreResult:
         return {"files": list(self.files)}
 
 
+@checked_arguments
 def export_to_store(folder: str | Path, uri: str, *, overwrite: bool = False) -> StoreResult:
     """Copy all files of a release into a folder of an object store; its manifest comes last.
 
