@@ -37,6 +37,7 @@ class Guarantee:
 
     def __repr__(self) -> str:
         rho = "" if self.rho is None else f", rho {self.rho:g}"
+        rho += f" except with probability {self.rho_delta:g}" if self.rho_delta else ""
         return f"<Guarantee: epsilon {self.epsilon:g}, delta {float(self.delta):g}{rho}>"
 
     def to_json(self) -> dict[str, Any]:
