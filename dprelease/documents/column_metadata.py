@@ -10,11 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+from dprelease.documents.counting_notes import notes_on_groups, notes_on_rows
 from dprelease.documents.limit_labels import label_with_confidence, label_with_limits
 from dprelease.documents.metadata import Code, CodeList, ColumnMetadata, Role
 from dprelease.errors.printable import one_line
 from dprelease.numerics.rounding import plain_text
-from dprelease.planning.bounded_words import CuttingLimits, cutting_limits
+from dprelease.planning.bounded_words import (
+    CuttingLimits,
+    cutting_limits,
+    keys_that_leave_out_rows,
+)
 from dprelease.postprocess.families import Flag, Output
 from dprelease.query.forms.ratio import RATIO
 from dprelease.query.forms.single_part import LABEL
@@ -274,9 +279,9 @@ class ColumnMetadataBuilder:
 
     def _value_metadata(self, request: ColumnRequest, name: str, kind: str) -> ColumnMetadata:
         """Return the metadata of a value column."""
-        label = self._label(request)
+        label, query = self._label(request), request.query
         if request.limits is not None:
-            label = label_with_limits(label, request.limits, self._unit_label(request.query))
+            label = label_with_limits(label, request.limits, self._unit_label(query))
         return ColumnMetadata(
             name,
             kind,
@@ -286,9 +291,18 @@ class ColumnMetadataBuilder:
             decimals=request.decimals,
             label=label,
             description=self.texts(request.spec.description),
-            footnotes=self.several_texts(request.spec.footnotes),
+            footnotes=(
+                *self.several_texts(request.spec.footnotes),
+                *notes_on_groups(query, request.published, self._unit_label(query)),
+            ),
             codes=self._candidate_codes(request),
         )
+
+    def notes_on_rows(self, query: Query) -> tuple[dict[str, str], ...]:
+        """Return a note on the keys because of which a table leaves out rows, if there are any."""
+        columns, names = query.table.columns, keys_that_leave_out_rows(query)
+        labels = {name: self._column_label(columns[name], columns) for name in names}
+        return notes_on_rows(query, labels, self.languages)
 
     def _companion_metadata(
         self, request: ColumnRequest, name: str, kind: str, role: Role

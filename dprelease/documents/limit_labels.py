@@ -83,7 +83,7 @@ def label_with_limits(
     """
     labels = {}
     for tag, text in label.items():
-        words = _in_language(AT_MOST, tag).format(
+        words = in_language(AT_MOST, tag).format(
             most=_most_text(limits, tag), unit=one_line(unit[tag])
         )
         labels[tag] = f"{text}, {words}{_clipping_text(limits, tag, unit)}"
@@ -98,7 +98,7 @@ def label_with_confidence(
     percent = plain_text(100 * Fraction(confidence))
     labels = {}
     for tag, text in label.items():
-        sentence = _in_language(words, tag)
+        sentence = in_language(words, tag)
         number = percent if sentence is words[ENGLISH] else percent.replace(".", ",")
         clipped = _clipping_text(limits, tag, unit)
         labels[tag] = f"{text}, {sentence.format(confidence=number)}{clipped}"
@@ -117,16 +117,16 @@ def _clipping_text(limits: CuttingLimits, tag: str, unit: Mapping[str, str]) -> 
 def _most_text(limits: CuttingLimits, tag: str) -> str:
     """Return how often a privacy unit counts at most: "3 x 2", "3 x 2 rows" or "3 groups"."""
     if limits.counted == IDS:
-        one, several = _in_language(GROUP_NOUNS, tag)
+        one, several = in_language(GROUP_NOUNS, tag)
         return f"{limits.groups} {one if limits.groups == 1 else several}"
     product = f"{limits.groups} x {limits.rows}" if limits.groups > 1 else str(limits.rows)
     product = product if limits.total is None else str(limits.total)
     if limits.counted == ROWS:
         return product
-    one, several = _in_language(ROW_NOUNS, tag)
+    one, several = in_language(ROW_NOUNS, tag)
     return f"{product} {one if product == '1' else several}"
 
 
-def _in_language(words: Mapping[str, Words], tag: str) -> Words:
+def in_language(words: Mapping[str, Words], tag: str) -> Words:
     """Return the words in the language of a tag such as de-AT; English if there are none."""
     return words.get(tag.partition("-")[0], words[ENGLISH])

@@ -100,7 +100,7 @@ class ReleaseMetadata:
         asked = self.builder.columns_of_table(query, self.spec.queries[declared])
         columns = [*self._key_columns(query), *asked]
         size = rows if query.private is not None else query.keys.size
-        return self._table_metadata(query.name, declared, columns, size)
+        return self._table_metadata(query.name, declared, columns, size, counts=query)
 
     def measured_table(self, table: FamilyTable) -> TableMetadata:
         """Return the metadata of the noised integers of a family's table."""
@@ -133,7 +133,7 @@ class ReleaseMetadata:
         role = Role.KEY if output.columns else Role.VALUE
         keys = self.builder.key_columns(output.keys.keys, query, role)
         columns = [*keys, *self.builder.step_columns(output, query, asked)]
-        return self._table_metadata(output.name, declared, columns, rows)
+        return self._table_metadata(output.name, declared, columns, rows, counts=query)
 
     def records(self, part: Records, rows: int | None = None) -> TableMetadata:
         """Return the metadata of single records."""
@@ -168,8 +168,12 @@ class ReleaseMetadata:
         rows: int | None,
         *,
         measured: bool = False,
+        counts: Query | None = None,
     ) -> TableMetadata:
-        """Return the metadata of a table, with the texts of its query or with its own texts."""
+        """Return the metadata of a table, with the texts of its query or with its own texts.
+
+        `counts`: the query whose rows a table for readers counts.
+        """
         asked: Documented = self.spec.records.get(declared) or self.spec.queries[declared]
         several = asked.documented_tables if isinstance(asked, QuerySpec) else {}
         own = several.get(name.rpartition("/")[2], Documented())
@@ -185,7 +189,8 @@ class ReleaseMetadata:
                 builder.texts(own.label) or self._label_with_keys(asked, columns), name
             ),
             builder.texts(own.description) or builder.texts(asked.description),
-            builder.several_texts(asked.footnotes + own.footnotes),
+            builder.several_texts(asked.footnotes + own.footnotes)
+            + (() if counts is None else builder.notes_on_rows(counts)),
         )
 
     def _label_with_keys(

@@ -192,8 +192,8 @@ class DifferentlyBounded:
     def words(self) -> str:
         """Return sentences on why the tables need not add up, and what to change."""
         return (
-            f"{table_range_text(self.tables)}: these tables need not add up, even without noise, "
-            "except for consistent tables of one query among themselves. "
+            f"{table_range_text(self.tables)}: these tables need not add up, even without their "
+            "noise, except for consistent tables of one query among themselves. "
             f"The contribution limits of '{self.source}' apply to the rows and groups of each "
             f"table separately, so a '{self.id}' may lose rows in one table and not in another. To "
             "apply them once for all tables, declare the tables as `marginals` of one query with "
@@ -223,22 +223,26 @@ def differently_bounded(queries: Sequence[Query]) -> list[DifferentlyBounded]:
 class DifferentlyCounted:
     """Tables of which some leave out rows because of their keys, and others count these rows.
 
-    `source`: the name of the table that they read. `keys`: the columns whose missing or undeclared
-    values leave out rows of some of the tables. `tables`: the names of the tables.
+    `source`: the name of the table that they read. `tables`: the names of the tables. `without`:
+    columns, and the tables that leave out rows without a declared value of these columns.
     """
 
     source: str
-    keys: tuple[str, ...]
     tables: tuple[str, ...]
+    without: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
 
     @property
     def words(self) -> str:
         """Return sentences on why the tables have other totals, and what to change."""
-        keys = ", ".join(f"'{key}'" for key in self.keys)
+        left_out = " ".join(
+            f"{table_range_text(tables)}: rows without a declared value of "
+            + ", ".join(f"'{key}'" for key in keys)
+            + " are left out."
+            for keys, tables in self.without
+        )
         return (
-            f"{table_range_text(self.tables)}: the totals of these tables differ, even without "
-            f"noise, if a row of '{self.source}' has no declared value of {keys}. Such a row "
-            "counts only in the tables without this key. To count it in all of them, declare "
+            f"{table_range_text(self.tables)}: the totals of these tables of '{self.source}' may "
+            f"differ, even without noise. {left_out} To count such rows in all tables, declare "
             "`others` and `fill`, or `unallocated: true`, at the key"
         )
 
@@ -258,17 +262,21 @@ def differently_counted(queries: Sequence[Query]) -> list[DifferentlyCounted]:
             groups.setdefault(by, []).append(query)
     found = []
     for readers in groups.values():
-        sets = {query.name: _keys_that_leave_out_rows(query) for query in readers}
+        sets = {query.name: keys_that_leave_out_rows(query) for query in readers}
         names = _tables_with_other_sets(readers, sets)
         differ = [key for key in dict.fromkeys(k for name in names for k in sets[name])
                   if not all(key in sets[name] for name in names)]  # fmt: skip
         if names:
             source = readers[0].declared.table.name
-            found.append(DifferentlyCounted(source, tuple(differ), names))
+            without: dict[tuple[str, ...], list[str]] = {}
+            for key in differ:
+                without.setdefault(tuple(t for t in names if key in sets[t]), []).append(key)
+            by_keys = tuple((tuple(keys), tables) for tables, keys in without.items())
+            found.append(DifferentlyCounted(source, names, by_keys))
     return found
 
 
-def _keys_that_leave_out_rows(query: Query) -> tuple[str, ...]:
+def keys_that_leave_out_rows(query: Query) -> tuple[str, ...]:
     """Return the keys of a table, or of its family, whose missing or other values are dropped."""
     return tuple(key.column for key in read_keys(query) if key.leaves_out_rows)
 

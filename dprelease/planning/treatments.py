@@ -204,6 +204,15 @@ def missing_codes_text(column: Column) -> str:
     return f"missing values: also {', '.join(codes)}" if codes else ""
 
 
+def _missing_texts(query: Query) -> str:
+    """Return a sentence on the texts of a source that mean missing values; empty without any."""
+    source = query.declared.table.source
+    texts = [text for text in getattr(source, "nulls", None) or () if text]
+    if not texts:
+        return ""
+    return f" In the source, these texts mean that a value is missing: {', '.join(texts)}."
+
+
 def computed_and_joined(query: Query, columns: dict[str, str]) -> TreatmentRecord:
     """Return a treatment record, which also states the query's computed and joined columns."""
     table, join = query.table, query.join
@@ -225,7 +234,46 @@ def computed_and_joined(query: Query, columns: dict[str, str]) -> TreatmentRecor
             described[name] = "; ".join(words)
     return TreatmentRecord(
         query=query.name,
-        rows=counted_rows_text(query),
+        rows=f"{counted_rows_text(query)}{_missing_texts(query)}",
         columns=described,
         join=None if join is None else join.description(table.name),
     )
+
+
+def treatment_sentence(text: str) -> str:
+    """Return the treatment of a column in the manifest as a sentence for readers."""
+    said, role = dict[str, None](), VALUE
+    for part in text.split("; "):
+        if part in (KEY, OTHER_KEY, VALUE, "id", "condition", "join"):
+            role = part
+        else:
+            said[_plain_treatment(part, is_row=role in (KEY, OTHER_KEY, "id"))] = None
+    sentence = "; ".join(said)
+    return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def _plain_treatment(part: str, *, is_row: bool) -> str:
+    """Return a part of a treatment in plain words; one that is in plain words stays as it is.
+
+    `is_row`: whether a value that can't be used leaves out its row, and not only itself.
+    """
+    word, _, treatment = part.partition(": ")
+    which = {
+        "missing": "without a value",
+        "not declared": "with an undeclared code",
+        "outside the bounds": "with a value outside the bounds",
+        "outside the edges": "with a value outside the edges",
+    }.get(word)
+    if word == "missing values":
+        return f"these codes mean that the value is missing: “{treatment.removeprefix('also ')}”"
+    if which is None:
+        return part
+    if treatment == "clamped":
+        return "values outside the bounds count as the nearest bound"
+    if treatment in (DROP, "not counted", UNUSED_VALUE):
+        return f"rows {which} are left out" + ("" if is_row else " of the numbers of this column")
+    area, without, otherwise = treatment.partition(" and without it ")
+    if without:  # an area is read from another column of the row
+        left = "are left out" if otherwise == DROP else f"count under “{otherwise}”"
+        return f"rows {which} count in {area} and without it {left}"
+    return f"rows {which} count " + (f"under “{treatment}”" if is_row else f"as {treatment}")

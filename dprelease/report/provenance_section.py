@@ -15,6 +15,7 @@ from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseMani
 from dprelease.planning.bounded_words import contribution_limits_text, table_range_text
 from dprelease.planning.invariant_plans import without_invariants
 from dprelease.planning.plan import PlannedColumn
+from dprelease.planning.treatments import treatment_sentence
 from dprelease.report.localization import round_up_to_three_digits, to_three_digits
 from dprelease.report.pictures import PageTable
 from dprelease.report.section_context import Context
@@ -123,7 +124,7 @@ def _treatments_table(context: Context) -> PageTable | None:
     tables: dict[tuple[str, str], list[str]] = {}
     for held in context.facts.record.treatments:
         for column, says in held.columns.items():
-            tables.setdefault((column, says), []).append(held.query)
+            tables.setdefault((column, treatment_sentence(says)), []).append(held.query)
     if not tables:
         return None
     rows = [

@@ -44,6 +44,13 @@ class Context:
             shown.append(self.words.say("page.more", number=more))
         return Markup(", ").join(shown)
 
+    def key_name(self, name: str) -> Markup:
+        """Return the title of a key, as in the tables for readers that have it."""
+        tables = self.names.metadata.tables_for_readers
+        keys = (key for table in tables for key in table.keys if key.name == name)
+        found = next(keys, None)
+        return self.names.name(name) if found is None else self.names.column(found)
+
     def unit_name(self, unit: str) -> Markup:
         """Return a unit for readers: for an id of people, the label of its column if it has one."""
         texts = self._unit_label(unit)

@@ -152,6 +152,9 @@ def sketch(
         found = reader_of(source_type).describe(source, table)
     except UnicodeError:
         raise file_error(path, ("the name of a column is not UTF-8", "rename it")) from None
+    if len(found.several) > 1:
+        way = "name one with --table: " + ", ".join(f"'{name}'" for name in found.several[:20])
+        raise file_error(path, ("it has several tables or sheets", way))
     if not found.columns:
         raise DataError("DP-DATA-010", place=place, path=source.name)
     names = [name for name, _ in found.columns if are_valid_texts([name])]

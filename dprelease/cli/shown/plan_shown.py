@@ -243,9 +243,10 @@ def _key_notes(planned: Plan) -> list[str]:
     from dprelease.planning.bounded_words import differently_counted
 
     return [
-        f"Rows without a declared value of {one_line(', '.join(one.keys))} count only in tables "
-        f"without this key, so totals differ: {_names_text(one.tables)} (see --explain)."
+        f"Rows without a declared value of {one_line(', '.join(keys))} are left out of "
+        f"{_names_text(tables)}, and may count in other tables (see --explain)."
         for one in differently_counted(planned.queries)
+        for keys, tables in one.without
     ]
 
 

@@ -95,9 +95,10 @@ class DuckDBReader(SourceReader):
     def describe(self, file: Path, table: str | None) -> Description:
         """Return the columns of a table, by the engine's types."""
         try:
-            table_name = choose_table(table, tables_of(file))
+            names = tables_of(file)
+            table_name = choose_table(table, names)
             if table_name is None:
-                return Description()
+                return Description(several=tuple(names) if table is None else ())
             columns = [(name, _propose_type(kind)) for name, kind in columns_of(file, table_name)]
             collations = collations_in(file, table_name, [name for name, _ in columns])
         except OSError:

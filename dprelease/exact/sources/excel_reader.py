@@ -154,6 +154,9 @@ class ExcelReader(CellReader):
     def describe(self, file: Path, table: str | None) -> Description:
         """Return the columns of a sheet, by its header, which may stand below title rows."""
         try:
+            names = tuple(read_sheet_list(file))
+            if table is None and len(names) > 1:
+                return Description(several=names)
             found = _find_header(_sheet_of(file, table))
             _, columns = sheet_columns(file, table, found.row)
         except (OSError, UnreadableWorkbook):

@@ -42,7 +42,8 @@ class Description:
     why the column can't be used. `source`: the keys of `source` other than its path. `header`: the
     names in the header, in order; a name may occur twice. `collations`: as in `OpenedSource`.
     `form`: for a text file, the format that was detected from its first bytes. `note`: a sentence
-    for the schema on what has to be looked at.
+    for the schema on what has to be looked at. `several`: the names of the tables or sheets, if
+    there are several and none was named.
     """
 
     columns: Sequence[tuple[str, str]] = ()
@@ -51,6 +52,7 @@ class Description:
     collations: Mapping[str, str] = field(default_factory=dict)
     form: DetectedFormat | None = None
     note: str = ""
+    several: tuple[str, ...] = ()
 
     def declare_table(self, file: Path) -> Declared:
         """Return a table that declares all columns of the file, as the texts of their cells."""

@@ -113,9 +113,10 @@ class SQLiteReader(CellReader):
     def describe(self, file: Path, table: str | None) -> Description:
         """Return the columns of a table, by the types that it declares."""
         try:
-            table_name = choose_table(table, tables_of(file))
+            names = tables_of(file)
+            table_name = choose_table(table, names)
             if table_name is None:
-                return Description()
+                return Description(several=tuple(names) if table is None else ())
             columns = [(name, _propose_type(kind)) for name, kind in columns_of(file, table_name)]
             # A name that is not UTF-8 can be neither declared nor queried.
             usable = [name for name, _ in columns if are_valid_texts([name])]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dprelease.documents.metadata import Role, TableMetadata
 from dprelease.exports.catalogue.guarantee_words import guarantee_paragraph
 from dprelease.exports.excel.sheet_tables import SheetTable
 from dprelease.exports.export import PublishedRelease
-from dprelease.planning.treatments import KEY, OTHER_KEY, VALUE, TreatmentRecord
-from dprelease.schema.field_types import DROP
+from dprelease.planning.treatments import TreatmentRecord, treatment_sentence
 from dprelease.schema.load import declaration_from_texts
 
 Note = tuple[str, str]
@@ -27,7 +27,8 @@ def annex_rows(
     record = release.central
     reading = record.reading
     beliefs = ", ".join(
-        f"{100 * one.prior:g} % to {100 * one.posterior:.3g} %" for one in reading.largest_posterior
+        f"{100 * one.prior:g} % to {math.ceil(1000 * one.posterior) / 10:g} %"
+        for one in reading.largest_posterior
     )
     yield "", "", guarantee_paragraph(record, with_units=False)
     yield from rows_of_notes(
@@ -87,45 +88,6 @@ def _treatment_notes(record: TreatmentRecord) -> Iterator[Note]:
         yield "", record.join
     for column, text in record.columns.items():
         yield column, treatment_sentence(text)
-
-
-def treatment_sentence(text: str) -> str:
-    """Return the treatment of a column in the manifest as a sentence for readers."""
-    said, role = dict[str, None](), VALUE
-    for part in text.split("; "):
-        if part in (KEY, OTHER_KEY, VALUE, "id", "condition", "join"):
-            role = part
-        else:
-            said[_plain_treatment(part, is_row=role in (KEY, OTHER_KEY, "id"))] = None
-    sentence = "; ".join(said)
-    return f"{sentence[:1].upper()}{sentence[1:]}."
-
-
-def _plain_treatment(part: str, *, is_row: bool) -> str:
-    """Return a part of a treatment in plain words; one that is in plain words stays as it is.
-
-    `is_row`: whether a value that can't be used leaves out its row, and not only itself.
-    """
-    word, _, treatment = part.partition(": ")
-    which = {
-        "missing": "without a value",
-        "not declared": "with an undeclared code",
-        "outside the bounds": "with a value outside the bounds",
-        "outside the edges": "with a value outside the edges",
-    }.get(word)
-    if word == "missing values":
-        return f"these codes mean that the value is missing: “{treatment.removeprefix('also ')}”"
-    if which is None:
-        return part
-    if treatment == "clamped":
-        return "values outside the bounds count as the nearest bound"
-    if treatment in (DROP, "not counted"):
-        return f"rows {which} are left out" + ("" if is_row else " of the numbers of this column")
-    area, without, otherwise = treatment.partition(" and without it ")
-    if without:  # an area is read from another column of the row
-        left = "are left out" if otherwise == DROP else f"count under “{otherwise}”"
-        return f"rows {which} count in {area} and without it {left}"
-    return f"rows {which} count " + (f"under “{treatment}”" if is_row else f"as {treatment}")
 
 
 def _computation_notes(

@@ -25,7 +25,7 @@ class Ratio(Form):
 
     def unit(self, units: Sequence[str]) -> str:
         """Return the quotient of the two units; empty if neither sum has a unit."""
-        return f"{units[0]} / {units[1]}" if any(units) else ""
+        return f"{units[0] or 1} / {units[1]}" if units[1] else units[0]
 
 
 RATIO = Ratio()

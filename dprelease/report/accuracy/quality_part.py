@@ -208,7 +208,13 @@ def _note_sentences(context: Context, columns: Sequence[ColumnQuality]) -> list[
 def _impossible_value_sentences(context: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
     """Return sentences on how many cells have impossible values, are empty or are adjusted."""
     words = context.words
-    could_not = [one for one in columns if one.never_negative]
+    integers = {one.table.query for one in columns if one.table.name.startswith("tables/")}
+    could_not = [  # the official figures alone: integers, if a family has them
+        one
+        for one in columns
+        if one.never_negative
+        and not (one.table.name.startswith("estimates/") and one.table.query in integers)
+    ]
     negative = sum(one.counted.negative for one in could_not)
     cells = sum(one.counted.cells for one in could_not)
     fractional = sum(one.counted.fractional for one in columns)
@@ -263,10 +269,11 @@ def _total_sentences(context: Context, found: Sequence[Disagreement], left: int)
     counted = [
         words.say(
             "quality.totals.counted",
-            tables=context.titles_of(one.tables),
-            keys=Markup(", ").join(map(context.names.name, one.keys)),
+            tables=context.titles_of(tables),
+            keys=Markup(", ").join(map(context.key_name, keys)),
         )
         for one in differently_counted(list(context.facts.queries.values()))
+        for keys, tables in one.without
     ]
     return [*sentences, *bounded, *counted]
 

@@ -187,13 +187,15 @@ def _bounded_note(context: Context, table: TableMetadata) -> Markup:
     others = context.facts.differently_bounded_with(table)
     if not others:
         return Markup("")
-    return context.words.say("numbers.bounded", tables=context.titles_of(others))
+    return context.words.say("numbers.bounded")
 
 
 def _notes_on_figures(context: Context, read: ReadTables) -> list[Markup]:
-    """Return sentences on key figures without a table of their own that need not add up."""
+    """Return sentences on limits that cut key figures, and on those that need not add up."""
     shown = {one.name for one in read.shown.totals if len(one.values) == 1}
-    return [
+    queries = [context.facts.query_of(one) for one in read.shown.totals]
+    limited = [one for one in queries if one and one.unit.contribution_limits_text]
+    return [context.words.say("numbers.limited.figures")] * bool(limited) + [
         context.words.say("quality.totals.bounded", tables=context.titles_of(one.tables))
         for one in context.facts.central.differently_bounded
         if shown & {*one.tables}

@@ -86,23 +86,27 @@ SENTENCES: dict[str, str] = {
         "The table shows {shown} of the rows with the largest numbers; all {all} rows are in "
         "{file}."
     ),
+    "numbers.limited.figures": (
+        "A figure whose name says “at most” counts no rows above contribution limits, and can be "
+        "lower than the number of all rows."
+    ),
     "numbers.limited": (
         "The numbers are after contribution limits: for each {id}, at most {rows} per group and at "
-        "most {groups} of the groups count. No margin covers what is left out."
+        "most {groups} of the groups count. Counts can be too low; no margin covers what is left "
+        "out."
     ),
     "numbers.limited.total": (
         "The numbers are after contribution limits: for each {id}, at most {rows} of the rows "
-        "count. No margin covers what is left out."
+        "count. Counts can be too low; no margin covers what is left out."
     ),
     "numbers.limited.all": (
         "The numbers are after contribution limits: for each {id}, at most {total} rows count in "
-        "all groups together, and of these at most {rows} per group. No margin covers what is left "
-        "out."
+        "all groups together, and of these at most {rows} per group. Counts can be too low; no "
+        "margin covers what is left out."
     ),
     "numbers.bounded": (
-        "These counts and sums need not add up with those of other tables ({tables}), even without "
-        "noise: contribution limits apply to each of these tables separately, so rows that one of "
-        "them leaves out may be in another."
+        "These counts and sums need not add up with those of other tables; the section on quality "
+        "says why."
     ),
     "numbers.head.margin": "Margin or interval at {confidence}",
     "numbers.head.quality": "Quality",

@@ -93,13 +93,13 @@ QUALITY: dict[str, str] = {
     ),
     "quality.totals.none": "No table of this release adds up to another one.",
     "quality.totals.bounded": (
-        "The counts and sums of these tables need not add up, even without noise: {tables}. "
-        "Contribution limits apply to each of them separately, so rows that one leaves out may be "
-        "in another."
+        "The counts and sums of these tables need not add up: {tables}. Each has noise of its own, "
+        "and contribution limits apply to each separately, so rows that one leaves out may be in "
+        "another."
     ),
     "quality.totals.counted": (
-        "The totals of these tables differ, even without noise: {tables}. Rows without a declared "
-        "value of {keys} count only in tables without this key."
+        "Rows without a declared value of {keys} are left out of these tables, also of their "
+        "totals, and may count in others: {tables}."
     ),
     "quality.totals.agree": "All {number} comparisons of tables agree exactly.",
     "quality.totals.agree.one": "The one comparison of tables agrees exactly.",

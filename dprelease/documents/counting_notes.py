@@ -1,0 +1,79 @@
+"""Notes on what a table counts, in seven languages, which all formats of a release show.
+
+A reader who adds up numbers needs to know which rows a table leaves out, and whether a person may
+count in several of its cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dprelease.documents.limit_labels import in_language
+from dprelease.errors.printable import one_line
+from dprelease.planning.bounded_words import bounded_groups
+from dprelease.query.aggregates.aggregate import IDS
+from dprelease.query.measurement import OutputColumn
+from dprelease.query.resolve import Query
+
+Notes = tuple[dict[str, str], ...]
+
+ROWS_LEFT_OUT = {
+    "en": "Rows without a declared value of {keys} are left out, also of totals.",
+    "de": "Zeilen ohne deklarierten Wert von {keys} sind nicht enthalten, auch nicht in Summen.",
+    "fr": "Les lignes sans valeur déclarée de {keys} ne sont pas comptées, ni dans les totaux.",
+    "es": "Las filas sin un valor declarado de {keys} no se cuentan, tampoco en los totales.",
+    "it": "Le righe senza un valore dichiarato di {keys} non sono contate, nemmeno nei totali.",
+    "nl": "Rijen zonder gedeclareerde waarde van {keys} tellen niet mee, ook niet in totalen.",
+    "pt": "As linhas sem um valor declarado de {keys} não são contadas, nem nos totais.",
+}
+"""The note on a table that leaves out rows because of its keys, or of those of its family."""
+
+IN_SEVERAL_GROUPS = {
+    "en": "Each unit ({unit}) counts once in every group in which it has rows: these numbers must "
+    "not be added up.",
+    "de": "Jede Einheit ({unit}) zählt einmal in jeder Gruppe, in der sie Zeilen hat: diese Zahlen "
+    "dürfen nicht addiert werden.",
+    "fr": "Chaque unité ({unit}) compte une fois dans chaque groupe où elle a des lignes : ces "
+    "nombres ne doivent pas être additionnés.",
+    "es": "Cada unidad ({unit}) cuenta una vez en cada grupo en el que tiene filas: estos números "
+    "no deben sumarse.",
+    "it": "Ogni unità ({unit}) conta una volta in ciascun gruppo in cui ha righe: questi numeri "
+    "non vanno sommati.",
+    "nl": "Elke eenheid ({unit}) telt één keer mee in elke groep waarin ze rijen heeft: deze "
+    "getallen mogen niet worden opgeteld.",
+    "pt": "Cada unidade ({unit}) conta uma vez em cada grupo em que tem linhas: estes números não "
+    "devem ser somados.",
+}
+"""The note on numbers of people by groups, of which one person may be in several."""
+
+
+def notes_on_rows(
+    query: Query, keys: Mapping[str, Mapping[str, str]], languages: Sequence[str]
+) -> Notes:
+    """Return a note on the keys because of which a table leaves out rows, if there are any.
+
+    `keys`: the keys of the table and of its family that do so, each with its label by language.
+    """
+    if not keys or query.private is not None:
+        return ()
+    note = {}
+    for tag in languages:
+        names = ", ".join(one_line(label.get(tag) or name) for name, label in keys.items())
+        note[tag] = in_language(ROWS_LEFT_OUT, tag).format(keys=names)
+    return (note,)
+
+
+def notes_on_groups(query: Query, published: OutputColumn, unit: Mapping[str, str]) -> Notes:
+    """Return a note that numbers of people must not be added up, if one person may count twice.
+
+    `unit`: the name of the privacy unit in each language.
+    """
+    is_single = query.unit.most_groups == 1 or bounded_groups(query) == 1
+    if is_single or any(part.aggregate.counted_kind != IDS for part in published.parts):
+        return ()
+    return (
+        {
+            tag: in_language(IN_SEVERAL_GROUPS, tag).format(unit=one_line(text))
+            for tag, text in unit.items()
+        },
+    )
