@@ -269,7 +269,7 @@ def test_tables_of_databases_and_sheets_of_workbooks(ending: str, tmp_path: Path
     """One of several is named; what is written reads, and no cell is in it without --peek."""
     path, target = people(tmp_path, ending), tmp_path / "people.yaml"
     status, text = init(str(path))
-    assert (status, "DP-DATA-010" in text) == (2, True)
+    assert (status, "DP-DATA-024" in text, "people" in text) == (2, True, True)
     words = (str(path), "--table", "people", "--unit", "person id", "--output", str(target))
     status, text = init(*words)
     assert status == 0, text
@@ -298,7 +298,7 @@ def test_what_a_table_of_duckdb_holds_that_no_column_can_be(tmp_path: Path) -> N
         "d: {type: number}  # FILL IN lower, upper and step, to sum it",
     ]
     status, text = init(str(path), "--table", "looked")  # a view, which no release may read
-    assert (status, "DP-DATA-010" in text) == (2, True)
+    assert (status, "DP-DATA-024" in text, "people" in text) == (2, True, True)
     path.write_bytes(b"DUCK" + CANARY.encode())
     status, text = init(str(path))
     assert (status, "DP-DATA-010" in text, CANARY in text) == (2, True, False)
