@@ -60,6 +60,7 @@ from dprelease.schema.release_parts.variables import Kind
 MOST_MARGINALS = 64
 Marginals = Annotated[tuple[tuple[Text, ...], ...], Field(max_length=MOST_MARGINALS)]
 PRIVATE_KEYS = "private_keys"
+NO_COLUMNS = "it has no columns, which only a query of private keys may lack"
 
 
 class BudgetSpec(Model):
@@ -214,13 +215,12 @@ class QuerySpec(Documented):
 
     def tables(self, name: str) -> dict[str, QuerySpec]:
         """Return one query for each published table, by name."""
-        by_keys = self.table_keys
         if not self.has_several_tables:
             return {name: self._with_bands(self.group_by)}
         no_keywords = dict.fromkeys(("marginals", "cube", "rollup", "hierarchy"), ())
         single: dict[str, Any] = {**no_keywords, "marginals_at": {}}
         by_name = {}
-        for i, keys in enumerate(by_keys):
+        for i, keys in enumerate(self.table_keys):
             label = f"{name}_{'_'.join(keys) or 'total'}"
             # Names are file names: a number replaces a long or invalid name.
             fits = re.fullmatch(NAME, label) and label not in by_name
@@ -281,7 +281,7 @@ class QuerySpec(Documented):
             everywhere = any(key in keys for keys in self.attributes_at(None))
             refuse("DP-DECL-003", problem=problem, key=used[-1] if everywhere else "marginals_at")
         if not self.columns and (self.private_keys is None or () in self.table_keys):
-            refuse("DP-DECL-003", problem="`columns` is missing; only private keys need none")
+            refuse("DP-DECL-003", problem=NO_COLUMNS, key="columns")
         self._refuse_repeated_marginal()
         keys = dict.fromkeys(key for keys in self.table_keys for key in keys)
         if self.histogram is not None:
