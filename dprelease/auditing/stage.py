@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.auditing.pairs import Tables
-from dprelease.errors import DpReleaseError, RunState
+from dprelease.errors import DpReleaseError, QueryError, RunState
 from dprelease.exact.engine_api import QueryEngine
 from dprelease.exact.engines import keep_engine_alive, open_duckdb, open_engines
 from dprelease.numerics.entropy import BitSource
@@ -63,6 +63,9 @@ def _wrap_failures() -> Iterator[None]:
         raise EngineFailure(problem) from problem
 
 
+NO_AUDIT = "an audit tests one release, and the choice is a release before it"
+
+
 @dataclass(frozen=True)
 class AuditedRelease:
     """An audited release without any source: its declaration, its queries and its plan."""
@@ -85,6 +88,10 @@ class AuditedRelease:
             declaration, spec=spec, tables=_tables_without_sources(declaration)
         )
         without_sources = replace(without_sources, key=None, audit=None)
+        if declaration.choices is not None:
+            one = declaration.choices.limits[0]
+            place = declaration.place("queries", one.queries[0], one.limit)
+            raise QueryError("DP-QUERY-016", place=place, limit=one.limit, reason=NO_AUDIT)
         queries, plan = prepare(without_sources)
         without_ledger = replace(without_sources, spec=spec.model_copy(update={"ledger": None}))
         return cls(without_ledger, queries, plan)

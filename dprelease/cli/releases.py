@@ -119,6 +119,7 @@ def plan(
         agreement, most = family_errors(declaration, planned), made.max_table_bytes
         from dprelease.cli.shown.reading_shown import scan_records, scans_text
         from dprelease.planning.notes.limit_choices import noise_by_limit
+        from dprelease.planning.notes.private_limits import private_limits
 
         by_limit = list(noise_by_limit(declaration, planned)) if as_json or explain else []
         if as_json:  # the JSON form and the text form compute different costs
@@ -127,6 +128,7 @@ def plan(
             at_most = {"tables_at_most": None if has_unknown_rows(planned) else most}  # bytes
             details = {"consistent": agreed, "ledger": charged.answer, **at_most}
             details["noise_by_limit"] = [noise.to_json() for noise in by_limit]
+            details["limit_choices"] = [x.to_json() for x in private_limits(declaration, planned)]
             details["unread"] = [error.to_json() for error in refused]
             reporting.print_result(True, {**planned.to_json(), **read, **details}, "")
             return
@@ -160,9 +162,11 @@ def _plan_texts(
         return [local_plan_text(planned, wide=wide), *ledger]
     from dprelease.cli.shown.plan_shown import explained_plan_texts, table_plan_text
     from dprelease.planning.families.family_errors import family_margins
+    from dprelease.planning.notes.private_limits import private_limit_texts
 
     margins = family_margins(agreement)
     words = [table_plan_text(planned, wide=wide, ledger=ledger, estimates=margins)]
+    words += filter(None, ["\n".join(private_limit_texts(declaration, planned))])
     if explain:
         words += explained_plan_texts(planned, wide=wide)
     if kind is not FEDERATED:

@@ -36,6 +36,14 @@ SUMS_CLIPPED = {
 }  # fmt: skip
 """The words for `max_sum`."""
 
+CHOSEN = {
+    "en": "limit chosen privately", "de": "Grenze mit Datenschutz gewählt",
+    "fr": "limite choisie de façon confidentielle", "es": "límite elegido de forma privada",
+    "it": "limite scelto in modo riservato", "nl": "grens met privacybescherming gekozen",
+    "pt": "limite escolhido de forma privada",
+}  # fmt: skip
+"""What a label adds if the release chose a limit privately."""
+
 ROW_NOUNS = {
     "en": ("row", "rows"), "de": ("Zeile", "Zeilen"), "fr": ("ligne", "lignes"),
     "es": ("fila", "filas"), "it": ("riga", "righe"), "nl": ("rij", "rijen"),
@@ -78,15 +86,17 @@ def label_with_limits(
     `unit`: the name of the privacy unit in each language. Visits of patients who count with two
     rows in three groups get "Visits, at most 3 x 2 per patient"; a sum gets "3 x 2 rows", and a
     number of patients "3 groups". A sum whose `max_sum` is 500 also gets "sums clipped at 500 per
-    patient". If patients count with 20 rows in all groups together, the labels
-    have "20" and "20 rows".
+    patient". If patients count with 5 rows in all groups together, the labels have "5 (3 x 2)" and
+    "5 (3 x 2) rows", or without other limits "5" and "5 rows". A label says so if the release chose
+    one of its limits privately.
     """
     labels = {}
     for tag, text in label.items():
         words = in_language(AT_MOST, tag).format(
             most=_most_text(limits, tag), unit=one_line(unit[tag])
         )
-        labels[tag] = f"{text}, {words}{_clipping_text(limits, tag, unit)}"
+        chosen = f" ({in_language(CHOSEN, tag)})" if limits.chosen else ""
+        labels[tag] = f"{text}, {words}{chosen}{_clipping_text(limits, tag, unit)}"
     return labels
 
 
@@ -120,7 +130,8 @@ def _most_text(limits: CuttingLimits, tag: str) -> str:
         one, several = in_language(GROUP_NOUNS, tag)
         return f"{limits.groups} {one if limits.groups == 1 else several}"
     product = f"{limits.groups} x {limits.rows}" if limits.groups > 1 else str(limits.rows)
-    product = product if limits.total is None else str(limits.total)
+    if limits.total is not None:
+        product = f"{limits.total} ({product})" if limits.has_others else str(limits.total)
     if limits.counted == ROWS:
         return product
     one, several = in_language(ROW_NOUNS, tag)

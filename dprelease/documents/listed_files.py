@@ -29,8 +29,11 @@ def listed_files(record: Mapping[str, Any]) -> dict[str, str]:
     named = {} if audit is None else {str(audit["file"]): audit["sha256"]}
     copies = {kept.copy: kept.sha256 for kept in lists}
     rehearsal = record.get("rehearsal", {})
+    limits = record.get("limits") or {"folder": "", "files": {}}
+    chosen = {f"{limits['folder']}/{name}": digest for name, digest in limits["files"].items()}
     truth = [*rehearsal.get("truth", ()), *rehearsal.get("messages", ())]
-    return {**{one["name"]: one["sha256"] for one in truth}, **copies, **named, **listed}
+    true_values = {one["name"]: one["sha256"] for one in truth}
+    return {**true_values, **copies, **named, **chosen, **listed}
 
 
 def _digests_of(file: Mapping[str, Any]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from dprelease.documents.file_records import (
     table_records,
 )
 from dprelease.documents.ledger_record import LedgerRecord
+from dprelease.documents.limit_records import COMPOSITION, LimitsRecord, limits_record
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.rehearsal_manifest import FORMAT as REHEARSAL
 from dprelease.documents.rehearsal_manifest import RehearsalRecord
@@ -100,6 +101,13 @@ class CentralManifest(GuaranteedManifest):
     invariants: list[ExactRecord] = Field(default_factory=list)
     families: list[FamilyRecord] = Field(default_factory=list)
     files: list[TableRecord]
+    limits: LimitsRecord | None = None
+
+    @property
+    def noise_of_all(self) -> Sequence[NoiseRecord]:
+        """Return the noise of all vectors, with that of the limits that were chosen before them."""
+        chosen = [] if self.limits is None else [one.noise for one in self.limits.chosen]
+        return [*chosen, *self.measurements]
 
 
 class Manifest(CentralManifest):
@@ -138,12 +146,13 @@ def build(
     ledger entry that paid for the release.
     """
     guarantee = GuaranteeRecord.of(plan.guarantee)
+    limits = limits_record(declaration, plan.tables_guarantee)
     fields = {
         **first_keys(FORMAT, declaration, metadata),
         "privacy_parameters": guarantee.parameters,
         "guarantee": guarantee,
         "ledger": ledger,
-        "composition": composition_text(plan.guarantee),
+        "composition": composition_text(plan.guarantee) + ("" if limits is None else COMPOSITION),
         "reading": ReadingRecord.model_validate(interpretation_of(plan.guarantee)),
         "privacy_unit": [unit_record(query) for query in plan.queries],
         "differently_bounded": bounding_records(plan.queries),
@@ -155,6 +164,7 @@ def build(
         "families": family_records(plan.families),
         "files": list(table_records(plan.families, written, metadata)),
         "post_processing": POST_PROCESSING,
+        "limits": limits,
         "unprotected_quantities": [*_invariant_sentences(plan.guarantee), *UNPROTECTED],
     }
     return Manifest.model_validate(fields).sealed()

@@ -61,7 +61,8 @@ class DeclarationRecord(Part):
 
     `files`: files of the declaration other than texts; the folder `declaration` has a copy of each.
     `audit`: the audit that the release names. `replaced_sources`: the tables that the run read from
-    another path than the declared one.
+    another path than the declared one. `chooses`: what this release chooses privately for the
+    declared release, which follows.
     """
 
     release: str
@@ -71,6 +72,7 @@ class DeclarationRecord(Part):
     files: dict[str, KeptRecord] = Field(default_factory=dict)
     audit: NamedAudit | None = None
     replaced_sources: list[str] = Field(default_factory=list)
+    chooses: Literal["limits"] | None = None
 
     @property
     def kept_files(self) -> dict[str, KeptFile]:
@@ -224,6 +226,11 @@ class ReleaseManifest(Part):
         return self.model_copy(update=changes).sealed()
 
     @property
+    def noise_of_all(self) -> Sequence[NoiseRecord]:
+        """Return the noise of all vectors for which the stated guarantee holds."""
+        return self.measurements
+
+    @property
     def paid_by(self) -> LedgerRecord | None:
         """Return the ledger entry that paid for the release; None without a ledger."""
         return None
@@ -308,6 +315,7 @@ def declaration_record(declaration: Declaration, *, with_audit: bool = True) -> 
             "files": kept,
             "audit": None if audit is None else {"file": AUDIT, "sha256": sha256(audit)},
             "replaced_sources": list(declaration.replaced_sources),
+            "chooses": None if declaration.chooses_for is None else "limits",
         }
     )
 

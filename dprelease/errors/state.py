@@ -22,6 +22,10 @@ class State(Enum):
     READ = "rows were read, nothing was released, no budget was spent"
     CHARGED = "rows were read, nothing was released, the budget counts as spent"
     UNKNOWN = "the release may have been written, the budget counts as spent"
+    LIMITED = (
+        "the contribution limits were chosen, published and charged, and the next run uses them; "
+        "for the tables, no row was read and no budget was spent"
+    )
     RELEASED = "the release had been written"
     PAID = "the release had been written, the budget counts as spent"
 
@@ -69,6 +73,8 @@ class RunState:
     charge: ChargeState = ChargeState.NONE
     released: bool | None = False
     """Whether the release is readable; None if the system did not confirm it."""
+    limits: bool = False
+    """Whether the run has chosen contribution limits, before the steps of the other attributes."""
 
     @property
     def message_state(self) -> State:
@@ -80,7 +86,7 @@ class RunState:
         if self.rows:
             return State.READ if self.charge is ChargeState.NONE else State.CHARGED
         unread = {
-            ChargeState.NONE: State.NOTHING,
+            ChargeState.NONE: State.LIMITED if self.limits else State.NOTHING,
             ChargeState.HELD: State.HELD,
             ChargeState.SPENT: State.SPENT,
         }

@@ -22,7 +22,12 @@ class DuckDBKind(EngineKind):
         """Return a context manager that opens an engine over these sources, and closes it."""
         from dprelease.exact.duckdb import Engine
 
-        return Engine.open(
+        kind = Engine
+        if any(query.contributions_of is not None for query in sources.queries or ()):
+            from dprelease.exact.bounding.contribution_engine import ContributionEngine
+
+            kind, sources = ContributionEngine, ContributionEngine.sources(sources)
+        return kind.open(
             sources.declared,
             sources.frame,
             sources.joined,

@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 
-from dprelease.exact.duckdb import Engine
+from dprelease.exact.bounding.contribution_engine import EngineOfIds
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading.plain import TextDecoding
 from dprelease.exact.reading.plain import open_file as open_raw
@@ -24,8 +24,6 @@ from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
 from dprelease.schema.source_texts import UTF_8
 from dprelease.statements.bounding import contributions_sql
-from dprelease.statements.compiled_queries import compile_rows_within_limits
-from dprelease.statements.finest_cells import compile_finest
 from dprelease.statements.lost_rows import compile_left_out_rows
 
 Tally = dict[tuple[str, str], int]
@@ -73,7 +71,7 @@ class Contributions:
         return above / max(1, sum(self.numbers.values()))
 
 
-class TallyingEngine(Engine):
+class TallyingEngine(EngineOfIds):
     """An engine that also counts the rows that queries leave out."""
 
     def tallies(self, query: Query) -> Tallies:
@@ -112,16 +110,7 @@ class TallyingEngine(Engine):
         DataError
             The errors of `tallies`.
         """
-        self.compile(query)
-        types = self.physical, self.joined_types
-        if query.finest is None:
-            rows, compiled = compile_rows_within_limits(query, *types)
-            self._add_key_tables(compiled.key_tables)
-        else:
-            finest = compile_finest(query, *types, bounded=True)
-            rows = finest.all_rows_sql
-            self._add_key_tables(finest.key_tables)
-        sql = contributions_sql(rows)
+        sql = contributions_sql(self._rows_of_ids_sql(query))
         found = self._read_rows(lambda link: link.execute(sql).fetchall())
         self.refuse_change()
         return Contributions({(groups, most, total): n for groups, most, total, n in found})

@@ -190,7 +190,12 @@ def _implementation_fields(record: CentralManifest, about: About) -> Part:
 
 
 def _mechanism_texts(record: CentralManifest) -> Iterator[str]:
-    """Yield a sentence on the noise of each vector."""
+    """Yield a sentence on each limit that was chosen privately, and on the noise of each vector."""
+    for limit in () if record.limits is None else record.limits.chosen:
+        yield (
+            f"{', '.join(limit.queries)}: `{limit.limit}` of {limit.value} was chosen from 1 to "
+            f"{limit.up_to} by `{limit.noise.mechanism}`, for {limit.share} of the budget."
+        )
     for one in record.measurements:
         numbers = ", ".join(f"{name} {value}" for name, value in sorted(one.parameters.items()))
         yield (

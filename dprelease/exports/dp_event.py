@@ -194,7 +194,7 @@ def event_record(record: ReleaseManifest) -> dict[str, Any]:
 
     Values that are published without noise, outside the guarantee, have no event; they are listed.
     """
-    measurements = record.measurements
+    measurements = record.noise_of_all
     events_of_release = accountant_events([one.event for one in measurements])
     exact = record.invariants if isinstance(record, CentralManifest) else []
     kinds = {one.kind for one in events_of_release}

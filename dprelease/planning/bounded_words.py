@@ -14,6 +14,7 @@ from dprelease.query.grouping.group_keys import Key
 from dprelease.query.grouping.private_keys import UNKNOWN
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
+from dprelease.schema.release_parts.limit_choice import LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +22,11 @@ class CuttingLimits:
     """Contribution limits that may leave out rows of a privacy unit from a column.
 
     In the column, a privacy unit counts in at most `groups` groups, with at most `rows` rows in
-    each, and at most `total` rows in all groups, unless None. `counted` is what the column counts,
-    as in `Aggregate.counted_kind`: rows, ids or neither. `clipped_sum` is the largest absolute sum
-    of a privacy unit in a group, if sums are clipped.
+    each, and at most `total` rows in all groups, unless None. `has_others`: whether the others can
+    leave out rows that `total` leaves in. `counted` is what the column counts, as in
+    `Aggregate.counted_kind`: rows, ids or neither. `clipped_sum` is the largest absolute sum of a
+    privacy unit in a group, if sums are clipped. `chosen`: whether a limit that a label states was
+    chosen privately.
     """
 
     groups: int
@@ -31,6 +34,8 @@ class CuttingLimits:
     counted: str
     total: int | None = None
     clipped_sum: Fraction | None = None
+    has_others: bool = False
+    chosen: bool = False
 
 
 def cutting_limits(query: Query, parts: Sequence[Measurement]) -> CuttingLimits | None:
@@ -41,15 +46,26 @@ def cutting_limits(query: Query, parts: Sequence[Measurement]) -> CuttingLimits 
     """
     unit, groups = query.unit, bounded_groups(query)
     counted = {part.aggregate.counted_kind for part in parts}
-    if unit.id is None or (counted == {IDS} and groups is not None and groups <= unit.most_groups):
+    if unit.id is None or query.contributions_of is not None:
+        return None  # each privacy unit has one row
+    if counted == {IDS} and groups is not None and groups <= unit.most_groups:
         return None
     most = unit.most_groups if groups is None else min(unit.most_groups, groups)
+    total = unit.max_rows if unit.limits_all_rows(most) else None
+    has_others = total is not None and (
+        unit.max_rows_per_group < total or unit.limits_groups(UNKNOWN if groups is None else groups)
+    )
+    stated = set(LIMITS if total is None or has_others else ())
+    if counted == {IDS}:
+        stated = {"max_groups"}
     return CuttingLimits(
         groups=most,
         rows=unit.most_rows_per_group,
         counted=counted.pop() if len(counted) == 1 and len(parts) == 1 else "",
-        total=unit.max_rows if unit.limits_all_rows(most) else None,
+        total=total,
         clipped_sum=parts[0].aggregate.clipped_sum if len(parts) == 1 else None,
+        has_others=has_others,
+        chosen=not stated.isdisjoint(query.chosen_limits),
     )
 
 
@@ -75,8 +91,20 @@ def contribution_limits_text(query: Query) -> str:
     """
     if not query.unit.contribution_limits_text:
         return ""
-    groups = f"{_finest_groups_text(query)}{_left_out_rows_text(query)}"
+    if query.contributions_of is not None:
+        of = query.contributions_of
+        return (
+            f"those of privacy units: for each '{query.unit.id}' with rows that count in "
+            f"'{of.query.name}', {of.value_text}, before contribution limits"
+        )
+    groups = f"{_finest_groups_text(query)}{_left_out_rows_text(query)}{_choice_text(query)}"
     return f"{query.unit.contribution_limits_text}. {groups}"
+
+
+def _choice_text(query: Query) -> str:
+    """Return a sentence on the limits that are chosen privately; empty if there are none."""
+    limits = " and ".join(f"`{limit}`" for limit in query.chosen_limits)
+    return f". The release chooses {limits} privately, for a part of its budget" if limits else ""
 
 
 def _finest_groups_text(query: Query) -> str:
@@ -122,6 +150,8 @@ def counted_rows_text(query: Query) -> str:
 
     In a family, all keys of all its tables decide, not only those of this table.
     """
+    if query.contributions_of is not None:
+        return counted_rows_text(query.contributions_of.query)
     keys = [key.column for key in read_keys(query) if query.private or key.leaves_out_rows]
     conditions = []
     if query.predicate is not None:
@@ -325,7 +355,8 @@ def _bounding_of(query: Query) -> tuple[object, ...]:
     """Return what determines which rows contribution limits keep; equal for equal rows.
 
     The selection of rows depends on a person's id, groups and rows. So it is the same in two
-    queries with the same keys, condition, joined rows and limits.
+    queries with the same keys, condition, joined rows and limits. Limits that have not been chosen
+    yet may become equal or not.
     """
     keys = frozenset(key.column for key in read_keys(query))
     read = keys.union(() if query.predicate is None else query.predicate.columns)
@@ -334,6 +365,7 @@ def _bounding_of(query: Query) -> tuple[object, ...]:
         joined = query.join.declared.table.name, query.join.on
     return (
         query.unit,
+        query.open_choices,
         keys,
         None if query.predicate is None else query.predicate.sql,
         frozenset((name, query.formulas[name].sql) for name in read if name in query.formulas),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -73,6 +74,26 @@ def guarantee_of(vectors: Sequence[PricedVector], spec: BudgetSpec) -> Guarantee
         rho=rho,
         rho_delta=round_up(exempt),
     )
+
+
+def add_guarantee(first: Guarantee, second: Guarantee) -> Guarantee:
+    """Return the guarantee of two releases, the second of which may depend on the first result.
+
+    The first guarantee must have a finite pure epsilon, and its rho must hold without exception.
+    The epsilons add up at the delta of the second release, and so do the rhos, except for the
+    `rho_delta` of the second release (the proof is in `query/limit_release.py`).
+    """
+    added = Fraction(first.pure_epsilon)
+    epsilon = round_up(added + Fraction(second.epsilon))
+    pure, rho = second.pure_epsilon, None
+    if math.isfinite(pure):
+        pure = round_up(added + Fraction(pure))
+    if first.rho is not None and second.rho is not None:
+        rho = round_up(Fraction(first.rho) + Fraction(second.rho))
+        delta = second.delta - Fraction(second.rho_delta)
+        if delta > 0:
+            epsilon = min(epsilon, zcdp_epsilon(rho, round_down(delta)))
+    return replace(second, epsilon=epsilon, pure_epsilon=pure, rho=rho)
 
 
 def meets_budget(guarantee: Guarantee, spec: BudgetSpec) -> bool:

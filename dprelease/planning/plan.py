@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dprelease.errors import BudgetError, Place, raise_all
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.numerics.rounding import finite, plain_text
+from dprelease.numerics.rounding import finite
 from dprelease.planning.auto.ledger_cost import LedgerCost, extra_ledger_cost
 from dprelease.planning.auto.mechanism_choice import noises_of
 from dprelease.planning.bounded_words import (
@@ -44,6 +44,7 @@ from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.planning.notes.published_columns import (
     NO_ESTIMATES,
     PublishedColumn,
+    column_to_json,
     published_columns,
 )
 from dprelease.planning.notes.warnings import declaration_warnings, negligible_noise_warnings
@@ -161,6 +162,24 @@ class Plan(Summarized):
     warnings: tuple[str, ...] = ()
     shared: tuple[str, ...] = field(default=(), kw_only=True)
     """Sentences on how close the shares of consistent tables are to the optimum."""
+    limits: Plan | None = field(default=None, kw_only=True)
+    """The plan of the release that chooses contribution limits privately; None without one."""
+    tables_alone: Guarantee | None = field(default=None, kw_only=True)
+    """The guarantee without the choice of limits, if `guarantee` contains this choice."""
+
+    @property
+    def tables_guarantee(self) -> Guarantee:
+        """Return the guarantee of the tables, without the choice of contribution limits."""
+        return self.tables_alone or self.guarantee
+
+    @property
+    def _vectors(self) -> list[PricedVector]:
+        """Return all noisy columns, with the choices of limits, as input for the accountant.
+
+        Only costs that add up for adaptive releases may be computed from them.
+        """
+        chosen = () if self.limits is None else self.limits.noisy_columns
+        return [column.accounting_input for column in (*chosen, *self.noisy_columns)]
 
     @property
     def records(self) -> tuple[Records, ...]:
@@ -210,12 +229,12 @@ class Plan(Summarized):
 
     def rho(self) -> float | None:
         """Return the rho of the release; None if no rho exists, or columns have many kinds."""
-        vectors = [column.accounting_input for column in self.noisy_columns]
+        vectors = self._vectors
         return finite(rho_of(vectors)) if len(count_equal_vectors(vectors)) <= FEW_KINDS else None
 
     def definitions(self) -> dict[str, Any]:
         """Return the guarantee under each definition; None where no number is known."""
-        vectors = [column.accounting_input for column in self.noisy_columns]
+        vectors = self._vectors
         few = len(count_equal_vectors(vectors)) <= FEW_KINDS
         orders = {str(order): renyi_of(vectors, order) if few else math.inf for order in ORDERS}
         return {
@@ -267,7 +286,7 @@ class Plan(Summarized):
             "guarantee": self.guarantee.to_json(),
             "definitions": self.definitions(),
             "columns": [
-                {**_column_json(column), "price_alone": finite(cost)}
+                {**column_to_json(column), "price_alone": finite(cost)}
                 for column, cost in zip(self.columns, self.costs_alone(), strict=True)
             ],
             "computed": [
@@ -291,24 +310,6 @@ class Plan(Summarized):
             "warnings": list(self.warnings),
             "shared": list(self.shared),
         }
-
-
-def _column_json(column: PlannedColumn) -> dict[str, Any]:
-    """Return one column of the plan as JSON values."""
-    return {
-        **column.event.to_json(),
-        "aggregate": column.measurement.aggregate.description,
-        "cells": column.query.cells,
-        "rows": "bounded" if column.is_bounded else "all",
-        "step": plain_text(column.measurement.step),
-        "unit": column.measurement.unit,
-        "error_unit": column.measurement.error_unit,
-        "chosen_by": column.chosen_by,
-        "bias": column.bias,
-        "expected_absolute_error": finite(column.mean_absolute_error),
-        "standard_deviation": finite(column.standard_deviation),
-        "margin_95": float(column.margin()),
-    }
 
 
 def make_plan(

@@ -269,5 +269,9 @@ def trade_off(plan: Plan) -> tuple[Sequence[float], Sequence[float]]:
     """Return the least rates of misses, and the corresponding rates of false alarms."""
     vectors = [column.accounting_input for column in plan.noisy_columns]
     alarms = np.linspace(0.0, 1.0, 401)
-    missed = least_missed(epsilon_delta_pairs(vectors, plan.guarantee.pure_epsilon), alarms)
+    pairs = epsilon_delta_pairs(vectors, plan.tables_guarantee.pure_epsilon)
+    if plan.limits is not None:  # its epsilon adds up with each pair
+        added = plan.limits.guarantee.pure_epsilon
+        pairs = [(epsilon + added, delta) for epsilon, delta in pairs]
+    missed = least_missed(pairs, alarms)
     return missed.tolist(), alarms.tolist()

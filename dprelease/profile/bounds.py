@@ -70,7 +70,7 @@ def try_limits(
             for value in limits_to_try(declared, highest_useful):
                 key = query.declared.table.name, bound, value
                 if key not in plans:
-                    again = value != declared
+                    again = value != declared or declaration.choices is not None
                     plans[key] = plan_with_limit(declaration, *key) if again else declared_plan
                 unit = _with_limit(query.unit, bound, value)
                 limited = sums_under_limits(engine, query, unit)

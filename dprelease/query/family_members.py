@@ -13,7 +13,8 @@ from dprelease.schema.release_parts.shares import ShareSpec
 SHARED_FIELDS = {
     "source": "from", "join": "join", "derive": "derive", "where": "where",
     "hierarchy": "hierarchy", "columns": "columns", "consistent": "consistent",
-    "private_keys": "private_keys",
+    "private_keys": "private_keys", "max_groups": "max_groups",
+    "max_rows_per_group": "max_rows_per_group",
 }  # fmt: skip
 """The fields that all queries of a family must declare equally, with their names in YAML.
 

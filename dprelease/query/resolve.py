@@ -23,10 +23,30 @@ from dprelease.query.view import View, Views
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.mechanism import MechanismSpec
 from dprelease.schema.release import Limits, QuerySpec
+from dprelease.schema.release_parts.limit_choice import chosen_limits_of
 from dprelease.schema.release_parts.limits import QUALITY_LIMITS, limits_of
 from dprelease.schema.table import Table
 
 Placer = Callable[..., Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Contributions:
+    """What a query about persons reads: how much each of them contributes to another query.
+
+    The value of a person is the number of groups with rows of the person (`max_groups`), or the
+    largest number of these rows in one group (`max_rows_per_group`), before contribution limits.
+    """
+
+    query: Query
+    limit: str
+
+    @property
+    def value_text(self) -> str:
+        """Return what the value of a person is."""
+        if self.limit == "max_groups":
+            return "the number of groups in which it has rows"
+        return "the largest number of rows that it has in one group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +80,12 @@ class Query:
     """The name of the family of consistent tables; empty for a single table."""
     declared_family: QuerySpec | None = field(default=None, compare=False, repr=False)
     """The first declared query of the family, whose step all queries of the family share."""
+    chosen_limits: tuple[str, ...] = ()
+    """The names of the contribution limits that the release chooses privately."""
+    open_choices: tuple[str, ...] = ()
+    """The names of the choices of limits that have not been made; limits are the highest ones."""
+    contributions_of: Contributions | None = None
+    """What the rows of the query are, if they are persons; None if they are the table's rows."""
 
     @property
     def cells(self) -> int | None:
@@ -144,6 +170,7 @@ def resolve_with_findings(
             first = spec.queries[together[family].queries[0]]
             queries.append(replace(query, family=family, declared_family=first))
     errors += _column_limit_errors(declaration, queries)
+    queries = _with_choices(declaration, queries)
     # Each table of a query, such as a marginal, repeats the errors of the query.
     return tuple(queries), list({str(error): error for error in errors}.values())
 
@@ -154,6 +181,37 @@ def _column_limit_errors(declaration: Declaration, queries: Iterable[Query]) -> 
     limit, place = declaration.spec.limits.max_columns, declaration.place("queries")
     too_many = columns > limit
     return [QueryError("DP-QUERY-009", place=place, columns=columns, limit=limit)] * too_many
+
+
+def _with_choices(declaration: Declaration, queries: list[Query]) -> list[Query]:
+    """Return the queries with what they need to know of private choices of limits.
+
+    A query whose limits have not been chosen gets the names of the choices. A query that chooses a
+    limit gets the contributions to the limited query.
+    """
+    limited, choices = declaration.chooses_for, declaration.choices
+    if limited is not None:
+        return _with_contributions(limited, queries)
+    if choices is None or declaration.chosen is not None:
+        return queries
+    query_of = declaration.spec.query_of_table
+    return [
+        replace(query, open_choices=choices.names_of(query_of[query.name])) for query in queries
+    ]
+
+
+def _with_contributions(limited: Declaration, queries: list[Query]) -> list[Query]:
+    """Return the queries that choose limits, with the contributions to the limited queries."""
+    limits = () if limited.choices is None else limited.choices.limits
+    choices = {choice.name: choice for choice in limits}
+    table_of = {query: table for table, query in limited.spec.query_of_table.items()}
+    limited_queries = {query.name: query for query in resolve(limited)}
+    found = []
+    for query in queries:
+        choice = choices[query.name]
+        of = limited_queries[table_of[choice.queries[0]]]
+        found.append(replace(query, contributions_of=Contributions(of, choice.limit)))
+    return found
 
 
 def _table_error_locator(declaration: Declaration, query: str, spec: QuerySpec) -> Placer:
@@ -264,6 +322,7 @@ class _Resolver:
             join=self.view.join,
             private=None if private is None else self._private_keys(query_spec),
             finest=None if self.family is None else self.family.finest,
+            chosen_limits=chosen_limits_of(query_spec),
         )
 
     def refuse(self, code: str, *keys: str | int, **fields: Any) -> None:

@@ -20,6 +20,7 @@ from dprelease.schema.load import Declared
 from dprelease.schema.model import normalized_name
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.join_form import JoinSpec
+from dprelease.schema.release_parts.limit_choice import LIMITS, TOTAL, highest_limit
 from dprelease.schema.table import Table, UnitSpec
 
 PRIVATE_SOURCE = "its source is that of a table about people"
@@ -73,7 +74,7 @@ class Views:
         table = base.table.model_copy(
             update={
                 "columns": columns,
-                "privacy_unit": _unit_with_join_limits(base.table, spec.join),
+                "privacy_unit": _unit_with_query_limits(base.table, spec),
             }
         )
         view = View(replace(base, table=table), base, own, join)
@@ -267,14 +268,12 @@ def _join_problem(left: Table, right: Table | None, spec: JoinSpec) -> str | Non
     return None if len(kinds) == 1 else "the ids are of different types"
 
 
-def _unit_with_join_limits(table: Table, join: JoinSpec | None) -> UnitSpec:
-    """Return the declared privacy unit, with the contribution limits of the join if any."""
-    unit = table.privacy_unit
-    if join is None or not join.on_unit:
-        return unit
-    return UnitSpec(
-        id=unit.id,
-        max_groups=join.max_groups or unit.max_groups,
-        max_rows_per_group=join.max_rows_per_group or unit.max_rows_per_group,
-        max_rows=join.max_rows or unit.max_rows,
-    )
+def _unit_with_query_limits(table: Table, spec: QuerySpec) -> UnitSpec:
+    """Return the declared privacy unit, with the contribution limits of the join or the query."""
+    unit, join = table.privacy_unit, spec.join
+    limits = {limit: getattr(unit, limit) for limit in (*LIMITS, TOTAL)}
+    if join is not None and join.on_unit:
+        limits = {limit: getattr(join, limit) or own for limit, own in limits.items()}
+    for limit in LIMITS if unit.id is not None else ():
+        limits[limit] = highest_limit(spec, limit, limits[limit])
+    return unit.model_copy(update=limits)

@@ -12,6 +12,7 @@ from dprelease.errors.printable import count_text
 from dprelease.planning.invariant_plans import invariant_warnings
 from dprelease.planning.notes.declaration_warnings import declaration_warnings
 from dprelease.planning.notes.notes import Note, notes, share_note
+from dprelease.planning.notes.private_limits import private_limit_texts
 from dprelease.query.unread import unreadable_table_errors
 from dprelease.query.view import schema_errors
 from dprelease.release.kinds import plan_release
@@ -22,6 +23,9 @@ from dprelease.system.summaries import Summarized, Summary
 
 if TYPE_CHECKING:
     from dprelease.schema.load import Declaration, Declared
+
+LIMITS_TEXT = "Limits: {}"
+"""The text of the note on limits that are chosen privately."""
 
 logger = logging.getLogger("dprelease")
 
@@ -93,7 +97,11 @@ class CheckResult(Summarized):
             warnings=tuple(declaration_warnings(declaration)),
             invariants=tuple(invariant_warnings(made.plan.guarantee.invariants)),
             without_label=tuple(columns_without_labels(declaration.spec)),
-            notes=(*notes(queries), share_note(declaration.spec, queries)),
+            notes=(
+                *notes(queries),
+                share_note(declaration.spec, queries),
+                Note("limit_choices", LIMITS_TEXT, private_limit_texts(declaration, made.plan)),
+            ),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING
 
 from dprelease.documents.audits.audit_name import NAME as AUDIT
 from dprelease.documents.encoding import NAME, SIGNATURE, canonical, encoded_pieces
+from dprelease.documents.limit_records import FOLDER as LIMITS
 from dprelease.documents.listed_files import listed_files
 from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest
-from dprelease.errors import DeclarationError, Place, RunState
+from dprelease.errors import DeclarationError, OutputError, Place, RunState
 from dprelease.exact.engine_api import QueryEngine
 from dprelease.noise.noised_answers import answer_query
 from dprelease.numerics.entropy import BitSource, Entropy
@@ -37,6 +38,7 @@ from dprelease.release.folder import Claim, claim_target
 from dprelease.release.path_conflicts import refuse_own_source
 from dprelease.schema.load import Declaration
 from dprelease.schema.public_values.large_files import KeptFile
+from dprelease.schema.release_parts.limit_choice import ChosenLimits
 from dprelease.signatures.sshsig import MANIFESTS
 from dprelease.system.deferred_signals import defer_signals
 from dprelease.system.files import OPEN_FLAGS, PIECE_BYTES, require_regular_file, size_text
@@ -194,12 +196,12 @@ class Publication:
 def copy_declared_files(declaration: Declaration, folder: Path) -> None:
     """Copy the files of a declaration, except texts, into the folder of its release.
 
-    The file of the audit that the release names is also copied.
+    The file of the audit that the release names is also copied, and the release of its limits.
 
     Raises
     ------
-    DeclarationError
-        DP-RELEASE-020 for a file that has changed since it was read.
+    DeclarationError, OutputError
+        DP-RELEASE-020 or DP-OUTPUT-023 for a file that has changed since it was read.
     OSError
         If a copy can't be written.
     """
@@ -210,6 +212,19 @@ def copy_declared_files(declaration: Declaration, folder: Path) -> None:
         copy.parent.mkdir(exist_ok=True)
         if not _copy_unchanged(path, copy, file):
             raise DeclarationError("DP-RELEASE-020", place=Place(name), name=Path(name).name)
+    if declaration.chosen is not None:
+        _copy_limits(declaration.chosen, folder / LIMITS)
+
+
+def _copy_limits(chosen: ChosenLimits, folder: Path) -> None:
+    """Copy the release of chosen limits; raise DP-OUTPUT-023 if it changed since it was read."""
+    for name, digest in chosen.files.items():
+        source, copy = chosen.folder / name, folder / name
+        copy.parent.mkdir(exist_ok=True, parents=True)
+        size = source.stat().st_size if source.is_file() else 0
+        if not _copy_unchanged(source, copy, KeptFile(digest, size, "")):
+            problem = "its files have changed during this run"
+            raise OutputError("DP-OUTPUT-023", name=chosen.folder.name, problem=problem)
 
 
 def _copy_unchanged(path: Path, copy: Path, file: KeptFile) -> bool:

@@ -141,9 +141,30 @@ def ledger_outlooks(
 
     ledger = Ledger(declaration.folder / declaration.spec.ledger)
     state = ledger.state()
-    left = charge_outlooks(ledger, state, charges_of(plan))
+    left = charge_outlooks(ledger, state, charges_with_limits(plan))
+    if plan.limits is not None:
+        return tuple(_with_two_charges(one) for one in left)
     others = list(_plans_with_other_noise(declaration, queries, plan))
     return tuple(replace(one, cheaper=_cheapest_noise(one, state, others, plan)) for one in left)
+
+
+def charges_with_limits(plan: Plan) -> list[Charge]:
+    """Return the charges of a plan, added up with those of its private choices of limits."""
+    tables = charges_of(plan)
+    first = {} if plan.limits is None else {one.table: one for one in charges_of(plan.limits)}
+    return [
+        replace(one, events=(*first[one.table].events, *one.events)) if one.table in first else one
+        for one in tables
+    ]
+
+
+def _with_two_charges(one: Outlook) -> Outlook:
+    """Return the forecast for a release that is charged twice: first for its limits.
+
+    The second charge finds a budget that is not unused any more, so costs add up in the measure of
+    the ledger, and no release takes the whole budget at once.
+    """
+    return replace(one, takes_all=False, fits=0) if one.takes_all else one
 
 
 def charge_outlooks(ledger: Ledger, state: State, charges: Sequence[Charge]) -> list[Outlook]:

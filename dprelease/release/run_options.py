@@ -56,6 +56,8 @@ def with_engine(declaration: Declaration, engine: str | None) -> Declaration:
         wanted, kind = " or ".join(ENGINES), f"'{shorten(engine)}'"
         raise UsageError("DP-SESSION-016", name="engine", wanted=wanted, kind=kind)
     problem = kind_of(declaration.spec).engine_problem
+    if declaration.choices is not None:
+        problem = "limits are chosen privately with the engine duckdb"
     if engine != DEFAULT_ENGINE and problem:
         raise DataError("DP-SPARK-005", problem=problem)
     return replace(declaration, spec=declaration.spec.model_copy(update={"engine": engine}))

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from dprelease.documents.ledger_record import LedgerRecord
+from dprelease.documents.limit_records import published_declaration
 from dprelease.documents.manifest import CentralManifest, MeasurementRecord
 from dprelease.documents.metadata import ColumnMetadata, TableMetadata
 from dprelease.documents.release_manifest import (
@@ -103,8 +104,10 @@ class Facts:
     @cached_property
     def declaration(self) -> Declaration:
         """Return the declaration."""
-        held = self.record.declaration
-        return declaration_from_texts(held.texts, held.release, held.variables)
+        held, record = self.record.declaration, self.record
+        declared = declaration_from_texts(held.texts, held.release, held.variables)
+        limits = record.limits if isinstance(record, CentralManifest) else None
+        return published_declaration(declared, held.chooses, limits)
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:

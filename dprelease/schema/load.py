@@ -15,6 +15,7 @@ from dprelease.schema.model import Files, relative_reader, shorten, unreadable_t
 from dprelease.schema.public_values.large_files import Find, KeptFile, find_copies, relative_finder
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.release_parts.defaults import with_defaults
+from dprelease.schema.release_parts.limit_choice import ChosenLimits, LimitChoices, split_choices
 from dprelease.schema.release_parts.variables import (
     RELEASES,
     TABLES,
@@ -83,6 +84,13 @@ class Declaration:
     """The files that are not in `texts`, by path: their digests, and their locations."""
     replaced_sources: tuple[str, ...] = ()
     """The names of tables whose source has another path in this run than in `texts`, sorted."""
+    choices: LimitChoices | None = None
+    """The contribution limits that the release chooses privately; `spec` has the highest ones, and
+    the rest of the budget."""
+    chosen: ChosenLimits | None = None
+    """The limits that have been chosen, which `spec` then has."""
+    chooses_for: Declaration | None = field(default=None, repr=False)
+    """The release for which this one chooses the limits."""
 
     def place(self, *keys: str | int) -> Place:
         """Return the position of a key path in the release file, for error messages."""
@@ -206,7 +214,9 @@ def _declaration_of_document(
     raise_all(errors)
     if spec is None:
         raise AssertionError("a refused document has findings")
-    return Declaration(spec, document, tables, texts, dict(variables.values), kept=dict(files.kept))
+    spec, choices = split_choices(spec, document, tables)
+    known = dict(variables.values)
+    return Declaration(spec, document, tables, texts, known, kept=dict(files.kept), choices=choices)
 
 
 def prepare_document(

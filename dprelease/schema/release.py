@@ -48,6 +48,7 @@ from dprelease.schema.release_parts.format_names import (
 )
 from dprelease.schema.release_parts.histograms import HistogramSpec
 from dprelease.schema.release_parts.join_form import JoinSpec
+from dprelease.schema.release_parts.limit_choice import LimitSpec
 from dprelease.schema.release_parts.limits import Limits as Limits
 from dprelease.schema.release_parts.limits import Quality, QualitySpec
 from dprelease.schema.release_parts.listed_names import EngineName, FormatName
@@ -132,14 +133,14 @@ class QuerySpec(Documented):
     cube: Annotated[tuple[Text, ...], Field(max_length=8)] = ()
     rollup: Annotated[tuple[Text, ...], Field(max_length=MOST_MARGINALS)] = ()
     hierarchy: Annotated[tuple[Text, ...], Field(max_length=MOST_MARGINALS)] = ()
-    marginals_at: dict[Text, Annotated[Marginals, Field(min_length=1)]] = Field(
-        default_factory=dict
-    )
+    marginals_at: dict[Text, Annotated[Marginals, Field(min_length=1)]] = {}  # noqa: RUF012
     columns: dict[Name, ColumnSpec] = Field(default_factory=dict)
     share: Share = ShareSpec()
     histogram: HistogramSpec | None = None
     consistent: Consistent = None
     family: Name | None = None
+    max_groups: LimitSpec | None = None
+    max_rows_per_group: LimitSpec | None = None
     private_keys: Annotated[
         PrivateKeysSpec | None,
         BeforeValidator(_expand_private_keys),
@@ -386,9 +387,8 @@ class ReleaseSpec(Model):
     @property
     def query_of_table(self) -> dict[str, str]:
         """The name of the query that declares each published table, by the table's name."""
-        return {
-            table: query for query, spec in self.queries.items() for table in spec.tables(query)
-        }
+        queries = self.queries.items()
+        return {table: query for query, spec in queries for table in spec.tables(query)}
 
     @field_validator("output")
     @classmethod

@@ -26,6 +26,7 @@ from dprelease.planning.invariant_plans import (
 )
 from dprelease.planning.kinds import CENTRAL
 from dprelease.planning.plan import Plan, PlannedColumn
+from dprelease.planning.prepare import guarantee_with_limits
 from dprelease.postprocess.families import Family
 from dprelease.postprocess.family_steps import families_of
 from dprelease.privacy.event import Event
@@ -82,18 +83,17 @@ def check_central(report: Report, record: manifest.Manifest) -> RebuiltRelease |
     if families is None:
         return None
     written |= _files_of_families(record, families, check_families(report, declaration, families))
-    guarantee = recompute_guarantee(
-        report, record.guarantee.epsilon, columns, declaration.spec.budget
-    )
-    if guarantee is None:
+    alone = recompute_guarantee(report, record.guarantee.epsilon, columns, declaration.spec.budget)
+    if alone is None:
         return None
+    guarantee = report.guarantee = guarantee_with_limits(declaration, alone)
     report.checked.append(
         "the claimed privacy cost is computed again from the recorded noise, and is within the "
         "budget"
     )
     for name in guarantee.invariants:
         report.notes.append(f"outside the guarantee, published exactly: {name}")
-    plan = Plan(columns, guarantee, budget_of(declaration.spec.budget))
+    plan = Plan(columns, guarantee, budget_of(declaration.spec.budget), tables_alone=alone)
     paid = None if report.rehearsal else ledger_record(declaration, record.ledger)
     check_formats(report, declaration, record.exports)
     metadata = metadata_of(declaration, queries, families)
@@ -101,13 +101,10 @@ def check_central(report: Report, record: manifest.Manifest) -> RebuiltRelease |
     check_rebuilt(report, record.without_exports(), again)
     if report.ok:  # the exports of a rejected release are not checked
         check_exports(report, aggregate_metadata(metadata, families, declaration.spec.wide), record)
-        add_second_opinion(
-            report, [column.event for column in without_invariants(columns)], guarantee
-        )
+        add_second_opinion(report, [column.event for column in without_invariants(columns)], alone)
     if report.certify:
-        certify_claims(
-            report, record.guarantee, [column.event for column in without_invariants(columns)]
-        )
+        claimed = record.guarantee if record.limits is None else record.limits.tables
+        certify_claims(report, claimed, [column.event for column in without_invariants(columns)])
     return RebuiltRelease(declaration, plan, families)
 
 

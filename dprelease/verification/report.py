@@ -7,7 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dprelease.documents.chosen_limits import read_chosen_limits
 from dprelease.documents.encoding import NAME, sha256
+from dprelease.documents.limit_records import FOLDER as LIMITS
+from dprelease.documents.manifest import CentralManifest
 from dprelease.documents.metadata import TableMetadata, field_notes
 from dprelease.documents.rehearsal_manifest import NOTE, NOTED
 from dprelease.documents.release_manifest import ReleaseManifest
@@ -15,7 +18,9 @@ from dprelease.errors import DpReleaseError, Findings, Place, State, Verificatio
 from dprelease.errors.printable import count_text
 from dprelease.planning.kinds import Part, ReleaseKind, kind_of
 from dprelease.privacy.guarantee import Guarantee
+from dprelease.query.limit_release import limit_release, with_chosen_limits
 from dprelease.schema.load import Declaration, declaration_from_texts
+from dprelease.schema.release_parts.limit_choice import ChosenLimits
 from dprelease.system.summaries import Summarized, Summary
 from dprelease.tables import formats
 from dprelease.tables.field_notes import has_exactly_notes
@@ -143,7 +148,36 @@ def rebuild_declaration(record: ReleaseManifest, folder: Path) -> Declaration:
         held.texts, held.release, held.variables, held.kept_files, folder
     )
     sources = tuple(held.replaced_sources)
-    return replace(declared, audit=audit_bytes(record, folder), replaced_sources=sources)
+    declared = replace(declared, audit=audit_bytes(record, folder), replaced_sources=sources)
+    if declared.choices is None:
+        return declared
+    if held.chooses is not None:
+        return limit_release(declared)
+    chosen = _chosen_limits(declared, record, folder)
+    return declared if chosen is None else with_chosen_limits(declared, chosen)
+
+
+def declares_choices(record: ReleaseManifest, folder: Path) -> bool:
+    """Return whether the declaration of a manifest chooses limits privately; False if invalid."""
+    try:
+        return rebuild_declaration(record, folder).choices is not None
+    except (DpReleaseError, KeyError):
+        return False
+
+
+def _chosen_limits(
+    declared: Declaration, record: ReleaseManifest, folder: Path
+) -> ChosenLimits | None:
+    """Return the limits in the folder of a release that records some; None if they can't be read.
+
+    The manifest is then rebuilt without them, and differs.
+    """
+    if not isinstance(record, CentralManifest) or record.limits is None:
+        return None
+    try:
+        return read_chosen_limits(declared, folder / LIMITS)
+    except (OSError, ValueError):
+        return None
 
 
 def is_published_table(

@@ -25,7 +25,7 @@ from dprelease.system.entries import entries
 from dprelease.system.files import read_file, reason_of
 from dprelease.system.json_text import MOST_BYTES
 from dprelease.verification.manifest_reader import AnyManifest, Rehearsal, read_any_manifest
-from dprelease.verification.report import Report
+from dprelease.verification.report import Report, declares_choices
 from dprelease.verification.signed.named_audits import audit_problem, audit_text
 from dprelease.verification.signed.signature_checks import (
     SignedFile,
@@ -156,6 +156,8 @@ def verify(
     own = None if ledger is None else signers_of_ledger(Path(ledger), record)
     check_signature(report, record, trusted or own)
     _check_kind(report, record)
+    if isinstance(record, Manifest):
+        _check_limits(report, record, ledger, signers)
     if ledger is None and record.paid_by is not None:
         report.notes.append(UNPAID)
     if ledger is not None:
@@ -193,6 +195,39 @@ def _check_audit(report: Report, record: ReleaseManifest) -> None:
         report.add_finding("DP-AUDIT-007", "declaration.audit", problem=problem)
     elif not report.findings:
         report.checked.append(audit_text(record, report.path))
+
+
+def _check_limits(
+    report: Report, record: Manifest, ledger: str | Path | None, signers: str | Path | None
+) -> None:
+    """Verify the release of limits that a release contains, and that it chose the limits for it.
+
+    The manifest of the release has been compared with one that is rebuilt from this release. So
+    its limits are the published ones, and its guarantee is the sum of both.
+    """
+    if record.declaration.chooses is not None:
+        return
+    if record.limits is None:
+        if declares_choices(record, report.path):
+            problem = "it records none, although the declaration chooses some privately"
+            report.add_finding("DP-VERIFY-027", "limits", problem=problem)
+        return
+    if report.findings:  # also stops at folders that contain themselves by a link
+        return
+    folder = report.path / record.limits.folder
+    limits = verify(folder, ledger=ledger, signers=signers, certify=report.certify)
+    problem = ""
+    if limits.findings:
+        problem = f"their own verification finds {limits.findings[0].code}"
+    elif limits.sealed is None or limits.sealed.declaration.chooses != "limits":
+        problem = "the folder contains no release of limits"
+    if problem:
+        report.add_finding("DP-VERIFY-027", "limits", problem=problem)
+        return
+    report.checked.append(
+        "the contribution limits were chosen privately by the release in "
+        f"'{record.limits.folder}', which was verified in the same way; both guarantees add up"
+    )
 
 
 def _digest_of(path: Path) -> str | None:

@@ -30,6 +30,7 @@ from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.column_spec import CHOSEN, KINDS
 from dprelease.schema.load import declaration_from_texts
 from dprelease.schema.release import PrivateKeysSpec
+from dprelease.schema.release_parts.limit_choice import LIMITS
 from tests.covering import thinned
 
 TABLE, EPSILON, DELTA = "office/people", "8", "0.001"
@@ -259,6 +260,34 @@ def test_releases_of_what_is_chosen(tmp_path: Path, unit: str, has_ledger: bool)
     world = World(tmp_path, unit, has_ledger=has_ledger)
     used = world.check_release(world.run(queries))
     assert used >= {*registry.selection_names(), *finders} - {"auto"}
+
+
+@pytest.mark.share(0.4)
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize(
+    ("unit", "has_ledger"),
+    thinned([one for one in UNITS if one != "row"], (True, False), together=1),
+)
+def test_releases_that_choose_limits(
+    tmp_path: Path, unit: str, limit: str, has_ledger: bool
+) -> None:
+    """Every aggregate under a limit that is chosen privately; both releases are charged."""
+    world = World(tmp_path, unit, has_ledger=has_ledger)
+    chosen = {limit: {"choose": {"share": "10 %", "up_to": 2}}}
+    queries = {"q": query({f"c_{kind}": spec for kind, spec in SPECS.items()}, **chosen)}
+    family = {"from": "people", "marginals": [["city"], []], "columns": {"n": SPECS["count"]}}
+    queries["family"] = {**family, "consistent": True, **chosen}
+    published = world.run(queries)
+    record = json.loads((published / "manifest.json").read_text())
+    assert {one["limit"] for one in record["limits"]["chosen"]} == {limit}
+    for one in record["privacy_unit"]:
+        assert one[limit] in (1, 2)
+        assert one.get("max_rows") == UNITS[unit]["privacy_unit"].get("max_rows")
+    if world.path is not None:
+        first, second = Ledger(world.path).state().all_charges(TABLE)
+        assert len(first["events"]) == len(record["limits"]["chosen"]) == 2
+        assert len(second["events"]) == len(record["measurements"])
+        check_recorded_costs(world.path)
 
 
 @pytest.mark.share(0.5)

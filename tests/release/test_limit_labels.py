@@ -198,17 +198,21 @@ def test_every_language_has_its_words(tmp_path: Path) -> None:
     assert all("99,5" in moe[tag] for tag in LANGUAGES[1:])
 
 
+CHOICE = "max_rows_per_group: {choose: {share: 10 %}}, "
 FORMATS = "parquet, csv, excel, json-stat, sdmx-csv, report, datapackage"
 
 
-def test_every_format_shows_the_words(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_chosen", [False, True])
+def test_every_format_shows_the_words(is_chosen: bool, tmp_path: Path) -> None:
     """Parquet fields, CSVW, workbook, JSON-stat, SDMX, report and data package."""
-    release = _write(
-        tmp_path, _query("q", "group_by: [chapter], ").replace(", top: {median: cost}", "")
-    )
+    keys = "group_by: [chapter], " + CHOICE * is_chosen
+    release = _write(tmp_path, _query("q", keys).replace(", top: {median: cost}", ""))
     release.write_text(release.read_text() + f"formats: [{FORMATS}]\n")
     path = dprelease.read_release(release).run()
     words = "visits, at most 3 x 2 per patient"
+    if is_chosen:
+        (limit,) = pq.read_table(path / "limits" / "max_rows_per_group_1.parquet").to_pylist()
+        words = words.replace("2", str(limit["max_rows_per_group"])) + " (limit chosen privately)"
     fields = pq.read_schema(path / "q.parquet")
     assert fields.field("visits").metadata[b"label"].decode() == words
     for folder in ("csv", "json-stat", "sdmx-csv", "excel"):
@@ -253,6 +257,14 @@ DIFFERENT: dict[str, tuple[dict[str, str], list[str]]] = {
     "different measures": ({"a": COUNT, "b": f"group_by: [sex], {SUM}"}, []),
     "people": ({"a": PEOPLE, "b": f"group_by: [chapter], {PEOPLE}"}, []),
     "a family": ({"a": f"marginals: [[], [sex]], consistent: true, {COUNT}"}, []),
+    "a family with a limit that is chosen privately": (
+        {"a": f"marginals: [[], [sex]], consistent: true, {CHOICE}{COUNT}"},
+        [],
+    ),
+    "groups with a limit that is chosen privately": (
+        {"a": COUNT, "b": f"group_by: [sex], {CHOICE}{COUNT}"},
+        ["a", "b"],
+    ),
     "a formula of another query": (
         {
             "a": f"derive: {{k: {{expression: cost > 1, type: boolean}}}}, group_by: [k], {COUNT}",

@@ -101,7 +101,8 @@ def noise_by_limit_texts(planned: Plan, noises: Sequence[NoiseByLimit], *, wide:
     texts = []
     for (source, limit), found in by_limit.items():
         values = [
-            f"{value:,}{' (declared)' * (value == found[0].declared)}" for value in found[0].values
+            f"{value:,}{f' ({found[0].what})' * (value == found[0].declared)}"
+            for value in found[0].values
         ]
         rows = [(f"{limit} of {source}:", *values, "at", "unit")]
         rows += [

@@ -154,6 +154,10 @@ TEMPLATES: dict[str, Template] = {
         fix="use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, /, %, CASE "
         "and the allowed functions; nothing that fails for some values is allowed.",
     ),
+    "DP-QUERY-016": Template(
+        cause="The contribution limit {limit} can't be chosen privately: {reason}.",
+        fix="change this, or declare the limit as a number in the table schema.",
+    ),
     "DP-WHERE-007": Template(
         cause="{left} is compared with {right}.",
         fix="compare values of the same type; write texts and dates in single quotes, numbers and "

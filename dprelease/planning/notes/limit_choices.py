@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
+from dprelease.schema.release_parts.limit_choice import with_limits
 
 HIGHEST_LIMITS = {"max_groups": 10**6, "max_rows_per_group": 10**9, "max_rows": 10**9}
 """The contribution limits, and the highest value of each that can be declared."""
@@ -46,6 +47,8 @@ class NoiseByLimit:
     confidence: float
     values: tuple[int, ...]
     margins: tuple[float | None, ...]
+    what: str = "declared"
+    """What `declared` is: the declared limit, or the highest one of a private choice."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the noise by limit as JSON values."""
@@ -64,7 +67,8 @@ class ColumnNoise:
 def noise_by_limit(declaration: Declaration, plan: Plan) -> Iterator[NoiseByLimit]:
     """Yield the noise of all columns for other limits, from plans with these limits.
 
-    Columns whose noise does not depend on a limit are left out, and releases with many columns.
+    Columns whose noise does not depend on a limit are left out, and releases with many columns. The
+    limits are those of each source, and those that the release may choose privately.
     """
     sources: dict[str, list[Query]] = {}
     for query in plan.queries:
@@ -73,7 +77,8 @@ def noise_by_limit(declaration: Declaration, plan: Plan) -> Iterator[NoiseByLimi
     for source, queries in sources.items():
         for limit, highest in HIGHEST_LIMITS.items():
             declared = getattr(declaration.tables[source].table.unit, limit)
-            if declared is None:
+            names = {query.name for query in queries if limit not in query.chosen_limits}
+            if declared is None or not names:
                 continue
             most = highest
             if limit == "max_groups":
@@ -83,23 +88,46 @@ def noise_by_limit(declaration: Declaration, plan: Plan) -> Iterator[NoiseByLimi
                 plan if value == declared else plan_with_limit(declaration, source, limit, value)
                 for value in values
             ]
-            names = {query.name for query in queries}
-            noises = [{} if one is None else _noise_by_column(one, names) for one in plans]
-            for column, noise in _noise_by_column(plan, names).items():
-                margins = tuple(
-                    found[column].margin if column in found else None for found in noises
-                )
-                if len(set(margins)) > 1:
-                    yield NoiseByLimit(
-                        source,
-                        limit,
-                        declared,
-                        column,
-                        noise.unit,
-                        noise.confidence,
-                        values,
-                        margins,
-                    )
+            yield from _noises(source, limit, declared, values, plans, plan, names)
+    if not has_too_many_columns(plan):
+        yield from _noise_by_choice(declaration, plan)
+
+
+def _noises(
+    source: str,
+    limit: str,
+    declared: int,
+    values: tuple[int, ...],
+    plans: Sequence[Plan | None],
+    plan: Plan,
+    names: set[str],
+) -> Iterator[NoiseByLimit]:
+    """Yield the noise of each column of some tables whose noise depends on a limit."""
+    noises = [{} if one is None else _noise_by_column(one, names) for one in plans]
+    for column, noise in _noise_by_column(plan, names).items():
+        margins = tuple(found[column].margin if column in found else None for found in noises)
+        if len(set(margins)) > 1:
+            yield NoiseByLimit(
+                source, limit, declared, column, noise.unit, noise.confidence, values, margins
+            )
+
+
+def _noise_by_choice(declaration: Declaration, plan: Plan) -> Iterator[NoiseByLimit]:
+    """Yield the noise of all columns for the limits that a release may choose privately."""
+    choices = declaration.choices
+    if choices is None:
+        return
+    for one in choices.limits:
+        plans, values = [], limits_to_try(one.up_to, one.up_to)
+        for value in values:
+            spec = with_limits(declaration.spec, choices, {one.name: value})
+            plans.append(_plan_or_none(replace(declaration, spec=spec)))
+        names = {
+            name for query in one.queries for name in declaration.spec.queries[query].tables(query)
+        }
+        source = ", ".join(one.queries)
+        for noise in _noises(source, one.limit, one.up_to, values, plans, plan, names):
+            yield replace(noise, what="highest")
 
 
 def has_too_many_columns(plan: Plan) -> bool:
@@ -119,12 +147,26 @@ def limits_to_try(declared: int, most: int) -> tuple[int, ...]:
 
 
 def plan_with_limit(declaration: Declaration, source: str, limit: str, value: int) -> Plan | None:
-    """Return the plan with another value of one limit of a table; None if no noise fits."""
+    """Return the plan with another value of one limit of a table; None if no noise fits.
+
+    Where queries of the table choose this limit privately, it has this value, too.
+    """
+    choices, spec = declaration.choices, declaration.spec
+    if choices is not None:
+        alike = [one for one in choices.limits if one.limit == limit]
+        alike = [one for one in alike if spec.queries[one.queries[0]].source == source]
+        spec = with_limits(spec, choices, dict.fromkeys([one.name for one in alike], value))
     declared = declaration.tables[source]
     unit = declared.table.privacy_unit.model_copy(update={limit: value})
     changed = replace(declared, table=declared.table.model_copy(update={"privacy_unit": unit}))
+    tables = {**declaration.tables, source: changed}
+    return _plan_or_none(replace(declaration, spec=spec, tables=tables))
+
+
+def _plan_or_none(declaration: Declaration) -> Plan | None:
+    """Return the plan of a declaration; None if no noise fits its budget."""
     try:
-        return prepare(replace(declaration, tables={**declaration.tables, source: changed}))[1]
+        return prepare(declaration)[1]
     except DpReleaseError:  # no noise fits the budget under this limit
         return None
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.numerics.rounding import finite
+from dprelease.numerics.rounding import finite, plain_text
 from dprelease.planning.quantile_target import QuantileError, quantile_error
 from dprelease.postprocess.derived_values import (
     EVENLY_SPREAD_ROWS,
@@ -285,3 +285,21 @@ class _Shares:
             cost = self._budget.cost_of(inputs) / self._whole
             self._known[kind] = math.sqrt(cost) if self._concentrated else cost
         return min(1.0, self._known[kind])
+
+
+def column_to_json(column: PlannedColumn) -> dict[str, Any]:
+    """Return one planned column as JSON values, with its noise and its error."""
+    return {
+        **column.event.to_json(),
+        "aggregate": column.measurement.aggregate.description,
+        "cells": column.query.cells,
+        "rows": "bounded" if column.is_bounded else "all",
+        "step": plain_text(column.measurement.step),
+        "unit": column.measurement.unit,
+        "error_unit": column.measurement.error_unit,
+        "chosen_by": column.chosen_by,
+        "bias": column.bias,
+        "expected_absolute_error": finite(column.mean_absolute_error),
+        "standard_deviation": finite(column.standard_deviation),
+        "margin_95": float(column.margin()),
+    }

@@ -10,6 +10,7 @@ from dprelease.errors import RunState
 from dprelease.numerics.entropy import BitSource
 from dprelease.release.execute import execute
 from dprelease.release.kinds import plan_release
+from dprelease.release.runs.limit_run import with_private_limits
 from dprelease.schema.load import Declaration
 
 
@@ -57,6 +58,16 @@ def publish(
     state: RunState | None = None,
 ) -> tuple[Path, ReleaseManifest]:
     """Publish a release; return its folder and its manifest. Arguments and errors as in `run`."""
+    state = RunState() if state is None else state
+    declaration = with_private_limits(
+        declaration,
+        output=output,
+        overwrite=overwrite,
+        bits=bits,
+        frames=frames or {},
+        progress=progress,
+        state=state,
+    )
     return execute(
         plan_release(declaration),
         output=output,

@@ -106,6 +106,11 @@ TEMPLATES: dict[str, Template] = {
         fix="declare the file by a path below that folder, or by an absolute path, which stays "
         "the same.",
     ),
+    "DP-OUTPUT-023": Template(
+        cause="The contribution limits in '{name}' can't be used for this release: {problem}.",
+        fix="restore the declaration or the ledger for which they were chosen; or move this folder "
+        "to another place, so that limits are chosen and charged again.",
+    ),
     "DP-OUTPUT-010": Template(
         cause="The output '{name}' is a mount point, and can't be replaced in one step.",
         fix="publish into a folder inside it, or mount its parent folder instead.",

@@ -116,6 +116,10 @@ TEMPLATES: dict[str, Template] = {
         fix="name another folder, or use a command for what it contains: `dprelease verify` "
         "describes it.",
     ),
+    "DP-VERIFY-027": Template(
+        cause="The contribution limits do not follow from a private choice of them: {problem}.",
+        fix="do not rely on this release.",
+    ),
     "DP-VERIFY-023": Template(
         cause="The file '{name}' in the format {format} does not match the tables.",
         fix="do not rely on it: take the numbers from the tables, or get the release again from "
