@@ -116,10 +116,8 @@ OPEN_END: dict[str, str] = {
 def companion_label(label: Mapping[str, str], ending: str) -> dict[str, str]:
     """Return the label of a companion column from the label of its value column, by language.
 
-    If the value column has no label, the result is empty.
-
-    In a language without words for the companion, and without a declared language, they are
-    English.
+    If the value column has no label, the result is empty. In a language without words for the
+    companion, and without a declared language, they are English.
     """
     return {tag: f"{text}, {companion_word(ending, tag)}" for tag, text in label.items()}
 
@@ -162,8 +160,8 @@ class ColumnRequest:
     @property
     def confidence(self) -> str:
         """Return the confidence of the margin and the interval: as declared, or the default."""
-        published = self.published
-        return plain_text(published.margin or published.interval or DEFAULT_CONFIDENCE)
+        margin, interval = self.published.margin, self.published.interval
+        return plain_text(margin or interval or DEFAULT_CONFIDENCE)
 
     @property
     def limits(self) -> CuttingLimits | None:

@@ -119,7 +119,7 @@ def _clipping_text(limits: CuttingLimits, tag: str, unit: Mapping[str, str]) -> 
     """Return a text on the limit of the sums of privacy units; empty without such a limit."""
     if limits.clipped_sum is None:
         return ""
-    words, number = _in_language(SUMS_CLIPPED, tag), plain_text(limits.clipped_sum)
+    words, number = in_language(SUMS_CLIPPED, tag), plain_text(limits.clipped_sum)
     number = number if words is SUMS_CLIPPED[ENGLISH] else number.replace(".", ",")
     return f", {words.format(most=number, unit=one_line(unit[tag]))}"
 

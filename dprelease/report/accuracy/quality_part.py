@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from dprelease.planning.bounded_words import differently_counted
 from dprelease.report.accuracy.bias import bias_at_zero
+from dprelease.report.accuracy.impossible_values import impossible_value_sentences
 from dprelease.report.accuracy.quality import ColumnQuality
 from dprelease.report.accuracy.sizes import SizeTable, size_tables
 from dprelease.report.accuracy.totals import Disagreement
 from dprelease.report.accuracy.true_errors import SimulatedColumn
 from dprelease.report.accuracy.weak_tables import weak_table_sentences
-from dprelease.report.localization import Words, round_up_to_three_digits, to_three_digits
+from dprelease.report.localization import round_up_to_three_digits, to_three_digits
 from dprelease.report.pictures import PageTable
-from dprelease.report.safe_labels import Names
 from dprelease.report.section_context import Context
 
 SimulatedErrors = Mapping[tuple[str, str], SimulatedColumn]
-
-BLANKS = frozenset(("unsure_divisor", "unreliable", "few_people", "undefined"))
-"""Quality codes of cells without a value."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ def quality_section(
         notes=_note_sentences(context, columns),
         sizes=sizes,
         sizes_left=sizes_left,
-        impossible=_impossible_value_sentences(context, columns),
+        impossible=impossible_value_sentences(context, columns),
         totals=_total_sentences(context, found, left),
         disagreeing=_disagreement_table(context, found),
         bias=_bias_sentences(context, columns, has_table=bool(lifted)),
@@ -203,49 +200,6 @@ def _note_sentences(context: Context, columns: Sequence[ColumnQuality]) -> list[
         one.expected is not None and one.expected.unit != one.column.unit for one in columns
     )
     return [context.words.say("quality.ranks")] if differs else []
-
-
-def _impossible_value_sentences(context: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
-    """Return sentences on how many cells have impossible values, are empty or are adjusted."""
-    words = context.words
-    integers = {one.table.query for one in columns if one.table.name.startswith("tables/")}
-    could_not = [  # the official figures alone: integers, if a family has them
-        one
-        for one in columns
-        if one.never_negative
-        and not (one.table.name.startswith("estimates/") and one.table.query in integers)
-    ]
-    negative = sum(one.counted.negative for one in could_not)
-    cells = sum(one.counted.cells for one in could_not)
-    fractional = sum(one.counted.fractional for one in columns)
-    sentences = [words.say("quality.impossible.none")]
-    if negative:
-        part = words.percent(negative / cells)
-        cells_words = words.number(cells)
-        sentences = [words.many("quality.impossible.some", negative, part=part, cells=cells_words)]
-    if fractional:
-        sentences.append(words.many("quality.impossible.fractional", fractional))
-    sentences += _empty_cell_texts(words, context.names, columns)
-    whole = [one for one in columns if one.adjusted_share is not None]
-    adjusted = sum(one.counted.flagged for one in whole)
-    if adjusted:
-        part = words.percent(adjusted / sum(one.counted.cells for one in whole))
-        sentences.append(words.many("quality.adjusted", adjusted, part=part))
-    return sentences
-
-
-def _empty_cell_texts(
-    words: Words, names: Names, columns: Sequence[ColumnQuality]
-) -> Iterator[Markup]:
-    """Yield sentences on how many cells have no value, by the label of the reason."""
-    reasons: dict[Markup, int] = {}
-    for one in columns:
-        for code, counts in one.counted.codes.items():
-            if code in BLANKS and one.quality_column is not None:
-                label = names.value(one.quality_column, code)
-                reasons[label] = reasons.get(label, 0) + int(counts.sum())
-    for reason, empty in reasons.items():
-        yield words.many("quality.empty", empty, reason=reason)
 
 
 def _total_sentences(context: Context, found: Sequence[Disagreement], left: int) -> list[Markup]:
