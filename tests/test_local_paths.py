@@ -44,8 +44,8 @@ URIS = [
 
 TEXTS = (
     "about area begins column delta engine epsilon every gone if_published invariant language "
-    "mechanism name neighbours new_cells old_cells owner private_keys query records rho rows schema "
-    "statement table to unit variables wide"
+    "mechanism name neighbours new_cells old_cells owner param private_keys query records rho rows "
+    "schema statement table to total unit variables wide"
 )
 """Arguments of commands that are texts, and no paths."""
 PATHS_AS_TEXTS = {("init", "source"), ("run", "source"), ("rehearse", "on")}
@@ -54,7 +54,8 @@ TEXT_KEYS = (
     "acknowledge column columns config count count_distinct cube cut delimiter derive down_to "
     "expression fill frequencies group_by hierarchy id level marginals marginals_at master max mean "
     "median memory_limit min missing mode name nulls of on others owner partition quote ratio rollup sheet "
-    "source stddev sum table title top_k unit values variance where wide within"
+    "source stddev sum table title top_k unit values variance where wide within "
+    "without"
 )
 URI_KEYS = {"Source.path", "SparkSpec.staging"}
 """Keys of files that may hold URIs: of Spark, or of a server."""
