@@ -244,10 +244,10 @@ def _key_notes(planned: Plan) -> list[str]:
     from dprelease.planning.bounded_words import differently_counted
 
     return [
-        f"Rows without a declared value of {one_line(', '.join(keys))} are left out of "
-        f"{_names_text(tables)}, and may count in other tables (see --explain)."
+        "Rows without a declared value of "
+        f"{one_line(', '.join(key for keys, _ in one.without for key in keys))} are left out of "
+        f"some tables and may count in others: {_names_text(one.tables)} (see --explain)."
         for one in differently_counted(planned.queries)
-        for keys, tables in one.without
     ]
 
 
