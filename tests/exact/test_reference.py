@@ -226,6 +226,7 @@ PRESENT = pa.table(
         "s": [None, -99, 99, 0, 3, None, 1, 2],
         "x": [None, float("nan"), float("inf"), -3.0, 0.0, 4.0, 99.0, 1e308],
         "flag": [None, True, False, None, True, True, False, None],
+        "known": [True, None, False, None, None, True, False, True],
         "note": ["", None, "a", " ", None, "NULL", "?", "b"],
         "day": pa.array([None, 0, 19723, 20088, 20089, 19722, 20000, 2**31 - 1], pa.date32()),
         "hour": pa.array([None, 0, 1, -(2**63), 2**63 - 1, 2, 3, 4], pa.timestamp("us")),

@@ -37,6 +37,7 @@ from dprelease.verification.manifest_reader import FORMS, read_any_manifest, rea
 from tests.manifest_files import as_release, with_digest
 from tests.rehearsal.build import AGREEING, EXACT, FOUND, write
 from tests.replay import Keyed
+from tests.signatures.keys import held
 
 CANARY = "Xq7canaryZ"
 SMALL = """\
@@ -280,7 +281,7 @@ def test_verify_ends_well_for_a_rehearsal_only_where_it_is_asked_for(tmp_path: P
     assert shown.output.rstrip().endswith("This is a rehearsal, not a release.")
     assert "The release is" not in shown.output
     with pytest.raises(VerificationError) as caught:
-        dprelease.sign(folder, None)  # type: ignore[arg-type]
+        dprelease.sign(folder, held(tmp_path / "keys"))
     assert caught.value.code == "DP-VERIFY-019"
     assert not (folder / "manifest.json.sig").exists()
 

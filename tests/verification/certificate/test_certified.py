@@ -112,7 +112,7 @@ def test_claims_a_hundredth_too_low_are_refused(name: str, shape: int, budget: s
 
 
 SELECTIONS_OF_KEYS = {"partition_selection", "gaussian_threshold"}
-"""Their claims are tested with private keys, in tests/mechanisms."""
+"""Their claims are tested with private keys, next to the tests of private keys."""
 
 
 @pytest.mark.parametrize("name", sorted({*KNOWN} - SELECTIONS_OF_KEYS - {"randomized_response"}))
