@@ -102,13 +102,13 @@ def companion_word(ending: str, language: str) -> str:
 
 
 OPEN_END: dict[str, str] = {
-    "en": "Empty: the noise sets no limit on this side, or the value was left empty.",
-    "de": "Leer: Das Rauschen setzt auf dieser Seite keine Grenze, oder der Wert blieb leer.",
-    "fr": "Vide : le bruit ne fixe pas de limite de ce côté, ou la valeur a été laissée vide.",
-    "es": "Vacío: el ruido no fija ningún límite en este lado, o el valor se dejó vacío.",
-    "it": "Vuoto: il rumore non fissa alcun limite da questo lato, o il valore è lasciato vuoto.",
-    "nl": "Leeg: de ruis stelt aan deze kant geen grens, of de waarde is leeg gelaten.",
-    "pt": "Vazio: o ruído não fixa nenhum limite deste lado, ou o valor foi deixado vazio.",
+    "en": "If empty: the noise sets no limit on this side, or the value was left empty.",
+    "de": "Wenn leer: Das Rauschen setzt auf dieser Seite keine Grenze, oder der Wert blieb leer.",
+    "fr": "Si vide : le bruit ne fixe pas de limite de ce côté, ou la valeur a été laissée vide.",
+    "es": "Si está vacío: el ruido no fija ningún límite en este lado, o el valor se dejó vacío.",
+    "it": "Se vuoto: il rumore non fissa alcun limite da questo lato, o il valore è lasciato vuoto.",
+    "nl": "Indien leeg: de ruis stelt aan deze kant geen grens, of de waarde is leeg gelaten.",
+    "pt": "Se vazio: o ruído não fixa nenhum limite deste lado, ou o valor foi deixado vazio.",
 }
 """Meaning of an empty end of an interval, by language."""
 

@@ -18,13 +18,13 @@ from dprelease.query.resolve import Query
 Notes = tuple[dict[str, str], ...]
 
 ROWS_LEFT_OUT = {
-    "en": "Rows without a declared value of {keys} are left out, also of totals.",
-    "de": "Zeilen ohne deklarierten Wert von {keys} sind nicht enthalten, auch nicht in Summen.",
-    "fr": "Les lignes sans valeur déclarée de {keys} ne sont pas comptées, ni dans les totaux.",
-    "es": "Las filas sin un valor declarado de {keys} no se cuentan, tampoco en los totales.",
-    "it": "Le righe senza un valore dichiarato di {keys} non sono contate, nemmeno nei totali.",
-    "nl": "Rijen zonder gedeclareerde waarde van {keys} tellen niet mee, ook niet in totalen.",
-    "pt": "As linhas sem um valor declarado de {keys} não são contadas, nem nos totais.",
+    "en": "Rows without a declared value of {keys} are not in this table.",
+    "de": "Zeilen ohne deklarierten Wert von {keys} sind nicht in dieser Tabelle.",
+    "fr": "Les lignes sans valeur déclarée de {keys} ne sont pas dans ce tableau.",
+    "es": "Las filas sin un valor declarado de {keys} no están en esta tabla.",
+    "it": "Le righe senza un valore dichiarato di {keys} non sono in questa tabella.",
+    "nl": "Rijen zonder gedeclareerde waarde van {keys} staan niet in deze tabel.",
+    "pt": "As linhas sem um valor declarado de {keys} não estão neste quadro.",
 }
 """The note on a table that leaves out rows because of its keys, or of those of its family."""
 

@@ -51,8 +51,8 @@ class PostProcessing:
         """Yield descriptions of the steps, for the manifest."""
         if self.suppress_below is not None:
             yield (
-                f"Noised values below {_amount_text(self.suppress_below, unit)} {LEFT_EMPTY}; the "
-                "true value has no influence on this."
+                f"Noised values below {_amount_text(self.suppress_below, unit)} {LEFT_EMPTY}; only "
+                "the value with noise decides."
             )
         if self.non_negative:
             yield "Noised values below 0 are published as 0: averages of small cells are too high."

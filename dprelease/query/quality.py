@@ -106,8 +106,8 @@ def quality_formula(name: str, limits: Limits) -> str:
         for code, limit in zip(RELIABLE, limits, strict=True)
     )
     return (
-        f"the half-width of the {plain_text(100 * CONFIDENCE)} % margin of error as a share of "
-        f"[{name}]: {classes}, otherwise {UNRELIABLE}; {AT_BOUND} at a bound of the column; for an "
+        "the larger distance to an end of the "
+        f"{plain_text(100 * CONFIDENCE)} % interval as a share of [{name}]: {classes}, otherwise {UNRELIABLE}; {AT_BOUND} at a bound of the column; for an "
         "empty cell its reason"
     )
 
@@ -179,13 +179,13 @@ _LABELS: Final[dict[str, dict[str, str]]] = {
         "pt": "deixado vazio: a margem de erro é demasiado grande para o valor",
     },
     FEW_PEOPLE: {
-        "en": "left empty: fewer people, or a smaller value, than the declared limit",
-        "de": "leer gelassen: weniger Personen oder ein kleinerer Wert als die erklärte Grenze",
-        "fr": "laissé vide : moins de personnes, ou une valeur plus petite, que la limite déclarée",
-        "es": "dejado vacío: menos personas, o un valor menor, que el límite declarado",
-        "it": "lasciato vuoto: meno persone, o un valore minore, del limite dichiarato",
-        "nl": "leeg gelaten: minder mensen, of een kleinere waarde, dan de opgegeven grens",
-        "pt": "deixado vazio: menos pessoas, ou um valor menor, do que o limite declarado",
+        "en": "left empty: the number with noise is below the declared limit",
+        "de": "leer gelassen: die Zahl mit Rauschen liegt unter der erklärten Grenze",
+        "fr": "laissé vide : le nombre avec bruit est inférieur à la limite déclarée",
+        "es": "dejado vacío: el número con ruido es menor que el límite declarado",
+        "it": "lasciato vuoto: il numero con rumore è inferiore al limite dichiarato",
+        "nl": "leeg gelaten: het getal met ruis ligt onder de opgegeven grens",
+        "pt": "deixado vazio: o número com ruído é inferior ao limite declarado",
     },
     UNDEFINED: {
         "en": "no value", "de": "kein Wert", "fr": "pas de valeur", "es": "sin valor",

@@ -37,7 +37,7 @@ WORDS = {
     ),
     "limits": (
         "For each “{id}”, at most {groups} groups of a table and {rows} records per group count. "
-        "Further records are left out, so numbers can be too low. Tables: {sheets}."
+        "Further records are left out, so counts can be too low. Tables: {sheets}."
     ),
     "limits_of_all_rows": (
         "For each “{id}”, at most {total} records of a table count. Further records are left out,"

@@ -91,18 +91,19 @@ SENTENCES: dict[str, str] = {
         "lower than the number of all rows."
     ),
     "numbers.limited": (
-        "The numbers are after contribution limits: for each {id}, at most {rows} per group and at "
-        "most {groups} of the groups count. Counts can be too low; no margin covers what is left "
-        "out."
+        "Numbers whose name says “at most” are after contribution limits: for each {id}, at most "
+        "{rows} per group and at most {groups} of the groups count. Counts can be "
+        "too low, and means, medians and ratios too low or too high; no margin covers this."
     ),
     "numbers.limited.total": (
-        "The numbers are after contribution limits: for each {id}, at most {rows} of the rows "
-        "count. Counts can be too low; no margin covers what is left out."
+        "Numbers whose name says “at most” are after contribution limits: for each {id}, at most "
+        "{rows} of the rows count. Counts can be "
+        "too low, and means, medians and ratios too low or too high; no margin covers this."
     ),
     "numbers.limited.all": (
-        "The numbers are after contribution limits: for each {id}, at most {total} rows count in "
-        "all groups together, and of these at most {rows} per group. Counts can be too low; no "
-        "margin covers what is left out."
+        "Numbers whose name says “at most” are after contribution limits: for each {id}, at most "
+        "{total} rows count in all groups together, and of these at most {rows} per group. Counts can be "
+        "too low, and means, medians and ratios too low or too high; no margin covers this."
     ),
     "numbers.bounded": (
         "These counts and sums need not add up with those of other tables; the section on quality "
@@ -121,7 +122,7 @@ SENTENCES: dict[str, str] = {
     ),
     "label.who": "Who is protected",
     "label.unit.row": "Each row of {table}",
-    "label.unit.id": "All rows of {table} with the same {id}, such as those of one person",
+    "label.unit.id": "All rows of {table} with the same {id}",
     "label.add_remove": (
         "Protected are whether somebody is in the data at all, and everything that the data says "
         "about them."

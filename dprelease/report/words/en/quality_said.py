@@ -95,7 +95,7 @@ QUALITY: dict[str, str] = {
     "quality.totals.bounded": (
         "The counts and sums of these tables need not add up: {tables}. Each has noise of its own, "
         "and contribution limits apply to each separately, so rows that one leaves out may be in "
-        "another."
+        "another. Consistent tables of one query add up among themselves."
     ),
     "quality.totals.counted": (
         "Rows without a declared value of {keys} are left out of these tables, also of their "
