@@ -106,7 +106,7 @@ OPEN_END: dict[str, str] = {
     "de": "Wenn leer: Das Rauschen setzt auf dieser Seite keine Grenze, oder der Wert blieb leer.",
     "fr": "Si vide : le bruit ne fixe pas de limite de ce côté, ou la valeur a été laissée vide.",
     "es": "Si está vacío: el ruido no fija ningún límite en este lado, o el valor se dejó vacío.",
-    "it": "Se vuoto: il rumore non fissa alcun limite da questo lato, o il valore è lasciato vuoto.",
+    "it": "Se vuoto: il rumore non fissa limiti da questo lato, o il valore è lasciato vuoto.",
     "nl": "Indien leeg: de ruis stelt aan deze kant geen grens, of de waarde is leeg gelaten.",
     "pt": "Se vazio: o ruído não fixa nenhum limite deste lado, ou o valor foi deixado vazio.",
 }

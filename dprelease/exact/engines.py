@@ -8,12 +8,13 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 
-from dprelease.errors import DataError, FrameError
+from dprelease.errors import DataError, FrameError, QueryError
 from dprelease.exact.engine_api import EngineKind, QueryEngine, RecordEngine, Sources
 from dprelease.exact.postgres.server_link import Servers, open_servers
 from dprelease.exact.reading.frames import kind_of_object
 from dprelease.exact.settings import DEFAULT_SETTINGS, Settings
 from dprelease.query.resolve import Query
+from dprelease.query.view import PRIVATE_SOURCE
 from dprelease.schema.load import Declared
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.release_parts.engine_names import ENGINES
@@ -63,6 +64,8 @@ def _sources_of(query: Query, frames: Mapping[str, object]) -> Sources:
     """Return the sources of a query: its table and the joined table, or frames for them."""
     own, joined = query.declared, None if query.join is None else query.join.declared
     other = None if joined is None else frame_of(joined.table, frames)
+    if joined is not None and joined.table.public:
+        refuse_frame_about_people(joined.table, [own.table], frames)
     return Sources(own, frame_of(own.table, frames), joined, other)
 
 
@@ -140,6 +143,16 @@ def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:
         if problem is not None:
             raise DataError("DP-DATA-016", name=name, problem=problem, known=", ".join(known))
         by_table[known[name]] = name
+
+
+def refuse_frame_about_people(
+    public: Table, others: Iterable[Table], frames: Mapping[str, object]
+) -> None:
+    """Raise DP-JOIN-003 if the frame of a public table is also that of a table about people."""
+    frame = frame_of(public, frames)
+    private = [frame_of(table, frames) for table in others if not table.public]
+    if frame is not None and any(one is frame for one in private):
+        raise QueryError("DP-JOIN-003", table=public.name, reason=PRIVATE_SOURCE)
 
 
 def frame_of(table: Table, frames: Mapping[str, object]) -> object | None:

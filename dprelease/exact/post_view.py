@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -62,12 +63,22 @@ def _binder_text(error: duckdb.Error) -> str:
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """Return a result as a pandas frame, with decimals as floats."""
+    """Return a result as a pandas frame, with decimals as floats.
+
+    Days that Python has no date for, such as those after the year 9999, are missing: after the
+    charge, no result of a statement may fail.
+    """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     for i, column in enumerate(table.schema):
+        values = table.column(i)
         if pa.types.is_decimal(column.type):
-            floats = table.column(i).cast(pa.float64())
-            table = table.set_column(i, column.name, floats)
+            table = table.set_column(i, column.name, values.cast(pa.float64()))
+        elif pa.types.is_date(column.type):
+            first, last = (pa.scalar(end, column.type) for end in (date.min, date.max))
+            known = pc.and_(pc.greater_equal(values, first), pc.less_equal(values, last))
+            missing = pa.scalar(None, column.type)
+            table = table.set_column(i, column.name, pc.if_else(known, values, missing))
     frame: pd.DataFrame = table.to_pandas()
     return frame

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from dprelease.errors import DeclarationError, DpReleaseError, Place, QueryError, raise_all
 from dprelease.query.expressions.computed_order import (
@@ -15,6 +15,7 @@ from dprelease.query.expressions.computed_order import (
 )
 from dprelease.query.expressions.used_columns import Formulas, unknown_column
 from dprelease.query.join import Join, comparison_type, visible_columns
+from dprelease.query.source_places import RowPlace, places_of
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
 from dprelease.schema.model import normalized_name
@@ -45,8 +46,6 @@ class Views:
     def __init__(self, tables: Mapping[str, Declared], errors: list[DpReleaseError]) -> None:
         self.tables, self.errors = tables, errors
         self._formulas: dict[str, Formulas | None] = {}
-        private = [table for table in tables.values() if not table.table.public]
-        self._sources = {_source_location(table) for table in private} - {None}
 
     def of(self, base: Declared, spec: QuerySpec, place: Placer) -> View | None:
         """Return the view of a query; None if errors were added to `errors`."""
@@ -177,7 +176,13 @@ class Views:
 
     def _is_about_people(self, public: Declared) -> bool:
         """Return whether a public table has the source of a table about people."""
-        return _source_location(public) in self._sources
+        return not self._places.isdisjoint(places_of(public))
+
+    @cached_property
+    def _places(self) -> set[RowPlace]:
+        """The places of all rows about people."""
+        private = (table for table in self.tables.values() if not table.table.public)
+        return set().union(*map(places_of, private))
 
     def formulas_after_noise(self, public: Declared) -> Formulas:
         """Return the computed columns of a public table that is read after the noise."""
@@ -240,16 +245,6 @@ def schema_errors(declared: Declared) -> list[DpReleaseError]:
     errors: list[DpReleaseError] = []
     Views({declared.table.name: declared}, errors).schema_formulas(declared)
     return errors
-
-
-def _source_location(declared: Declared) -> tuple[str, str | None] | None:
-    """Return the path and the table name of a table's source; None for a data frame."""
-    source = declared.table.source
-    if source is None or source.frame is not None:
-        return None
-    if source.path is None or source.is_uri:
-        return source.path or "", source.table
-    return os.path.normpath(declared.folder / source.path), source.table or source.sheet
 
 
 def _join_problem(left: Table, right: Table | None, spec: JoinSpec) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dprelease.exact.engines import frame_of
+from dprelease.exact.engines import frame_of, refuse_frame_about_people
 from dprelease.exact.post_view import run_statement, to_pandas
 from dprelease.exact.settings import Settings
 from dprelease.query.outer_sql.statement import SplitStatement
@@ -61,6 +61,8 @@ def read_public_tables(
     for name, outer_name in split.public.items():
         declared = declaration.tables[name]
         formulas = public_table_formulas(declared, declaration.tables)
+        tables = [one.table for one in declaration.tables.values()]
+        refuse_frame_about_people(declared.table, tables, frames)
         frame, settings = frame_of(declared.table, frames), Settings.of(declaration)
         columns = split.public_columns[name]
         found[outer_name] = read_public_rows(declared, frame, formulas, columns, settings)

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.documents.encoding import NAME
-from dprelease.errors import OutputError, VerificationError
+from dprelease.errors import DpReleaseError, OutputError, VerificationError
 from dprelease.system.stores.objects import Store
 from dprelease.verification.after_publication.store_export import CLAIM
 from tests.exact.stores.server import Bucket, environment, running_bucket, use
@@ -124,7 +124,8 @@ def test_only_releases_are_replaced(bucket: Bucket, release: Path, other: Path) 
     ],
 )  # fmt: skip
 def test_what_is_refused(bucket: Bucket, release: Path, uri: Any) -> None:
-    with pytest.raises(OutputError, match="DP-EXPORT-014") as refused:
+    code = "DP-EXPORT-014" if isinstance(uri, str) else "DP-SESSION-016"
+    with pytest.raises(DpReleaseError, match=code) as refused:
         dprelease.export_to_store(release, uri)
     assert "secret" not in str(refused.value)
     assert bucket.keys() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,6 +148,32 @@ def test_a_table_about_people_is_not_declared_public_as_well(path: str, codes: l
             ask(base, ROWS, other=other, **asked)
     else:
         ask(base, ROWS, other=other, **asked)
+
+
+@pytest.mark.parametrize(
+    "path", ["link.csv", "hard.csv", "people*.csv", "linked/people.csv", "//{folder}/people.csv"]
+)
+def test_no_path_hides_a_table_about_people(path: str, tmp_path: Path) -> None:
+    """Links, patterns and folders reach the same rows."""
+    file = tmp_path / "people.csv"
+    file.write_text("t\na\n")
+    (tmp_path / "link.csv").symlink_to(file)
+    (tmp_path / "hard.csv").hardlink_to(file)
+    (tmp_path / "linked").symlink_to(tmp_path)
+    source = path.format(folder=tmp_path) if path.startswith("//") else str(tmp_path / path)
+    public = declare(CODES, table="codes", public="true", source=source)
+    people = declare(COLUMNS, source=str(file))
+    with pytest.raises(DpReleaseError, match="source is that of a table about people"):
+        ask(people, ROWS, other=public, join={"table": "codes", "on": {"t": "code"}})
+
+
+@pytest.mark.parametrize("table", ["people", "PEOPLE", "main.people"])
+def test_no_name_in_a_database_hides_a_table_about_people(table: str) -> None:
+    source = {"path": "all.duckdb", "table": "people"}
+    people = declare(COLUMNS, source=source)
+    public = declare(CODES, table="codes", public="true", source={**source, "table": table})
+    with pytest.raises(DpReleaseError, match="source is that of a table about people"):
+        ask(people, ROWS, other=public, join={"table": "codes", "on": {"t": "code"}})
 
 
 def test_only_what_is_read_is_asked_of_a_source() -> None:

@@ -102,8 +102,8 @@ SENTENCES: dict[str, str] = {
     ),
     "numbers.limited.all": (
         "Numbers whose name says “at most” are after contribution limits: for each {id}, at most "
-        "{total} rows count in all groups together, and of these at most {rows} per group. Counts can be "
-        "too low, and means, medians and ratios too low or too high; no margin covers this."
+        "{total} rows count in all groups together, and of these at most {rows} per group. Counts "
+        "can be too low, and means, medians and ratios too low or too high; no margin covers this."
     ),
     "numbers.bounded": (
         "These counts and sums need not add up with those of other tables; the section on quality "
