@@ -106,7 +106,7 @@ def quality_formula(name: str, limits: Limits) -> str:
         for code, limit in zip(RELIABLE, limits, strict=True)
     )
     return (
-        f"the larger distance to an end of the {plain_text(100 * CONFIDENCE)} % interval as a share "
+        f"the larger distance to an end of the {plain_text(100 * CONFIDENCE)} % interval, as share "
         f"of [{name}]: {classes}, otherwise {UNRELIABLE}; {AT_BOUND} at a bound of the column; for "
         "an empty cell its reason"
     )

@@ -15,13 +15,13 @@ from dprelease.query.expressions.computed_order import (
 )
 from dprelease.query.expressions.used_columns import Formulas, unknown_column
 from dprelease.query.join import Join, comparison_type, visible_columns
-from dprelease.query.source_places import RowPlace, places_of
 from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
 from dprelease.schema.model import normalized_name
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.join_form import JoinSpec
 from dprelease.schema.release_parts.limit_choice import LIMITS, TOTAL, highest_limit
+from dprelease.schema.source_types.row_places import RowPlace, places_of
 from dprelease.schema.table import Table, UnitSpec
 
 PRIVATE_SOURCE = "its source is that of a table about people"
