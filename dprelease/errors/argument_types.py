@@ -21,7 +21,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def checked_arguments(function: Function) -> Function:
     """Decorate a public function: arguments of other types than annotated raise DP-SESSION-016.
 
-    Annotations with types that are not in `TYPES` are not checked, because the function does so.
+    Annotations with types that are not in `TYPES` are not checked, because the function does so, nor
+    are `frames`, for which the function names the tables.
     """
     parameters = inspect.signature(function).parameters
     types: dict[str, tuple[str, ...]] = {}
@@ -40,7 +41,7 @@ def checked_arguments(function: Function) -> Function:
     def checked(*arguments: object, **named: object) -> object:
         """Check the arguments, then call the function."""
         for name, value in {**dict(zip(parameters, arguments, strict=False)), **named}.items():
-            known = types.get(name, others)
+            known = () if name == "frames" else types.get(name, others)
             if known and not any(TYPES[one][1](value) for one in known):
                 wanted = " or ".join(filter(None, (_wanted(one, known) for one in known)))
                 kind = type(value).__name__
