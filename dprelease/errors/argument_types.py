@@ -21,8 +21,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def checked_arguments(function: Function) -> Function:
     """Decorate a public function: arguments of other types than annotated raise DP-SESSION-016.
 
-    Annotations with types that are not in `TYPES` are not checked, because the function does so, nor
-    are `frames`, for which the function names the tables.
+    Annotations with types that are not in `TYPES` are not checked, because the function does so.
+    Nor are `frames`, for which the function names the tables.
     """
     parameters = inspect.signature(function).parameters
     types: dict[str, tuple[str, ...]] = {}

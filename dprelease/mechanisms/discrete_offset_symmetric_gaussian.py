@@ -19,7 +19,6 @@ from typing import ClassVar
 
 from dprelease.mechanisms.common.offset_lattice import OffsetLattice
 from dprelease.mechanisms.offset_symmetric_gaussian import LARGEST_RATIO, LEAST_RATIO, RATIO, RATIOS
-from dprelease.mechanisms.randomizer import AutoRule
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,6 @@ class DiscreteOffsetSymmetricGaussian(OffsetLattice):
     name: ClassVar[str] = "discrete_offset_symmetric_gaussian"
     summary: ClassVar[str] = "Gaussian tails with a Laplace-like peak on the integers; approximate"
     use_case: ClassVar[str] = "whole answers, a few to some hundred: between Laplace and Gaussian"
-    # Each shape has its own Rényi divergences, which take most of the time of a plan.
-    auto_rule = AutoRule(largest_error_ratio=1.5)
     has_integer_noise: ClassVar[bool] = True
     pure: ClassVar[bool] = False
     costs_most_in_few_cells: ClassVar[bool] = True

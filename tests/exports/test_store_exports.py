@@ -241,7 +241,9 @@ def test_a_killed_command_is_completed(bucket: Bucket, release: Path) -> None:
         "dprelease.export_to_store(*sys.argv[1:])\n"
     )
     command = [sys.executable, "-c", code, str(release), bucket.uri("out")]
-    done = subprocess.run(command, env={**os.environ, **environment(bucket)}, check=False)
+    done = subprocess.run(
+        command, env={**os.environ, **environment(bucket)}, check=False, timeout=120
+    )
     assert done.returncode == -signal.SIGKILL
     assert CLAIM in copied(bucket)
     assert NAME not in copied(bucket)
