@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from dprelease.errors import DpReleaseError, OutputError, VerificationError
 from dprelease.system.stores.objects import Store
 from dprelease.verification.after_publication.store_export import CLAIM
 from tests.exact.stores.server import Bucket, environment, running_bucket, use
+from tests.processes import run
 from tests.release.build import RELEASE, write
 
 
@@ -241,9 +241,7 @@ def test_a_killed_command_is_completed(bucket: Bucket, release: Path) -> None:
         "dprelease.export_to_store(*sys.argv[1:])\n"
     )
     command = [sys.executable, "-c", code, str(release), bucket.uri("out")]
-    done = subprocess.run(
-        command, env={**os.environ, **environment(bucket)}, check=False, timeout=120
-    )
+    done = run(command, env={**os.environ, **environment(bucket)})
     assert done.returncode == -signal.SIGKILL
     assert CLAIM in copied(bucket)
     assert NAME not in copied(bucket)
