@@ -32,8 +32,10 @@ def typed(query: Query, name: str, row: Row) -> Any:
 def value_of(column: Any, value: Any) -> Any:
     """Return a stored value as the column's kind; None if it is missing, or a code for that."""
     found = _uncoded_value(column, value)
-    if found is None or column.type in ("boolean", "date", "timestamp"):
+    if found is None or column.type == "boolean":
         return found
+    if column.type in ("date", "timestamp"):
+        return None if found in map(str, column.missing) else found
     if column.type in ("category", "text"):
         return None if found in column.missing else found
     finite = math.isfinite(found)

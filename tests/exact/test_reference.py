@@ -87,6 +87,9 @@ MEASURES: dict[str, Any] = {
     "high": {"quantile": {"of": "x", "at": "0.9"}},
     "least": {"min": "s"},
     "often": {"mode": "m"},
+    "middle_day": {"median": "day"},
+    "late_day": {"quantile": {"of": "day", "at": "0.9"}},
+    "last_day": {"max": "filled"},
     "share": {"mean": "flag"},
     "sure": {"sum": "known"},
 }
