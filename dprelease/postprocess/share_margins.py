@@ -32,12 +32,15 @@ def margin_factor(noise: Randomizer) -> float:
 
     |w| is the root of the sum of the squared weights. A single noise has the margin
     `half_width`, and a sum of many is normal. For noises with heavier tails than normal ones, the
-    first factor is larger, and for those with lighter tails the second. The result is infinite for
-    noise without a variance, and for noise with a bias, which would add up.
+    first factor is larger, and for those with lighter tails the second. Half a step is added,
+    because a weighted sum of few noises has few values, and small noise covers too rarely without
+    it. The result is infinite for noise without a variance, and for noise with a bias, which would
+    add up.
     """
     if noise.mean:
         return math.inf
-    return max(float(noise.half_width(0.95)), Z95 * noise.standard_deviation)
+    width = max(float(noise.half_width(0.95)), Z95 * noise.standard_deviation)
+    return width + 0.5 if width else 0.0
 
 
 def share_estimates(parts: Floats, groups: Integers, factor: float) -> Estimates:

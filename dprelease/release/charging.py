@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -182,3 +182,24 @@ def reservation_problem(path: Path, record: LedgerRecord | None) -> str | None:
     if not reservation.is_charged:
         return "its charge was returned"
     return None
+
+
+def recorded_digests(steps: Sequence[Entry]) -> list[str]:
+    """Return the digests of manifests in the entries of a charge; there is usually one."""
+    return [entry.body["manifest"] for entry in steps if entry.body.get("manifest")]
+
+
+def unpaid_problem(path: Path, record: LedgerRecord | None, digest: str) -> str | None:
+    """Return why a ledger did not pay for the manifest with a digest; None if it did.
+
+    If the run was cut off while it published, the ledger knows no digest. Raises the errors of
+    `reservation_problem`.
+    """
+    from dprelease.ledger.ledger import Ledger
+
+    problem = reservation_problem(path, record)
+    if record is None or problem is not None:
+        return problem
+    steps = [one for one in Ledger(path).history() if one.body.get("id") == record.reservation]
+    known = recorded_digests(steps)
+    return "the charged manifest has another digest" if known and known != [digest] else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import TYPE_CHECKING
 
 from dprelease.planning.plan import PlannedColumn
@@ -45,15 +46,16 @@ def to_arrow(answer: Answer) -> pa.Table:
 
 
 def trial_table(query: Query) -> pa.Table:
-    """Return a table with the columns of a query: public keys, zeros for numbers, otherwise nulls.
+    """Return a table with the columns of a query: public keys, otherwise zeros and empty texts.
 
-    If the query has no public keys, the table has no rows. If there are very many cells, the table
-    has only the first cells.
+    If the query has no public keys, the table has one row, because an engine computes constants
+    only if there are rows. If there are very many cells, the table has only the first cells.
     """
     import pyarrow as pa
 
-    size = 0 if query.private is not None else min(query.keys.size, MOST_TRIAL_CELLS)
-    keys = PublicKeys(query.keys).of(0, size) if size else {}
+    is_public = query.private is None
+    size = min(query.keys.size, MOST_TRIAL_CELLS) if is_public else 1
+    keys = PublicKeys(query.keys).of(0, size) if is_public and size else {}
     columns = {
         name: keys[name] if name in keys else _zero_array(size, kind)
         for name, kind in schema_of(query)
@@ -62,14 +64,21 @@ def trial_table(query: Query) -> pa.Table:
 
 
 def _zero_array(size: int, kind: str) -> pa.Array:
-    """Return an array of zeros, or of NULL for a type that is not a number."""
+    """Return an array of zeros, of empty texts or of the day 1970-01-01."""
     import pyarrow as pa
 
     if kind.startswith("decimal128"):
         digits, places = kind.partition("(")[2].rstrip(")").split(",")
         return pa.nulls(size, pa.decimal128(int(digits), int(places))).fill_null(0)
     cells = pa.nulls(size, pa.type_for_alias(kind.partition("[")[0]))
-    return cells.fill_null(0) if kind in ("int64", "double") else cells
+    zero = _ZEROS.get(kind.partition("[")[0])
+    return cells if zero is None else cells.fill_null(zero)
+
+
+_ZEROS: dict[str, object] = {
+    "int64": 0, "double": 0, "string": "", "bool": False, "date32": date(1970, 1, 1),
+}  # fmt: skip
+"""The value of a trial by the type of its column; other types have NULL."""
 
 
 def schema_of(query: Query) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from dprelease.ledger.chain import Entry
 from dprelease.ledger.ledger import Ledger, recorded_events
 from dprelease.ledger.signed_entries import problem_with_signers
 from dprelease.ledger.steps import PUBLISH, RESERVE
-from dprelease.release.charging import renewals_of, reservation_problem
+from dprelease.release.charging import recorded_digests, renewals_of, reservation_problem
 from dprelease.signatures.signers import Signers
 
 BOUND = "the ledger contains the charge for this release, with this noise and this manifest"
@@ -91,14 +91,9 @@ def _noise_problem(steps: list[Entry], record: ReleaseManifest) -> str | None:
     return None if exactly == allowed else "its charge is for other invariants"
 
 
-def _recorded_digests(steps: list[Entry]) -> list[str]:
-    """Return the digests of manifests in the `commit` steps; there is usually one."""
-    return [entry.body["manifest"] for entry in steps if entry.body.get("manifest")]
-
-
 def _manifest_problem(steps: list[Entry], record: ReleaseManifest) -> str | None:
     """Return why the charged manifest is not this manifest; None if it is."""
-    known = _recorded_digests(steps)
+    known = recorded_digests(steps)
     if known:
         same = known == [record.digest]
         return None if same else "the charged manifest has another digest"
@@ -114,4 +109,4 @@ def _is_published(steps: list[Entry]) -> bool:
 
 def _charge_text(steps: list[Entry]) -> str:
     """Return a sentence on what the entries of a charge show."""
-    return BOUND if _recorded_digests(steps) else UNBOUND
+    return BOUND if recorded_digests(steps) else UNBOUND

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.numerics.entropy import Entropy
 from dprelease.numerics.lattice import sample
@@ -28,6 +29,26 @@ def test_shares_are_covered(scale: str, shape: tuple[int, ...]) -> None:
     covered = (found.lower <= share + 1e-12) & (share <= found.upper + 1e-12)
     for i in range(len(shape)):
         assert covered[i :: len(shape)].mean() > 0.95 - 6 * np.sqrt(0.05 * 0.95 / RUNS)
+
+
+@pytest.mark.parametrize("kind", [DiscreteLaplace, DiscreteGaussian])
+@pytest.mark.parametrize("scale", ["0.3", "0.5", "0.7", "0.8", "1", "1.5", "3"])
+@pytest.mark.parametrize("shape", [(5, 5), (50, 50), (30, 70), (1, 99), (333, 667), (500, 500)])
+def test_two_shares_are_covered_whatever_the_step(
+    kind: type[DiscreteLaplace | DiscreteGaussian], scale: str, shape: tuple[int, int]
+) -> None:
+    """By all pairs of noises with their probabilities: small noise has few values."""
+    size = float(scale)
+    steps = np.arange(-40, 41)
+    exponents = np.abs(steps) / size if kind is DiscreteLaplace else steps**2 / (2 * size**2)
+    weights = np.exp(-exponents) / np.exp(-exponents).sum()
+    first, second = (part.ravel() for part in np.meshgrid(steps, steps, indexing="ij"))
+    values = np.column_stack([shape[0] + first, shape[1] + second]).ravel().astype(float)
+    factor = margin_factor(kind(Fraction(scale)))
+    found = share_estimates(values, np.repeat(np.arange(len(first)), 2), factor)
+    share = shape[0] / sum(shape)
+    covered = (found.lower[::2] <= share + 1e-12) & (share <= found.upper[::2] + 1e-12)
+    assert np.outer(weights, weights).ravel()[covered].sum() > 0.945
 
 
 def test_the_ends_are_those_of_a_search() -> None:

@@ -83,7 +83,7 @@ def _macro_name(kind: type[exp.Expr], count: int) -> str:
 def replace_fallible(tree: exp.Query) -> None:
     """Replace the operations of a query that can fail by macros, and CAST by TRY_CAST.
 
-    Operations on constants alone stay as they are: they fail before anything is charged.
+    Operations on constants alone, too, because an engine may compute them only for some rows.
     """
     for total in reversed(list(tree.find_all(*_SUMS))):
         _limit_addends(total)
@@ -100,15 +100,15 @@ def _limit_addends(node: exp.Expr) -> None:
     whole: exp.Expr = node
     while isinstance(whole.parent, exp.Filter | exp.Window) and whole.arg_key == "this":
         whole = whole.parent
-    all_values = _counted(whole, node)
+    all_values = _count_of_values(whole, node)
     value.replace(exp.Anonymous(this="dprelease_addend", expressions=[value.copy()]))
-    same = exp.EQ(this=_counted(whole, node), expression=all_values)
+    same = exp.EQ(this=_count_of_values(whole, node), expression=all_values)
     place = exp.Placeholder()
     whole.replace(place)
     place.replace(exp.Case(ifs=[exp.If(this=same, true=whole)]))
 
 
-def _counted(whole: exp.Expr, node: exp.Expr) -> exp.Expr:
+def _count_of_values(whole: exp.Expr, node: exp.Expr) -> exp.Expr:
     """Return an aggregate, with its FILTER and OVER, that counts the values of another one."""
     count = exp.Count(this=node.this.copy(), big_int=True)
     if whole is node:
@@ -119,6 +119,10 @@ def _counted(whole: exp.Expr, node: exp.Expr) -> exp.Expr:
         inner = inner.this
     inner.replace(count)
     return around
+
+
+_OF_CONSTANTS = (exp.Limit, exp.Offset, exp.Fetch, exp.Interval, exp.WindowSpec, exp.Round)
+"""Clauses in which DuckDB accepts constants alone; they are computed in the trial."""
 
 
 def _null_safe(node: exp.Expr) -> exp.Expr:
@@ -132,7 +136,10 @@ def _null_safe(node: exp.Expr) -> exp.Expr:
         return exp.TryCast(this=node.this, to=node.args["to"])
     operands = [node.args[name] for name in _OPERANDS if node.args.get(name) is not None]
     others = [part for part in node.iter_expressions() if part not in operands]
-    if (type(node), len(operands)) not in _OPERATIONS or others or not _reads_values(node):
+    if (type(node), len(operands)) not in _OPERATIONS or others:
+        return node
+    is_constant = not _reads_values(node)
+    if is_constant and (isinstance(node, exp.Neg) or node.find_ancestor(*_OF_CONSTANTS)):
         return node
     return exp.Anonymous(this=_macro_name(type(node), len(operands)), expressions=operands)
 

@@ -7,6 +7,7 @@ arbitrarily long, such as `repeat`, have none either.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
@@ -85,6 +86,14 @@ _CONSTANTS: dict[type[exp.Expr], tuple[str, ...]] = {
 }
 """The arguments that could make a function fail, by type of node."""
 
+_LEAST: dict[type[exp.Expr], int] = {
+    exp.WindowSpec: 0, exp.Ntile: 1, exp.NthValue: 1,
+    **dict.fromkeys(
+        (exp.Substring, exp.Left, exp.Right, exp.Lag, exp.Lead, exp.SplitPart), -(10**6)
+    ),
+}  # fmt: skip
+"""The least number in these clauses with which an engine computes them."""
+
 TYPES = exp.DataType.NUMERIC_TYPES | exp.DataType.TEXT_TYPES | exp.DataType.TEMPORAL_TYPES
 TYPES = TYPES | {exp.DataType.Type.BOOLEAN}
 """The types to which a value can be converted."""
@@ -119,7 +128,27 @@ def may_fail(node: exp.Expr) -> bool:
     if isinstance(node, exp.Limit | exp.Offset | exp.Fetch | exp.Interval):
         fixed = [*node.args.values()]
     parts = [part for part in fixed if isinstance(part, exp.Expr)]
-    return any(part.find(exp.Column, exp.Func, exp.Query) is not None for part in parts)
+    if any(part.find(exp.Column, exp.Func, exp.Query) is not None for part in parts):
+        return True
+    if isinstance(node, exp.Escape):
+        return len(node.expression.name) != 1
+    if isinstance(node, exp.Interval):
+        return node.args.get("unit") is None or not _is_whole(node.this, -(10**6))
+    least = _LEAST.get(type(node))
+    return least is not None and not all(
+        isinstance(part, exp.Interval) or _is_whole(part, least) for part in parts
+    )
+
+
+def _is_whole(node: exp.Expr | None, least: int) -> bool:
+    """Return whether a constant is a whole number from `least` to a million."""
+    is_negative = isinstance(node, exp.Neg)
+    text = node.this.name if isinstance(node, exp.Neg) else "" if node is None else node.name
+    number = re.fullmatch(r"(-?)([0-9]{1,7})", text)
+    if number is None:
+        return False
+    value = int(number[2]) * (-1 if is_negative != bool(number[1]) else 1)
+    return least <= value <= 10**6
 
 
 def similar_function_text(name: str) -> str:

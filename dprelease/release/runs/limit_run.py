@@ -18,7 +18,7 @@ from dprelease.errors import BudgetError, ChargeState, OutputError, RunState
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.query.limit_release import SUFFIX, limit_release, with_chosen_limits
-from dprelease.release.charging import refuse_missing_ledger, reservation_problem
+from dprelease.release.charging import refuse_missing_ledger, unpaid_problem
 from dprelease.release.execute import execute
 from dprelease.release.folder import claim_target
 from dprelease.release.kinds import plan_release
@@ -125,7 +125,8 @@ def _published_limits(declaration: Declaration, folder: Path) -> ChosenLimits:
         problem = str(refused)
     if chosen is not None and declaration.spec.ledger is not None:
         paid = None if chosen.paid is None else LedgerRecord.model_validate(chosen.paid)
-        unpaid = reservation_problem(declaration.folder / declaration.spec.ledger, paid)
+        ledger = declaration.folder / declaration.spec.ledger
+        unpaid = unpaid_problem(ledger, paid, chosen.digest)
         problem = "" if unpaid is None else f"the ledger did not pay for it: {unpaid}"
     if chosen is None or problem:
         raise OutputError("DP-OUTPUT-023", name=folder.name, problem=problem)

@@ -1,0 +1,49 @@
+"""Statements over noised values never fail after the charge: they are refused, or a cell is NULL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dprelease
+from dprelease.errors import DpReleaseError, RunState
+from tests.sql_conformance.tables import write_tables
+
+CELLS = [
+    "9223372036854775807 + 1", "9223372036854775807 * 2", "k LIKE 'b%' ESCAPE 'ab'",
+    "k ILIKE 'b%' ESCAPE ''", "NTILE(0) OVER (ORDER BY n)", "NTILE(-1) OVER (ORDER BY n)",
+    "SUM(n) OVER (ORDER BY n ROWS BETWEEN -1 PRECEDING AND CURRENT ROW)",
+    "SUM(n) OVER (ORDER BY n RANGE BETWEEN -5 PRECEDING AND CURRENT ROW)",
+    "SUBSTRING(k, -9223372036854775807, 9223372036854775807)", "INTERVAL 'foo'",
+    "DATE '2020-01-01' + INTERVAL 3000000000 MONTHS", "CAST('20000-01-01' AS DATE)",
+    "LEFT(k, 9223372036854775807)", "LAG(n, -9223372036854775807) OVER (ORDER BY n)",
+    "make_date(n * 1000, 1, 1)", "-9223372036854775807 - 2", "1 / 0", "LN(-1)", "SQRT(0 - 1)",
+]  # fmt: skip
+FORMS = [
+    "SELECT k, {cell} AS x FROM t",
+    "SELECT k, CASE WHEN n > 30 THEN {cell} END AS x FROM t",
+    "SELECT {cell} AS x FROM t WHERE n > 30",
+]
+
+
+@pytest.fixture(scope="module")
+def schemas(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_tables(tmp_path_factory.mktemp("tables"))
+
+
+@pytest.mark.parametrize("private", [False, True], ids=["public keys", "private keys"])
+@pytest.mark.parametrize("form", FORMS, ids=["alone", "in a case", "in rows"])
+@pytest.mark.parametrize("cell", CELLS)
+def test_no_statement_fails_after_the_charge(
+    cell: str, form: str, private: bool, schemas: list[Path]
+) -> None:
+    core = "WITH t AS (SELECT state AS k, COUNT(*) AS n FROM people GROUP BY state) "
+    state = RunState()
+    try:
+        dprelease.sql(
+            core + form.format(cell=cell), schemas, epsilon=50, delta=1e-6, state=state,
+            private_keys=["state"] if private else (),
+        )  # fmt: skip
+    except DpReleaseError:
+        assert not state.rows
