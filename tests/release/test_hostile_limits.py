@@ -128,6 +128,20 @@ def test_tables_of_limits_that_publish_none(world: Path) -> None:
         _refused_run(world)
 
 
+def test_limits_that_the_ledger_did_not_pay_for(world: Path) -> None:
+    """The value of a limit is changed, and the manifest fits it: but it is another manifest."""
+    folder = world / "out" / "visits-limits"
+    table = pq.read_table(folder / FILE)
+    kind, old = table.schema.field(0), table.column(0)[0].as_py()
+    other = table.set_column(0, kind, pa.array([1 if old != 1 else 2], kind.type))
+    pq.write_table(other, folder / FILE)
+    record = manifest(folder)
+    for file in record["files"]:
+        file["sha256"] = sha256((folder / FILE).read_bytes()).hexdigest()
+    reseal(folder, record)
+    _refused_run(world)
+
+
 def test_limits_with_forged_noise(world: Path) -> None:
     """A run copies limits with a smaller stated cost, but `verify` refuses the release."""
     limits = world / "out" / "visits-limits"
