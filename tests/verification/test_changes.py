@@ -181,6 +181,14 @@ def test_cells_of_one_release_are_compared(releases: tuple[Path, Path]) -> None:
     assert (rows["change_upper"] - rows["change"] >= 1.95 * errors).all()
 
 
+def test_two_cells_of_a_table_with_one_key(releases: tuple[Path, Path]) -> None:
+    data = values(releases[0], "by_sex")
+    cells: dict[str, Any] = {"old_cells": {"sex": "f"}, "new_cells": {"sex": "m"}}
+    found = dprelease.compare(releases[0], releases[0], table="by_sex", **cells)
+    (change,) = found[found["column"] == "n"]["change"]
+    assert change == data.loc["m", "n"] - data.loc["f", "n"]
+
+
 def test_a_total_without_keys(releases: tuple[Path, Path]) -> None:
     found = dprelease.compare(*releases, table="family_total").set_index("column")
     old, new = (pd.read_parquet(one / "estimates/family_total.parquet") for one in releases)

@@ -174,7 +174,7 @@ class _Side:
             frame = frame[frame[key].map(_code) == value]
             if frame.empty:
                 _refuse(f"no cell has the value '{value}' of '{key}'")
-        return frame.drop(columns=list(self.cells))
+        return frame.drop(columns=list(self.cells)).reset_index(drop=True)
 
     @property
     def condition(self) -> str:
