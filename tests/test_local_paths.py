@@ -44,8 +44,8 @@ URIS = [
 
 TEXTS = (
     "about area begins column delta engine epsilon every gone if_published invariant language "
-    "mechanism name neighbours new_cells old_cells owner param private_keys query records rho rows "
-    "schema statement table to total unit variables wide"
+    "mechanism name neighbours new_cells old_cells owner param private_keys query records rho rho_delta "
+    "rows schema statement table to total unit variables wide"
 )
 """Arguments of commands that are texts, and no paths."""
 PATHS_AS_TEXTS = {("init", "source"), ("run", "source"), ("rehearse", "on")}

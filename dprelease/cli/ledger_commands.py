@@ -45,6 +45,13 @@ def init(
     rho: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="The whole budget, instead of an epsilon.")
     ] = None,
+    rho_delta: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="The part of delta for keys from the data; without it, no release can have them.",
+        ),
+    ] = None,
     unit: Annotated[
         str | None,
         typer.Option(help="The id column of the privacy unit; without it, each row is one."),
@@ -74,8 +81,9 @@ def init(
 
         renewal = renewal_of(every, begins, periods)
         account = account_of(
-            f"{owner}/{name}", unit, neighbours, epsilon, delta, rho, renewal, invariant or ()
-        )
+            f"{owner}/{name}", unit, neighbours, epsilon, delta, rho, renewal, invariant or (),
+            rho_delta,
+        )  # fmt: skip
         told = open_account(ledger, account, signers, key_of(key, passphrase_file))
         told += [_invariant_text(name) for name in account.invariants]
         amount = f"{float(account.amount):.6g} {account.privacy_measure}"
@@ -170,8 +178,10 @@ def _time_text(text: str) -> str:
 def _entry_texts(body: dict[str, Any]) -> tuple[str, str, str]:
     """Return the step, the release and the content of a ledger entry as texts."""
     if body["kind"] == "open":
+        from dprelease.ledger.account import BUDGET_KEYS  # slow to import
+
         account = body["account"]
-        named = (f"{n} {account[n]}" for n in ("epsilon", "delta", "rho") if account[n])
+        named = (f"{n} {account[n]}" for n in BUDGET_KEYS if account.get(n))
         renews = account.get("renews")
         every = f", every {renews['every']} from {renews['begins']} on" if renews else ""
         every += "".join(f", exactly {name}" for name in account.get("invariants") or ())

@@ -10,11 +10,15 @@ from dprelease.schema.document_part import Part
 
 
 class BudgetRecord(Part):
-    """A budget in a ledger: an epsilon, possibly with a delta, or a rho."""
+    """A budget in a ledger: an epsilon, possibly with a delta, or a rho.
+
+    `rho_delta`: the part of the delta for outputs without a rho; missing if it is 0.
+    """
 
     epsilon: str | None
     delta: str
     rho: str | None
+    rho_delta: str | None = None
 
 
 class RenewalRecord(Part):

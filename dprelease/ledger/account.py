@@ -6,12 +6,16 @@ earlier answers:
 - A pure budget adds pure epsilons (Rogers, Roth, Ullman and Vadhan 2016, arXiv 1605.08294v1,
   Theorem 3.6 with delta 0).
 - A budget in rho adds the rho of each release (Feldman and Zrnic 2021, arXiv 2008.11193v4, Theorem
-  3.1 at every order).
+  3.1 at every order). It may also have a `rho_delta`, a delta for outputs without a rho, such as
+  private keys. The deltas that releases use of it are added, too (Whitehouse, Ramdas, Rogers and Wu
+  2023, arXiv 2203.05481, Theorem 1).
 - A budget (epsilon, delta) is converted once into the largest rho that implies at most epsilon at
-  delta, and its charges are then added in rho. A composition of the privacy loss distributions of
-  several releases would be tighter, but it is valid only if all releases were fixed in advance.
-  There is one such case: the cost of the first release on an unused budget may be computed from the
-  composed loss distributions of its queries. That release then uses up the whole budget.
+  delta - rho_delta, and its charges are then added in rho. All releases together are rho_delta-
+  approximately rho-zCDP, which implies (epsilon, delta) (Bun and Steinke 2016, arXiv 1605.02065v1,
+  section 8). A composition of the privacy loss distributions of several releases would be tighter,
+  but it is valid only if all releases were fixed in advance. There is one such case: the cost of
+  the first release on an unused budget may be computed from the composed loss distributions of its
+  queries. That release then uses up the whole budget.
 
 The queries of a single release are fixed in advance, so the accountant composes their costs in the
 same way as without a ledger.
@@ -33,9 +37,11 @@ from dprelease.numerics.rounding import exact, plain_text, round_down, round_up
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.event import Event
 from dprelease.privacy.priced_vector import PricedVector, priced_vector
-from dprelease.privacy.renyi import rho_of, zcdp_epsilon
+from dprelease.privacy.renyi import approximate_rho_of, rho_of, zcdp_epsilon
 
 EPSILON, RHO = "epsilon", "rho"
+BUDGET_KEYS = ("epsilon", "delta", "rho", "rho_delta")
+"""The keys of the numbers of a budget in the record of an account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,8 @@ class Account:
     invariants: tuple[str, ...] = ()
     """The names of the tables that releases may publish exactly, without a charge. The guarantee of
     all releases together holds between data sets with equal values in these tables."""
+    rho_delta: Fraction = Fraction(0)
+    """The probability of outputs without a rho, such as private keys, in all releases together."""
 
     @property
     def privacy_measure(self) -> str:
@@ -70,7 +78,9 @@ class Account:
         if self.rho is not None:
             return self.rho
         epsilon = self.epsilon or Fraction(0)
-        return epsilon if self.delta == 0 else Fraction(largest_rho(epsilon, self.delta))
+        if self.delta == 0:
+            return epsilon
+        return Fraction(largest_rho(epsilon, self.delta - self.rho_delta))
 
     def to_json(self) -> dict[str, Any]:
         """Return the account as JSON values."""
@@ -83,6 +93,7 @@ class Account:
             "rho": None if self.rho is None else plain_text(self.rho),
             **({} if self.renewal is None else {"renews": self.renewal.to_json()}),
             **({"invariants": [*self.invariants]} if self.invariants else {}),
+            **({"rho_delta": plain_text(self.rho_delta)} if self.rho_delta else {}),
         }
 
     @classmethod
@@ -100,6 +111,7 @@ class Account:
             rho,
             Renewal.from_json(record["renews"]) if record.get("renews") else None,
             tuple(record.get("invariants") or ()),
+            exact(record.get("rho_delta") or "0"),
         )
 
 
@@ -134,9 +146,15 @@ class Charge:
 def cost_of_events(account: Account, events: Sequence[Event]) -> float:
     """Return the cost of events in the privacy measure of an account, rounded up.
 
-    The cost is infinite if the noise has no finite cost in this measure.
+    The cost is infinite if the noise has no finite cost in this measure. If the budget has a
+    `rho_delta`, and the events use a part of it, the cost is at least the same part of the budget's
+    rho. So as long as the costs add up to at most this rho, the used deltas add up to at most
+    `rho_delta`.
     """
     vectors = vectors_of(events)
+    if account.privacy_measure == RHO and account.rho_delta:
+        rho, delta = approximate_rho_of(vectors)
+        return max(rho, round_up(account.amount * delta / account.rho_delta))
     if account.privacy_measure == RHO:
         return rho_of(vectors)
     pure = pure_epsilon(vectors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -97,6 +98,7 @@ class _Account(_EntryPart):
     rho: str | None
     renews: _Renewal | None = None
     invariants: list[str] | None = None
+    rho_delta: str | None = None
 
     @model_validator(mode="after")
     def _check_amounts(self) -> Self:
@@ -108,6 +110,9 @@ class _Account(_EntryPart):
             or not 0 <= exact(self.delta) < 1
         ):
             raise ValueError("no budget")
+        most = exact(self.delta) if self.rho is None else Fraction(1)
+        if self.rho_delta is not None and not 0 < exact(self.rho_delta) < most:
+            raise ValueError("no rho_delta")
         return self
 
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from dprelease.ledger.account import Account
+from dprelease.ledger.account import BUDGET_KEYS, Account
 from dprelease.ledger.history import State
 from dprelease.ledger.periods import Renewal
 from dprelease.numerics.rounding import plain_text
@@ -62,7 +62,7 @@ class Lifetime:
         renewal, period = _renewal_of(self.account), self.period or 0
         account = self.account.to_json()
         return {
-            "budget": {name: account[name] for name in ("epsilon", "delta", "rho")},
+            "budget": {name: account[name] for name in BUDGET_KEYS if name in account},
             **renewal.to_json(),
             "period": period,
             "from": renewal.start(period).isoformat(),
@@ -128,6 +128,8 @@ def _renewal_of(account: Account) -> Renewal:
 def _budget_text(account: Account, times: int) -> str:
     """Return the text of the sum of `times` budgets, by basic composition."""
     if account.rho is not None:
-        return f"rho {plain_text(account.rho * times)}"
+        exempt = account.rho_delta * times
+        up_to = f" up to a delta of {plain_text(exempt)}" if exempt else ""
+        return f"rho {plain_text(account.rho * times)}{up_to}"
     at = f" at delta {plain_text(account.delta * times)}" if account.delta else ""
     return f"epsilon {plain_text((account.epsilon or Fraction(0)) * times)}{at}"

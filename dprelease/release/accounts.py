@@ -20,7 +20,7 @@ from dprelease.ledger.lifetime import Lifetime, lifetime_of
 from dprelease.ledger.periods import Renewal
 from dprelease.ledger.signed_entries import problem_with_signers
 from dprelease.ledger.steps import RESERVE
-from dprelease.numerics.rounding import Number
+from dprelease.numerics.rounding import Number, plain_text
 from dprelease.planning.guarantees import release_budget
 from dprelease.privacy.unit import Neighbours
 from dprelease.release.charging import ROWS
@@ -43,10 +43,12 @@ def account_of(
     rho: Number | None,
     renewal: Renewal | None = None,
     invariants: Sequence[str] = (),
+    rho_delta: Number | None = None,
 ) -> Account:
     """Return the account of a table.
 
-    `invariants`: names of the tables that releases may publish exactly.
+    `invariants`: names of the tables that releases may publish exactly. `rho_delta`: the
+    probability of outputs without a rho, such as private keys, in all releases together.
 
     Raises
     ------
@@ -56,7 +58,7 @@ def account_of(
         DP-SESSION-007 for an unknown neighbouring relation.
     LedgerError
         DP-LEDGER-021 for invariants with add_remove neighbours, because their totals reveal a
-        person.
+        person; DP-LEDGER-026 for a `rho_delta` that is not a part of the budget's delta.
     """
     if neighbours not in list(Neighbours):
         raise SessionError("DP-SESSION-007", known=", ".join(Neighbours))
@@ -65,8 +67,13 @@ def account_of(
     spec = release_budget(Place(key="budget"), epsilon=epsilon, delta=delta, rho=rho)
     if invariants and neighbours != Neighbours.REPLACE:
         raise LedgerError("DP-LEDGER-021", table=table)
+    exempt = Fraction(0)
+    if rho_delta is not None:
+        exempt = release_budget(Place(key="rho_delta"), epsilon=1, delta=rho_delta).delta
+        if exempt and not exempt < (spec.delta if rho is None else 1):
+            raise LedgerError("DP-LEDGER-026", found=plain_text(exempt))
     amounts = (spec.epsilon, spec.delta, spec.rho)
-    return Account(table, neighbours, unit or ROWS, *amounts, renewal, tuple(invariants))
+    return Account(table, neighbours, unit or ROWS, *amounts, renewal, tuple(invariants), exempt)
 
 
 def renewal_of(every: str | None, begins: str | None, periods: int | None) -> Renewal | None:

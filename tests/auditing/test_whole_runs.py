@@ -105,6 +105,18 @@ def test_keys_that_were_selected_are_answers(tmp_path: Path) -> None:
     assert {found.seen for found in findings} == {"it stands in what the run says"}
 
 
+def test_private_keys_under_rho_are_charged_to_a_ledger(tmp_path: Path) -> None:
+    """The run with canaries pays from a ledger, which needs a delta for the selection of keys."""
+    query = {"from": "people", "group_by": ["place"], "private_keys": True,
+             "columns": {"n": {"count_distinct": "id"}}}  # fmt: skip
+    more = {"mechanism": "discrete_gaussian", "budget": {"rho": 2, "delta": "0.01"}}
+    stage = AuditedRelease.of(declared(tmp_path / "declared", {"q": query}, IDS, **more))
+    assert stage.plan.guarantee.rho_delta > 0
+    groups = query_groups(stage, stage.queries, ReplayedBits("tests"))
+    told, findings, left_out = run_canaries(stage, groups, tmp_path / "runs")
+    assert (told.holds, findings, left_out) == (True, [], [])
+
+
 @pytest.mark.parametrize("check", ["twins", "canaries"])
 def test_runs_that_fail_on_their_disk_tell_nothing(
     check: str, audited: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path

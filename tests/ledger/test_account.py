@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -17,7 +18,7 @@ from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.accounting import pure_epsilon
 from dprelease.privacy.event import Event
 from dprelease.privacy.priced_vector import PricedVector
-from dprelease.privacy.renyi import rho_of, zcdp_epsilon
+from dprelease.privacy.renyi import approximate_rho_of, rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move, Sensitivity
 
 SLACK = 1e-9
@@ -45,6 +46,7 @@ ACCOUNTS = {
     "pure": account(Fraction(100)),
     "approximate": account(Fraction(100), Fraction(1, 10**6)),
     "rho": account(rho=Fraction(50)),
+    "rho and delta": replace(account(rho=Fraction(50)), rho_delta=Fraction(1, 100)),
 }
 
 
@@ -63,6 +65,10 @@ def test_whatever_is_recorded_is_priced(law: Randomizer, kind: str) -> None:
     wanted = math.inf if pure is None else round_up(pure)
     if ACCOUNTS[kind].privacy_measure == RHO:
         wanted = rho_of([vector])
+    if kind == "rho and delta":
+        rho, delta = approximate_rho_of([vector])
+        wanted = max(rho, round_up(50 * delta / Fraction(1, 100)))
+        assert math.isfinite(wanted) or not (law.pure or delta)
     assert (ACCOUNTS[kind].privacy_measure == EPSILON) is (kind == "pure")
     assert cost_of_events(ACCOUNTS[kind], [event]) == wanted
     if law.pure:

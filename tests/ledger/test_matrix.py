@@ -133,7 +133,13 @@ class World:
     """
 
     def __init__(
-        self, folder: Path, unit: str, *, has_ledger: bool, neighbours: str = "add_remove"
+        self,
+        folder: Path,
+        unit: str,
+        *,
+        has_ledger: bool,
+        neighbours: str = "add_remove",
+        rho_delta: Fraction = Fraction(0),
     ) -> None:
         self.folder, self.unit = folder, unit
         (folder / "people.yaml").write_text(json.dumps(schema(unit)))
@@ -142,7 +148,7 @@ class World:
             named = "each row" if unit == "row" else "person"
             renewal = YEARLY if unit == "row" else None
             amounts = (Fraction(100), Fraction(DELTA), None)
-            account = Account(TABLE, neighbours, named, *amounts, renewal)
+            account = Account(TABLE, neighbours, named, *amounts, renewal, rho_delta=rho_delta)
             Ledger(self.path).open_account(account)
 
     @property
@@ -456,3 +462,21 @@ def test_questions_by_keys_that_are_not_public(tmp_path: Path, unit: str, has_le
             ask()
         assert session.spent.epsilon == int(EPSILON)
         world.check(3)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_keys_that_are_not_public_are_charged_to_a_rho_delta(tmp_path: Path, unit: str) -> None:
+    """With a part of delta for keys, a ledger accepts them in several releases and answers."""
+    world = World(tmp_path, unit, has_ledger=True, rho_delta=Fraction(DELTA) / 2)
+    frame, session = world.session(epsilon=100, delta="0.01")
+    for number in (1, 2):
+        found = frame.dp.groupby("job").agg(
+            n=("*", "count"), private_keys=True, epsilon=2, delta=Fraction(DELTA) / 100
+        )
+        assert len(found) > 0
+        assert session.spent.epsilon == 2 * number
+        assert world.charges() == number
+    keys = query({"n": {"count": "*"}}, "job", private_keys=True)
+    world.run({"q": keys}, budget={"epsilon": 2, "delta": str(float(DELTA) / 100)})
+    assert world.charges() == 3
+    check_recorded_costs(tmp_path / "ledger.sqlite")

@@ -354,7 +354,7 @@ def _open_ledger(audited: AuditedRelease, path: Path) -> Path | None:
         names = tuple(name for name, _ in charge.exactly)
         account = account_of(
             charge.table, unit, charge.neighbours, amounts[0], plain_text(budget.delta), amounts[1],
-            invariants=names,
+            invariants=names, rho_delta=audited.plan.guarantee.rho_delta or None,
         )  # fmt: skip
         open_account(path, account, None, None)
     return path

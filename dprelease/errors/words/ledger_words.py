@@ -126,8 +126,14 @@ TEMPLATES: dict[str, Template] = {
     "DP-LEDGER-010": Template(
         cause="'{column}' can't be charged to the budget for '{table}', which is counted in "
         "{counted}: its mechanism has no such guarantee.",
-        fix="use another mechanism, and declare keys instead of finding them in the data. Bounded "
-        "noise and keys from the data can only be charged to the whole of a budget with a delta, "
-        "in its first release.",
+        fix="use another mechanism, and declare keys instead of finding them in the data. Keys "
+        "from the data can be charged to a budget that was created with --rho-delta. Otherwise "
+        "they, and bounded noise, can only be charged to the whole of a budget with a delta, in "
+        "its first release.",
+    ),
+    "DP-LEDGER-026": Template(
+        cause="The rho_delta of the budget is {found}; it must be a part of the budget's delta.",
+        fix="choose a smaller number, for example half of delta; a budget in epsilon needs a delta "
+        "above 0.",
     ),
 }
