@@ -18,12 +18,15 @@ import pytest
 
 import dprelease
 from dprelease.accessor.questions import FUNCTIONS, NAMES
-from dprelease.errors import LedgerError, QueryError
+from dprelease.errors import BudgetError, LedgerError, QueryError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.periods import Renewal
 from dprelease.mechanisms import registry
 from dprelease.numerics.entropy import Entropy
+from dprelease.privacy.priced_vector import PricedVector
+from dprelease.privacy.renyi import has_rho
+from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.query.resolve import resolve
 from dprelease.release.accounts import check_recorded_costs
 from dprelease.schema.aggregate_keywords import WORDS
@@ -80,6 +83,12 @@ OF_DAYS: dict[str, dict[str, Any]] = {
     **{kind: {kind: "born"} for kind in ("median", "min", "max")},
 }
 
+CLIPPED = {"sum": "pay", "max_sum": 5}
+
+Amounts = tuple[Fraction | None, Fraction, Fraction | None]
+"""The epsilon, the delta and the rho of a budget in a ledger."""
+
+ONE = Sensitivity(2, (Move(1, 1),))
 NOISES = ("auto", *registry.names())
 
 
@@ -139,6 +148,7 @@ class World:
         *,
         has_ledger: bool,
         neighbours: str = "add_remove",
+        budget: Amounts = (Fraction(100), Fraction(DELTA), None),
         rho_delta: Fraction = Fraction(0),
     ) -> None:
         self.folder, self.unit = folder, unit
@@ -147,8 +157,7 @@ class World:
         if self.path is not None:
             named = "each row" if unit == "row" else "person"
             renewal = YEARLY if unit == "row" else None
-            amounts = (Fraction(100), Fraction(DELTA), None)
-            account = Account(TABLE, neighbours, named, *amounts, renewal, rho_delta=rho_delta)
+            account = Account(TABLE, neighbours, named, *budget, renewal, rho_delta=rho_delta)
             Ledger(self.path).open_account(account)
 
     @property
@@ -208,6 +217,12 @@ class World:
         check_recorded_costs(self.path)
 
 
+NOISED_UNITS = [
+    (name, unit)
+    for name, unit in product(NOISES, UNITS)
+    if unit != "all rows" or name == "auto" or registry.get(name).costs_most_in_few_cells
+]
+"""Noise with each unit for which its cost is known."""
 CELLS = [
     pytest.param(
         name,
@@ -216,8 +231,7 @@ CELLS = [
         id=f"{name}-{unit}-{'ledger' if has_ledger else 'none'}",
         marks=[] if has_ledger and (unit == "id" or name == "auto") else pytest.mark.audit,
     )
-    for name, unit, has_ledger in product(NOISES, UNITS, (True, False))
-    if unit != "all rows" or name == "auto" or registry.get(name).costs_most_in_few_cells
+    for (name, unit), has_ledger in product(NOISED_UNITS, (True, False))
 ]
 """Noise, unit, ledger. All of them are for `make audit`: other tests have the rest in parts."""
 WORLDS = thinned(list(UNITS), (True, False), together=1)
@@ -235,10 +249,36 @@ def test_releases(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> Non
         "odds": {"ratio": ["well", "pay"]},
     }
     columns |= {f"day_{kind}": spec for kind, spec in OF_DAYS.items()}
-    columns |= {} if unit == "row" else {"clipped": {"sum": "pay", "max_sum": 5}}
+    columns |= {} if unit == "row" else {"clipped": CLIPPED}
     published = world.run({"q": query(columns)}, noise(name))
     used = world.check_release(published)
     assert used >= set(registry.selection_names()) | ({name} - {"auto"})
+
+
+@pytest.mark.share(0.18)
+@pytest.mark.parametrize(("name", "unit"), NOISED_UNITS)
+def test_releases_under_rho(tmp_path: Path, name: str, unit: str) -> None:
+    """All aggregates and private keys, under a budget in rho; noise without a rho is refused."""
+    budget = (None, Fraction(0), Fraction(100))
+    world = World(tmp_path, unit, has_ledger=True, budget=budget, rho_delta=Fraction(DELTA))
+    columns = {f"c_{kind}": spec for kind, spec in SPECS.items()}
+    columns |= {f"day_{kind}": spec for kind, spec in OF_DAYS.items()}
+    columns |= {"share": {"mean": "well"}} | ({} if unit == "row" else {"clipped": CLIPPED})
+    queries = {"q": query(columns), "keys": query({"n": SPECS["count"]}, "job", private_keys=True)}
+    design = noise(name)
+    if name == "auto" or has_a_rho(name):
+        used = world.check_release(world.run(queries, design, budget={"rho": 20, "delta": DELTA}))
+        assert used >= {*registry.selection_names(), "gaussian_threshold"} | ({name} - {"auto"})
+        return
+    with pytest.raises(BudgetError, match="DP-BUDGET-010"):
+        world.run(queries, design, budget={"rho": 20, "delta": DELTA})
+    assert world.charges() == 0
+
+
+def has_a_rho(name: str) -> bool:
+    kind = registry.get(name)
+    law = kind.design(2.0, ONE, **kind.example_shapes[0])
+    return has_rho(PricedVector(law, law.losses, ONE))
 
 
 @pytest.mark.share(0.4)
