@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from markupsafe import Markup
 
 from dprelease.errors import InternalError
 from dprelease.report.localization import Words, words_in
+from dprelease.report.safe import LONGEST
 from dprelease.report.safe_labels import Names, breakable
 from dprelease.report.source import ReleaseFiles
 
@@ -37,6 +39,8 @@ def render_page(release: ReleaseFiles, language: str | None, filled: PageFiller)
     words, names = words_in(tag), Names(release.metadata, tag)
     about = release.metadata.about
     for most in ROWS:
+        if most == ROWS[-1]:  # long notes are truncated only if the page is too large otherwise
+            names = replace(names, longest_paragraph=LONGEST)
         head = {
             "record": release.record,
             "about": about,

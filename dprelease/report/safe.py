@@ -7,6 +7,9 @@ from dprelease.errors.printable import one_line
 LONGEST = 200
 """Maximum number of characters of a label in a page; a longer label is truncated and marked."""
 
+LONGEST_PARAGRAPH = 2_000
+"""Maximum number of characters of a note or a description."""
+
 SPACE = "\u00a0"
 """Non-breaking space between a number and its unit."""
 

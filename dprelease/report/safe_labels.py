@@ -19,7 +19,7 @@ from dprelease.documents.metadata import (
     Texts,
     code_text,
 )
-from dprelease.report.safe import LONGEST, printable_text
+from dprelease.report.safe import LONGEST, LONGEST_PARAGRAPH, printable_text
 
 UNDETERMINED = "und"
 """The language tag of texts whose language is not declared."""
@@ -41,13 +41,18 @@ class Names:
 
     metadata: Metadata
     language: str
+    longest_paragraph: int = LONGEST_PARAGRAPH
 
-    def text(self, texts: Texts, fallback: str = "") -> Markup:
+    def text(self, texts: Texts, fallback: str = "", longest: int = LONGEST) -> Markup:
         """Return a declared text marked with its language; the fallback if no text was declared."""
         for language in (self.language, self.metadata.language):
             if texts.get(language):
-                return self._bidi_isolate(texts[language], language)
+                return self._bidi_isolate(texts[language], language, longest)
         return self._bidi_isolate(fallback) if fallback else Markup("")
+
+    def paragraph(self, texts: Texts) -> Markup:
+        """Return a declared note or description marked with its language."""
+        return self.text(texts, longest=self.longest_paragraph)
 
     def name(self, text: str, longest: int = LONGEST) -> Markup:
         """Return a text that is not a label: a name, a code, or a text by other authors."""

@@ -172,7 +172,7 @@ def _shown_table(context: Context, read: ReadTables, table: TableMetadata, i: in
     return ShownTable(
         name=f"t{i + 1}",
         title=context.names.table(table),
-        description=context.names.text(table.description),
+        description=context.names.paragraph(table.description),
         notes=_notes(context, table),
         panels=panels,
         bounded=_bounded_note(context, table),
@@ -204,9 +204,9 @@ def _notes_on_figures(context: Context, read: ReadTables) -> list[Markup]:
 
 def _notes(context: Context, table: TableMetadata) -> list[Markup]:
     """Return the declared footnotes of a table, and whether contribution limits leave out rows."""
-    notes = [context.names.text(note) for note in table.footnotes]
+    notes = [context.names.paragraph(note) for note in table.footnotes]
     for column in table.columns:
-        notes += [context.names.text(note) for note in column.footnotes]
+        notes += [context.names.paragraph(note) for note in column.footnotes]
     query = context.facts.query_of(table)
     if query is not None and query.unit.contribution_limits_text:
         says = {
