@@ -14,6 +14,7 @@ from dprelease.privacy.unit import PrivacyUnit
 from dprelease.profile.exact_sums import Sums, sums_under_limits, unlimited_sums
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
+from dprelease.schema.release_parts.limit_choice import has_own_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def try_limits(
             for value in limits_to_try(declared, highest_useful):
                 key = query.declared.table.name, bound, value
                 if key not in plans:
-                    again = value != declared or declaration.choices is not None
+                    again = value != declared or _has_limits_by_query(declaration)
                     plans[key] = plan_with_limit(declaration, *key) if again else declared_plan
                 unit = _with_limit(query.unit, bound, value)
                 limited = sums_under_limits(engine, query, unit)
@@ -103,6 +104,13 @@ def _has_limits(query: Query) -> bool:
     """Return whether the contribution limits of a query can be tried one by one."""
     by_unit = query.join is not None and query.join.by_unit
     return query.unit.id is not None and query.private is None and not by_unit
+
+
+def _has_limits_by_query(declaration: Declaration) -> bool:
+    """Return whether a release chooses limits, or its queries declare limits."""
+    queries = declaration.spec.queries.values()
+    own = any(has_own_limit(one, limit) for one in queries for limit in HIGHEST_LIMITS)
+    return own or declaration.choices is not None
 
 
 def _effects_on_columns(

@@ -29,8 +29,9 @@ from dprelease.query.post import PostProcessing
 from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.mechanism import AUTO, MechanismSpec
-from dprelease.schema.release import PRIVATE_KEYS, PrivateKeysSpec
+from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.release_parts.limits import SuppressionSpec
+from dprelease.schema.release_parts.private_keys import PrivateKeysSpec
 
 ColumnParser = Callable[[DeclaredColumns, DeclaredColumn], ColumnParts | None]
 

@@ -14,7 +14,7 @@ SHARED_FIELDS = {
     "source": "from", "join": "join", "derive": "derive", "where": "where",
     "hierarchy": "hierarchy", "columns": "columns", "consistent": "consistent",
     "private_keys": "private_keys", "max_groups": "max_groups",
-    "max_rows_per_group": "max_rows_per_group",
+    "max_rows_per_group": "max_rows_per_group", "max_rows": "max_rows",
 }  # fmt: skip
 """The fields that all queries of a family must declare equally, with their names in YAML.
 

@@ -269,6 +269,6 @@ def _unit_with_query_limits(table: Table, spec: QuerySpec) -> UnitSpec:
     limits = {limit: getattr(unit, limit) for limit in (*LIMITS, TOTAL)}
     if join is not None and join.on_unit:
         limits = {limit: getattr(join, limit) or own for limit, own in limits.items()}
-    for limit in LIMITS if unit.id is not None else ():
+    for limit in limits if unit.id is not None else ():
         limits[limit] = highest_limit(spec, limit, limits[limit])
     return unit.model_copy(update=limits)

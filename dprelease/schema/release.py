@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -17,20 +16,19 @@ from pydantic import (
 )
 
 from dprelease.privacy.unit import Neighbours
-from dprelease.schema.amounts import refuse_several_keys, require_above_zero
+from dprelease.schema.amounts import refuse_several_keys
 from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.columns import Column, check_computed
 from dprelease.schema.field_types import (
     NAME,
     TEXT_SCHEMA,
     Amount,
-    Exact,
     LocalPath,
     Name,
     ShortForm,
     Text,
+    Whole,
     refuse,
-    to_bool,
 )
 from dprelease.schema.localized_text import Documented
 from dprelease.schema.mechanism import AUTO, Mechanism, MechanismSpec
@@ -48,11 +46,12 @@ from dprelease.schema.release_parts.format_names import (
 )
 from dprelease.schema.release_parts.histograms import HistogramSpec
 from dprelease.schema.release_parts.join_form import JoinSpec
-from dprelease.schema.release_parts.limit_choice import LimitSpec
+from dprelease.schema.release_parts.limit_choice import Limit
 from dprelease.schema.release_parts.limits import Limits as Limits
 from dprelease.schema.release_parts.limits import Quality, QualitySpec
 from dprelease.schema.release_parts.listed_names import EngineName, FormatName
 from dprelease.schema.release_parts.parties import FederatedSpec
+from dprelease.schema.release_parts.private_keys import PrivateKeys
 from dprelease.schema.release_parts.records import RecordsSpec
 from dprelease.schema.release_parts.shares import Share, ShareSpec
 from dprelease.schema.release_parts.variables import NAME as VARIABLE
@@ -85,30 +84,6 @@ class BudgetSpec(Model):
         return self
 
 
-class PrivateKeysSpec(Model):
-    """How private keys are found: keys that enough people have are selected.
-
-    `partition_selection`: the optimal rule for an epsilon. `truncated_laplace` and
-    `gaussian_threshold`: a noised number of people must reach a threshold, and may be published.
-    `auto`: gaussian_threshold for a rho, else partition_selection. `delta`: the part of delta.
-    """
-
-    mechanism: Literal["auto", "partition_selection", "truncated_laplace", "gaussian_threshold"] = (
-        "auto"
-    )
-    weight: Annotated[Exact, AfterValidator(require_above_zero)] = Fraction(1)
-    epsilon: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
-    delta: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
-
-
-def _expand_private_keys(value: object) -> object:
-    if isinstance(value, bool) or value in ("true", "false"):
-        return {} if to_bool(value) else None
-    if isinstance(value, str):
-        refuse("DP-DECL-003", problem="it must be true, false or a mapping of keys to values")
-    return value
-
-
 def _as_list(value: object) -> object:
     if isinstance(value, str) and "," in value:  # a comma means a list without brackets
         refuse("DP-DECL-003", problem=A_LIST)
@@ -139,13 +114,10 @@ class QuerySpec(Documented):
     histogram: HistogramSpec | None = None
     consistent: Consistent = None
     family: Name | None = None
-    max_groups: LimitSpec | None = None
-    max_rows_per_group: LimitSpec | None = None
-    private_keys: Annotated[
-        PrivateKeysSpec | None,
-        BeforeValidator(_expand_private_keys),
-        ShortForm({"type": "boolean"}),
-    ] = None
+    max_groups: Limit = None
+    max_rows_per_group: Limit = None
+    max_rows: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
+    private_keys: PrivateKeys = None
     documented_tables: dict[Name, Documented] = Field(default_factory=dict, alias="tables")
 
     def spec_of(self, column: str) -> ColumnSpec:

@@ -155,7 +155,7 @@ TEMPLATES: dict[str, Template] = {
         "and the allowed functions; nothing that fails for some values is allowed.",
     ),
     "DP-QUERY-016": Template(
-        cause="The contribution limit {limit} can't be chosen privately: {reason}.",
+        cause="The contribution limit {limit} can't be used here: {reason}.",
         fix="change this, or declare the limit as a number in the table schema.",
     ),
     "DP-WHERE-007": Template(

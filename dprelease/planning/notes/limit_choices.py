@@ -13,7 +13,8 @@ from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
-from dprelease.schema.release_parts.limit_choice import with_limits
+from dprelease.schema.release import ReleaseSpec
+from dprelease.schema.release_parts.limit_choice import has_own_limit, with_limits
 
 HIGHEST_LIMITS = {"max_groups": 10**6, "max_rows_per_group": 10**9, "max_rows": 10**9}
 """The contribution limits, and the highest value of each that can be declared."""
@@ -77,7 +78,8 @@ def noise_by_limit(declaration: Declaration, plan: Plan) -> Iterator[NoiseByLimi
     for source, queries in sources.items():
         for limit, highest in HIGHEST_LIMITS.items():
             declared = getattr(declaration.tables[source].table.unit, limit)
-            names = {query.name for query in queries if limit not in query.chosen_limits}
+            others = _tables_with_own_limit(declaration.spec, source, limit)
+            names = {query.name for query in queries if limit not in query.chosen_limits} - others
             if declared is None or not names:
                 continue
             most = highest
@@ -91,6 +93,14 @@ def noise_by_limit(declaration: Declaration, plan: Plan) -> Iterator[NoiseByLimi
             yield from _noises(source, limit, declared, values, plans, plan, names)
     if not has_too_many_columns(plan):
         yield from _noise_by_choice(declaration, plan)
+
+
+def _tables_with_own_limit(spec: ReleaseSpec, source: str, limit: str) -> set[str]:
+    """Return the names of the tables of a source whose queries declare a limit of their own."""
+    queries = [(name, one) for name, one in spec.queries.items() if one.source == source]
+    return {
+        table for name, one in queries if has_own_limit(one, limit) for table in one.tables(name)
+    }
 
 
 def _noises(
@@ -149,18 +159,30 @@ def limits_to_try(declared: int, most: int) -> tuple[int, ...]:
 def plan_with_limit(declaration: Declaration, source: str, limit: str, value: int) -> Plan | None:
     """Return the plan with another value of one limit of a table; None if no noise fits.
 
-    Where queries of the table choose this limit privately, it has this value, too.
+    Where queries of the table declare or choose this limit, it has this value, too.
     """
     choices, spec = declaration.choices, declaration.spec
     if choices is not None:
         alike = [one for one in choices.limits if one.limit == limit]
         alike = [one for one in alike if spec.queries[one.queries[0]].source == source]
         spec = with_limits(spec, choices, dict.fromkeys([one.name for one in alike], value))
+    spec = _without_own_limits(spec, source, limit)
     declared = declaration.tables[source]
     unit = declared.table.privacy_unit.model_copy(update={limit: value})
     changed = replace(declared, table=declared.table.model_copy(update={"privacy_unit": unit}))
     tables = {**declaration.tables, source: changed}
     return _plan_or_none(replace(declaration, spec=spec, tables=tables))
+
+
+def _without_own_limits(spec: ReleaseSpec, source: str, limit: str) -> ReleaseSpec:
+    """Return a release whose queries of a source declare no number for a limit."""
+    queries = {
+        name: one.model_copy(update={limit: None})
+        if one.source == source and has_own_limit(one, limit)
+        else one
+        for name, one in spec.queries.items()
+    }
+    return spec.model_copy(update={"queries": queries})
 
 
 def _plan_or_none(declaration: Declaration) -> Plan | None:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from dprelease.errors import DpReleaseError, Place, QueryError
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.guarantee import Guarantee
-from dprelease.schema.field_types import Whole, refuse
+from dprelease.schema.field_types import NUMBER_SCHEMA, ShortForm, Whole, refuse
 from dprelease.schema.model import Model
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.schema.release_parts.limits import Percentage
@@ -63,13 +63,32 @@ class ChooseSpec(Model):
 
 
 class LimitSpec(Model):
-    """A contribution limit of one query in place of that of its table, which is chosen privately.
+    """A contribution limit of one query in place of that of its table.
 
-    For queries of a `family`, and for the tables of one query with `consistent`, one limit is
-    chosen for all of them.
+    It is a number, or is chosen privately. A number alone stands for `value`. For queries of a
+    `family`, and for the tables of one query with `consistent`, there is one limit for all of them.
     """
 
-    choose: ChooseSpec
+    value: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
+    choose: ChooseSpec | None = None
+
+    @model_validator(mode="after")
+    def _refuse_both_or_none(self) -> Self:
+        """Refuse a number together with a choice, or neither."""
+        if (self.value is None) == (self.choose is None):
+            problem = "it must be a number, or a mapping such as {choose: {share: 5 %}}"
+            refuse("DP-DECL-003", problem=problem)
+        return self
+
+
+def _expand_limit(value: object) -> object:
+    """Return the mapping that a number stands for."""
+    if value is None or isinstance(value, Mapping | LimitSpec):
+        return value
+    return {"value": value}
+
+
+Limit = Annotated[LimitSpec | None, BeforeValidator(_expand_limit), ShortForm(NUMBER_SCHEMA)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +144,24 @@ class ChosenLimits:
 
 def chosen_limits_of(spec: QuerySpec) -> tuple[str, ...]:
     """Return the names of the limits of a query that are chosen privately."""
-    return tuple(limit for limit in LIMITS if getattr(spec, limit) is not None)
+    limits = {limit: getattr(spec, limit) for limit in LIMITS}
+    return tuple(limit for limit, one in limits.items() if one is not None and one.choose)
+
+
+def has_own_limit(spec: QuerySpec, limit: str) -> bool:
+    """Return whether a query declares a number for a limit."""
+    one = getattr(spec, limit)
+    return one is not None and (limit == TOTAL or one.value is not None)
 
 
 def highest_limit(spec: QuerySpec, limit: str, declared: int | None) -> int | None:
     """Return a limit of a query, from that of its table: for a choice, the highest one."""
+    if limit == TOTAL:
+        return spec.max_rows or declared
     one: LimitSpec | None = getattr(spec, limit)
-    return declared if one is None or one.choose.up_to is None else one.choose.up_to
+    if one is None:
+        return declared
+    return one.value or (one.choose and one.choose.up_to) or declared
 
 
 def split_choices(
@@ -147,13 +177,14 @@ def split_choices(
     Raises
     ------
     QueryError, Findings
-        DP-QUERY-016 for each limit that can't be chosen privately.
+        DP-QUERY-016 for each limit that can't be chosen privately, or does not belong to a query.
     """
     from dprelease.errors import raise_all
 
+    errors = [*_own_limit_errors(spec, document, tables)]
     if not any(chosen_limits_of(query) for query in spec.queries.values()):
+        raise_all(errors)
         return spec, None
-    errors: list[DpReleaseError] = []
     limits: list[LimitChoice] = []
     for queries in spec.families.values():
         query = spec.queries[queries[0]]
@@ -176,6 +207,21 @@ def split_choices(
     rest = _part_of(spec.budget, 1 - share)
     named = with_limits(spec, choices, {})
     return named.model_copy(update={"budget": rest}), choices
+
+
+def _own_limit_errors(
+    spec: ReleaseSpec, document: Document, tables: Mapping[str, Declared]
+) -> Iterator[DpReleaseError]:
+    """Yield an error for each number of a query that has no effect, or is declared twice."""
+    for name, query in spec.queries.items():
+        for limit in (one for one in (*LIMITS, TOTAL) if has_own_limit(query, one)):
+            place, reason = document.place("queries", name, limit), ""
+            if query.source in tables and tables[query.source].table.privacy_unit.id is None:
+                reason = f"'{query.source}' declares no id, so that each row is one privacy unit"
+            elif query.join is not None and getattr(query.join, limit) is not None:
+                reason = "the join of the query declares it, too"
+            if reason:
+                yield QueryError("DP-QUERY-016", place=place, limit=limit, reason=reason)
 
 
 def with_limits(spec: ReleaseSpec, choices: LimitChoices, values: Mapping[str, int]) -> ReleaseSpec:
@@ -204,7 +250,9 @@ def _highest_by_table(query: QuerySpec, limit: str, declared: Declared) -> int:
 
 
 def _limit_by_table(query: QuerySpec, limit: str, declared: Declared) -> int | None:
-    """Return a limit of the joined rows, or without it the one of the table; None without both."""
+    """Return the total of the query, or a limit of its join or its table; None without them."""
+    if limit == TOTAL and query.max_rows is not None:
+        return query.max_rows
     joined: int | None = None if query.join is None else getattr(query.join, limit)
     own: int | None = getattr(declared.table.privacy_unit, limit)
     return joined or own
