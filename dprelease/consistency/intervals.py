@@ -2,11 +2,11 @@
 
 Let x_1 be an estimate and w its margin, which includes rounding errors (`half_widths` of
 `standard_errors`). The true value lies in [x_1 - w, x_1 + w] with the declared confidence. It is an
-integer, and counts are at least 0, so cutting to
-    lower = ceil(max(0, x_1 - w)),    upper = floor(x_1 + w)
-preserves the coverage. If the interval is empty (upper < lower), the true value is certainly
-outside the margin; the interval is then the whole number from 0 up that is nearest to x_1, and
-`adjusted` is true. `moe` is the larger distance from the published integer x_2 to an end of the
+integer, and counts are at least 0, so
+    lower = ceil(max(0, x_1 - w)),    upper = floor(max(0, x_1) + w)
+preserve the coverage. For an x_1 below 0, floor(x_1 + w) would preserve it, too, but readers would
+take "0 to 0" for certainty that nobody is there. If no integer is within the margin, `adjusted` is
+true, and an interval that would be empty is the whole number from 0 up that is nearest to x_1. `moe` is the larger distance from the published integer x_2 to an end of the
 interval, so that x_2 +- moe contains the true value whenever the interval does."""
 
 from __future__ import annotations
@@ -57,12 +57,13 @@ def intervals(
     """
     margin = half_widths.reshape(-1, *[1] * (estimates.ndim - 1))
     lower = -((margin - estimates) >> bits)  # the least integer at or above the end
-    upper = (estimates + margin) >> bits
-    if non_negative:
-        lower, upper = np.maximum(lower, 0), np.maximum(upper, -1)
-    empty = upper < lower
+    upper = highest = (estimates + margin) >> bits
     nearest = (estimates + (1 << bits >> 1)) >> bits
-    nearest = np.maximum(nearest, 0) if non_negative else nearest
-    lower, upper = np.where(empty, nearest, lower), np.where(empty, nearest, upper)
+    if non_negative:
+        lower, nearest = np.maximum(lower, 0), np.maximum(nearest, 0)
+        upper = (np.maximum(estimates, 0) + margin) >> bits
+    outside = highest < lower
+    lower = np.where(upper < lower, nearest, lower)
+    upper = np.maximum(upper, lower)
     moe = np.maximum(np.maximum(upper - whole, whole - lower), 0)
-    return Intervals(lower, upper, moe, empty | (whole < lower) | (whole > upper))
+    return Intervals(lower, upper, moe, outside | (whole < lower) | (whole > upper))
