@@ -10,8 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-from dprelease.documents.counting_notes import notes_on_groups, notes_on_rows
-from dprelease.documents.limit_labels import label_with_confidence, label_with_limits
+from dprelease.documents.counting_notes import (
+    OPEN_END,
+    notes_on_groups,
+    notes_on_rows,
+    share_label,
+)
+from dprelease.documents.limit_labels import (
+    companion_label,
+    label_with_confidence,
+    label_with_limits,
+)
 from dprelease.documents.metadata import Code, CodeList, ColumnMetadata, Role
 from dprelease.errors.printable import one_line
 from dprelease.numerics.rounding import plain_text
@@ -22,11 +31,13 @@ from dprelease.planning.bounded_words import (
 )
 from dprelease.postprocess.families import Flag, Output
 from dprelease.query.forms.ratio import RATIO
+from dprelease.query.forms.share_of_total import PERCENTAGE, SHARE
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import OutputColumn
-from dprelease.query.quality import CODES, QUALITY_WORDS, quality_labels
+from dprelease.query.quality import CODES, quality_labels
 from dprelease.query.resolve import Query
+from dprelease.schema.aggregate_keywords import TotalShareSpec
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE, ColumnSpec
 from dprelease.schema.columns import (
     BooleanColumn,
@@ -44,82 +55,6 @@ from dprelease.tables.published_columns import published_types
 
 if TYPE_CHECKING:
     from dprelease.query.local_records import RecordColumn
-
-
-WORDS: dict[str, dict[str, str]] = {
-    "moe": {
-        "en": "margin of error", "de": "Fehlerspanne", "fr": "marge d’erreur",
-        "es": "margen de error", "it": "margine di errore", "nl": "foutmarge",
-        "pt": "margem de erro",
-    },
-    "se": {
-        "en": "standard error", "de": "Standardfehler", "fr": "erreur type",
-        "es": "error estándar", "it": "errore standard", "nl": "standaardfout",
-        "pt": "erro padrão",
-    },
-    "lower": {
-        "en": "lower bound", "de": "Untergrenze", "fr": "borne inférieure",
-        "es": "límite inferior", "it": "limite inferiore", "nl": "ondergrens",
-        "pt": "limite inferior",
-    },
-    "upper": {
-        "en": "upper bound", "de": "Obergrenze", "fr": "borne supérieure",
-        "es": "límite superior", "it": "limite superiore", "nl": "bovengrens",
-        "pt": "limite superior",
-    },
-    "adjusted": {
-        "en": "adjusted", "de": "angepasst", "fr": "ajusté", "es": "ajustado", "it": "corretto",
-        "nl": "aangepast", "pt": "ajustado",
-    },
-    "label": {
-        "en": "in words", "de": "in Worten", "fr": "en toutes lettres", "es": "en palabras",
-        "it": "in parole", "nl": "in woorden", "pt": "por extenso",
-    },
-    "quality": QUALITY_WORDS,
-    "total": {
-        "en": "total", "de": "insgesamt", "fr": "total", "es": "total", "it": "totale",
-        "nl": "totaal", "pt": "total",
-    },
-    "measure": {
-        "en": "measure", "de": "Kennzahl", "fr": "indicateur", "es": "indicador",
-        "it": "indicatore", "nl": "indicator", "pt": "indicador",
-    },
-    "code": {
-        "en": "code", "de": "Code", "fr": "code", "es": "código", "it": "codice", "nl": "code",
-        "pt": "código",
-    },
-}  # fmt: skip
-"""Words for companion columns, by the ending of the column's name, then by language.
-
-`total`, `measure` and `code` are words for other columns of tables and cubes.
-"""
-
-
-def companion_word(ending: str, language: str) -> str:
-    """Return the word for a companion in a language, in English if it has none there."""
-    words = WORDS.get(ending, {})
-    return words.get(language.partition("-")[0], words.get("en", ending))
-
-
-OPEN_END: dict[str, str] = {
-    "en": "If empty: the noise sets no limit on this side, or the value was left empty.",
-    "de": "Wenn leer: Das Rauschen setzt auf dieser Seite keine Grenze, oder der Wert blieb leer.",
-    "fr": "Si vide : le bruit ne fixe pas de limite de ce côté, ou la valeur a été laissée vide.",
-    "es": "Si está vacío: el ruido no fija ningún límite en este lado, o el valor se dejó vacío.",
-    "it": "Se vuoto: il rumore non fissa limiti da questo lato, o il valore è lasciato vuoto.",
-    "nl": "Indien leeg: de ruis stelt aan deze kant geen grens, of de waarde is leeg gelaten.",
-    "pt": "Se vazio: o ruído não fixa nenhum limite deste lado, ou o valor foi deixado vazio.",
-}
-"""Meaning of an empty end of an interval, by language."""
-
-
-def companion_label(label: Mapping[str, str], ending: str) -> dict[str, str]:
-    """Return the label of a companion column from the label of its value column, by language.
-
-    If the value column has no label, the result is empty. In a language without words for the
-    companion, and without a declared language, they are English.
-    """
-    return {tag: f"{text}, {companion_word(ending, tag)}" for tag, text in label.items()}
 
 
 Columns = Mapping[str, Column]
@@ -345,9 +280,24 @@ class ColumnMetadataBuilder:
         label = self.texts(request.spec.label)
         if request.rank is not None:
             label = {tag: f"{text} {request.rank}" for tag, text in label.items()}
+        if not label and request.published.form in (SHARE, PERCENTAGE):
+            label = self._share_label(request)
         if not label and request.limits is not None:
             label = dict.fromkeys(self.languages, one_line(request.published.name))
         return label
+
+    def _share_label(self, request: ColumnRequest) -> dict[str, str]:
+        """Return the label of a share: what it is a share of, in which total and in which unit."""
+        columns, spec = request.query.table.columns, request.spec.options_of(TotalShareSpec)
+
+        def label_of(name: str) -> dict[str, str]:
+            """Return the label of a column of the source, or its name."""
+            named = dict.fromkeys(self.languages, one_line(name))
+            return self._column_label(columns[name], columns) or named
+
+        summed = None if spec.of == "*" else label_of(spec.of)
+        within = [label_of(name) for name in spec.within]
+        return share_label(summed, within, self.languages, percent=spec.percent)
 
     def _unit_label(self, query: Query) -> dict[str, str]:
         """Return the label of the id of the privacy unit, or its name, in each language."""

@@ -1,4 +1,4 @@
-"""Notes on what a table counts, in seven languages, which all formats of a release show.
+"""Notes and labels on what a table counts, in seven languages, which all formats of a release show.
 
 A reader who adds up numbers needs to know which rows a table leaves out, and whether a person may
 count in several of its cells.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dprelease.documents.limit_labels import in_language
+from dprelease.documents.limit_labels import ROW_NOUNS, in_language
 from dprelease.errors.printable import one_line
 from dprelease.planning.bounded_words import bounded_groups
 from dprelease.query.aggregates.aggregate import IDS
@@ -45,6 +45,57 @@ IN_SEVERAL_GROUPS = {
     "devem ser somados.",
 }
 """The note on numbers of people by groups, of which one person may be in several."""
+
+OPEN_END: dict[str, str] = {
+    "en": "If empty: the noise sets no limit on this side, or the value was left empty.",
+    "de": "Wenn leer: Das Rauschen setzt auf dieser Seite keine Grenze, oder der Wert blieb leer.",
+    "fr": "Si vide : le bruit ne fixe pas de limite de ce côté, ou la valeur a été laissée vide.",
+    "es": "Si está vacío: el ruido no fija ningún límite en este lado, o el valor se dejó vacío.",
+    "it": "Se vuoto: il rumore non fissa limiti da questo lato, o il valore è lasciato vuoto.",
+    "nl": "Indien leeg: de ruis stelt aan deze kant geen grens, of de waarde is leeg gelaten.",
+    "pt": "Se vazio: o ruído não fixa nenhum limite deste lado, ou o valor foi deixado vazio.",
+}
+"""Meaning of an empty end of an interval, by language."""
+
+SHARE_OF = {
+    "en": ("share of {what} in the total of {keys}", "share of {what} in the total of all"),
+    "de": ("Anteil {what} an der Summe nach {keys}", "Anteil {what} an der Summe aller"),
+    "fr": ("part de {what} dans le total par {keys}", "part de {what} dans le total"),
+    "es": ("proporción de {what} en el total por {keys}", "proporción de {what} en el total"),
+    "it": ("quota di {what} sul totale per {keys}", "quota di {what} sul totale"),
+    "nl": ("aandeel {what} in het totaal per {keys}", "aandeel {what} in het totaal"),
+    "pt": ("proporção de {what} no total por {keys}", "proporção de {what} no total"),
+}
+"""The label of a share in the total of each group of some keys, and in the total of all cells."""
+
+IN_PERCENT = {
+    "en": ("in percent", "as a ratio"), "de": ("in Prozent", "als Verhältnis"),
+    "fr": ("en pour cent", "en rapport"), "es": ("en porcentaje", "como razón"),
+    "it": ("in percentuale", "come rapporto"), "nl": ("in procent", "als verhouding"),
+    "pt": ("em percentagem", "como razão"),
+}  # fmt: skip
+"""The words for the unit of a share: percent, or a number from 0 to 1."""
+
+
+def share_label(
+    summed: Mapping[str, str] | None,
+    within: Sequence[Mapping[str, str]],
+    languages: Sequence[str],
+    *,
+    percent: bool,
+) -> dict[str, str]:
+    """Return the label of a share in each language.
+
+    `summed`: the label of the summed column; None for rows. `within`: the labels of the keys that
+    all cells of a total have in common.
+    """
+    found = {}
+    for tag in languages:
+        what = in_language(ROW_NOUNS, tag)[1] if summed is None else summed[tag]
+        text = in_language(SHARE_OF, tag)[0 if within else 1]
+        share = text.format(what=what, keys=", ".join(label[tag] for label in within))
+        found[tag] = f"{share}, {in_language(IN_PERCENT, tag)[0 if percent else 1]}"
+    return found
 
 
 def notes_on_rows(

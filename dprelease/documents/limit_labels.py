@@ -1,4 +1,4 @@
-"""Words on contribution limits for the labels of columns, in seven languages.
+"""Words on contribution limits and companions for the labels of columns, in seven languages.
 
 A number from which limits may leave out rows is not what its name says: "visits" are visits after
 contribution limits. So its label states the limits, and the label of its margin states that the
@@ -15,6 +15,71 @@ from dprelease.errors.printable import one_line
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.bounded_words import CuttingLimits
 from dprelease.query.aggregates.aggregate import IDS, ROWS
+from dprelease.query.quality import QUALITY_WORDS
+
+WORDS: dict[str, dict[str, str]] = {
+    "moe": {
+        "en": "margin of error", "de": "Fehlerspanne", "fr": "marge d’erreur",
+        "es": "margen de error", "it": "margine di errore", "nl": "foutmarge",
+        "pt": "margem de erro",
+    },
+    "se": {
+        "en": "standard error", "de": "Standardfehler", "fr": "erreur type",
+        "es": "error estándar", "it": "errore standard", "nl": "standaardfout",
+        "pt": "erro padrão",
+    },
+    "lower": {
+        "en": "lower bound", "de": "Untergrenze", "fr": "borne inférieure",
+        "es": "límite inferior", "it": "limite inferiore", "nl": "ondergrens",
+        "pt": "limite inferior",
+    },
+    "upper": {
+        "en": "upper bound", "de": "Obergrenze", "fr": "borne supérieure",
+        "es": "límite superior", "it": "limite superiore", "nl": "bovengrens",
+        "pt": "limite superior",
+    },
+    "adjusted": {
+        "en": "adjusted", "de": "angepasst", "fr": "ajusté", "es": "ajustado", "it": "corretto",
+        "nl": "aangepast", "pt": "ajustado",
+    },
+    "label": {
+        "en": "in words", "de": "in Worten", "fr": "en toutes lettres", "es": "en palabras",
+        "it": "in parole", "nl": "in woorden", "pt": "por extenso",
+    },
+    "quality": QUALITY_WORDS,
+    "total": {
+        "en": "total", "de": "insgesamt", "fr": "total", "es": "total", "it": "totale",
+        "nl": "totaal", "pt": "total",
+    },
+    "measure": {
+        "en": "measure", "de": "Kennzahl", "fr": "indicateur", "es": "indicador",
+        "it": "indicatore", "nl": "indicator", "pt": "indicador",
+    },
+    "code": {
+        "en": "code", "de": "Code", "fr": "code", "es": "código", "it": "codice", "nl": "code",
+        "pt": "código",
+    },
+}  # fmt: skip
+"""Words for companion columns, by the ending of the column's name, then by language.
+
+`total`, `measure` and `code` are words for other columns of tables and cubes.
+"""
+
+
+def companion_word(ending: str, language: str) -> str:
+    """Return the word for a companion in a language, in English if it has none there."""
+    words = WORDS.get(ending, {})
+    return words.get(language.partition("-")[0], words.get("en", ending))
+
+
+def companion_label(label: Mapping[str, str], ending: str) -> dict[str, str]:
+    """Return the label of a companion column from the label of its value column, by language.
+
+    If the value column has no label, the result is empty. In a language without words for the
+    companion, and without a declared language, they are English.
+    """
+    return {tag: f"{text}, {companion_word(ending, tag)}" for tag, text in label.items()}
+
 
 Words = TypeVar("Words")
 

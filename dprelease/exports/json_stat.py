@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from dprelease.documents.column_metadata import companion_word
+from dprelease.documents.limit_labels import companion_word
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, code_text
 from dprelease.exports.cubes import Cube, Observation, cube_of
 from dprelease.exports.export import Export, Problem, PublishedRelease

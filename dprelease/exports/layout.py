@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.documents.column_metadata import companion_word
+from dprelease.documents.limit_labels import companion_word
 from dprelease.documents.metadata import (
     Code,
     ColumnMetadata,

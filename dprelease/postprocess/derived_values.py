@@ -14,13 +14,15 @@ import numpy as np
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
-from dprelease.postprocess.margins import compatible_ratios, pivot_of, sum_width
+from dprelease.postprocess.margins import Estimates, compatible_ratios, pivot_of, sum_width
+from dprelease.postprocess.share_margins import group_numbers, margin_factor, share_estimates
 from dprelease.postprocess.variance_margins import VarianceNoise
 from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.square_sum import SquareSum
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.centred_moments import MEAN, STDDEV, SUM, VARIANCE
 from dprelease.query.forms.ratio import RATIO
+from dprelease.query.forms.share_of_total import PERCENTAGE, SHARE
 from dprelease.query.measurement import Form, OutputColumn
 
 Laws = Mapping[str, Randomizer]
@@ -79,32 +81,6 @@ def fractions_of(column: OutputColumn, vectors: Vectors) -> Floats:
     return FRACTIONS[column.form].values(column, vectors)
 
 
-@dataclass(frozen=True)
-class Estimates:
-    """Fractions (n,) with their intervals, in the unit of their column."""
-
-    values: Floats
-    """NaN where the noisy divisor is not above 0."""
-    lower: Floats
-    upper: Floats
-    """Ends of the intervals, at worst the bounds; infinite if there is no bound."""
-    unsure: Flags
-    """Whether the noisy divisor is not clearly above 0, so that no value is published."""
-    moved: Flags
-    """Whether the value is at a bound of its column to which values are moved."""
-
-    def scaled(self, step: float) -> Estimates:
-        """Return the estimates in a unit of which one step has this size."""
-        values, lower, upper = (x * step for x in (self.values, self.lower, self.upper))
-        return Estimates(values, lower, upper, self.unsure, self.moved)
-
-    @property
-    def half_widths(self) -> Floats:
-        """Return the larger distance (n,) of each value to an end; NaN without a value."""
-        with np.errstate(invalid="ignore"):
-            return np.maximum(self.values - self.lower, self.upper - self.values)
-
-
 def estimates_of(
     column: OutputColumn, vectors: Vectors, laws: Laws, confidence: float
 ) -> Estimates:
@@ -120,6 +96,8 @@ def ends_of(column: OutputColumn) -> tuple[float, float]:
         step = float(column.parts[0].step / column.parts[1].step)
         low, high = _ends_of_ratio(column)
         return low * step, high * step
+    if column.form in (SHARE, PERCENTAGE):
+        return 0.0, 100.0 if column.form == PERCENTAGE else 1.0
     total = narrow_aggregate(column.parts[-2].aggregate, Sum)
     step = float(total.step)
     if column.form == MEAN:
@@ -345,6 +323,22 @@ def _ratio_estimates(
     return replace(scaled, moved=values_at_ends(scaled.values, ends_of(column)))
 
 
+def _shares(column: OutputColumn, vectors: Vectors) -> Floats:
+    """Return the shares (n,) of counts or sums in the totals of their groups."""
+    return _share_estimates(column, vectors, [], math.nan).values
+
+
+def _share_estimates(
+    column: OutputColumn, vectors: Vectors, parts: list[Mechanism], confidence: float
+) -> Estimates:
+    """Return shares with their intervals; without noise, the intervals say nothing."""
+    noisy = vectors[column.parts[0].name].astype(np.float64)
+    factor = margin_factor(parts[0], confidence) if parts else math.inf
+    found = share_estimates(noisy, group_numbers(column.groups, len(noisy)), factor)
+    scaled = found.scaled(ends_of(column)[1])
+    return replace(scaled, moved=values_at_ends(scaled.values, ends_of(column)))
+
+
 @dataclass(frozen=True, slots=True)
 class SumArithmetic:
     """The arithmetic of sums that are computed from other vectors.
@@ -373,6 +367,8 @@ WHOLE: dict[Form, SumArithmetic] = {SUM: SumArithmetic(_sums, sum_margin)}
 FRACTIONS: dict[Form, FractionArithmetic] = {
     MEAN: FractionArithmetic(_means, _mean_estimates),
     RATIO: FractionArithmetic(_ratios, _ratio_estimates, by_rows=False),
+    SHARE: FractionArithmetic(_shares, _share_estimates, by_rows=False),
+    PERCENTAGE: FractionArithmetic(_shares, _share_estimates, by_rows=False),
     VARIANCE: FractionArithmetic(_variances, _spread_estimates),
     STDDEV: FractionArithmetic(_deviations, _spread_estimates),
 }

@@ -23,12 +23,38 @@ from itertools import pairwise
 import numpy as np
 
 from dprelease.mechanisms.base import Mechanism
-from dprelease.numerics.lattice import Floats
+from dprelease.numerics.lattice import Flags, Floats
 from dprelease.postprocess.noise_table import table_of
 
 PLACES = 49
 FARTHEST = 64.0
 """Number of ratios with computed quantiles, and the largest one: the scale of K over that of M."""
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Fractions (n,) with their intervals, in the unit of their column."""
+
+    values: Floats
+    """NaN where the noisy divisor is not above 0."""
+    lower: Floats
+    upper: Floats
+    """Ends of the intervals, at worst the bounds; infinite if there is no bound."""
+    unsure: Flags
+    """Whether the noisy divisor is not clearly above 0, so that no value is published."""
+    moved: Flags
+    """Whether the value is at a bound of its column to which values are moved."""
+
+    def scaled(self, step: float) -> Estimates:
+        """Return the estimates in a unit of which one step has this size."""
+        values, lower, upper = (x * step for x in (self.values, self.lower, self.upper))
+        return Estimates(values, lower, upper, self.unsure, self.moved)
+
+    @property
+    def half_widths(self) -> Floats:
+        """Return the larger distance (n,) of each value to an end; NaN without a value."""
+        with np.errstate(invalid="ignore"):
+            return np.maximum(self.values - self.lower, self.upper - self.values)
 
 
 @dataclass(frozen=True, eq=False)

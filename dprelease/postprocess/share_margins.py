@@ -16,19 +16,19 @@ alone could explain any share, and no share is published.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Floats, Integers
-from dprelease.postprocess.derived_values import Estimates
-
-Z95 = 1.959964
-"""The number of standard deviations of the 95 % margin of normal noise."""
+from dprelease.postprocess.margins import Estimates
+from dprelease.query.measurement import GroupKey
 
 
-def margin_factor(noise: Randomizer) -> float:
-    """Return c such that c |w| is a 95 % margin of a sum of independent noises with weights w.
+def margin_factor(noise: Randomizer, confidence: float = 0.95) -> float:
+    """Return c such that c |w| is a margin of a sum of independent noises with weights w.
 
     |w| is the root of the sum of the squared weights. A single noise has the margin
     `half_width`, and a sum of many is normal. For noises with heavier tails than normal ones, the
@@ -39,12 +39,21 @@ def margin_factor(noise: Randomizer) -> float:
     """
     if noise.mean:
         return math.inf
-    width = max(float(noise.half_width(0.95)), Z95 * noise.standard_deviation)
+    normal = NormalDist().inv_cdf((1 + confidence) / 2)
+    width = max(float(noise.half_width(confidence)), normal * noise.standard_deviation)
     return width + 0.5 if width else 0.0
 
 
+def group_numbers(keys: Sequence[GroupKey], cells: int) -> Integers:
+    """Return the number of the group of each cell (cells,): those with equal values of all keys."""
+    places, numbers = np.arange(cells, dtype=np.int64), np.zeros(cells, dtype=np.int64)
+    for key in keys:
+        numbers = numbers * key.size + places // key.stride % key.size
+    return numbers
+
+
 def share_estimates(parts: Floats, groups: Integers, factor: float) -> Estimates:
-    """Return the shares of noisy values in the totals of their groups, with 95 % intervals.
+    """Return the shares of noisy values in the totals of their groups, with their intervals.
 
     A negative value counts as 0 in the shares, which are from 0 to 1 and add up to 1 in each group.
 

@@ -114,9 +114,8 @@ class AnswerCollector:
         has_quality = spec.has_quality and not parts[0].aggregate.of_days
         quality = self.quality if has_quality else ()
         interval = spec.interval if spec.has_interval else None
-        self.columns.append(
-            OutputColumn(name, form, parts, unit, spec.margin, post, computed.at, quality, interval)
-        )
+        column = OutputColumn(name, form, parts, unit, spec.margin, post, computed.at, quality)
+        self.columns.append(replace(column, interval=interval, groups=computed.groups))
 
     def find_people(self) -> None:
         """Find the counts of people that suppression needs; refuse columns without one."""

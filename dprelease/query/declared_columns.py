@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any, TypeVar, cast
 
 from dprelease.query.aggregates.aggregate import Aggregate
-from dprelease.query.grouping.group_keys import Key, key_of
-from dprelease.query.measurement import Form
+from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
+from dprelease.query.measurement import Form, GroupKey
 from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.columns import BooleanColumn, DateColumn, IntegerColumn, NumberColumn
 from dprelease.schema.field_types import DROP
@@ -61,12 +61,14 @@ class ColumnParts:
 
     `at` is the fraction of values below the quantile, for a quantile that is read from a tree.
     `shares` are the parts' shares of the column's weight; without them, each part has all of it.
+    `groups` are the keys in whose cells a total is computed.
     """
 
     form: Form
     parts: list[Part]
     at: Fraction | None = None
     shares: tuple[Fraction, ...] = ()
+    groups: tuple[GroupKey, ...] = ()
 
 
 @dataclass
@@ -76,6 +78,8 @@ class DeclaredColumns:
     table: Table
     refuse: Callable[..., None]
     specs: Mapping[str, ColumnSpec]
+    keys: KeySpace | None = None
+    """The public keys of the table; None if its keys are private."""
     _known: dict[object, object] = field(default_factory=dict, init=False)
 
     @property

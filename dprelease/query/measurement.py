@@ -86,6 +86,9 @@ class Form(ABC):
     separates_parts: ClassVar[bool] = False
     """Whether each of several parts becomes a separate column."""
 
+    needs_all_cells: ClassVar[bool] = False
+    """Whether a value is computed from the vectors of several cells, and not of its own alone."""
+
     @abstractmethod
     def formula(self, column: OutputColumn) -> str:
         """Return the formula by which a column is computed from the measurements, as text."""
@@ -97,6 +100,18 @@ class Form(ABC):
     def largest_shift(self, column: OutputColumn) -> int:
         """Return how far one privacy unit can change a total of a column's formula, in steps."""
         return max(part.sensitivity.largest_shift for part in column.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """A key of a table, whose value is the same in all cells of a group.
+
+    The position of a cell's value is the number of the cell // `stride` % `size`.
+    """
+
+    name: str
+    stride: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +137,8 @@ class OutputColumn:
     """The confidence level of the interval that is published with a quantile, if any."""
     people: str = ""
     """The name of the noisy vector that counts the people of each cell, if a rule needs it."""
+    groups: tuple[GroupKey, ...] = ()
+    """The keys within which the total of a share is computed; without them, it is that of all."""
 
     @property
     def step(self) -> Fraction | None:

@@ -296,7 +296,9 @@ class _Resolver:
         keys = KeySpace(() if private else tuple(self._keys(query_spec)))
         if keys.size > limits.max_cells:
             self.refuse("DP-QUERY-007", "group_by", cells=keys.size, limit=limits.max_cells)
-        declared = DeclaredColumns(table, self.refuse, query_spec.columns)
+        declared = DeclaredColumns(
+            table, self.refuse, query_spec.columns, None if private else keys
+        )
         finest = None if self.family is None else self.family.finest_cell_counts(keys)
         cells = UNKNOWN if private else keys.size
         answers = AnswerCollector(

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, field_validator
 
-from dprelease.schema.field_types import Exact, Text, refuse
+from dprelease.schema.field_types import TEXT_SCHEMA, Exact, Flag, ShortForm, Text, refuse
 from dprelease.schema.model import Model
 
 MOST_PARTS = 10_000
@@ -39,6 +39,22 @@ class QuantileSpec(OfColumn):
         if not 0 <= at <= 1 or at.denominator > MOST_PARTS:
             refuse("DP-RELEASE-014")
         return at
+
+
+class TotalShareSpec(OfColumn):
+    """The share of rows (`*`), or of the sum of a column, in a total.
+
+    `within`: the keys of the table that all cells of a total have in common; without them, the
+    total is that of all cells. `percent`: whether shares are from 0 to 100, and not from 0 to 1.
+    """
+
+    within: tuple[Text, ...] = ()
+    percent: Flag = True
+
+
+def _expand_share(value: object) -> object:
+    """Expand a text to the share of this column in the total of all cells."""
+    return {"of": value} if isinstance(value, str) else value
 
 
 class Origin(Enum):
@@ -92,6 +108,11 @@ WORDS: dict[str, AggregateKeyword] = {
     "stddev": AggregateKeyword(Origin.COMPUTED, sql=("STDDEV", "STDDEV_SAMP"), pandas="std"),
     "ratio": AggregateKeyword(
         Origin.COMPUTED, Annotated[tuple[Text, Text], BeforeValidator(_check_pair)]
+    ),
+    "share": AggregateKeyword(
+        Origin.COMPUTED,
+        Annotated[TotalShareSpec, BeforeValidator(_expand_share), ShortForm(TEXT_SCHEMA)],
+        of_rows=True,
     ),
     "quantile": AggregateKeyword(Origin.CHOSEN, QuantileSpec, sql=("QUANTILE_CONT",)),
     "median": AggregateKeyword(Origin.CHOSEN, at=Fraction(1, 2), sql=("MEDIAN",)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -38,6 +38,8 @@ from dprelease.schema.mechanism import Mechanism
 from dprelease.schema.release_parts.limits import Percentage, Suppression
 
 DEFAULT_CONFIDENCE = Fraction(95, 100)
+
+Options = TypeVar("Options", bound=OfColumn)
 
 
 def _relative_margin(value: object) -> object:
@@ -195,6 +197,13 @@ class ColumnSpec(WordKeys):
         """The aggregate keyword and its declared options."""
         kind = next(name for name in KINDS if getattr(self, name) is not None)
         return kind, getattr(self, kind)
+
+    def options_of(self, kind: type[Options]) -> Options:
+        """Return the declared options of the aggregate keyword, which are of this kind."""
+        _, declared = self.aggregate_and_options
+        if not isinstance(declared, kind):
+            raise TypeError(f"the keyword has no options of kind {kind.__name__}")
+        return declared
 
     @property
     def at(self) -> Fraction:

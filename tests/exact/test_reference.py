@@ -82,6 +82,7 @@ MEASURES: dict[str, Any] = {
     "mean": {"mean": "x"},
     "rate": {"ratio": ["x", "n"]},
     "part": {"ratio": ["s", "x"]},
+    "percent": {"share": "*"},
     "spread": {"variance": "n"},
     "middle": {"median": "n"},
     "high": {"quantile": {"of": "x", "at": "0.9"}},

@@ -58,7 +58,11 @@ def _keys(of_table: Columns) -> list[str]:
 def _words(of_table: Columns, *, has_id: bool) -> list[dict[str, Any]]:
     """Return all that a column of a query may ask for."""
     numbers, listed = of(of_table, "integer", "number"), of(of_table, "category", "boolean")
-    ways: list[dict[str, Any]] = [{"count": "*"}, *({"count": name} for name in of_table)]
+    ways: list[dict[str, Any]] = [
+        {"count": "*"},
+        {"share": "*"},
+        *({"count": name} for name in of_table),
+    ]
     for name in numbers:
         ways += [{word: name} for word in ("sum", "mean", "variance", "median", "min", "max")]
         ways += [{"quantile": {"of": name, "at": "0.25"}}, {"ratio": [name, numbers[-1]]}]

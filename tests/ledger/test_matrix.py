@@ -67,6 +67,7 @@ OWN_SPECS: dict[str, dict[str, Any]] = {
     "count": {"count": "*"},
     "count_distinct": {"count_distinct": "city"},
     "ratio": {"ratio": ["pay", "age"]},
+    "share": {"share": "*"},
     "quantile": {"quantile": {"of": "pay", "at": "0.25"}},
     "mode": {"mode": "city"},
     "top_k": {"top_k": "city", "k": 2},
@@ -359,7 +360,7 @@ IN_SQL = {
 IN_SQL |= {
     kind: f"{word.sql[0]}(pay)" for kind, word in WORDS.items() if word.sql and kind not in IN_SQL
 }
-NO_SQL = {"top_k"}
+NO_SQL = {"share", "top_k"}
 
 
 def statement(kinds: list[str]) -> str:

@@ -17,7 +17,8 @@ import pytest
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import sample
-from dprelease.postprocess.derived_values import Estimates, ends_of, estimates_of
+from dprelease.postprocess.derived_values import ends_of, estimates_of
+from dprelease.postprocess.margins import Estimates
 from dprelease.query.resolve import Query
 from tests.exact.build import ask, declare, exact
 from tests.replay import Keyed

@@ -148,6 +148,7 @@ OF_VALUES = {
     "top_k": {"top_k": "k", "k": 2},
     "count_distinct": {"count_distinct": "k"},
     "ratio": {"ratio": ["n", "x"]},
+    "share": {"share": "*"},
     "quantile": {"quantile": {"of": "n", "at": "0.3"}},
 }
 

@@ -64,6 +64,11 @@ TEMPLATES: dict[str, Template] = {
         cause="The option `{option}` is for numbers, but the values of '{column}' are dates.",
         fix="remove the option.",
     ),
+    "DP-QUERY-020": Template(
+        cause="The share '{column}' can't be computed: {reason}.",
+        fix="declare it in a table with public keys, `of` rows (`*`) or of a column whose lower "
+        "bound is at least 0, and `within` some of the table's keys, or none for the total of all.",
+    ),
     "DP-QUERY-011": Template(
         cause="The mechanism of '{column}' does not fit: noise is for counts and sums, selection "
         "for quantiles and most frequent values.",

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from dprelease.documents.column_metadata import companion_word
+from dprelease.documents.limit_labels import companion_word
 from dprelease.documents.metadata import Code, ColumnMetadata, Role, code_text
 from dprelease.exports.csv_tables.csv_text import plain_texts
 from dprelease.exports.cubes import NOT_FINITE, suppressed_columns

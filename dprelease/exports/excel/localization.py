@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_UP, Context
 from fractions import Fraction
 
-from dprelease.documents.column_metadata import companion_word
+from dprelease.documents.limit_labels import companion_word
 from dprelease.exports.excel import words
 from dprelease.numerics.rounding import plain_text
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeVar
 
-from dprelease.documents.column_metadata import WORDS
+from dprelease.documents.limit_labels import WORDS
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Texts, code_text
 from dprelease.exports.sdmx.identifiers import (
     agency_id,

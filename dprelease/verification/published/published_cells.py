@@ -7,7 +7,7 @@ follow from other published columns are computed again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,12 +52,17 @@ def may_be_published(path: Path, query: Query, laws: Mapping[str, Randomizer]) -
     import pyarrow as pa
 
     try:
-        return all(
-            are_possible_cells(batch, query, laws)
-            for batch in formats.PUBLISHED_FORMAT.batches(path, None)
-        )
+        return all(are_possible_cells(batch, query, laws) for batch in _batches(path, query))
     except (OSError, pa.ArrowException):
         return False
+
+
+def _batches(path: Path, query: Query) -> Iterator[pa.RecordBatch]:
+    """Yield the cells of a table; all at once if a column is computed from several cells."""
+    if any(column.form.needs_all_cells for column in query.columns):
+        yield from formats.PUBLISHED_FORMAT.read(path).combine_chunks().to_batches()
+    else:
+        yield from formats.PUBLISHED_FORMAT.batches(path, None)
 
 
 def are_possible_cells(batch: pa.RecordBatch, query: Query, laws: Mapping[str, Randomizer]) -> bool:

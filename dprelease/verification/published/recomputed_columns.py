@@ -171,7 +171,7 @@ def _is_as_computed(
     if is_quantile(column) or not names <= known.keys():
         return True
     cells = np.flatnonzero(np.logical_and.reduce([known[name].known for name in names]))
-    if not len(cells):
+    if not len(cells) or (column.form.needs_all_cells and len(cells) < query.keys.size):
         return True
     vectors = {name: known[name].numbers[cells] for name in names}
     arrays = published_arrays(query, column, vectors, laws)
