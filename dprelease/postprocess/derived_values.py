@@ -15,12 +15,14 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
 from dprelease.postprocess.margins import Estimates, compatible_ratios, pivot_of, sum_width
+from dprelease.postprocess.quantile_ratios import quantile_ratio_estimates
 from dprelease.postprocess.share_margins import group_numbers, margin_factor, share_estimates
 from dprelease.postprocess.variance_margins import VarianceNoise
 from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.square_sum import SquareSum
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.centred_moments import MEAN, STDDEV, SUM, VARIANCE
+from dprelease.query.forms.quantile_ratio import QUANTILE_RATIO
 from dprelease.query.forms.ratio import RATIO
 from dprelease.query.forms.share_of_total import PERCENTAGE, SHARE
 from dprelease.query.measurement import Form, OutputColumn
@@ -96,6 +98,10 @@ def ends_of(column: OutputColumn) -> tuple[float, float]:
         step = float(column.parts[0].step / column.parts[1].step)
         low, high = _ends_of_ratio(column)
         return low * step, high * step
+    if column.form == QUANTILE_RATIO:
+        lattice = column.parts[0].aggregate.lattice
+        positive = lattice is not None and lattice.lower > 0
+        return 1.0, lattice.upper / lattice.lower if lattice and positive else math.inf
     if column.form in (SHARE, PERCENTAGE):
         return 0.0, 100.0 if column.form == PERCENTAGE else 1.0
     total = narrow_aggregate(column.parts[-2].aggregate, Sum)
@@ -339,6 +345,20 @@ def _share_estimates(
     return replace(scaled, moved=values_at_ends(scaled.values, ends_of(column)))
 
 
+def _quantile_ratios(column: OutputColumn, vectors: Vectors) -> Floats:
+    """Return ratios (n,) of two quantiles, at least 1; NaN if the smaller one is 0."""
+    return _quantile_ratio_estimates(column, vectors, [], math.nan).values
+
+
+def _quantile_ratio_estimates(
+    column: OutputColumn, vectors: Vectors, _parts: list[Mechanism], _confidence: float
+) -> Estimates:
+    """Return ratios of quantiles with intervals of the declared confidence, of 95 % or more."""
+    noisy = [vectors[part.name].astype(np.float64) for part in column.parts]
+    found = quantile_ratio_estimates(noisy[:3], noisy[3:], ends_of(column)[1])
+    return replace(found, moved=values_at_ends(found.values, ends_of(column)))
+
+
 @dataclass(frozen=True, slots=True)
 class SumArithmetic:
     """The arithmetic of sums that are computed from other vectors.
@@ -369,6 +389,7 @@ FRACTIONS: dict[Form, FractionArithmetic] = {
     RATIO: FractionArithmetic(_ratios, _ratio_estimates, by_rows=False),
     SHARE: FractionArithmetic(_shares, _share_estimates, by_rows=False),
     PERCENTAGE: FractionArithmetic(_shares, _share_estimates, by_rows=False),
+    QUANTILE_RATIO: FractionArithmetic(_quantile_ratios, _quantile_ratio_estimates, by_rows=False),
     VARIANCE: FractionArithmetic(_variances, _spread_estimates),
     STDDEV: FractionArithmetic(_deviations, _spread_estimates),
 }

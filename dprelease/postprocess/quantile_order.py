@@ -68,8 +68,9 @@ def quantile_steps(query: Query, column: OutputColumn, vectors: Vectors) -> Quan
 
 
 def is_quantile(column: OutputColumn) -> bool:
-    """Return whether a column is a quantile, measured or read from a tree."""
-    return column.at is not None or column.parts[0].aggregate.part is not None
+    """Return whether a column is a quantile, measured or read from a tree, and not computed."""
+    is_read = column.at is not None or column.parts[0].aggregate.part is not None
+    return is_read and column.form.on_lattice
 
 
 def at_of(column: OutputColumn) -> Fraction:

@@ -64,7 +64,7 @@ def sums_under_limits(engine: QueryEngine, query: Query, limits: PrivacyUnit) ->
     fractions = {
         column.name: float(fractions_of(column, totals)[0])
         for column in query.columns
-        if column.form in FRACTIONS
+        if column.form in FRACTIONS and {part.name for part in column.parts} <= totals.keys()
     }
     return Sums(int(exact.vector(ROWS).sum()), vectors, fractions)
 

@@ -87,7 +87,7 @@ def columns_to_compare(families: Sequence[Family], plan: Plan) -> list[ColumnCom
             first_part = column.parts[0]
             is_noised_directly = as_noised and (len(column.parts) == 1 or is_quantile(column))
             expected = errors.get(first_part.name) if is_noised_directly else None
-            is_choice = first_part.is_choice
+            is_choice = first_part.is_choice and column.form not in FRACTIONS
             comparisons.append(
                 ColumnComparison(
                     table=name,

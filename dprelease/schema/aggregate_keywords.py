@@ -10,15 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, field_validator
+from pydantic import BeforeValidator, field_validator, model_validator
 
 from dprelease.schema.field_types import TEXT_SCHEMA, Exact, Flag, ShortForm, Text, refuse
 from dprelease.schema.model import Model
 
 MOST_PARTS = 10_000
 """Maximum denominator of a quantile's fraction."""
+
+
+RATIO_PROBLEM = (
+    "it must be two fractions between 0 and 1, the larger one first, as in "
+    "{of: income, over: 0.8, under: 0.2}"
+)
 
 
 class OfColumn(Model):
@@ -39,6 +45,23 @@ class QuantileSpec(OfColumn):
         if not 0 <= at <= 1 or at.denominator > MOST_PARTS:
             refuse("DP-RELEASE-014")
         return at
+
+
+class QuantileRatioSpec(OfColumn):
+    """The ratio of two quantiles of a column, such as P80 / P20."""
+
+    over: Exact
+    under: Exact
+
+    @model_validator(mode="after")
+    def _check_fractions(self) -> Self:
+        """Refuse fractions outside 0 to 1, in the wrong order, or with too large denominators."""
+        if (
+            not 0 < self.under < self.over < 1
+            or max(self.under.denominator, self.over.denominator) > MOST_PARTS
+        ):
+            refuse("DP-DECL-003", problem=RATIO_PROBLEM)
+        return self
 
 
 class TotalShareSpec(OfColumn):
@@ -114,6 +137,7 @@ WORDS: dict[str, AggregateKeyword] = {
         Annotated[TotalShareSpec, BeforeValidator(_expand_share), ShortForm(TEXT_SCHEMA)],
         of_rows=True,
     ),
+    "quantile_ratio": AggregateKeyword(Origin.COMPUTED, QuantileRatioSpec),
     "quantile": AggregateKeyword(Origin.CHOSEN, QuantileSpec, sql=("QUANTILE_CONT",)),
     "median": AggregateKeyword(Origin.CHOSEN, at=Fraction(1, 2), sql=("MEDIAN",)),
     "min": AggregateKeyword(Origin.CHOSEN, at=Fraction(0), sql=("MIN",)),

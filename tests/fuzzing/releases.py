@@ -66,6 +66,8 @@ def _words(of_table: Columns, *, has_id: bool) -> list[dict[str, Any]]:
     for name in numbers:
         ways += [{word: name} for word in ("sum", "mean", "variance", "median", "min", "max")]
         ways += [{"quantile": {"of": name, "at": "0.25"}}, {"ratio": [name, numbers[-1]]}]
+        if float(of_table[name]["lower"]) >= 0:
+            ways += [{"quantile_ratio": {"of": name, "over": "0.8", "under": "0.25"}}]
     for name in listed:
         ways += [{"mode": name}, {"top_k": name, "k": 2}, {"count_distinct": name}]
     return ways + [{"count_distinct": "id"}] * has_id

@@ -68,6 +68,7 @@ OWN_SPECS: dict[str, dict[str, Any]] = {
     "count_distinct": {"count_distinct": "city"},
     "ratio": {"ratio": ["pay", "age"]},
     "share": {"share": "*"},
+    "quantile_ratio": {"quantile_ratio": {"of": "pay", "over": "0.8", "under": "0.2"}},
     "quantile": {"quantile": {"of": "pay", "at": "0.25"}},
     "mode": {"mode": "city"},
     "top_k": {"top_k": "city", "k": 2},
@@ -360,7 +361,7 @@ IN_SQL = {
 IN_SQL |= {
     kind: f"{word.sql[0]}(pay)" for kind, word in WORDS.items() if word.sql and kind not in IN_SQL
 }
-NO_SQL = {"share", "top_k"}
+NO_SQL = {"share", "quantile_ratio", "top_k"}
 
 
 def statement(kinds: list[str]) -> str:

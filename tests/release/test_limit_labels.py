@@ -120,6 +120,7 @@ KEYWORDS = {
     "stddev": "cost",
     "ratio": "[cost, price]",
     "share": '"*"',
+    "quantile_ratio": "{of: cost, over: 0.8, under: 0.2}",
     "median": "cost",
     "quantile": "{of: cost, at: 0.9}",
     "min": "cost",

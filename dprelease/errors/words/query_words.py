@@ -69,6 +69,11 @@ TEMPLATES: dict[str, Template] = {
         fix="declare it in a table with public keys, `of` rows (`*`) or of a column whose lower "
         "bound is at least 0, and `within` some of the table's keys, or none for the total of all.",
     ),
+    "DP-QUERY-021": Template(
+        cause="The ratio of quantiles '{column}' can't be computed: {reason}.",
+        fix="name a column of numbers whose lower bound is at least 0, and declare no `margin` "
+        "below 95 %.",
+    ),
     "DP-QUERY-011": Template(
         cause="The mechanism of '{column}' does not fit: noise is for counts and sums, selection "
         "for quantiles and most frequent values.",
