@@ -48,7 +48,9 @@ from dprelease.schema.columns import (
 )
 from dprelease.schema.localized_text import LocalizedText
 from dprelease.schema.release import QuerySpec
+from dprelease.schema.release_parts.limits import QUALITY_LIMITS
 from dprelease.schema.release_parts.records import RecordColumnSpec
+from dprelease.schema.release_parts.summaries import SummarySpec
 from dprelease.tables.family_tables import schema_of_output
 from dprelease.tables.key_columns import key_types
 from dprelease.tables.published_columns import published_types
@@ -184,12 +186,32 @@ class ColumnMetadataBuilder:
         for name, kind in schema_of_output(output)[len(output.keys.keys) :]:
             is_flag = isinstance(output.columns[name], Flag)
             role, of = output.roles.get(name, (Role.FLAG if is_flag else Role.VALUE, name))
-            if of not in request:
+            if of in spec.summaries:
+                yield self._summary_metadata(
+                    spec.summaries[of], ColumnMetadata(name, kind, role, of)
+                )
+            elif of not in request:
                 yield ColumnMetadata(name, kind, role, of)
             elif role is Role.VALUE:
                 yield self._value_metadata(request[of], name, kind)
             else:
                 yield self._companion_metadata(request[of], name, kind, role)
+
+    def _summary_metadata(self, spec: SummarySpec, column: ColumnMetadata) -> ColumnMetadata:
+        """Return the metadata of a column of a summary, with its declared texts."""
+        label = self.texts(spec.label)
+        if column.role is Role.VALUE:
+            texts, notes = self.texts(spec.description), self.several_texts(spec.footnotes)
+            return replace(
+                column, label=label, description=texts, footnotes=notes, decimals=spec.decimals
+            )
+        label = companion_label(label, column.name.removeprefix(f"{column.of}_"))
+        if column.role is Role.QUALITY:
+            labels = quality_labels(QUALITY_LIMITS, self.languages, cut=False)
+            codes = CodeList(CODES, cast("Mapping[Code, Mapping[str, str]]", labels))
+            return replace(column, label=label, codes=codes)
+        confidence = plain_text(DEFAULT_CONFIDENCE)
+        return replace(column, label=label, decimals=spec.decimals, confidence=confidence)
 
     def record_column(
         self, column: RecordColumn, kind: str, spec: RecordColumnSpec, columns: Columns

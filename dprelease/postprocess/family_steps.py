@@ -23,7 +23,16 @@ def consistent(name: str, spec: QuerySpec) -> FamilyStep | None:
     return make_step(name, spec)
 
 
-FAMILY_STEPS: list[StepFactory] = [consistent]
+def summaries(name: str, spec: QuerySpec) -> FamilyStep | None:
+    """Return the step for summaries, whose module is loaded at first use."""
+    if not spec.summaries:
+        return None
+    from dprelease.postprocess.summaries.step import make_step
+
+    return make_step(name, spec)
+
+
+FAMILY_STEPS: list[StepFactory] = [consistent, summaries]
 """For each kind of step, a function from name and declaration of a query to the step or None."""
 
 

@@ -14,6 +14,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from dprelease.errors.local_paths import URI_CODE, uri_fields
 from dprelease.numerics.rounding import exact, exact_of, plain_text
+from dprelease.schema.mistakes.words import A_LIST
 
 DROP = "drop"
 UNUSABLE = re.compile("[\0\ud800-\udfff]")
@@ -129,6 +130,13 @@ def to_local_path(value: object) -> str:
     if fields is not None:
         refuse(URI_CODE, **fields)
     return text
+
+
+def as_list(value: object) -> object:
+    """Return a list with a single text, or the list as it is; refuse a list without brackets."""
+    if isinstance(value, str) and "," in value:  # a comma means a list without brackets
+        refuse("DP-DECL-003", problem=A_LIST)
+    return [value] if isinstance(value, str) else value
 
 
 def to_name(value: object) -> str:

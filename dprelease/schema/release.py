@@ -28,11 +28,11 @@ from dprelease.schema.field_types import (
     ShortForm,
     Text,
     Whole,
+    as_list,
     refuse,
 )
 from dprelease.schema.localized_text import Documented
 from dprelease.schema.mechanism import AUTO, Mechanism, MechanismSpec
-from dprelease.schema.mistakes.words import A_LIST
 from dprelease.schema.model import Model, refuse_similar_names
 from dprelease.schema.release_parts.about import AboutSpec
 from dprelease.schema.release_parts.consistent import Consistent
@@ -54,6 +54,7 @@ from dprelease.schema.release_parts.parties import FederatedSpec
 from dprelease.schema.release_parts.private_keys import PrivateKeys
 from dprelease.schema.release_parts.records import RecordsSpec
 from dprelease.schema.release_parts.shares import Share, ShareSpec
+from dprelease.schema.release_parts.summaries import Summaries
 from dprelease.schema.release_parts.variables import NAME as VARIABLE
 from dprelease.schema.release_parts.variables import Kind
 
@@ -84,26 +85,21 @@ class BudgetSpec(Model):
         return self
 
 
-def _as_list(value: object) -> object:
-    if isinstance(value, str) and "," in value:  # a comma means a list without brackets
-        refuse("DP-DECL-003", problem=A_LIST)
-    return [value] if isinstance(value, str) else value
-
-
 class QuerySpec(Documented):
     """One table to publish: rows of one source by keys; without `columns`, only its private keys.
 
     `tables`: texts for readers about each table, by name, if the query declares several. With
     `consistent`, all its tables are consistent: each level of a `hierarchy` with every marginal, or
     with the marginals that `marginals_at` names for this level. `family`: its tables are also
-    consistent with the tables of other queries of the family.
+    consistent with the tables of other queries of the family. `summaries`: numbers of groups of
+    cells, such as standardised rates, each of which is published as a table of its own.
     """
 
     source: Text = Field(alias="from")
     join: JoinSpec | None = None
     derive: dict[Text, Column] = Field(default_factory=dict)
     where: Text | None = None
-    group_by: Annotated[tuple[Text, ...], BeforeValidator(_as_list), ShortForm(TEXT_SCHEMA)] = ()
+    group_by: Annotated[tuple[Text, ...], BeforeValidator(as_list), ShortForm(TEXT_SCHEMA)] = ()
     marginals: Marginals = ()
     cube: Annotated[tuple[Text, ...], Field(max_length=8)] = ()
     rollup: Annotated[tuple[Text, ...], Field(max_length=MOST_MARGINALS)] = ()
@@ -114,6 +110,7 @@ class QuerySpec(Documented):
     histogram: HistogramSpec | None = None
     consistent: Consistent = None
     family: Name | None = None
+    summaries: Summaries = Field(default_factory=dict)
     max_groups: Limit = None
     max_rows_per_group: Limit = None
     max_rows: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
@@ -308,8 +305,8 @@ class ReleaseSpec(Model):
     duckdb: DuckDBSpec = DuckDBSpec()
     engine: EngineName = DEFAULT_ENGINE
     spark: SparkSpec = SparkSpec()
-    formats: Annotated[tuple[FormatName, ...], BeforeValidator(_as_list)] = ()
-    wide: Annotated[tuple[Text, ...], BeforeValidator(_as_list), ShortForm(TEXT_SCHEMA)] = ()
+    formats: Annotated[tuple[FormatName, ...], BeforeValidator(as_list)] = ()
+    wide: Annotated[tuple[Text, ...], BeforeValidator(as_list), ShortForm(TEXT_SCHEMA)] = ()
     variables: dict[VariableName, Kind] = Field(default_factory=dict)
     defaults: LocalPath | None = None
 
@@ -331,7 +328,10 @@ class ReleaseSpec(Model):
         if local or self.federated:
             refuse_formats(self.extra_formats, self.wide, OF_RECORDS if local else ())
         names = [name for name, query in self.queries.items() for name in query.tables(name)]
-        refuse_similar_names(names)
+        of_groups = [
+            f"{name}_{one}" for name, query in self.queries.items() for one in query.summaries
+        ]
+        refuse_similar_names([*names, *of_groups])
         return self
 
     @property

@@ -74,6 +74,11 @@ TEMPLATES: dict[str, Template] = {
         fix="name a column of numbers whose lower bound is at least 0, and declare no `margin` "
         "below 95 %.",
     ),
+    "DP-QUERY-022": Template(
+        cause="The summaries of '{query}' can't be computed: {problem}.",
+        fix="use counts and sums of a single table with public keys, and declare standard "
+        "populations and public populations for exactly the values of its keys.",
+    ),
     "DP-QUERY-011": Template(
         cause="The mechanism of '{column}' does not fit: noise is for counts and sums, selection "
         "for quantiles and most frequent values.",

@@ -1,0 +1,1 @@
+"""Summaries: numbers of a group of cells, such as a Gini coefficient, from its noisy counts."""
