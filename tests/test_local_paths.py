@@ -51,9 +51,9 @@ TEXTS = (
 PATHS_AS_TEXTS = {("init", "source"), ("run", "source"), ("rehearse", "on")}
 
 TEXT_KEYS = (
-    "acknowledge column columns config count count_distinct cube cut delimiter derive down_to "
-    "expression fill frequencies group_by hierarchy id level marginals marginals_at master max mean "
-    "median memory_limit min missing mode name nulls of on others owner partition quote ratio rollup sheet "
+    "acknowledge column columns config count count_distinct cube cut delimiter derive down_to events "
+    "expression fill frequencies group_by hierarchy id keys level marginals marginals_at master max mean "
+    "median memory_limit min missing mode name nulls of on others owner partition population quote ratio rollup sheet "
     "source stddev sum table title top_k unit values variance where wide within "
     "without"
 )

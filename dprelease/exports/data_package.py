@@ -43,7 +43,13 @@ from dprelease.schema.release_parts.format_names import PARQUET
 
 FILE = "datapackage.json"
 PROFILES = "https://datapackage.org/profiles/2.0"
-TYPES = {"int64": "integer", "double": "number", "bool": "boolean", "date32[day]": "date"}
+TYPES = {
+    "int64": "integer",
+    "double": "number",
+    "bool": "boolean",
+    "date32[day]": "date",
+    "timestamp[us]": "datetime",
+}
 MAIL = r"[A-Za-z0-9_+-]+(\.[A-Za-z0-9_+-]+)*@([A-Za-z0-9]+(-[A-Za-z0-9]+)*\.)+[A-Za-z]{2,}"
 """Pattern of mail addresses that every validator accepts."""
 

@@ -22,6 +22,7 @@ from dprelease.schema.columns import (
     Column,
     CutColumn,
     DateColumn,
+    TimestampColumn,
     expression_of,
 )
 from dprelease.schema.document_part import Part
@@ -165,7 +166,8 @@ def _value_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
             if name == aggregate.column and aggregate.lattice is not None:
                 fill = getattr(column, "fill", DROP)
                 words = UNUSED_VALUE if fill == DROP else fill
-                is_date, is_flag = isinstance(column, DateColumn), isinstance(column, BooleanColumn)
+                is_date = isinstance(column, DateColumn | TimestampColumn)
+                is_flag = isinstance(column, BooleanColumn)
                 missing = "missing or outside the bounds" if is_date else "missing"
                 clamped = "" if is_date or is_flag else "; outside the bounds: clamped"
                 yield name, VALUE, f"{missing}: {words}{clamped}"

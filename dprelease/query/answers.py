@@ -111,7 +111,7 @@ class AnswerCollector:
             return
         unit = form.unit([self._unit_of(aggregate) for _, aggregate in computed.parts])
         parts = tuple(measurements)
-        has_quality = spec.has_quality and not parts[0].aggregate.of_days
+        has_quality = spec.has_quality and not parts[0].aggregate.time_unit
         quality = self.quality if has_quality else ()
         interval = spec.interval if spec.has_interval else None
         column = OutputColumn(name, form, parts, unit, spec.margin, post, computed.at, quality)

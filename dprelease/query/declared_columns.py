@@ -11,7 +11,13 @@ from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
 from dprelease.query.measurement import Form, GroupKey
 from dprelease.schema.column_spec import ColumnSpec
-from dprelease.schema.columns import BooleanColumn, DateColumn, IntegerColumn, NumberColumn
+from dprelease.schema.columns import (
+    BooleanColumn,
+    DateColumn,
+    IntegerColumn,
+    NumberColumn,
+    TimestampColumn,
+)
 from dprelease.schema.field_types import DROP
 from dprelease.schema.number_bounds import Lattice
 from dprelease.schema.table import Table
@@ -21,7 +27,7 @@ Part = tuple[str, Aggregate]
 
 Found = TypeVar("Found")
 
-ORDERED = (IntegerColumn, NumberColumn, DateColumn)
+ORDERED = (IntegerColumn, NumberColumn, DateColumn, TimestampColumn)
 """The columns that have quantiles."""
 
 SUMMABLE = (IntegerColumn, NumberColumn, BooleanColumn)
@@ -110,8 +116,8 @@ class DeclaredColumns:
     ) -> Lattice | None:
         """Return the steps of a column with bounds; None if the column is refused.
 
-        `kinds`: the kinds of columns that the aggregate reads. Steps of dates are days, and those
-        of booleans are 0 and 1.
+        `kinds`: the kinds of columns that the aggregate reads. Steps of dates are days, those of
+        timestamps are seconds, and those of booleans are 0 and 1.
         """
         name = column or declared.column
         values = self.table.columns[name]

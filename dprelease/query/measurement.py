@@ -146,9 +146,9 @@ class OutputColumn:
         return self.parts[0].step if self.form.on_lattice else None
 
     @property
-    def of_days(self) -> bool:
-        """Whether the values are published as dates, from numbers of days."""
-        return self.parts[0].aggregate.of_days
+    def time_unit(self) -> str:
+        """The unit of numbers that are published as dates or timestamps; empty for others."""
+        return self.parts[0].aggregate.time_unit
 
     @property
     def part_names(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
 from fractions import Fraction
 
 
@@ -19,6 +19,11 @@ def text(value: str) -> str:
 def day(value: date) -> str:
     """Return a date literal."""
     return f"DATE '{value.isoformat()}'"
+
+
+def instant(value: datetime) -> str:
+    """Return a literal of a timestamp without a time zone."""
+    return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
 
 
 def integer(value: int) -> str:

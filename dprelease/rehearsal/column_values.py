@@ -76,7 +76,7 @@ class ColumnGenerator:
         if isinstance(column, DateColumn):
             return _with_nulls(self._days(column, n), missing)
         if isinstance(column, TimestampColumn):
-            return _with_nulls(self._timestamps(n), missing)
+            return _with_nulls(self._timestamps(column, n), missing)
         return self._texts(name, n, missing)
 
     def _weights(self, name: str, values: Sequence[str]) -> Floats:
@@ -180,13 +180,16 @@ class ColumnGenerator:
         drawn = self.draws.integers(n, (first - EPOCH).days, (last - EPOCH).days)
         return pa.array(drawn.astype(np.int32)).cast(pa.date32())
 
-    def _timestamps(self, n: int) -> pa.Array:
+    def _timestamps(self, column: TimestampColumn, n: int) -> pa.Array:
         """Return n random timestamps."""
         import pyarrow as pa
 
         first, last = self._day_range(None)
         day = 24 * 3600
-        seconds = self.draws.integers(n, (first - EPOCH).days * day, (last - EPOCH).days * day)
+        ends = (first - EPOCH).days * day, (last - EPOCH).days * day
+        if column.lattice is not None:
+            ends = column.lattice.lower, column.lattice.upper
+        seconds = self.draws.integers(n, *ends)
         return pa.array(seconds * 10**6).cast(pa.timestamp("us"))
 
     def _texts(self, name: str, n: int, missing: Flags) -> pa.Array:

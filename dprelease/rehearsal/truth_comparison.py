@@ -298,15 +298,17 @@ def _candidate_positions(published: pa.ChunkedArray, column: OutputColumn, query
         return _to_floats(found)
     lattice = first.aggregate.lattice
     lower = 0 if lattice is None else lattice.lower
-    steps = _to_floats(_as_steps(published) if column.of_days else published) / float(first.step)
+    steps = _to_floats(_as_steps(published) if column.time_unit else published) / float(first.step)
     positions: Floats = (steps - lower) / getattr(first.aggregate, "stride", 1)
     return positions
 
 
 def _as_steps(days: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return dates as numbers of days since 1970-01-01."""
+    """Return dates as numbers of days since 1970-01-01, and timestamps as numbers of seconds."""
     import pyarrow as pa
 
+    if pa.types.is_timestamp(days.type):
+        return days.cast(pa.timestamp("s")).cast(pa.int64())
     return days.cast(pa.int32())
 
 

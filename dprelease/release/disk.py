@@ -48,7 +48,7 @@ from dprelease.tables.family_tables import Schema, schema_of_measured, schema_of
 from dprelease.tables.formats import ROW_GROUP
 from dprelease.tables.published_tables import schema_of
 
-WIDTHS = {"bool": 1, "date32[day]": 4, "double": 8, "int64": 8, "int32": 4}
+WIDTHS = {"bool": 1, "date32[day]": 4, "timestamp[us]": 8, "double": 8, "int64": 8, "int32": 4}
 """Bytes per value by Arrow type; decimals have 16."""
 
 INDEX_BYTES = 2.25

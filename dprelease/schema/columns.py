@@ -27,6 +27,7 @@ from dprelease.schema.field_types import (
     TEXT_SCHEMA,
     Day,
     Exact,
+    Instant,
     Pivot,
     ShortForm,
     Text,
@@ -48,11 +49,14 @@ from dprelease.schema.number_bounds import (
     check_bounds,
     check_digits,
     check_step,
+    check_times,
     default_step,
     is_day_text_within,
     is_integer_text_within,
     lattice_of,
     number_of_day,
+    number_of_second,
+    whole_lattice,
 )
 from dprelease.schema.public_values.categories import PublicCategories
 from dprelease.schema.public_values.listed_values import listed_values
@@ -206,10 +210,7 @@ class DateColumn(Computable, WithMissing, Filled):
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:
         """Refuse bounds and substitutes that contradict each other."""
-        if (self.lower is None) != (self.upper is None):
-            refuse("DP-SCHEMA-012", column="this column")
-        if self.lower is not None and self.upper is not None and self.lower > self.upper:
-            refuse("DP-SCHEMA-001")
+        check_times(self.lower, self.upper)
         if self.fill != DROP:
             first, last = self.lower or date.min, self.upper or date.max
             if not is_day_text_within(self.fill, first, last):
@@ -221,8 +222,7 @@ class DateColumn(Computable, WithMissing, Filled):
         """Return the days that can be selected, numbered from 1970-01-01; None without bounds."""
         if self.lower is None or self.upper is None:
             return None
-        first, last = (number_of_day(end) for end in (self.lower, self.upper))
-        return Lattice(lower=first, upper=last, step=Fraction(1))
+        return whole_lattice(number_of_day(self.lower), number_of_day(self.upper))
 
     @property
     def fill_day(self) -> date | None:
@@ -230,12 +230,26 @@ class DateColumn(Computable, WithMissing, Filled):
         return None if self.fill == DROP else date.fromisoformat(self.fill)
 
 
-class TimestampColumn(WithMissing):
-    """Timestamps without a time zone, or in UTC; for `where` only."""
+class TimestampColumn(Computable, WithMissing):
+    """Timestamps without a time zone, or in UTC; with bounds they have quantiles, in seconds."""
 
     type: Literal["timestamp"]
+    lower: Instant | None = None
+    upper: Instant | None = None
     format: TimeFormat = "%Y-%m-%d %H:%M:%S"
     pivot: Pivot | None = None
+
+    @model_validator(mode="after")
+    def _refuse_contradictions(self) -> Self:
+        check_times(self.lower, self.upper)
+        return self
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """Return the seconds that can be selected, from 1970-01-01; None without bounds."""
+        if self.lower is None or self.upper is None:
+            return None
+        return whole_lattice(number_of_second(self.lower), number_of_second(self.upper))
 
 
 class TextColumn(Computable, WithMissing):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date
+from datetime import date, datetime
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Annotated, Any, NoReturn
@@ -160,6 +160,19 @@ def to_date(value: object) -> date:
         refuse("DP-DECL-003", problem="this date does not exist")
 
 
+def to_instant(value: object) -> datetime:
+    """Return the instant of an ISO text, to the second; a date is its midnight."""
+    if isinstance(value, datetime) and not value.microsecond and value.tzinfo is None:
+        return value
+    text = to_text(str(value) if isinstance(value, date) else value)
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?", text):
+        refuse("DP-DECL-003", problem="it must be a time such as 2024-12-31 23:59:59")
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        refuse("DP-DECL-003", problem="this time does not exist")
+
+
 def to_time_format(value: object) -> str:
     """Return a strptime format of year, month, day, hour, minute, second and its fractions."""
     text = to_text(value)
@@ -213,6 +226,9 @@ LocalPath = Annotated[
 Name = Annotated[str, BeforeValidator(to_name), WithJsonSchema({"type": "string", "pattern": NAME})]
 Day = Annotated[
     date, BeforeValidator(to_date), WithJsonSchema({"type": "string", "format": "date"})
+]
+Instant = Annotated[
+    datetime, BeforeValidator(to_instant), WithJsonSchema({"type": "string", "format": "date-time"})
 ]
 Pivot = Annotated[Whole, Field(ge=100, le=9999)]
 """The latest year that the two digits of a year can mean."""

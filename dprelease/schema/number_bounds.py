@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import date
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 from dprelease.numerics.rounding import decimal_digits
@@ -65,6 +65,24 @@ def default_step(lower: Fraction, upper: Fraction) -> Fraction:
 def number_of_day(day: date) -> int:
     """Return the number of days from 1970-01-01 to a day, as Arrow and engines number days."""
     return (day - EPOCH).days
+
+
+def check_times(lower: date | None, upper: date | None) -> None:
+    """Refuse a single bound, and bounds in the wrong order."""
+    if (lower is None) != (upper is None):
+        refuse("DP-SCHEMA-012", column="this column")
+    if lower is not None and upper is not None and lower > upper:
+        refuse("DP-SCHEMA-001")
+
+
+def whole_lattice(lower: int, upper: int) -> Lattice:
+    """Return all whole numbers within bounds."""
+    return Lattice(lower=lower, upper=upper, step=Fraction(1))
+
+
+def number_of_second(instant: datetime) -> int:
+    """Return the number of seconds from 1970-01-01 to an instant without a time zone."""
+    return (instant - datetime(EPOCH.year, EPOCH.month, EPOCH.day)) // timedelta(seconds=1)
 
 
 def is_integer_text_within(text: str, low: int | None, high: int | None) -> bool:

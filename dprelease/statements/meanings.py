@@ -58,6 +58,7 @@ from dprelease.statements.values.spelling import (
     boolean_of_text_sql,
     double_sql,
     instant_sql,
+    instant_within_bounds_sql,
     integer_of_text_sql,
     loses_digits,
     number_of_float_sql,
@@ -344,7 +345,7 @@ def _date_within_bounds_sql(day: str, column: Column) -> str:
 
 def _timestamp_sql(physical: PhysicalColumn) -> str | None:
     """Return the SQL of a stored timestamp, in UTC if it has a time zone."""
-    return instant_sql(physical.source, physical.stored)
+    return instant_within_bounds_sql(instant_sql(physical.source, physical.stored), physical.column)
 
 
 def _timestamp_of_text_sql(physical: PhysicalColumn) -> str | None:
@@ -355,7 +356,8 @@ def _timestamp_of_text_sql(physical: PhysicalColumn) -> str | None:
         # A frame whose dates are all missing has a float column of NaN; other numbers are no dates.
         return _null_sql(physical) if physical.stored in FLOATS else None
     column = physical.column
-    return timestamp_of_text_sql(physical.text, column.format, physical.zone, column.pivot)
+    instant = timestamp_of_text_sql(physical.text, column.format, physical.zone, column.pivot)
+    return instant_within_bounds_sql(instant, column)
 
 
 CONVERSIONS: dict[tuple[str, str], Conversion] = {

@@ -56,6 +56,13 @@ def day_array(days: Integers) -> pa.Array:
     return wrap_array(pa.date32(), days.astype(np.int32))
 
 
+def second_array(seconds: Integers) -> pa.Array:
+    """Return an Arrow array of timestamps from their numbers of seconds since 1970-01-01."""
+    import pyarrow as pa
+
+    return wrap_array(pa.timestamp("us"), seconds * 1_000_000)
+
+
 def take_values(values: pa.Array, places: Integers | NDArray[np.int32]) -> pa.Array:
     """Return the values of an array of `key_values` at these positions."""
     import pyarrow as pa

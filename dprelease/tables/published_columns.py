@@ -33,6 +33,7 @@ from dprelease.postprocess.quantile_order import (
     quantile_steps,
     value_vector_name,
 )
+from dprelease.query.aggregates.aggregate import DAYS, SECONDS
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import OutputColumn
@@ -54,6 +55,7 @@ from dprelease.tables.arrays import (
     float_array,
     key_values,
     scale_steps,
+    second_array,
     take_values,
     text_array,
     with_nulls,
@@ -63,6 +65,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Mechanisms = Mapping[str, Randomizer]
+TIME_TYPES = {DAYS: "date32[day]", SECONDS: "timestamp[us]"}
+"""The Arrow types of dates and timestamps, by the unit of their steps."""
 Vectors = Mapping[str, Integers]
 
 
@@ -71,7 +75,7 @@ def published_types(query: Query, column: OutputColumn) -> list[tuple[str, str]]
     if column.form == LABEL:
         kinds = {"text": "string", "integer": "int64", "boolean": "bool", "date": "date32[day]"}
         return [(column.name, kinds[candidates_of(query, column).kind])]
-    kind = "date32[day]" if column.of_days else arrow_type_of_steps(column.step)
+    kind = TIME_TYPES.get(column.time_unit) or arrow_type_of_steps(column.step)
     types = [(column.name, kind)]
     if column.form in FRACTIONS:
         types += [(f"{column.name}_lower", kind), (f"{column.name}_upper", kind)]
@@ -194,9 +198,9 @@ def quantile_companions(
 
 
 def _value_array(column: OutputColumn, steps: Integers) -> pa.Array:
-    """Return steps of a column as its published values: dates, or multiples of the step."""
-    if column.of_days:
-        return day_array(steps)
+    """Return steps of a column as its published values: times, or multiples of the step."""
+    if column.time_unit:
+        return day_array(steps) if column.time_unit == DAYS else second_array(steps)
     return scale_steps(steps, column.step or Fraction(1))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from dprelease.planning.plan import PlannedColumn
@@ -70,6 +70,8 @@ def _zero_array(size: int, kind: str) -> pa.Array:
     if kind.startswith("decimal128"):
         digits, places = kind.partition("(")[2].rstrip(")").split(",")
         return pa.nulls(size, pa.decimal128(int(digits), int(places))).fill_null(0)
+    if kind.startswith("timestamp"):
+        return pa.nulls(size, pa.timestamp("us")).fill_null(datetime(1970, 1, 1))
     cells = pa.nulls(size, pa.type_for_alias(kind.partition("[")[0]))
     zero = _ZEROS.get(kind.partition("[")[0])
     return cells if zero is None else cells.fill_null(zero)

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -169,6 +169,10 @@ def steps(query: Query, aggregate: Sum, row: Row) -> int | None:
         inside = value is not None and str(column.lower) <= value <= str(column.upper)
         text = value if inside else column.fill
         return None if text == "drop" else (date.fromisoformat(text) - date(1970, 1, 1)).days
+    if column.type == "timestamp":
+        inside = value is not None and str(column.lower) <= value[:19] <= str(column.upper)
+        since = datetime.fromisoformat(value) - datetime(1970, 1, 1) if inside else None
+        return None if since is None else since // timedelta(seconds=1)
     if value is None:
         if column.fill_value is None:
             return None

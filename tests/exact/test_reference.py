@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 from unittest import mock
 
@@ -34,6 +34,7 @@ COLUMNS: dict[str, Any] = {
     "flag": {"type": "boolean"},
     "known": {"type": "boolean", "fill": "true"},
     "day": {"type": "date", "lower": "1969-12-30", "upper": "1970-01-09", "missing": "1970-01-02"},
+    "at": {"type": "timestamp", "lower": "1969-12-31 23:59:58", "upper": "1970-01-01 00:00:20"},
     "filled": {"type": "date", "lower": "2020-02-27", "upper": "2020-03-05", "fill": "2020-02-29"},
     "group": {"cut": "n", "edges": [-5, 0, 5, 21], "others": "0-4"},
     "right": {"cut": "n", "edges": [-5, 0, 5, 20], "closed": "right"},
@@ -49,6 +50,7 @@ TYPES = pa.schema(
         ("flag", pa.bool_()),
         ("known", pa.bool_()),
         ("day", pa.date32()),
+        ("at", pa.timestamp("us")),
         ("filled", pa.date32()),
     ]
 )
@@ -66,6 +68,8 @@ ROWS = st.fixed_dictionaries(
         "flag": st.sampled_from([None, True, False]),
         "known": st.sampled_from([None, True, False]),
         "day": st.none() | st.dates(date(1969, 12, 25), date(1970, 1, 12)),
+        "at": st.none()
+        | st.datetimes(datetime(1969, 12, 31, 23, 59, 50), datetime(1970, 1, 1, 0, 0, 30)),
         "filled": st.sampled_from([None, date(2, 1, 1), date(9998, 1, 1)])
         | st.dates(date(2020, 2, 25), date(2020, 3, 8)),
     }
@@ -91,6 +95,7 @@ MEASURES: dict[str, Any] = {
     "middle_day": {"median": "day"},
     "late_day": {"quantile": {"of": "day", "at": "0.9"}},
     "last_day": {"max": "filled"},
+    "middle_time": {"median": "at"},
     "share": {"mean": "flag"},
     "sure": {"sum": "known"},
 }

@@ -29,7 +29,7 @@ COLUMNS: dict[str, Any] = {
     "truth": {"type": "category", "values": ["True", "False"]},
     "day": {"type": "date", "lower": "2020-01-01", "upper": "2020-01-05"},
     "digits": {"type": "date", "format": "%Y%m%d", "lower": "2020-01-01", "upper": "2020-01-05"},
-    "at": {"type": "timestamp"},
+    "at": {"type": "timestamp", "lower": "2020-01-01", "upper": "2020-01-05 23:59:59"},
     "made": {"type": "category", "values": ["0", "3", "03", "01"], "expression": "left(word, 9)"},
 }
 ROWS = [
@@ -92,7 +92,9 @@ ASKED: dict[str, dict[str, Any]] = {
     "likeness": {"columns": {"n": {"count": "*"}}, "where": "word NOT LIKE '%0%' AND code <> '1'"},
     "parts": {"columns": {"n": {"count": "*"}}, "where": "length(word) + length(code) <> 2"},
     "columns": {"columns": {"n": {"count": "*"}}, "where": "word < padded OR word = code"},
-    "middles": {"columns": {"day": {"median": "day"}, "digits": {"max": "digits"}}},
+    "middles": {
+        "columns": {"day": {"median": "day"}, "digits": {"max": "digits"}, "at": {"median": "at"}}
+    },
     "computed": {"columns": {"n": {"count": "*"}}, "by": ["made"]},
 }
 UNIT = {"privacy_unit": {"id": "id", "max_groups": 1, "max_rows_per_group": 1}}

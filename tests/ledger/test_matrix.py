@@ -51,6 +51,7 @@ COLUMNS = {
     "pay": {"type": "number", "lower": 0, "upper": 8, "step": 1},
     "well": {"type": "boolean"},
     "born": {"type": "date", "lower": "1969-12-31", "upper": "1970-02-03"},
+    "seen": {"type": "timestamp", "lower": "1969-12-31", "upper": "1970-01-02 12:00:00"},
 }
 FRAME = pd.DataFrame(
     {
@@ -61,6 +62,7 @@ FRAME = pd.DataFrame(
         "pay": [i * 5 % 9 for i in range(120)],
         "well": [i % 3 == 0 for i in range(120)],
         "born": pd.Timestamp("1970-01-01") + pd.to_timedelta([i % 30 for i in range(120)], "D"),
+        "seen": pd.Timestamp("1970-01-01") + pd.to_timedelta([i % 30 for i in range(120)], "h"),
     }
 )
 OWN_SPECS: dict[str, dict[str, Any]] = {
@@ -83,7 +85,22 @@ TREE_OF_DAYS = {
 OF_DAYS: dict[str, dict[str, Any]] = {
     "quantile": {"quantile": {"of": "born", "at": "0.25"}},
     **{kind: {kind: "born"} for kind in ("median", "min", "max")},
+    **{f"{kind}_time": {kind: "seen"} for kind in ("median", "min", "max")},
 }
+SUMMARIES: dict[str, Any] = {
+    "columns": {"n": {"count": "*"}, "wells": {"sum": "well"}},
+    "histogram": {"column": "age", "edges": [0, 3, 6, 9]},
+    "summaries": {
+        "gini": {"gini": {"count": "n", "over": "age_band"}},
+        "rate": {
+            "standardised_rate": {
+                "events": "wells", "population": "n", "over": "age_band",
+                "standard": {"0-2": 3, "3-5": 2, "6-8": 1},
+            }
+        },
+    },
+}  # fmt: skip
+"""Numbers of groups that are computed from noised counts."""
 
 CLIPPED = {"sum": "pay", "max_sum": 5}
 
@@ -252,7 +269,7 @@ def test_releases(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> Non
     }
     columns |= {f"day_{kind}": spec for kind, spec in OF_DAYS.items()}
     columns |= {} if unit == "row" else {"clipped": CLIPPED}
-    published = world.run({"q": query(columns)}, noise(name))
+    published = world.run({"q": query(columns), "s": query(**SUMMARIES)}, noise(name))
     used = world.check_release(published)
     assert used >= set(registry.selection_names()) | ({name} - {"auto"})
 
@@ -266,7 +283,8 @@ def test_releases_under_rho(tmp_path: Path, name: str, unit: str) -> None:
     columns = {f"c_{kind}": spec for kind, spec in SPECS.items()}
     columns |= {f"day_{kind}": spec for kind, spec in OF_DAYS.items()}
     columns |= {"share": {"mean": "well"}} | ({} if unit == "row" else {"clipped": CLIPPED})
-    queries = {"q": query(columns), "keys": query({"n": SPECS["count"]}, "job", private_keys=True)}
+    keys = query({"n": SPECS["count"]}, "job", private_keys=True)
+    queries = {"q": query(columns), "s": query(**SUMMARIES), "keys": keys}
     design = noise(name)
     if name == "auto" or has_a_rho(name):
         used = world.check_release(world.run(queries, design, budget={"rho": 20, "delta": DELTA}))
@@ -393,7 +411,7 @@ REWRITTEN = """
     SELECT age // 50 AS half, COUNT_IF(pay > 1) AS a, AVG(pay / 2) AS b, VAR_POP(pay) AS c,
         SUM(CASE WHEN age > 3 THEN pay ELSE 0 END) AS d, COUNT(DISTINCT city) FILTER (WHERE pay > 1) AS e,
         PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY pay) AS f, MODE(CASE WHEN age > 3 THEN 'x' ELSE 'y' END) AS g,
-        MEDIAN(born) AS h, MIN(born) FILTER (WHERE age > 3) AS i
+        MEDIAN(born) AS h, MIN(born) FILTER (WHERE age > 3) AS i, MAX(seen) AS j, MEDIAN(seen) AS k
     FROM (SELECT * FROM people WHERE age >= 0) AS p GROUP BY ALL
 """
 
@@ -412,7 +430,7 @@ def test_rewritten_statements(tmp_path: Path, name: str, unit: str, has_ledger: 
         ledger=world.path,
         frames=world.frames,
     )
-    assert list(found.columns) == ["half", *"abcdefghi"]
+    assert list(found.columns) == ["half", *"abcdefghijk"]
     world.check(len(found.attrs["dprelease"]["mechanisms"]))
 
 
@@ -429,6 +447,7 @@ def test_sessions(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> Non
     }
     if name == "auto":
         answers |= {f"day_{kind}": ("born", kind) for kind in ("median", "min", "max")}
+        answers |= {f"time_{kind}": ("seen", kind) for kind in ("median", "min", "max")}
     found = frame.dp.groupby("city").agg(
         None, epsilon=EPSILON, delta=DELTA, mechanism=noise(name), **answers
     )

@@ -141,6 +141,9 @@ def _days_to_try(column: DateColumn | TimestampColumn, literals: Literals) -> Va
     odd: tuple[object, ...] = (None, date(1, 1, 1), date(9999, 12, 31), "x")
     if isinstance(column, DateColumn):
         return ValuesToTry(tuple(days), odd)
+    if column.lower is not None and column.upper is not None:
+        ends = column.lower, column.upper, column.lower + (column.upper - column.lower) / 2
+        return ValuesToTry(ends, odd)
     return ValuesToTry(tuple(datetime(at.year, at.month, at.day, 12) for at in days), odd)
 
 

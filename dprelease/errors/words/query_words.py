@@ -22,7 +22,7 @@ TEMPLATES: dict[str, Template] = {
     "DP-QUERY-004": Template(
         cause="'{column}' has the type {kind}, but this aggregate needs a number.",
         fix="name a column of type integer or number. Sums and means can also be computed of "
-        "booleans, and quantiles, minima and maxima of dates with bounds.",
+        "booleans, and quantiles, minima and maxima of dates and timestamps with bounds.",
     ),
     "DP-QUERY-005": Template(
         cause="The result would always be zero: every value of '{column}' counts as zero.",
@@ -61,7 +61,8 @@ TEMPLATES: dict[str, Template] = {
         fix="declare narrower bounds of the column, or name the `id` of the privacy unit.",
     ),
     "DP-QUERY-019": Template(
-        cause="The option `{option}` is for numbers, but the values of '{column}' are dates.",
+        cause="The option `{option}` is for numbers, but the values of '{column}' are dates or "
+        "timestamps.",
         fix="remove the option.",
     ),
     "DP-QUERY-020": Template(

@@ -74,4 +74,9 @@ def plain_texts(column: pa.Array) -> pa.Array:
     if pa.types.is_decimal(kind) and kind.scale > PLAIN_SCALE:
         plain = [None if value is None else f"{value:f}" for value in column.to_pylist()]
         return pa.array(plain, type=pa.string())
+    if pa.types.is_timestamp(kind):
+        import pyarrow.compute as pc
+
+        seconds = column.cast(pa.timestamp("s")).cast(pa.string())
+        return pc.replace_substring(seconds, " ", "T")
     return column if pa.types.is_string(kind) else column.cast(pa.string())

@@ -22,7 +22,13 @@ CUBE = "http://purl.org/linked-data/cube#"
 PROPERTIES = {Role.KEY: "DimensionProperty", Role.VALUE: "MeasureProperty"}
 """Column properties of the RDF Data Cube vocabulary; all other columns are attributes."""
 
-DATATYPES = {"int64": "long", "double": "double", "bool": "boolean", "date32[day]": "date"}
+DATATYPES = {
+    "int64": "long",
+    "double": "double",
+    "bool": "boolean",
+    "date32[day]": "date",
+    "timestamp[us]": "dateTime",
+}
 
 
 def csvw_metadata(

@@ -249,7 +249,7 @@ def plain_cells(
     elif column.kind == "bool":
         yield from array.to_pylist()
     else:
-        is_text = column.kind == "string" or column.kind.startswith("date")
+        is_text = column.kind == "string" or column.kind.startswith(("date", "timestamp"))
         cell = str if is_text else ExactNumber if column.kind == "double" else exact_number
         none = {None} if is_text else {None, *NOT_FINITE}
         yield from (None if v in none else cell(v) for v in plain_texts(array).to_pylist())

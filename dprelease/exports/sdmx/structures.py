@@ -22,7 +22,12 @@ from dprelease.exports.sdmx.status import CONF_STATUS, OBS_STATUS
 Content = TypeVar("Content")
 
 CONCEPTS = "CONCEPTS"
-TEXT_TYPES = {"int64": "Long", "date32[day]": "GregorianDay", "bool": "Boolean"}
+TEXT_TYPES = {
+    "int64": "Long",
+    "date32[day]": "GregorianDay",
+    "timestamp[us]": "DateTime",
+    "bool": "Boolean",
+}
 """Data types of keys without a code list, by Arrow type; keys of other types are texts."""
 
 COMMON_CONCEPTS = {

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, code_text
 from dprelease.exports.layout import max_rows
 
-NUMBER_BYTES = {"bool": 5, "date32[day]": 10, "double": 25, "int64": 20, "int32": 11}
+NUMBER_BYTES = {
+    "bool": 5,
+    "date32[day]": 10,
+    "timestamp[us]": 19,
+    "double": 25,
+    "int64": 20,
+    "int32": 11,
+}
 """Bytes of a number as text, by Arrow type; decimals have 41."""
 
 ESCAPED_BYTES = 6

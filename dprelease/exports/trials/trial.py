@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,6 +137,8 @@ def _blank_values(column: ColumnMetadata, *, missing: bool) -> list[Any]:
         values = [False, True]
     elif kind.startswith("date"):
         values = [date(1970, 1, 1), date.min, date.max]
+    elif kind.startswith("timestamp"):
+        values = [datetime(1970, 1, 1), datetime.min, datetime.max.replace(microsecond=0)]
     elif kind.startswith(("int", "decimal", "double")):
         values = _extreme_numbers(column)
     else:
@@ -167,6 +169,8 @@ def _arrow_array(values: Sequence[Any], kind: str) -> pa.Array:
     if kind.startswith("decimal"):
         width, decimals = kind.partition("(")[2].rstrip(")").split(",")
         return pa.array(values, pa.decimal128(int(width), int(decimals)))
+    if kind.startswith("timestamp"):
+        return pa.array(values, pa.timestamp("us"))
     return pa.array(values, pa.type_for_alias(kind.partition("[")[0]))
 
 

@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import ClassVar, TypeVar
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
-from dprelease.schema.columns import Column, DateColumn
+from dprelease.schema.columns import Column, DateColumn, TimestampColumn
 from dprelease.schema.number_bounds import Lattice
 
-ROWS, IDS, DAYS = "rows", "ids", "days"
+ROWS, IDS, DAYS, SECONDS = "rows", "ids", "days", "seconds"
 
 
 Kind = TypeVar("Kind", bound="Aggregate")
@@ -57,9 +57,9 @@ class Aggregate(ABC):
     """The unit of errors; empty for the unit of the values."""
 
     @property
-    def of_days(self) -> bool:
-        """Whether the values are days, numbered from 1970-01-01, and published as dates."""
-        return False
+    def time_unit(self) -> str:
+        """`DAYS` or `SECONDS` from 1970-01-01 if the values are dates or timestamps, or empty."""
+        return ""
 
     @abstractmethod
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
@@ -187,9 +187,15 @@ def narrow_aggregate(aggregate: Aggregate, kind: type[Kind]) -> Kind:
 
 
 def unit_of(column: str, columns: Mapping[str, Column]) -> str:
-    """Return the unit of a column's steps: days of dates, the declared unit of numbers, or ""."""
-    values = columns[column]
-    return DAYS if isinstance(values, DateColumn) else getattr(values, "unit", None) or ""
+    """Return the unit of a column's steps: that of times, the declared unit of numbers, or ""."""
+    return time_unit_of(columns[column]) or getattr(columns[column], "unit", None) or ""
+
+
+def time_unit_of(column: Column) -> str:
+    """Return the unit of the steps of dates or timestamps; empty for other columns."""
+    if isinstance(column, TimestampColumn):
+        return SECONDS
+    return DAYS if isinstance(column, DateColumn) else ""
 
 
 def sum_sensitivity(

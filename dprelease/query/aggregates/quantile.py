@@ -9,12 +9,12 @@ from typing import ClassVar
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
-from dprelease.query.aggregates.aggregate import ROWS, Aggregate, unit_of
+from dprelease.query.aggregates.aggregate import ROWS, Aggregate, time_unit_of, unit_of
 from dprelease.query.aggregates.tree_of_counts import Tree
 from dprelease.query.declared_columns import ORDERED, ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import QUANTILE, READ_FROM_TREE
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
-from dprelease.schema.columns import Column, DateColumn
+from dprelease.schema.columns import Column
 from dprelease.schema.number_bounds import Lattice
 
 MANY_QUANTILES = 9
@@ -48,7 +48,7 @@ MOST_CANDIDATES = 2**18
 OPTIONS_OF_NUMBERS = frozenset(
     ("non_negative", "round_to", "bottom_code", "top_code", "labels", "suppress_above", "decimals")
 )
-"""The options of columns that quantiles of dates don't have."""
+"""The options of columns that quantiles of dates and timestamps don't have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Quantile(Aggregate):
     """-1 for the lower end of an interval that contains the quantile, 1 for the upper end."""
     confidence: Fraction = DEFAULT_CONFIDENCE
     """The confidence of the interval; it is unused in a quantile without an interval."""
-    of_days: bool = False
+    time_unit: str = ""
 
     @property
     def miss(self) -> Fraction:
@@ -189,18 +189,18 @@ def _quantile_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> Colum
     if lattice is None:
         return None
     column, at = declared.column, declared.spec.at
-    of_days = isinstance(columns.table.columns[column], DateColumn)
-    if of_days:
+    time_unit = time_unit_of(columns.table.columns[column])
+    if time_unit:
         _refuse_options_of_numbers(columns, declared)
     confidence = declared.spec.interval or DEFAULT_CONFIDENCE
     stride = -(-(lattice.upper - lattice.lower + 1) // MOST_CANDIDATES)
     bounds = column, lattice.lower, lattice.upper, lattice.step
     if at in (0, 1):
-        end = Quantile(*bounds, at, stride, -1 if at else 1, confidence, of_days)
+        end = Quantile(*bounds, at, stride, -1 if at else 1, confidence, time_unit)
         return ColumnParts(QUANTILE, [("", end)])
     if _can_use_tree(declared) and column in columns.once(columns_with_trees):
-        return ColumnParts(READ_FROM_TREE, [("tree", Tree(*bounds, stride, of_days))], at)
-    value = Quantile(*bounds, at, stride, of_days=of_days)
+        return ColumnParts(READ_FROM_TREE, [("tree", Tree(*bounds, stride, time_unit))], at)
+    value = Quantile(*bounds, at, stride, time_unit=time_unit)
     if declared.spec.interval is None:
         return ColumnParts(QUANTILE, [("", value)])
     ends = [
@@ -211,9 +211,9 @@ def _quantile_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> Colum
 
 
 def _refuse_options_of_numbers(columns: DeclaredColumns, declared: DeclaredColumn) -> None:
-    """Refuse the options of a column of dates that compare or change numbers.
+    """Refuse the options of a column of dates or timestamps that compare or change numbers.
 
-    A date has no zero, so that a part of it, a rounded date and a negative date mean nothing.
+    A time has no zero, so that a part of it, a rounded time and a negative time mean nothing.
     """
     for option in OPTIONS_OF_NUMBERS & declared.spec.model_fields_set:
         columns.refuse_option("DP-QUERY-019", declared, option)

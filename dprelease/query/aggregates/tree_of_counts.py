@@ -32,7 +32,7 @@ class Tree(Aggregate):
     upper: int
     base: Fraction
     stride: int
-    of_days: bool = False
+    time_unit: str = ""
 
     @property
     def step(self) -> Fraction:

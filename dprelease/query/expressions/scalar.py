@@ -46,6 +46,7 @@ READ_FROM = {
     "number": {Kind.NUMBER, Kind.TEXT, Kind.BOOLEAN},
     "boolean": {Kind.NUMBER, Kind.TEXT, Kind.BOOLEAN},
     "date": {Kind.DATE, Kind.TIMESTAMP, Kind.TEXT},
+    "timestamp": {Kind.TIMESTAMP},
     "category": {Kind.TEXT, Kind.BOOLEAN, Kind.DATE},
     "text": {Kind.TEXT, Kind.BOOLEAN, Kind.DATE},
 }

@@ -15,7 +15,11 @@ from dprelease.query.sql_rewrites.key_columns import filled, public_values
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import case_of, kind_of, number, row_form
 from dprelease.query.sql_rewrites.unanswerable import refuse_unanswerable
-from dprelease.query.sql_rewrites.value_ranges import column_declaration, date_declaration
+from dprelease.query.sql_rewrites.value_ranges import (
+    column_declaration,
+    date_declaration,
+    instant_declaration,
+)
 from dprelease.schema.column_spec import QUANTILES
 from dprelease.schema.table import Table
 
@@ -201,14 +205,18 @@ class AggregateForms:
         kind = kind_of(form, self.table)
         if kind is Kind.BOOLEAN:
             form = _zero_or_one(form)
-        elif kind is Kind.DATE and KEYWORD_OF_FUNCTION.get(type(node), "quantile") in QUANTILES:
-            declaration = date_declaration(row_form(value, self.table), self.table.columns)
+        elif kind in TIMES and KEYWORD_OF_FUNCTION.get(type(node), "quantile") in QUANTILES:
+            declaration = TIMES[kind](row_form(value, self.table), self.table.columns)
             if declaration is None:
-                refuse(node, "its dates have no bounds", "declare the bounds of the column")
+                refuse(node, f"its {kind}s have no bounds", "declare the bounds of the column")
             return form, declaration
         elif kind is not Kind.NUMBER:
             refuse(node, f"its argument is {kind}", "use a number or a condition as the argument")
         return form, column_declaration(form, self.table.columns)
+
+
+TIMES = {Kind.DATE: date_declaration, Kind.TIMESTAMP: instant_declaration}
+"""The declaration of a computed column of times, by their kind."""
 
 
 def _zero_or_one(condition: exp.Expr) -> exp.Expr:

@@ -18,7 +18,13 @@ from dprelease.numerics.rounding import decimal_digits, exact, plain_text
 from dprelease.query.expressions.nodes import strip_date_cast
 from dprelease.query.sql_rewrites.bounds import UNBOUNDED, ValueRange
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
-from dprelease.schema.columns import Column, DateColumn, IntegerColumn, NumberColumn
+from dprelease.schema.columns import (
+    Column,
+    DateColumn,
+    IntegerColumn,
+    NumberColumn,
+    TimestampColumn,
+)
 from dprelease.schema.number_bounds import default_step
 
 _CALENDAR: dict[type, tuple[int, int]] = {
@@ -60,6 +66,14 @@ def date_declaration(node: exp.Expr, columns: Mapping[str, Column]) -> dict[str,
     if days is None:
         return None
     return {"type": "date", "lower": str(days[0]), "upper": str(days[1])}
+
+
+def instant_declaration(node: exp.Expr, columns: Mapping[str, Column]) -> dict[str, Any] | None:
+    """Return the type and bounds of a column of timestamps; None if it has no bounds."""
+    column = columns.get(node.name) if isinstance(node, exp.Column) else None
+    if not isinstance(column, TimestampColumn) or column.lower is None or column.upper is None:
+        return None
+    return {"type": "timestamp", "lower": str(column.lower), "upper": str(column.upper)}
 
 
 def bounded_range(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
@@ -320,6 +334,9 @@ def date_range(node: Any, columns: Mapping[str, Column]) -> tuple[date, date] | 
             return None
         return date(int(ends[0]), 1, 1), date(int(ends[1]), 12, 31)
     inner = node.this if isinstance(node, exp.Cast) else node
+    instants = columns.get(inner.name) if isinstance(inner, exp.Column) else None
+    if isinstance(instants, TimestampColumn) and instants.lower and instants.upper:
+        return instants.lower.date(), instants.upper.date()
     if isinstance(inner, exp.Literal) and inner.is_string:
         try:
             day = date.fromisoformat(inner.name)

@@ -1,4 +1,4 @@
-"""SQL that converts typed numbers, dates and booleans to integer numbers of steps.
+"""SQL that converts typed numbers, times and booleans to integer numbers of steps.
 
 The conversion replaces missing values first: NULL, NaN, unparsable texts and infinite dates became
 NULL when the value was typed. Then it clamps the value to the bounds, rounds the number of steps to
@@ -9,7 +9,7 @@ any type can make it fail.
 from __future__ import annotations
 
 import math
-from datetime import timedelta
+from datetime import datetime, timedelta
 from fractions import Fraction
 
 from dprelease.numerics.rounding import round_down, round_up
@@ -27,28 +27,33 @@ from dprelease.schema.columns import (
 from dprelease.schema.number_bounds import EPOCH, Lattice, number_of_day
 from dprelease.statements.values.physical import INTEGERS, base_type
 
+EPOCH_INSTANT = datetime(EPOCH.year, EPOCH.month, EPOCH.day)
+
 EXACT = 2**53
 """The number up to which a 64-bit float holds every integer."""
 
 WIDEST_EXACT = 2**125  # sums and differences of two such numbers are 128-bit integers
 
 
-WITHOUT_STEPS = (CategoryColumn, CutColumn, TextColumn, TimestampColumn)
+WITHOUT_STEPS = (CategoryColumn, CutColumn, TextColumn)
 """The columns whose values are never numbers of steps."""
 
-WithSteps = BooleanColumn | DateColumn | IntegerColumn | NumberColumn
+WithSteps = BooleanColumn | DateColumn | IntegerColumn | NumberColumn | TimestampColumn
 
 
 def steps(value: str, lattice: Lattice, column: WithSteps, physical: str) -> str:
     """Return SQL of a typed value as a BIGINT number of steps, which is NULL if it is dropped.
 
-    Steps of dates are days since 1970-01-01, and those of booleans are 0 and 1.
+    Steps of dates are days and those of timestamps seconds since 1970-01-01, and those of booleans
+    are 0 and 1.
 
     For numbers, the quotient of two doubles is rounded half away from zero. Integers are divided
     exactly, and rounded half up from the lower bound. The result is the same for every stored type.
     """
     if isinstance(column, DateColumn):
         return _day_sql(value, lattice, column)
+    if isinstance(column, TimestampColumn):
+        return _second_sql(value, lattice)
     if isinstance(column, BooleanColumn):
         return _flag_sql(value, column)
     low, high, step = lattice.lower, lattice.upper, lattice.step
@@ -76,6 +81,18 @@ def _day_sql(value: str, lattice: Lattice, column: DateColumn) -> str:
     number = f"CAST({value} - {ends[0]} AS BIGINT) + {quoting.integer(low)}"
     inside = f"{value} BETWEEN {ends[0]} AND {ends[1]}"
     return f"CASE WHEN {inside} THEN {number} ELSE {null} END"
+
+
+def _second_sql(value: str, lattice: Lattice) -> str:
+    """Return SQL of a timestamp as a BIGINT number of seconds, which is NULL if it is dropped.
+
+    Fractions of a second are cut off. A timestamp outside the bounds is a missing value.
+    """
+    low, high = lattice.lower, lattice.upper
+    ends = [quoting.instant(EPOCH_INSTANT + timedelta(seconds=end)) for end in (low, high)]
+    after = f"(epoch_us({value}) - epoch_us({ends[0]})) // 1000000"
+    inside = f"{value} >= {ends[0]} AND {value} < {ends[1]} + INTERVAL 1 SECOND"
+    return f"CASE WHEN {inside} THEN CAST({after} AS BIGINT) + {quoting.integer(low)} END"
 
 
 def _flag_sql(value: str, column: BooleanColumn) -> str:

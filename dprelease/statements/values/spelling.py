@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from dprelease.query import quoting
+from dprelease.schema.columns import Column, TimestampColumn
 from dprelease.statements.values.physical import EXACT_FLOATS, FAMILY_OF, ZONED, ZONED_MS
 
 WHOLE_TEXT = r"[\s\v]*[+-]?0*[0-9]{1,38}(\.0*)?[\s\v]*"
@@ -226,6 +227,15 @@ def _zero_padded_sql(text: str, width: int) -> str:
 def valid_date_sql(day: str) -> str:
     """Return SQL of a DATE in the years 1 to 9999, which is NULL outside of these years."""
     return f"CASE WHEN {day} BETWEEN DATE '{FIRST_DAY}' AND DATE '{LAST_DAY}' THEN {day} END"
+
+
+def instant_within_bounds_sql(instant: str, column: Column) -> str:
+    """Return the SQL of a timestamp that becomes NULL outside of the declared bounds."""
+    if not isinstance(column, TimestampColumn) or column.lower is None or column.upper is None:
+        return instant
+    lower, upper = (quoting.instant(end) for end in (column.lower, column.upper))
+    inside = f"{instant} >= {lower} AND {instant} < {upper} + INTERVAL 1 SECOND"
+    return f"CASE WHEN {inside} THEN {instant} END"
 
 
 def instant_sql(source: str, stored: str, zone: str = UTC) -> str:

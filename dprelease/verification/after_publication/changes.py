@@ -56,7 +56,7 @@ RESULT_COLUMNS = (
 )
 """The columns of a result after its keys."""
 
-NO_NUMBERS = ("string", "bool", "date32[day]")
+NO_NUMBERS = ("string", "bool", "date32[day]", "timestamp[us]")
 """The Arrow types of columns without changes."""
 
 

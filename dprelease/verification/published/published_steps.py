@@ -34,6 +34,10 @@ def values_in_steps(values: pa.Array, step: Fraction) -> Steps | None:
     known = values.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_date32(values.type):
         values = values.cast(pa.int32()).cast(pa.int64())
+    if pa.types.is_timestamp(values.type):
+        micros = values.cast(pa.int64()).fill_null(0).to_numpy()
+        seconds, rest = np.divmod(micros, 1_000_000)
+        return None if rest.any() else Steps(seconds, known)
     if step == 1:
         return Steps(values.fill_null(0).to_numpy(), known)
     found = [Fraction(value or 0) / step for value in values.to_pylist()]
