@@ -10,6 +10,7 @@ from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.post import NO_POST_PROCESSING
 from dprelease.query.roles import WITH_COMPANIONS
 from dprelease.schema.columns import CutColumn
+from dprelease.schema.model import shorten
 from dprelease.schema.release_parts.summaries import GiniSpec, PublicNumbers, RateSpec, SummarySpec
 
 MOST_CELLS = 10_000_000
@@ -113,11 +114,14 @@ def _rate_problems(table: FamilyTable, spec: RateSpec) -> Iterator[tuple[str, st
 
 def _standard_problems(key: Key, standard: PublicNumbers) -> Iterator[tuple[str, str]]:
     """Yield why a standard population doesn't have exactly the values of the key of the strata."""
-    known, wanted = set(standard.by_values), {(text,) for text in key.texts}
+    if any(len(values) != 1 for values in standard.by_values):
+        yield "standard", "its file must have one column of values and one of numbers"
+        return
+    known, wanted = {value for (value,) in standard.by_values}, {*key.texts}
     if known - wanted:
-        yield "standard", f"{sorted(known - wanted)[0]} is not a value of '{key.column}'"
+        yield "standard", f"'{shorten(min(known - wanted))}' is not a value of '{key.column}'"
     elif wanted - known:
-        yield "standard", f"it has no number for {sorted(wanted - known)[0]}"
+        yield "standard", f"it has no number for '{shorten(min(wanted - known))}'"
 
 
 def _population_problems(keys: KeySpace, numbers: PublicNumbers) -> Iterator[tuple[str, str]]:
@@ -130,7 +134,7 @@ def _population_problems(keys: KeySpace, numbers: PublicNumbers) -> Iterator[tup
     for values, number in numbers.rows:
         wrong = [text for text, texts in zip(values, allowed, strict=True) if text not in texts]
         if wrong:
-            yield "population_from", f"'{wrong[0]}' is not a value of a key"
+            yield "population_from", f"'{shorten(wrong[0])}' is not a value of a key"
             return
         if not number:
             yield "population_from", "its numbers must be above 0"
