@@ -15,6 +15,7 @@ from dprelease.accessor.pricing import (
     charge_before_answer,
     check_options,
     column_declaration,
+    confidence_of,
     plan_and_cost,
     private_keys_of,
 )
@@ -30,7 +31,7 @@ from dprelease.query.outer_sql.parameters import Params
 from dprelease.query.outer_sql.statement import split_statement
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.release import execute
-from dprelease.release.after_noise import answer_of, try_statement
+from dprelease.release.after_noise import answer_of, prepare_intervals, try_statement
 from dprelease.release.charging import charges_of
 from dprelease.release.ledger_forecast import charge_outlooks
 from dprelease.release.question import (
@@ -147,7 +148,9 @@ def answer_sql(
     session = rows.session
     statement, is_explained = without_explain(statement)
     tables = {session.table.name: _table_of_rows(rows)}
-    split = split_statement(statement, tables, params, margins=margins)
+    split = split_statement(
+        statement, tables, params, margins=margins, confidence=confidence_of(plain)
+    )
     private = cores_with_private_keys(split.cores, private_keys)
     queries = [
         _resolved_query(
@@ -164,9 +167,10 @@ def answer_sql(
     plan, price = plan_and_cost(session, queries, plain)
     if rows.dry or is_explained:
         return explain_plan(session, plan, price)
+    intervals = prepare_intervals(split, plan)
     charged = charge_before_answer(session, plan, price, "this statement", rows.state)
     noised = execute.answer_queries(plan, _engine_of_all(rows, queries), charged)
-    shown = answer_of(split, noised)
+    shown = answer_of(split, noised, intervals)
     shown.attrs[ATTRIBUTE] = answer_attributes(plan)
     return shown
 

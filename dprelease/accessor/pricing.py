@@ -163,7 +163,8 @@ def column_declaration(
         column["mechanism"] = _noise_declaration(noise)
     confidence = repr(float(confidence_of(options)))
     if not chosen:
-        column |= {"margin": confidence} if margins else {}
+        if margins:
+            column.setdefault("margin", confidence)
     elif QUANTILES & column.keys() and confidence_of(options) > DEFAULT_CONFIDENCE:
         column.setdefault("interval", confidence)
     return column

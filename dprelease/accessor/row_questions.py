@@ -325,7 +325,8 @@ class RowQuestions(ABC):
         params : Mapping or Sequence, optional
             The values of the parameters: of `$name` by name, or of `?` in order.
         margins : bool
-            Whether margins of error and intervals follow the columns that are aggregates.
+            Whether margins of error and intervals follow the columns that are aggregates, or
+            sums, differences, products and quotients of aggregates.
 
         Returns
         -------

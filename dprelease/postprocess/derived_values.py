@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -76,6 +77,15 @@ def whole_of(column: OutputColumn, vectors: Vectors) -> Integers:
 def whole_margin(column: OutputColumn, laws: Laws, confidence: float) -> int:
     """Return the margin of error of a computed sum in steps; it is the same for all cells."""
     return WHOLE[column.form].margin(column, laws, confidence)
+
+
+def noise_weights(column: OutputColumn) -> dict[str, Fraction]:
+    """Return what one step of noise of each measurement adds to a count or a sum, by its name."""
+    weights = {column.parts[0].name: column.parts[0].step}
+    if column.form == SUM:
+        total = narrow_aggregate(column.parts[0].aggregate, Sum)
+        weights[column.parts[1].name] = total.center * total.step
+    return weights
 
 
 def fractions_of(column: OutputColumn, vectors: Vectors) -> Floats:

@@ -11,12 +11,20 @@ import itertools
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from sqlglot import exp
 
-from dprelease.numerics.rounding import exact
+from dprelease.numerics.rounding import exact, plain_text
 from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.query.expressions.whole import unread_argument_text
+from dprelease.query.outer_sql.formulas import (
+    ENDS,
+    Formula,
+    confidence_of_each,
+    formula_of,
+)
+from dprelease.query.quality import CONFIDENCE
 from dprelease.query.roles import WITH_COMPANIONS
 from dprelease.query.select_nodes import (
     AFTER_NOISE,
@@ -59,7 +67,9 @@ class PrivateCore:
 
     `name`: the name of the query. `fields`: for each published column that the outer statement
     reads, its name there. `texts`: the published column of each aggregate, by the SQL of both.
-    `rows`: the computed columns and the join of the query.
+    `rows`: the computed columns and the join of the query. `intervals`: the formulas whose
+    intervals the outer statement reads, with the beginning of the names of their ends. They have
+    the confidence `confidence`, as all margins.
     """
 
     name: str
@@ -70,6 +80,8 @@ class PrivateCore:
     fields: dict[str, str] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     rows: RowsOfSelect = field(default_factory=RowsOfSelect)
+    intervals: dict[Formula, str] = field(default_factory=dict)
+    confidence: Fraction = CONFIDENCE
 
     def field_of(self, column: str, prefix: str) -> exp.Column:
         """Return a published column as the outer statement reads it."""
@@ -85,8 +97,10 @@ class PrivateCore:
 class CoreReader:
     """Reads one SELECT as a declared query, and rewrites it to read the query's noised table."""
 
-    def __init__(self, select: exp.Select, tables: Mapping[str, Table]) -> None:
-        self.select, self.tables = select, tables
+    def __init__(
+        self, select: exp.Select, tables: Mapping[str, Table], confidence: Fraction
+    ) -> None:
+        self.select, self.tables, self.confidence = select, tables, confidence
         self.aliases: dict[str, exp.Expr] = {}
         self.prefix = ""
         self.core: PrivateCore
@@ -99,7 +113,7 @@ class CoreReader:
         self._unqualify_columns()
         where = self.select.args.get("where")
         condition = None if where is None else sql_text(where.this)
-        self.core = PrivateCore("", source, condition, [], rows=rows)
+        self.core = PrivateCore("", source, condition, [], rows=rows, confidence=self.confidence)
         for item in self.select.expressions:
             name = alias_of(item) or item.name
             self.aliases[name] = item.unalias()
@@ -224,11 +238,12 @@ class CoreReader:
                 continue
             inner = node.expressions[0] if len(node.expressions) == 1 else node
             if isinstance(inner, exp.Column):
-                inner = self.aliases.get(inner.name, inner)
-            ends = dict(self._margin_items(inner))
-            if not ends:
-                fix = "use it for an aggregate, as in DP_INTERVAL_LOW(COUNT(*))"
-                refuse("DP-SQL-006", name=quoted(node), nearest=fix)
+                inner = self._expression_of_name(inner) or inner
+            ends = self._ends_of(inner)
+            if isinstance(ends, str) or not ends:
+                reason = f", because {ends}," if ends else ""
+                fix = "use it for aggregates, as in DP_INTERVAL_LOW(SUM(x) / COUNT(*))"
+                refuse("DP-SQL-006", name=f"{quoted(node)}{reason}", nearest=fix)
             is_low = node.name.upper() == INTERVALS[0]
             if "moe" in ends:
                 value = self.core.field_of(self._measured_column(inner), self.prefix)
@@ -238,24 +253,73 @@ class CoreReader:
                 node.replace(ends["lower" if is_low else "upper"])
 
     def _margin_items(self, item: exp.Expr) -> list[tuple[str, exp.Expr]]:
-        """Return the margin of an aggregate, or the ends of its interval, with their suffixes."""
-        body = item.unalias()
+        """Return the margin or the ends of the interval of an item, with their suffixes, if any."""
+        ends = {} if isinstance(item, exp.Column) else self._ends_of(item.unalias())
+        return [] if isinstance(ends, str) else list(ends.items())
+
+    def _ends_of(self, body: exp.Expr) -> dict[str, exp.Expr] | str:
+        """Return the margin or the ends of an expression, by suffix, or why it has no interval."""
         if not isinstance(body, AGGREGATE_NODES):
-            return []
+            return self._ends_of_formula(body)
         name = self._measured_column(body)
         spec = self.core.columns[name]
         origin = next(word.origin for keyword, word in WORDS.items() if keyword in spec)
         if origin is Origin.LABEL:
-            return []
+            return {}
         parts = ["moe"] if origin is Origin.NOISED else ["lower", "upper"]
         if origin is Origin.NOISED:
-            spec.setdefault("margin", "0.95")
+            spec.setdefault("margin", plain_text(self.confidence))
         spec.pop("interval", None)
-        return [(part, self.core.field_of(f"{name}_{part}", self.prefix)) for part in parts]
+        return {part: self.core.field_of(f"{name}_{part}", self.prefix) for part in parts}
 
-    def _measured_column(self, node: exp.Expr, alias: str = "") -> str:
-        """Return the published column that holds an aggregate; add the column if it is new."""
+    def _ends_of_formula(self, body: exp.Expr) -> dict[str, exp.Expr] | str:
+        """Return the ends of the interval of arithmetic on aggregates, or why it has none."""
+        found = formula_of(body, self._expression_of_name)
+        if isinstance(found, str):
+            return found
+        formula, aggregates = found
+        specs = {text: self._aggregate_spec(node) for text, node in aggregates.items()}
+        for text, (kind, column, _) in specs.items():
+            if WORDS[kind].origin is Origin.LABEL or self._is_date(column, kind):
+                return f"{text[:LONGEST]} is not a number"
+            if WORDS[kind].origin is Origin.CHOSEN and len(specs) > 1:
+                return f"{text[:LONGEST]} is a quantile, whose interval fits no other aggregate"
+        names = {}
+        for text, (kind, _, _) in specs.items():
+            size = len(specs) if WORDS[kind].origin is Origin.COMPUTED else 1
+            each = confidence_of_each(size, self.confidence)
+            names[text] = self._measured_column(aggregates[text], confidence=each)
+            self.core.columns[names[text]].pop("interval", None)
+        prefix = f"{self.prefix}interval{len(self.core.intervals)}_"
+        prefix = self.core.intervals.setdefault(formula.with_columns(names), prefix)
+        return {end: exp.column(f"{prefix}{end}", quoted=True) for end in ENDS}
+
+    def _expression_of_name(self, column: exp.Column) -> exp.Expr | None:
+        """Return the expression for which a name of the SELECT list stands; None for a key."""
+        name = column.name.casefold()
+        if name in {key.casefold() for key in self.core.group_by}:
+            return None
+        return next((body for one, body in self.aliases.items() if one.casefold() == name), None)
+
+    def _is_date(self, column: str, kind: str) -> bool:
+        """Return whether the values of an aggregate are dates."""
+        declared = self.tables[self.core.source].columns.get(column)
+        kind_of_column = getattr(declared, "type", None)
+        if column in self.core.rows.derive:
+            kind_of_column = self.core.rows.derive[column].get("type")
+        return kind_of_column == "date" and WORDS[kind].origin is Origin.CHOSEN
+
+    def _measured_column(
+        self, node: exp.Expr, alias: str = "", confidence: Fraction | None = None
+    ) -> str:
+        """Return the published column that holds an aggregate; add the column if it is new.
+
+        `confidence`: that of the interval of a computed column. A column with another one is added.
+        """
         text = sql_text(node)
+        is_other = confidence not in (None, self.confidence)
+        margin = {"margin": plain_text(confidence)} if is_other and confidence else {}
+        text += f" {margin['margin']}" if margin else ""
         if text not in self.core.texts:
             kind, column, spec = self._aggregate_spec(node)
             names = [f"{name}{part}" for name in self.core.columns for part in WITH_COMPANIONS]
@@ -264,7 +328,7 @@ class CoreReader:
             name = (
                 alias if _is_valid_column_name(alias, taken) else _unused_name(default_name, taken)
             )
-            self.core.columns[name] = {kind: spec}
+            self.core.columns[name] = {kind: spec, **margin}
             if kind in QUANTILES:  # an answer has the columns of its SELECT list and no others
                 self.core.columns[name]["interval"] = "false"
             self.core.texts[text] = name
@@ -297,7 +361,8 @@ class CoreReader:
 
     def _check_columns(self) -> None:
         """Refuse columns that are neither keys, nor measured, nor names of the SELECT list."""
-        known = {*self.core.group_by, *self.core.fields.values()}
+        ends = [f"{start}{end}" for start in self.core.intervals.values() for end in ENDS]
+        known = {*self.core.group_by, *self.core.fields.values(), *ends}
         for item in self.select.expressions:
             self._check_names(item, known)
             known = known | {alias_of(item)}

@@ -30,6 +30,7 @@ from dprelease.query.sql_rewrites.row_sources import declared_name
 from dprelease.release.after_noise import (
     answer_of,
     blank_public_tables,
+    prepare_intervals,
     read_public_tables,
     try_statement,
 )
@@ -116,7 +117,7 @@ def sql(
         The values of the parameters of the statement: of `$name` by name, or of `?` in order.
     margins
         Whether each column that is an aggregate is followed by its margin of error (95 %), or by
-        the ends of its interval.
+        the ends of its interval, and each sum, difference, product or quotient of aggregates too.
     state
         The state of the run. Every step updates it, and it is valid even after an exception.
 
@@ -146,6 +147,7 @@ def sql(
                 return explained(plan, split.public)
             public = read_public_tables(declaration, split, given)
             try_statement(queries, split, public)
+            intervals = prepare_intervals(split, plan)
         if output is None:
             opening = open_engines(queries, given, declaration.spec, Settings.of(declaration))
             noised = answer_queries(plan, opening, charge_answer(declaration, plan, state))
@@ -157,7 +159,7 @@ def sql(
                 name: formats.PUBLISHED_FORMAT.read(folder / formats.table_file_name(name))
                 for name in split.cores
             }
-        shown = answer_of(split, noised, public)
+        shown = answer_of(split, noised, intervals, public)
         shown.attrs["dprelease"] = answer_attributes(plan, split.public)
     return shown
 

@@ -187,8 +187,8 @@ def quantile_companions(
     if column.post.labels:
         arrays[f"{column.name}_label"] = _labelled_texts(column, values)
     if column.quality:
-        numbers = _as_floats(values)
-        lower, upper = (_as_floats(published[f"{column.name}_{end}"]) for end in ("lower", "upper"))
+        numbers = as_floats(values)
+        lower, upper = (as_floats(published[f"{column.name}_{end}"]) for end in ("lower", "upper"))
         unknown = _nearly_bounds(column, lower, upper)
         lower, upper = (np.where(unknown, math.nan, end) for end in (lower, upper))
         arrays[f"{column.name}_quality"] = quality_array(
@@ -235,7 +235,7 @@ def lattice_companions(
     if column.post.labels:
         arrays[f"{column.name}_label"] = _labelled_texts(column, values)
     if column.quality:
-        numbers = _as_floats(values)
+        numbers = as_floats(values)
         width = float(lattice_margin(column, laws, CONFIDENCE) * step)
         arrays[f"{column.name}_quality"] = quality_array(
             column, numbers, numbers - width, numbers + width, emptied=emptied
@@ -320,7 +320,7 @@ def _labelled_texts(column: OutputColumn, array: pa.Array) -> pa.Array:
     return labels
 
 
-def _as_floats(array: pa.Array) -> Floats:
+def as_floats(array: pa.Array) -> Floats:
     """Return numbers (n,) as floats; NaN for null."""
     import pyarrow as pa
 

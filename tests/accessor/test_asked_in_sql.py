@@ -25,7 +25,7 @@ def frame(tmp_path: Path) -> pd.DataFrame:
 
 def test_answers(frame: pd.DataFrame, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
-    session = dprelease.Session(tmp_path / "people.yaml", epsilon=60, ledger=None)
+    session = dprelease.Session(tmp_path / "people.yaml", epsilon=90, ledger=None)
     frame.dp.use(session)
     found = frame.dp.sql(STATEMENT, epsilon=20)
     assert list(found.columns) == ["city", "age", "n"]
@@ -36,6 +36,18 @@ def test_answers(frame: pd.DataFrame, tmp_path: Path) -> None:
     assert found.attrs["dprelease_answer"]["guarantee"]["epsilon"]
     older = frame.dp.where("age >= 30").sql(STATEMENT, epsilon=20)
     assert older["n"].to_numpy() == pytest.approx([0, 1000, 1000], abs=30)
+    ratio = "SELECT city, SUM(age) / COUNT(*) AS mean FROM people GROUP BY city ORDER BY city"
+    means = frame.dp.sql(ratio, epsilon=20, margins=True)
+    assert list(means.columns) == ["city", "mean", "mean_lower", "mean_upper"]
+    assert means["mean_lower"].between([17, 27, 37], [23, 33, 43]).all()
+    other = "SELECT AVG(age) - AVG(pay) AS a, SUM(age) / COUNT(*) AS b, AVG(age) AS c FROM people"
+    wide, narrow = (
+        frame.dp.sql(other, epsilon=1, margins=True, confidence=confidence)
+        for confidence in (0.99, 0.6)
+    )
+    for name in "abc":
+        sizes = [(found[f"{name}_upper"] - found[f"{name}_lower"])[0] for found in (wide, narrow)]
+        assert sizes[0] > 1.5 * sizes[1]
     assert not ledger.exists() or Ledger(ledger).state().spent(TABLE) == 0
 
 

@@ -17,8 +17,8 @@ from dprelease.errors import Place, QueryError
 from dprelease.exact.post_view import run_statement
 from dprelease.query.expressions.predicate import parse_predicate
 from dprelease.query.expressions.whole import KNOWN, unread_argument_text
-from dprelease.query.outer_sql.statement import split_statement
-from dprelease.release.after_noise import tables_after_noise
+from dprelease.query.outer_sql.statement import SplitStatement, split_statement
+from dprelease.release.after_noise import outer_table
 from dprelease.schema.load import table_from_mapping
 
 CITIES = {"type": "category", "values": ["Bern", "Oslo"]}
@@ -134,12 +134,17 @@ def test_other_words_for_the_same(statement: str) -> None:
     assert found.cores["answer"].columns == same.cores["answer"].columns
 
 
+def outer_tables(split: SplitStatement, noised: pa.Table) -> dict[str, pa.Table]:
+    """Return the noised table of a statement by its name there."""
+    return {split.tables["answer"]: outer_table(split.cores["answer"], noised)}
+
+
 @pytest.mark.parametrize("order", ["ASC NULLS FIRST", "DESC NULLS FIRST", "ASC NULLS LAST"])
 def test_where_missing_values_stand_is_kept(order: str) -> None:
     text = f"SELECT COUNT(*) AS n FROM people ORDER BY n {order}"
     split = split_statement(text, {"people": TABLE})
     noised = {"answer": pa.table({"n": [1, None, 2]})}
-    found = run_statement(split.outer, tables_after_noise(split, noised))["n"].to_pylist()
+    found = run_statement(split.outer, outer_tables(split, noised["answer"]))["n"].to_pylist()
     assert found.index(None) == (0 if "FIRST" in order else 2)
     assert [n for n in found if n is not None] == ([2, 1] if "DESC" in order else [1, 2])
 
@@ -178,7 +183,7 @@ def test_what_has_no_number_is_missing(computation: str) -> None:
 
     def answered(more: str = "") -> list[dict[str, Any]]:
         split = split_statement(f"{asked} {more}", {"people": TABLE})
-        return run_statement(split.outer, tables_after_noise(split, {"answer": noised})).to_pylist()
+        return run_statement(split.outer, outer_tables(split, noised)).to_pylist()
 
     found = [row["x"] for row in answered()]
     if "ROUND" not in computation:
@@ -205,7 +210,7 @@ def test_arithmetic_may_be_nested_as_deeply_as_is_allowed() -> None:
     for _ in range(28):
         nested = f"(1 / {nested})"
     split = split_statement(f"SELECT COUNT(*) AS n, {nested} AS x FROM people", {"people": TABLE})
-    tables = tables_after_noise(split, {"answer": pa.table({"n": [2, 0]})})
+    tables = outer_tables(split, pa.table({"n": [2, 0]}))
     assert run_statement(split.outer, tables).column("x").to_pylist() == [2.0, None]
 
 

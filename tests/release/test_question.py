@@ -348,7 +348,7 @@ def test_margins_follow_their_aggregates(folder: Path) -> None:
     found = dprelease.sql(statement, folder / "people.yaml", epsilon=20, margins=True)
     assert list(found.columns) == [
         "city", "n", "n_moe", "age", "age_lower", "age_upper",
-        "quantile_age", "quantile_age_lower", "quantile_age_upper", "more",
+        "quantile_age", "quantile_age_lower", "quantile_age_upper", "more", "more_lower", "more_upper",
     ] or "median_age" in found.columns  # fmt: skip
     assert (found["n_moe"] == found.attrs["dprelease"]["margins_95"]["n"]).all()
     assert (found["age_lower"] <= found["age"]).all()
@@ -357,11 +357,44 @@ def test_margins_follow_their_aggregates(folder: Path) -> None:
         "SELECT DP_INTERVAL_LOW(city), COUNT(*) FROM people GROUP BY city": "DP-SQL-006",
         "SELECT DP_INTERVAL_LOW(COUNT(*), 2) FROM people": "DP-SQL-006",
         "SELECT DP_INTERVAL_LOW(MODE(city)) FROM people": "DP-SQL-006",
+        "SELECT DP_INTERVAL_LOW(2), COUNT(*) FROM people": "it contains no aggregate",
+        "SELECT DP_INTERVAL_LOW(CASE WHEN COUNT(*) > 9 THEN 1 END) FROM people": "branch",
+        "SELECT DP_INTERVAL_LOW(COUNT(*) / SUM(COUNT(*)) OVER ()) FROM people": "window",
+        "SELECT DP_INTERVAL_LOW(MEDIAN(age) - AVG(age)) FROM people": "quantile",
+        "SELECT DP_INTERVAL_LOW(COUNT(*) - (SELECT COUNT(*) FROM people)) FROM people": "another",
+        "SELECT DP_INTERVAL_LOW(SQRT(COUNT(*))) FROM people": "not a sum",
+        "SELECT COUNT(*) AS n, DP_INTERVAL_LOW(city + n) FROM people GROUP BY city": "not a name",
         "SELECT COUNT(*) AS n, 1 AS n_moe FROM people": "DP-SQL-002",
         "SELECT n FROM (SELECT COUNT(*) AS n FROM people)": "DP-SQL-006",
     }.items():
         with pytest.raises(QueryError, match=code):
             dprelease.sql(wrong, folder / "people.yaml", epsilon=1, margins=True)
+
+
+def test_intervals_of_arithmetic(folder: Path, tmp_path: Path) -> None:
+    """Margins of quotients are those of DP_INTERVAL, by name or as written, and are published."""
+    statement = (
+        "SELECT city, SUM(age) AS s, COUNT(*) AS n, s / n AS mean, AVG(age) - AVG(pay) AS d, "
+        "ROUND(SUM(age) / NULLIF(COUNT(*), 0), 1) AS r, DP_INTERVAL_HIGH(mean) AS top, "
+        "CASE WHEN n > 5 THEN 1 END AS big FROM people GROUP BY city "
+        "HAVING DP_INTERVAL_LOW(SUM(age) / COUNT(*)) > 0"
+    )
+    schema = folder / "people.yaml"
+    answers = [
+        dprelease.sql(statement, schema, epsilon=50, margins=True),
+        dprelease.sql(statement, schema, epsilon=50, margins=True, output=tmp_path / "out"),
+    ]
+    for found in answers:
+        assert len(found)
+        assert "big_lower" not in found
+        for name in ("mean", "d"):
+            assert (found[f"{name}_lower"] < found[name]).all()
+            assert (found[name] < found[f"{name}_upper"]).all()
+        assert (found["r_lower"] == found["mean_lower"]).all()
+        assert (found["top"] == found["mean_upper"]).all()
+    assert dprelease.verify(tmp_path / "out").ok
+    free = dprelease.sql(statement, schema, epsilon=1e-3, margins=True)
+    assert free["mean_lower"].isna().equals(free["mean_upper"].isna())
 
 
 def test_explain_reads_and_charges_nothing(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import cast
 
 import sqlglot
@@ -26,6 +27,7 @@ from dprelease.query.outer_sql.parameters import (
 )
 from dprelease.query.outer_sql.scalar_queries import check_scalar_queries
 from dprelease.query.outer_sql.syntax import may_fail, similar_function_text, unlisted_nodes
+from dprelease.query.quality import CONFIDENCE
 from dprelease.query.select import CoreReader, PrivateCore
 from dprelease.query.select_nodes import (
     AGGREGATE_NODES,
@@ -74,12 +76,17 @@ class SplitStatement:
 
 
 def split_statement(
-    text: str, tables: Mapping[str, Table], params: Params = None, *, margins: bool = False
+    text: str,
+    tables: Mapping[str, Table],
+    params: Params = None,
+    *,
+    margins: bool = False,
+    confidence: Fraction = CONFIDENCE,
 ) -> SplitStatement:
     """Return the parts of one statement over declared tables.
 
     `params`: the values of `$name` by name, or of `?` in their order. `margins`: whether the answer
-    has the margins and intervals of its aggregates.
+    has the margins and intervals of its aggregates. `confidence`: that of all intervals.
 
     Raises
     ------
@@ -90,7 +97,7 @@ def split_statement(
     tree = _parsed(text)
     original = tree.copy()
     insert_parameters(tree, params)
-    found = _Splitter(tables, text, tree if margins else None).split(tree)
+    found = _Splitter(tables, text, tree if margins else None, confidence).split(tree)
     dropped = dropped_word_text(original, text)
     if dropped is not None:
         refuse("DP-SQL-002", what=dropped)
@@ -128,9 +135,13 @@ class _Splitter:
     """Finds the private cores of one statement, and replaces each by its noised table."""
 
     def __init__(
-        self, tables: Mapping[str, Table], text: str, with_margins: exp.Query | None
+        self,
+        tables: Mapping[str, Table],
+        text: str,
+        with_margins: exp.Query | None,
+        confidence: Fraction,
     ) -> None:
-        self.tables, self.with_margins = tables, with_margins
+        self.tables, self.with_margins, self.confidence = tables, with_margins, confidence
         self.found, self.has_margins = SplitStatement(), False
         numbered = (f"noised_{number}_" for number in itertools.count(1))
         self.prefix = next(name for name in numbered if name not in text.casefold())
@@ -302,7 +313,7 @@ class _Splitter:
     def _replace_core(self, select: exp.Select, scope: Scope) -> None:
         """Declare the query of a core, and let the SELECT read its noised table."""
         text = quoted(select)
-        reader = CoreReader(select, self.tables)
+        reader = CoreReader(select, self.tables, self.confidence)
         read = reader.read()
         for node in own_nodes_of(select):
             if isinstance(node, exp.Anonymous) and not is_interval(node):
