@@ -13,6 +13,7 @@ from dprelease.accessor.frame_shapes import names_of_answers
 from dprelease.accessor.pricing import (
     budget_of,
     charge_before_answer,
+    check_option_types,
     check_options,
     column_declaration,
     confidence_of,
@@ -28,18 +29,24 @@ from dprelease.exact.post_view import to_pandas
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.planning.plan import Plan
 from dprelease.query.outer_sql.parameters import Params
-from dprelease.query.outer_sql.statement import split_statement
+from dprelease.query.outer_sql.statement import SplitStatement, split_statement
 from dprelease.query.resolve import Query, resolve_one
+from dprelease.query.select import PrivateCore
 from dprelease.release import execute
-from dprelease.release.after_noise import answer_of, prepare_intervals, try_statement
+from dprelease.release.after_noise import (
+    COUNT_ROWS,
+    NO_KEYS,
+    DeclaredKeys,
+    answer_of,
+    declared_values,
+    prepare_intervals,
+    try_statement,
+    without_declared_keys,
+)
+from dprelease.release.answer_notes import answer_attributes, explained
 from dprelease.release.charging import charges_of
 from dprelease.release.ledger_forecast import charge_outlooks
-from dprelease.release.question import (
-    answer_attributes,
-    cores_with_private_keys,
-    explained,
-    without_explain,
-)
+from dprelease.release.question import cores_with_private_keys, without_explain
 from dprelease.schema.model import Files, relative_reader, validate
 from dprelease.schema.release import Limits, QuerySpec
 from dprelease.schema.table import Table
@@ -152,27 +159,65 @@ def answer_sql(
         statement, tables, params, margins=margins, confidence=confidence_of(plain)
     )
     private = cores_with_private_keys(split.cores, private_keys)
+
+    def resolve(core: PrivateCore, columns: Specs) -> Query:
+        """Return the query of a core with these columns."""
+        derived = replace(rows, derived={**rows.derived, **core.rows.derive})
+        known = {**plain, "private_keys": core.name in private}
+        return _resolved_query(derived, columns, core.group_by, known, core.where, core.name)
+
+    split, keys = without_declared_keys(
+        split,
+        private,
+        lambda core: resolve(core, COUNT_ROWS),
+        is_filtered=bool(rows.predicates),
+    )
+    if not split.cores:
+        return _answer_of_keys(split, keys, is_explained=is_explained)
     queries = [
-        _resolved_query(
-            replace(rows, derived={**rows.derived, **core.rows.derive}),
-            _declared_columns(core.columns, plain),
-            core.group_by,
-            {**plain, "private_keys": name in private},
-            core.where,
-            name,
-        )
-        for name, core in split.cores.items()
+        resolve(core, _declared_columns(core.columns, plain)) for core in split.cores.values()
     ]
-    try_statement(queries, split)
+    try_statement(queries, split, keys.tables)
     plan, price = plan_and_cost(session, queries, plain)
-    if rows.dry or is_explained:
-        return explain_plan(session, plan, price)
+    if is_explained:
+        return explain_plan(session, plan, price, keys)
     intervals = prepare_intervals(split, plan)
     charged = charge_before_answer(session, plan, price, "this statement", rows.state)
     noised = execute.answer_queries(plan, _engine_of_all(rows, queries), charged)
-    shown = answer_of(split, noised, intervals)
-    shown.attrs[ATTRIBUTE] = answer_attributes(plan)
+    shown = answer_of(split, noised, intervals, keys.tables)
+    shown.attrs[ATTRIBUTE] = {**answer_attributes(plan), **keys.note()}
     return shown
+
+
+def _answer_of_keys(
+    split: SplitStatement, keys: DeclaredKeys, *, is_explained: bool
+) -> pd.DataFrame:
+    """Return the answer of a statement that lists declared keys, or its plan."""
+    shown = explained(None, keys=keys) if is_explained else keys.answer(split)
+    shown.attrs[ATTRIBUTE] = keys.attributes()
+    return shown
+
+
+def answer_unique(rows: RowSelection, keys: list[str], options: Options) -> pd.DataFrame:
+    """Return the values of keys: the declared ones, or private keys, for which it is charged.
+
+    Raises
+    ------
+    QueryError, BudgetError, DataError, SessionError
+        The same errors as `answer_query`; also DP-SQL-006 for declared keys of some rows.
+    """
+    if not keys:
+        wanted = "a column name or a list of at least one column name"
+        raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind="an empty list")
+    if options.get("private_keys"):
+        return answer_query(rows, "unique", {}, keys, options, lambda answer, _: answer[keys])
+    check_option_types(options)
+    query = _resolved_query(rows, COUNT_ROWS, keys, {**options, "private_keys": False})
+    found = DeclaredKeys(names=keys)
+    answer = to_pandas(declared_values(query, is_filtered=bool(rows.predicates)))
+    answer = explained(None, keys=found) if rows.dry else answer
+    answer.attrs[ATTRIBUTE] = found.attributes()
+    return answer
 
 
 def _table_of_rows(rows: RowSelection) -> Table:
@@ -236,13 +281,15 @@ def _resolved_query(
     )
 
 
-def explain_plan(session: Session, plan: Plan, price: Spending) -> pd.DataFrame:
+def explain_plan(
+    session: Session, plan: Plan, price: Spending, keys: DeclaredKeys = NO_KEYS
+) -> pd.DataFrame:
     """Return the plan of an answer: a row for each measurement, then one for each computed column.
 
     With several tables, the rows are also indexed by table. The attributes also hold the remaining
     budget in the session's ledger, and for how many such answers that budget would be enough.
     """
-    frame = explained(plan)
+    frame = explained(plan, keys=keys)
     if frame["table"].nunique() > 1:
         frame = frame.set_index(["table", "column"])
     else:

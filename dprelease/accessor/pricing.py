@@ -40,14 +40,19 @@ def check_options(options: Options, call: str) -> None:
     SessionError
         DP-SESSION-006 for a confidence out of range.
     """
+    check_option_types(options)
+    if options.get("epsilon") is None and options.get("rho") is None:
+        raise UsageError("DP-SESSION-015", what=f"{call}()")
+    confidence_of(options)
+
+
+def check_option_types(options: Options) -> None:
+    """Raise UsageError DP-SESSION-016 for an option of another type."""
     for name, wanted, kinds in OPTION_TYPES:
         given = options.get(name)
         if given is not None and not isinstance(given, kinds):
             kind = type(given).__name__
             raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
-    if options.get("epsilon") is None and options.get("rho") is None:
-        raise UsageError("DP-SESSION-015", what=f"{call}()")
-    confidence_of(options)
 
 
 def confidence_of(options: Options) -> Fraction:

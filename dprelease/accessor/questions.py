@@ -25,7 +25,7 @@ from dprelease.schema.field_types import Text
 Name = Literal[
     "count", "size", "count_distinct", "nunique", "sum", "mean", "variance", "var", "stddev", "std",
     "quantile", "median", "min", "max", "mode", "histogram", "value_counts", "describe", "agg",
-    "crosstab", "tables", "sql",
+    "unique", "crosstab", "tables", "sql",
 ]  # fmt: skip
 NAMES: tuple[str, ...] = get_args(Name)
 """The names of all query methods; a method with two names is listed by both."""

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack
 
 from dprelease.accessor import frame_shapes
-from dprelease.accessor.answer import answer_query, answer_sql
+from dprelease.accessor.answer import answer_query, answer_sql, answer_unique
 from dprelease.accessor.answer_libraries import Library
 from dprelease.accessor.argument_checks import (
     boolean_argument,
@@ -220,6 +220,26 @@ class RowQuestions(ABC):
                 lambda answer, held: frame_shapes.describe(answer, keys, described, held),
                 margins=False,
             )  # fmt: skip
+
+    @query_method
+    def unique(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
+        """Return the values of a key, or the combinations of several keys.
+
+        Declared values are public: no row is read, and nothing is charged. With `private_keys`, the
+        values that enough people have are found in the data, which is charged.
+
+        Parameters
+        ----------
+        columns : str or a list of str
+            The keys.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The keys, one row for each value or combination.
+        """
+        with self._one_query() as rows:
+            return answer_unique(rows, _column_names(columns), options)
 
     @query_method
     def crosstab(

@@ -244,8 +244,9 @@ def _print_answer(
     guarantee = details["guarantee"]
     errors = ", ".join(f"{name} {moe:,.6g}" for name, moe in details["margins_95"].items())
     price = ", ".join(f"{name} {float(guarantee[name]):.6g}" for name in ("epsilon", "delta"))
-    words = f"{price}; margins of error at 95 %: {one_line(errors)}"
+    words = f"{price}; margins of error at 95 %: {one_line(errors)}" if errors else price
     tables = [f"'{name}' is public data" for name in details.get("public_tables", ())]
+    tables += [f"'{name}' has declared values" for name in details.get("declared_keys", ())]
     words = "\n\n".join([answer_text(answer), words, *details["bounded_rows"], *tables])
     known = answer.astype(object).where(answer.notna(), None).to_dict("records")
     rows = [{str(name): _json_value(value) for name, value in row.items()} for row in known]

@@ -7,8 +7,6 @@ this query, and is post-processing.
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,6 +16,7 @@ from sqlglot import exp
 from dprelease.numerics.rounding import exact, plain_text
 from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.query.expressions.whole import unread_argument_text
+from dprelease.query.outer_sql.column_names import is_valid_column_name, unused_name
 from dprelease.query.outer_sql.formulas import (
     ENDS,
     Formula,
@@ -51,14 +50,10 @@ from dprelease.query.sql_functions import (
 from dprelease.query.sql_rewrites.select_rows import RowsOfSelect, rewrite_rows
 from dprelease.schema.aggregate_keywords import WORDS, Origin
 from dprelease.schema.column_spec import QUANTILES
-from dprelease.schema.field_types import NAME, RESERVED
 from dprelease.schema.model import normalized_name
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Plain
-
-MOST_LETTERS = 50
-"""Maximum length of a name that is derived from a column's, so that a number can be appended."""
 
 
 @dataclass
@@ -325,9 +320,7 @@ class CoreReader:
             names = [f"{name}{part}" for name in self.core.columns for part in WITH_COMPANIONS]
             taken = {normalized_name(name) for name in (*names, *self.core.group_by, PRIVATE_KEYS)}
             default_name = f"{kind}_{'rows' if column == '*' else column}"
-            name = (
-                alias if _is_valid_column_name(alias, taken) else _unused_name(default_name, taken)
-            )
+            name = alias if is_valid_column_name(alias, taken) else unused_name(default_name, taken)
             self.core.columns[name] = {kind: spec, **margin}
             if kind in QUANTILES:  # an answer has the columns of its SELECT list and no others
                 self.core.columns[name]["interval"] = "false"
@@ -392,21 +385,3 @@ def _number_text(text: str) -> str:
     except ValueError:
         refuse("DP-SQL-004", what=text[:LONGEST])
     return text
-
-
-def _is_valid_column_name(name: str, taken: Collection[str]) -> bool:
-    """Return whether a declared column may have this name; columns of results may have any."""
-    is_name = bool(re.fullmatch(NAME, name)) and name.casefold() not in RESERVED
-    return is_name and _is_unused(name, taken)
-
-
-def _is_unused(name: str, taken: Collection[str]) -> bool:
-    """Return whether neither a name nor the name of a companion column is taken."""
-    return all(f"{name}{part}".casefold() not in taken for part in WITH_COMPANIONS)
-
-
-def _unused_name(new_name: str, taken: Collection[str]) -> str:
-    """Return an unused name that a release file may declare, derived from a column's name."""
-    name = re.sub("[^A-Za-z0-9_]+", "_", new_name)[:MOST_LETTERS]
-    numbered = (f"{name}_{number}" for number in itertools.count(2))
-    return next(free for free in itertools.chain([name], numbered) if _is_unused(free, taken))

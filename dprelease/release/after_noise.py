@@ -1,13 +1,15 @@
-"""Compute the outer part of a statement from noised tables and public tables."""
+"""Compute the outer part of a statement from noised tables, public tables and public keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dprelease.errors import DpReleaseError, Place
 from dprelease.exact.engines import frame_of, refuse_frame_about_people
 from dprelease.exact.post_view import run_statement, to_pandas
 from dprelease.exact.settings import Settings
@@ -20,9 +22,11 @@ from dprelease.query.outer_sql.formulas import ENDS, Formula
 from dprelease.query.outer_sql.statement import SplitStatement
 from dprelease.query.resolve import Query
 from dprelease.query.select import PrivateCore
+from dprelease.query.sql_rewrites.refusal import refuse
 from dprelease.query.view import public_table_formulas
 from dprelease.schema.load import Declaration
 from dprelease.tables.arrays import float_array
+from dprelease.tables.key_columns import PublicKeys
 from dprelease.tables.published_columns import as_floats
 from dprelease.tables.published_tables import trial_table
 
@@ -156,3 +160,95 @@ def outer_table(core: PrivateCore, noised: pa.Table) -> pa.Table:
     wanted = [*core.group_by, *core.fields]
     names = [core.fields.get(column, column) for column in wanted]
     return noised.select(wanted).rename_columns(names)
+
+
+COUNT_ROWS: dict[str, dict[str, Any]] = {"rows": {"count": "*"}}
+"""The column with which a query of declared keys is resolved; it is not measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredKeys:
+    """The declared values of keys that a statement lists: no row changes them.
+
+    `tables` have their names in the outer statement; `names` are the keys.
+    """
+
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the attributes of an answer that has no noisy value."""
+        empty: dict[str, Any] = {"margins_95": {}, "ranks_95": {}, "mechanisms": {}}
+        guarantee = {"epsilon": "0", "delta": "0"}
+        return {"guarantee": guarantee, **empty, "bounded_rows": [], **self.note()}
+
+    def note(self) -> dict[str, Any]:
+        """Return the attribute that names the keys, if there are any."""
+        return {"declared_keys": self.names} if self.names else {}
+
+    def answer(self, split: SplitStatement) -> pd.DataFrame:
+        """Return the answer of a statement that reads nothing else."""
+        if split.public:
+            reason = "it has no noisy table"
+            refuse("A statement of declared keys and public tables", reason, "add COUNT(*)")
+        return to_pandas(run_statement(split.outer, self.tables, trial=True))
+
+
+NO_KEYS = DeclaredKeys()
+
+
+def without_declared_keys(
+    split: SplitStatement,
+    private: Collection[str],
+    resolve: Callable[[PrivateCore], Query],
+    *,
+    is_filtered: bool = False,
+) -> tuple[SplitStatement, DeclaredKeys]:
+    """Return a statement without its cores of declared keys alone, and the values of these keys.
+
+    Parameters
+    ----------
+    private
+        The names of the cores whose keys are found in the data.
+    resolve
+        Returns the query of a core with the columns `COUNT_ROWS`.
+    is_filtered
+        Whether the rows have other conditions than those of the statement.
+
+    Raises
+    ------
+    QueryError
+        DP-QUERY-002 for a key without declared values, DP-SQL-006 for a condition on rows.
+    """
+    found, cores = DeclaredKeys(), {}
+    for name, core in split.cores.items():
+        if core.columns or name in private:
+            cores[name] = core
+            continue
+        try:
+            query = resolve(core)
+        except DpReleaseError as error:
+            error.set_place(Place("sql", None, "DISTINCT"))
+            raise
+        values = declared_values(query, is_filtered=is_filtered or core.where is not None)
+        found.tables[split.tables[name]] = outer_table(core, values)
+        found.names.extend(core.group_by)
+    return replace(split, cores=cores), found
+
+
+def declared_values(query: Query, *, is_filtered: bool) -> pa.Table:
+    """Return the declared values of the keys of a query, with a row for each combination.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-006 if only some rows are meant (`is_filtered`), on which these values do not depend.
+    """
+    import pyarrow as pa
+
+    if is_filtered:
+        names = ", ".join(key.column for key in query.keys.keys)
+        reason = "the declared values of a key do not depend on rows"
+        fix = "count rows by this key, or find the keys in the data with private_keys"
+        refuse(f"The values of {names} in some rows", reason, fix)
+    return pa.table(PublicKeys(query.keys).of(0, query.keys.size))

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,29 +18,35 @@ from dprelease.errors.local_paths import check_paths
 from dprelease.exact.engines import open_engines, refuse_unknown_frames
 from dprelease.exact.settings import Settings
 from dprelease.numerics.rounding import Number, exact_of, plain_text
-from dprelease.planning.bounded_words import contribution_limits_texts, measured_value_text
 from dprelease.planning.declaration_findings import single_errors
 from dprelease.planning.guarantees import release_budget
-from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
+from dprelease.privacy.unit import Neighbours
 from dprelease.query.outer_sql.parameters import Params
 from dprelease.query.outer_sql.statement import ANSWER, SplitStatement, split_statement
+from dprelease.query.resolve import Query, resolve_one
 from dprelease.query.select import PrivateCore
 from dprelease.query.sql_rewrites.refusal import LONGEST, refuse
 from dprelease.query.sql_rewrites.row_sources import declared_name
 from dprelease.release.after_noise import (
+    COUNT_ROWS,
+    DeclaredKeys,
     answer_of,
     blank_public_tables,
     prepare_intervals,
     read_public_tables,
     try_statement,
+    without_declared_keys,
 )
-from dprelease.release.answer_labels import labels_of
+from dprelease.release.answer_notes import answer_attributes, explained
 from dprelease.release.execute import answer_queries, charge_answer
 from dprelease.release.run_options import with_signing_key
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.field_types import LARGEST
-from dprelease.schema.load import Declaration, declaration_of, read_table
+from dprelease.schema.load import Declaration, Declared, declaration_of, read_table
+from dprelease.schema.model import Files, relative_reader, validate
+from dprelease.schema.release import Limits, QuerySpec
+from dprelease.schema.yaml_text.reader import Document
 from dprelease.tables import formats
 
 if TYPE_CHECKING:
@@ -130,22 +137,26 @@ def sql(
     statement, is_explained = without_explain(statement)
     state = RunState() if state is None else state
     with state.add_state_to_errors():
-        declaration, split = declaration_of_statement(
+        declaration, split, keys = declaration_of_statement(
             statement, schema, epsilon=epsilon, delta=delta, neighbours=neighbours,
             mechanism=mechanism, ledger=ledger, params=params, margins=margins,
             private_keys=private_keys,
         )  # fmt: skip
+        if declaration is None:
+            if output is not None:
+                refuse("Publishing declared keys", "they are in the schema", "leave out the output")
+            return _answer_of_keys(split, keys, is_explained=is_explained)
         declaration = with_signing_key(declaration, key)
         known = declaration.tables.values()
         given = {} if frames is None else frames
         refuse_unknown_frames((declared.table for declared in known), given)
         with _errors_at_statement():
             queries, plan = prepare(declaration)
-            public = blank_public_tables(declaration, split)
+            public = {**blank_public_tables(declaration, split), **keys.tables}
             try_statement(queries, split, public)
             if is_explained:
-                return explained(plan, split.public)
-            public = read_public_tables(declaration, split, given)
+                return explained(plan, split.public, keys)
+            public = {**read_public_tables(declaration, split, given), **keys.tables}
             try_statement(queries, split, public)
             intervals = prepare_intervals(split, plan)
         if output is None:
@@ -160,7 +171,18 @@ def sql(
                 for name in split.cores
             }
         shown = answer_of(split, noised, intervals, public)
-        shown.attrs["dprelease"] = answer_attributes(plan, split.public)
+        shown.attrs["dprelease"] = {**answer_attributes(plan, split.public), **keys.note()}
+    return shown
+
+
+def _answer_of_keys(
+    split: SplitStatement, keys: DeclaredKeys, *, is_explained: bool
+) -> pd.DataFrame:
+    """Return the answer of a statement that lists declared keys, or its plan."""
+    shown = keys.answer(split)
+    if is_explained:
+        return explained(None, keys=keys)
+    shown.attrs["dprelease"] = keys.attributes()
     return shown
 
 
@@ -170,44 +192,6 @@ def without_explain(statement: str) -> tuple[str, bool]:
     if explained_statement is None:
         return statement, False
     return explained_statement[1], True
-
-
-def explained(plan: Plan, public: Iterable[str] = ()) -> pd.DataFrame:
-    """Return a plan: a row for each measurement, then one for each computed column.
-
-    `public`: the public tables that the statement reads after the noise; each has a row as well.
-    """
-    import pandas as pd
-
-    rows: list[dict[str, Any]] = [
-        {
-            "table": column.query.name,
-            "column": column.measurement.name,
-            "counts": measured_value_text(column.query, column.measurement),
-            "mechanism": column.mechanism.name,
-            "cells": column.query.cells,
-            "sensitivity": str(column.measurement.sensitivity),
-            "mean_error": column.mean_absolute_error,
-            "margin": float(column.margin()),
-            "unit": column.measurement.error_unit,
-            "price_alone": alone,
-        }
-        for column, alone in zip(plan.columns, plan.costs_alone(), strict=True)
-    ]
-    rows += [
-        {
-            "table": query.name,
-            "column": column.name,
-            "mechanism": column.formula,
-            "margin": margin,
-            "unit": column.unit,
-        }
-        for query, column, margin in plan.computed_columns()
-    ]
-    rows += [{"table": name, "counts": "public table, read after the noise"} for name in public]
-    frame = pd.DataFrame(rows)
-    frame.attrs["dprelease"] = answer_attributes(plan, public)
-    return frame
 
 
 @contextmanager
@@ -225,29 +209,6 @@ def _errors_at_statement() -> Iterator[None]:
         raise
 
 
-def answer_attributes(plan: Plan, public: Iterable[str] = ()) -> dict[str, Any]:
-    """Return guarantee, margins, mechanisms, labels and row rules of an answer, as JSON values.
-
-    `public`: the public tables that are read after the noise.
-    """
-    labels, tables = labels_of(plan.queries), list(public)
-    return {
-        "guarantee": plan.guarantee.to_json(),
-        "margins_95": {
-            c.measurement.name: float(c.margin())
-            for c in plan.columns
-            if not c.measurement.is_choice
-        },
-        "ranks_95": {
-            c.measurement.name: float(c.margin()) for c in plan.columns if c.measurement.is_choice
-        },
-        "mechanisms": {c.measurement.name: c.mechanism.name for c in plan.columns},
-        "bounded_rows": contribution_limits_texts(plan.queries),
-        **({"labels": labels} if labels else {}),
-        **({"public_tables": tables} if tables else {}),
-    }
-
-
 def declaration_of_statement(
     statement: str,
     schema: Schemas,
@@ -260,14 +221,23 @@ def declaration_of_statement(
     params: Params = None,
     margins: bool = False,
     private_keys: bool | str | Sequence[str] = False,
-) -> tuple[Declaration, SplitStatement]:
-    """Return the release that a statement declares, and the computations on its answer."""
+) -> tuple[Declaration | None, SplitStatement, DeclaredKeys]:
+    """Return the release that a statement declares, and the computations on its answer.
+
+    A statement that lists declared keys only declares no release.
+    """
     _refuse_huge_numbers(epsilon=epsilon, delta=delta)
     paths = [Path(schema)] if isinstance(schema, str | Path) else [Path(path) for path in schema]
     folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))
     tables = [read_table(path) for path in paths]
     known = {declared.table.name: declared.table for declared in tables}
     split = split_statement(statement, known, params, margins=margins)
+    private = cores_with_private_keys(split.cores, private_keys)
+    by_name = {declared.table.name: declared for declared in tables}
+    resolve = partial(_query_of_keys, tables=by_name)
+    split, keys = without_declared_keys(split, private, resolve)
+    if not split.cores:
+        return None, split, keys
     release: dict[str, Any] = {
         "title": statement[:1000],
         "tables": [os.path.relpath(path.absolute(), folder) for path in paths],
@@ -279,7 +249,7 @@ def declaration_of_statement(
         "mechanism": mechanism
         if isinstance(mechanism, str)
         else {name: str(value) for name, value in mechanism.items()},
-        "queries": _declared_queries(split.cores, private_keys),
+        "queries": _declared_queries(split.cores, private),
         "output": "out/sql",
     }
     if split.public:
@@ -288,7 +258,7 @@ def declaration_of_statement(
         release["ledger"] = os.path.relpath(Path(ledger).absolute(), folder)
     text = yaml.safe_dump(release, sort_keys=False, allow_unicode=True)
     with _errors_at_statement():
-        return declaration_of(text, folder / FILE), split
+        return declaration_of(text, folder / FILE), split, keys
 
 
 def _public_text(names: Iterable[str]) -> str:
@@ -297,12 +267,22 @@ def _public_text(names: Iterable[str]) -> str:
     return f"the public data of {listed}, after the noise"
 
 
+def _query_of_keys(core: PrivateCore, tables: Mapping[str, Declared]) -> Query:
+    """Return the query of a core with `COUNT_ROWS` in place of its columns."""
+    values = {**_declared_query(core), "columns": COUNT_ROWS}
+    document = Document(Path(FILE), "", values, {})
+    spec = validate(QuerySpec, document, Files(relative_reader(Path())))
+    return resolve_one(
+        tables[core.source], core.name, spec, Neighbours.ADD_REMOVE, Limits(), tables
+    )
+
+
 def _declared_queries(
-    cores: Mapping[str, PrivateCore], private_keys: bool | str | Sequence[str]
+    cores: Mapping[str, PrivateCore], private: Iterable[str]
 ) -> dict[str, dict[str, Any]]:
     """Return the queries of all cores, as in a release file."""
     queries = {name: _declared_query(core) for name, core in cores.items()}
-    for name in cores_with_private_keys(cores, private_keys):
+    for name in private:
         queries[name]["private_keys"] = "true"
     return queries
 

@@ -62,6 +62,7 @@ def questions(names: tuple[str, ...], dp: Any) -> Iterator[tuple[str, Callable[[
     yield "mode", lambda: dp.mode(o, by=k, **TERMS)
     yield "values", lambda: dp.value_counts(k, **TERMS)
     yield "values by", lambda: dp.value_counts(o, by=k, sort=False, **TERMS)
+    yield "unique", lambda: dp.unique([k, o])
     yield "crosstab", lambda: dp.crosstab(k, o, **TERMS)
     yield "histogram", lambda: dp.histogram(x, EDGES, **TERMS)
     yield "histogram by", lambda: dp.histogram(x, EDGES, by=k, **TERMS)

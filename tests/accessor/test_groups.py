@@ -27,6 +27,7 @@ from tests.replay import Keyed
 PANDAS = {word.pandas: kind for kind, word in WORDS.items() if word.pandas}
 """Questions by pandas' name, if it is another."""
 BY_NATURE = {
+    "unique": "returns the keys themselves",
     "crosstab": "has two keys of its own",
     "tables": "has keys for each table",
     "sql": "says its own keys",

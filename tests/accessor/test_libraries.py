@@ -47,6 +47,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "describe": lambda dp: dp.describe("age", by="sex", **BIG),
     "counts": lambda dp: dp.value_counts("state", by="sex", **BIG),
     "grouped counts": lambda dp: dp.groupby("sex").value_counts("state", **BIG),
+    "unique": lambda dp: dp.unique("state"),
     "crosstab": lambda dp: dp.crosstab("state", "sex", **BIG),
     "histogram": lambda dp: dp.histogram("age", [0, 50, 101], **BIG),
     "quantiles": lambda dp: dp.groupby("sex").quantile("age", [0.25, 0.5], **BIG),

@@ -87,7 +87,7 @@ def test_help_names_every_parameter(kind: type, name: str, method: Any) -> None:
     if name != "use":
         assert "\nReturns\n-------\n" in doc
     if name in NAMES and kind is DpAccessor:
-        by = set(OPTIONS) - ({"by"} if name in ("crosstab", "tables", "sql") else set())
+        by = set(OPTIONS) - ({"by"} if name in ("unique", "crosstab", "tables", "sql") else set())
         assert by <= set(signature.parameters)
         assert "\nRaises\n------\n" in doc
 

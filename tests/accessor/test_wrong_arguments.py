@@ -58,7 +58,7 @@ GOOD: dict[str, Any] = {
     "statement": "SELECT COUNT(*) FROM people", "question": "count", "functions": "mean",
     "aggregates": {"age": "mean"}, "predicate": "age > 1", "epsilon": 0.001,
 }  # fmt: skip
-KEYED = {"crosstab": {"columns": "state"}, "value_counts": {"column": "state"},
+KEYED = {"unique": {"columns": "state"}, "crosstab": {"columns": "state"}, "value_counts": {"column": "state"},
          "mode": {"column": "state"}, "count_distinct": {"column": "state"},
          "nunique": {"column": "state"}, "tables": {"columns": None, "cube": ["sex"]}}  # fmt: skip
 
@@ -67,7 +67,7 @@ def methods() -> Iterator[tuple[str, str]]:
     for name in (*NAMES, "where", "derive", "groupby", "explain", "use"):
         yield "rows", name
     for name in NAMES:
-        if name not in ("crosstab", "tables", "sql"):
+        if name not in ("unique", "crosstab", "tables", "sql"):
             yield "groups", name
             yield "columns", name
 

@@ -92,6 +92,8 @@ class Shell:
             if state.message_state is State.NOTHING:
                 self.spent -= cost
             raise
+        if not state.rows:  # the declared values of keys cost nothing
+            self.spent -= cost
         self.show(self.budget_text())
 
     def _tables_text(self) -> str:

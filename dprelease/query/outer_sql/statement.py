@@ -143,13 +143,14 @@ class _Splitter:
     ) -> None:
         self.tables, self.with_margins, self.confidence = tables, with_margins, confidence
         self.found, self.has_margins = SplitStatement(), False
+        self.whole: exp.Query | None = None
         numbered = (f"noised_{number}_" for number in itertools.count(1))
         self.prefix = next(name for name in numbered if name not in text.casefold())
         """The beginning of all names that the statement itself does not contain."""
 
     def split(self, tree: exp.Query) -> SplitStatement:
         """Return the parts of the statement, or refuse it."""
-        text = quoted(tree)
+        text, self.whole = quoted(tree), tree
         tree = with_known_names(tree)
         use_declared_spelling(tree, self.tables)
         for select in list(tree.find_all(exp.Select)):
@@ -243,7 +244,9 @@ class _Splitter:
             refuse("DP-SQL-002", what=what)
         is_core = select.args.get("group") or select.args.get("having")
         if not is_core and next(measured_nodes_of(select), None) is None:
-            return True
+            if select is not self.whole or not _selects_distinct_keys(select):
+                return True
+            select.set("group", exp.Group(all=True))
         if expand_grouping_sets(select, self.tables, f"{self.prefix}set_"):
             return self._is_rows(select, scope)
         self._replace_core(select, scope)
@@ -329,8 +332,18 @@ class _Splitter:
         table = self.found.tables[core.name]
         self.has_margins |= select is self.with_margins
         reader.rewrite(core, table, f"{table}_", margins=select is self.with_margins)
-        if not core.columns:
+        if not core.columns and not (select is self.whole and core.group_by):
             refuse("DP-SQL-005", what=text)
+
+
+def _selects_distinct_keys(select: exp.Select) -> bool:
+    """Return whether a SELECT without aggregates returns each combination of its values once."""
+    distinct = select.args.get("distinct")
+    is_plain = distinct is not None and not distinct.args.get("on")
+    nodes = [node for item in select.expressions for node in item.walk()]
+    is_of_rows = any(isinstance(node, exp.Column) for node in nodes)
+    others = any(isinstance(node, exp.Query | exp.Window | exp.Star) for node in nodes)
+    return is_plain and is_of_rows and not others
 
 
 def _columns_read(tree: exp.Query, table: Table) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from dprelease.query.sql_rewrites.row_sources import (
     visible,
 )
 from dprelease.query.sql_rewrites.sub_queries import sources
+from dprelease.query.sql_rewrites.unanswerable import refuse_unanswerable
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Plain
 
@@ -57,7 +58,11 @@ def rewrite_rows(select: exp.Select, tables: Mapping[str, Table]) -> RowsOfSelec
     source = sources(select, tables)
     parts = [select.args.get(name) for name in ("from_", "where", "group")]
     parts += select.args.get("joins") or []
-    parts += [node for item in _clauses_after(select) for node in own_aggregates(item)]
+    aggregates = [node for item in _clauses_after(select) for node in own_aggregates(item)]
+    if source is not None and not source.table.public:
+        for node in aggregates:
+            refuse_unanswerable(node.this if isinstance(node, exp.Filter) else node)
+    parts += aggregates
     what = next(filter(None, (unread_argument_text(part) for part in parts if part)), None)
     if what is not None:
         raise QueryError("DP-SQL-002", place=PLACE, what=what)

@@ -15,6 +15,10 @@ _MOMENTS = "there is no aggregate of two columns in SQL"
 _SHARE = "use AVG(CASE WHEN {} THEN 1 ELSE 0 END), the share of rows in which it is true"
 _MOST = "use MODE({}), MEDIAN({}) or AVG({}), over many rows"
 _COUNTS = "use COUNT(*) with GROUP BY {}"
+_KEYS = (
+    "use SELECT DISTINCT {}, the values that may be published, or COUNT(*) with GROUP BY {}; such "
+    "an answer can be listed in a statement around it"
+)
 _SPREAD = "use STDDEV({}) or quantiles, as in QUANTILE_CONT({}, [0.1, 0.5, 0.9])"
 
 _REASONS: dict[str, tuple[str, str]] = {
@@ -28,7 +32,7 @@ _REASONS: dict[str, tuple[str, str]] = {
         (_A_VALUE, _MOST),
     ),
     **dict.fromkeys(
-        ("array_agg", "list", "listagg", "string_agg", "group_concat"), (_ALL_VALUES, _COUNTS)
+        ("array_agg", "list", "listagg", "string_agg", "group_concat"), (_ALL_VALUES, _KEYS)
     ),
     **dict.fromkeys(("histogram", "approx_top_k"), (_ALL_VALUES, _COUNTS)),
     **dict.fromkeys(
@@ -61,5 +65,7 @@ def refuse_unanswerable(node: exp.Expr) -> None:
             if isinstance(node, exp.Anonymous) and node.expressions
             else node.this
         )
+        while isinstance(argument, exp.Distinct | exp.Order):
+            argument = argument.this or next(iter(argument.expressions), None)
         shown = quoted(argument) if isinstance(argument, exp.Expr) else "x"
         refuse(f"{name.upper()}({shown})", reason, instead.replace("{}", shown))
