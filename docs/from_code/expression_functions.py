@@ -14,7 +14,12 @@ OTHERS = {
     ),
     "left": ("a text, a whole number", "a text", "`left(x, 2)`: the first 2 characters"),
     "starts_with": ("two texts", "a truth value", ""),
-    "date_diff": ("two dates", "a number", "`date_diff('day', start, end)`: days between dates"),
+    "date_diff": (
+        "two dates",
+        "a number",
+        "`date_diff('day', start, end)`: days between dates; of timestamps also 'hour', 'minute', "
+        "'second'",
+    ),
     "date_trunc": (
         "a unit, a date",
         "a date",

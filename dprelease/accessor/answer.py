@@ -163,7 +163,7 @@ def answer_sql(
     def resolve(core: PrivateCore, columns: Specs) -> Query:
         """Return the query of a core with these columns."""
         derived = replace(rows, derived={**rows.derived, **core.rows.derive})
-        known = {**plain, "private_keys": core.name in private}
+        known = cast("Options", {**plain, "private_keys": core.name in private})
         return _resolved_query(derived, columns, core.group_by, known, core.where, core.name)
 
     split, keys = without_declared_keys(

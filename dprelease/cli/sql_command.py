@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.reporting import AsJson, print_result, report_failures
-from dprelease.cli.shown.shown_tables import table_text
+from dprelease.cli.shown.shown_frames import value_text
+from dprelease.cli.shown.shown_tables import table_or_records, table_text
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors import Place, QueryError, RunState
 from dprelease.errors.printable import one_line, printable
@@ -45,6 +46,15 @@ def answer_text(answer: pd.DataFrame) -> str:
         [heads, *([_value_text(value) for value in row] for row in rows)], right=numbers
     )
     return text if rows else f"{text}\n(the result has no rows)"
+
+
+def plan_text(plan: pd.DataFrame) -> str:
+    """Return the plan of EXPLAIN as a table, or in a narrow terminal as a record per column."""
+    heads = [str(name) for name in plan.columns]
+    rows = [[value_text(value) for value in row] for row in plan.itertuples(index=False, name=None)]
+    numbers = ("cells", "mean_error", "margin", "price_alone")
+    title = 2 if heads[0] == "table" else 1
+    return table_or_records([heads, *rows], title=title, right=numbers)
 
 
 def _is_number(value: object) -> bool:
@@ -237,8 +247,9 @@ def _print_answer(
     statement: str, schema: list[Path], options: dict[str, Any], state: RunState, *, as_json: bool
 ) -> None:
     """Answer one statement, and print the answer."""
-    from dprelease.release.question import sql
+    from dprelease.release.question import sql, without_explain
 
+    is_explained = without_explain(statement)[1]
     answer = sql(statement, schema, state=state, **options)
     details = answer.attrs["dprelease"]
     guarantee = details["guarantee"]
@@ -247,7 +258,8 @@ def _print_answer(
     words = f"{price}; margins of error at 95 %: {one_line(errors)}" if errors else price
     tables = [f"'{name}' is public data" for name in details.get("public_tables", ())]
     tables += [f"'{name}' has declared values" for name in details.get("declared_keys", ())]
-    words = "\n\n".join([answer_text(answer), words, *details["bounded_rows"], *tables])
+    shown = plan_text(answer) if is_explained else answer_text(answer)
+    words = "\n\n".join([shown, words, *details["bounded_rows"], *tables])
     known = answer.astype(object).where(answer.notna(), None).to_dict("records")
     rows = [{str(name): _json_value(value) for name, value in row.items()} for row in known]
     if options["output"] is None:

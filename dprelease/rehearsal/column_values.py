@@ -22,6 +22,7 @@ from dprelease.schema.columns import (
     TimestampColumn,
 )
 from dprelease.schema.field_types import DROP
+from dprelease.schema.number_bounds import day_bounds
 from dprelease.schema.rehearsal_form import RehearsalSpec
 
 if TYPE_CHECKING:
@@ -163,10 +164,11 @@ class ColumnGenerator:
         spread[where >= 1 - AT_A_BOUND] = high
         return np.clip(spread, low, high)
 
-    def _day_range(self, column: DateColumn | None) -> tuple[date, date]:
+    def _day_range(self, column: DateColumn | TimestampColumn) -> tuple[date, date]:
         """Return the first and the last day of a column: its bounds, or days around literals."""
-        if column is not None and column.lower is not None and column.upper is not None:
-            return column.lower, column.upper
+        bounds = day_bounds(column.lower, column.upper)
+        if bounds is not None:
+            return bounds
         days = self.literals.days
         if not days:
             return FIRST_DAY, LAST_DAY
@@ -184,7 +186,7 @@ class ColumnGenerator:
         """Return n random timestamps."""
         import pyarrow as pa
 
-        first, last = self._day_range(None)
+        first, last = self._day_range(column)
         day = 24 * 3600
         ends = (first - EPOCH).days * day, (last - EPOCH).days * day
         if column.lattice is not None:

@@ -116,7 +116,8 @@ def answer_of(
     """
     tables = {}
     for name, core in split.cores.items():
-        table, ends = noised[name], {}
+        table = noised[name]
+        ends: dict[str, pa.Array] = {}
         for formula, prefix in core.intervals.items():
             found = intervals[name][formula].ends(_numbers_of(table), table.num_rows)
             ends |= {f"{prefix}{end}": float_array(x) for end, x in zip(ENDS, found, strict=True)}

@@ -75,6 +75,14 @@ def check_times(lower: date | None, upper: date | None) -> None:
         refuse("DP-SCHEMA-001")
 
 
+def day_bounds(lower: date | None, upper: date | None) -> tuple[date, date] | None:
+    """Return the days of the bounds of dates or timestamps; None without bounds."""
+    if lower is None or upper is None:
+        return None
+    first, last = (one.date() if isinstance(one, datetime) else one for one in (lower, upper))
+    return first, last
+
+
 def whole_lattice(lower: int, upper: int) -> Lattice:
     """Return all whole numbers within bounds."""
     return Lattice(lower=lower, upper=upper, step=Fraction(1))

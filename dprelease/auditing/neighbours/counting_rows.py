@@ -46,6 +46,7 @@ from dprelease.schema.columns import (
     TimestampColumn,
     is_stored,
 )
+from dprelease.schema.number_bounds import day_bounds
 from dprelease.schema.table import Table
 
 MANY_VALUES = 40
@@ -132,9 +133,7 @@ def _numbers_to_try(column: NumberColumn, literals: Literals) -> ValuesToTry:
 
 def _days_to_try(column: DateColumn | TimestampColumn, literals: Literals) -> ValuesToTry:
     """Return the days to try: at bounds, in the middle, near literals, and invalid values."""
-    low, high = FIRST_DAY, LAST_DAY
-    if isinstance(column, DateColumn) and column.lower is not None and column.upper is not None:
-        low, high = column.lower, column.upper
+    low, high = day_bounds(column.lower, column.upper) or (FIRST_DAY, LAST_DAY)
     day = timedelta(days=1)
     near = [at + by for at in literals.days for by in (-day, timedelta(0), day)]
     days = list(dict.fromkeys((low, high, low + (high - low) // 2, *near)))

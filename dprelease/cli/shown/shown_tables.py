@@ -49,6 +49,33 @@ def table_text(
     return "\n".join(line for row in cells for line in _row_lines(row, widths, at_right))
 
 
+def table_or_records(
+    rows: Sequence[Sequence[str]], *, title: int, right: Sequence[str] = ()
+) -> str:
+    """Return rows as a table if the terminal is wide enough for whole words, or else as records.
+
+    A record has its first `title` texts in one line, and then a line for each other text that is
+    not empty.
+    """
+    cells = [[one_line(text) for text in row] for row in rows]
+    columns = zip(*cells, strict=True)
+    words = [[word for text in column for word in WORD.split(text)] for column in columns]
+    least = sum(max(map(_text_width, column)) for column in words) + len(GAP) * (len(words) - 1)
+    if least <= terminal_width():
+        return table_text(rows, right=right)
+    names = cells[0][title:]
+    indent = len(GAP) + max(map(_text_width, names)) + len(GAP)
+    lines = []
+    for row in cells[1:]:
+        lines += _wrap_text(" ".join(text for text in row[:title] if text), terminal_width())
+        for name, text in zip(names, row[title:], strict=True):
+            if text:
+                parts = _wrap_text(text, max(terminal_width() - indent, UNBROKEN_LENGTH // 2))
+                first = f"{GAP}{name}".ljust(indent)
+                lines += [first + parts[0], *(" " * indent + part for part in parts[1:])]
+    return "\n".join(lines)
+
+
 def _column_widths(
     cells: Sequence[Sequence[str]], limit: int | None, unbroken: Sequence[bool]
 ) -> list[int]:

@@ -195,6 +195,10 @@ TEMPLATES: dict[str, Template] = {
         cause="'{what}' is never true: a comparison with NULL by = or <> is never true.",
         fix="write IS NULL or IS NOT NULL.",
     ),
+    "DP-WHERE-013": Template(
+        cause="'{what}' compares numbers with the values of '{column}', which are texts.",
+        fix="write {instead}.",
+    ),
     "DP-WHERE-009": Template(
         cause="The expression is longer than {limit} characters or nested too deeply.",
         fix="shorten it; put long lists of values in the declared values of a category.",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import date, datetime
 
 from sqlglot import exp
 
 from dprelease.errors import Place, QueryError
 from dprelease.query import quoting
 from dprelease.query.expressions.nodes import LONGEST_QUOTE
-from dprelease.query.expressions.scalar import Kind, Term
+from dprelease.query.expressions.scalar import UNITS_OF_A_DAY, Kind, Term
 
 LAST_YEAR = 9999
 TRUNCATED = ("year", "quarter", "month", "week")
@@ -41,6 +42,37 @@ def date_of_parts(parts: Sequence[str]) -> Term:
     whole = ", ".join(f"CAST({part} AS BIGINT)" for part in parts)
     known = f"{parts[0]} BETWEEN 1 AND {LAST_YEAR}"
     return Term(f"(CASE WHEN {known} THEN TRY(make_date({whole})) END)", Kind.DATE)
+
+
+def difference_unit(node: exp.DateDiff, place: Place) -> str:
+    """Return the unit of date_diff, in lower case; refuse units that have no fixed length."""
+    unit = node.args["unit"].name.lower() if node.args.get("unit") is not None else ""
+    if unit.upper() not in UNITS_OF_A_DAY:
+        what = "date_diff other than in days, hours, minutes or seconds"
+        raise QueryError("DP-WHERE-006", place=place, what=what)
+    return unit
+
+
+def time_literal(term: Term, kind: Kind, place: Place) -> Term:
+    """Return the term of a text literal as a date or timestamp literal."""
+    keyword = "DATE" if kind is Kind.DATE else "TIMESTAMP"
+    try:
+        if not term.sql.startswith("'"):
+            raise ValueError
+        text = term.sql[1:-1]
+        moment = date.fromisoformat(text) if keyword == "DATE" else datetime.fromisoformat(text)
+    except ValueError:
+        raise QueryError(
+            "DP-WHERE-007",
+            place=place,
+            left=kind.capitalize(),
+            right="a text that is not a date such as '2020-12-31'",
+        ) from None
+    if isinstance(moment, datetime) and moment.tzinfo is not None:
+        raise QueryError(
+            "DP-WHERE-007", place=place, left="An instant", right="one with a time zone"
+        )
+    return Term(f"{keyword} '{moment}'", kind)
 
 
 DATE_TERMS: dict[type[exp.Expression], Callable[[exp.Expression, str, Place], Term]] = {

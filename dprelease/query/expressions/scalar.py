@@ -102,6 +102,9 @@ TIME_KINDS = {
     "TIMESTAMPNTZ": Kind.TIMESTAMP,
     "DATETIME": Kind.TIMESTAMP,
 }
+UNITS_OF_A_DAY = {"DAY": 1, "HOUR": 24, "MINUTE": 24 * 60, "SECOND": 24 * 3600}
+"""The units of date_diff, and how many of them a day has; dates differ by days only."""
+
 ALLOWED = (
     "lower, upper, trim, length, substr, left, starts_with, abs, floor, ceil, round, year, "
     "quarter, month, week, day, isodow, dayofyear, hour, minute, date_diff, coalesce, greatest, "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, datetime
 from typing import Any
 
 from sqlglot import exp
@@ -11,7 +10,12 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
-from dprelease.query.expressions.date_terms import DATE_TERMS, date_of_parts
+from dprelease.query.expressions.date_terms import (
+    DATE_TERMS,
+    date_of_parts,
+    difference_unit,
+    time_literal,
+)
 from dprelease.query.expressions.nodes import (
     LONGEST_QUOTE,
     check_declared,
@@ -21,6 +25,7 @@ from dprelease.query.expressions.nodes import (
     strip_date_cast,
     unknown_function_error,
 )
+from dprelease.query.expressions.number_codes import with_codes
 from dprelease.query.expressions.scalar import (
     ALLOWED,
     ARITHMETIC_OF_ROWS,
@@ -132,26 +137,7 @@ class TermChecker:
 
     def _as_time(self, term: Term, kind: Kind) -> Term:
         """Return a text literal as a date or timestamp literal; other terms stay unchanged."""
-        if term.kind is not Kind.TEXT:
-            return term
-        keyword = "DATE" if kind is Kind.DATE else "TIMESTAMP"
-        try:
-            if not term.sql.startswith("'"):
-                raise ValueError
-            text = term.sql[1:-1]
-            moment = date.fromisoformat(text) if keyword == "DATE" else datetime.fromisoformat(text)
-        except ValueError:
-            raise QueryError(
-                "DP-WHERE-007",
-                place=self.place,
-                left=kind.capitalize(),
-                right="a text that is not a date such as '2020-12-31'",
-            ) from None
-        if isinstance(moment, datetime) and moment.tzinfo is not None:
-            raise QueryError(
-                "DP-WHERE-007", place=self.place, left="An instant", right="one with a time zone"
-            )
-        return Term(f"{keyword} '{moment}'", kind)
+        return time_literal(term, kind, self.place) if term.kind is Kind.TEXT else term
 
     def _sql_of_kind(self, node: exp.Expression, kind: Kind, depth: int) -> str:
         """Return the SQL of a node whose value must be of this kind, or raise an error."""
@@ -222,10 +208,11 @@ class TermChecker:
         """Return the term of a comparison of two values of one kind, such as a < b."""
         self._refuse_other_args(node, "this", "expression")
         check_never_true(node, self.place)
-        sides = [self.term(node.this, depth + 1), self.term(node.expression, depth + 1)]
+        one, other = with_codes(self.table, node, [node.this, node.expression], self.place)
+        sides = [self.term(one, depth + 1), self.term(other, depth + 1)]
         left, right = self._same_kind(sides, f" in {node.sql('duckdb')[:LONGEST_QUOTE]}")
-        check_declared(self.table, node.this, [node.expression], self.place)
-        check_declared(self.table, node.expression, [node.this], self.place)
+        check_declared(self.table, one, [other], self.place)
+        check_declared(self.table, other, [one], self.place)
         return Term(f"({left.sql} {COMPARISONS_OF_ROWS[type(node)]} {right.sql})", Kind.BOOLEAN)
 
     def _arithmetic(self, node: exp.Expression, depth: int) -> Term:
@@ -268,6 +255,7 @@ class TermChecker:
         """Return the term of BETWEEN with two ends."""
         self._refuse_other_args(node, "this", "low", "high")
         parts = [node.this, node.args["low"], node.args["high"]]
+        parts = with_codes(self.table, node, parts, self.place)
         value, low, high = self._same_kind([self.term(part, depth + 1) for part in parts])
         return Term(f"({value.sql} BETWEEN {low.sql} AND {high.sql})", Kind.BOOLEAN)
 
@@ -278,8 +266,9 @@ class TermChecker:
         parts = [node.this, *node.expressions]
         if len(parts) < 2 or not all(isinstance(p, exp.Literal | exp.Neg) for p in parts[1:]):
             raise QueryError("DP-WHERE-006", place=self.place, what="IN without constants")
+        parts = with_codes(self.table, node, parts, self.place)
         value, *items = self._same_kind([self.term(part, depth + 1) for part in parts])
-        check_declared(self.table, node.this, node.expressions, self.place)
+        check_declared(self.table, node.this, parts[1:], self.place)
         return Term(f"({value.sql} IN ({', '.join(i.sql for i in items)}))", Kind.BOOLEAN)
 
     def _like(self, node: exp.Expression, depth: int) -> Term:
@@ -349,13 +338,22 @@ class TermChecker:
         return Term(f"substring({', '.join([value, *(p.name for p in places)])})", Kind.TEXT)
 
     def _days_between(self, node: exp.DateDiff, depth: int) -> Term:
-        """Allow date_diff('day', from, to): days between any two dates fit into 64 bits."""
+        """Allow date_diff('day', from, to), and of instants also in hours, minutes and seconds.
+
+        The difference of any two dates or instants fits into 64 bits.
+        """
         self._refuse_other_args(node, "this", "expression", "unit", "date_part_boundary")
-        if node.args.get("unit") is None or node.args["unit"].name.upper() != "DAY":
-            raise QueryError("DP-WHERE-006", place=self.place, what="date_diff other than in days")
+        unit = difference_unit(node, self.place)
         last, first = (strip_date_cast(side) for side in (node.this, node.expression))
-        days = [self._date_sql(side, depth) for side in (first, last)]
-        return Term(f"date_diff('day', {', '.join(days)})", Kind.NUMBER)
+        sql_of = self._date_sql if unit == "day" else self._instant_sql
+        moments = [sql_of(side, depth) for side in (first, last)]
+        return Term(f"date_diff('{unit}', {', '.join(moments)})", Kind.NUMBER)
+
+    def _instant_sql(self, node: exp.Expression, depth: int) -> str:
+        """Return the SQL of a node that must be an instant, or the text of one."""
+        if isinstance(node, exp.Literal) and node.is_string:
+            return self._as_time(self.term(node, depth + 1), Kind.TIMESTAMP).sql
+        return self._sql_of_kind(node, Kind.TIMESTAMP, depth)
 
     def _of_date(self, node: exp.Expression, depth: int) -> Term:
         """Allow date_trunc('month', d) and strftime(d, format)."""

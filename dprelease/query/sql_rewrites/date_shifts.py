@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from dprelease.query.sql_rewrites.refusal import refuse
-from dprelease.schema.columns import DateColumn
+from dprelease.schema.columns import DateColumn, TimestampColumn
 from dprelease.schema.table import Table
 
 _DAYS = {"DAY": 1, "WEEK": 7}
@@ -60,8 +60,20 @@ def between_as_comparisons(node: exp.Between) -> exp.Expr:
 
 
 def difference_of_dates(node: exp.Sub, table: Table) -> exp.Expr:
-    """Return the difference of two dates as a number of days; other differences stay."""
+    """Return the difference of two dates as a number of days; other differences stay.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-006 for a difference of timestamps, which SQL returns as an interval.
+    """
     left, right = _unwrapped(node.this), _unwrapped(node.expression)
+    sides = [side for side in (left, right) if isinstance(side, exp.Column)]
+    if any(isinstance(table.columns.get(one.name), TimestampColumn) for one in sides):
+        reason = "a difference of timestamps is an interval, and not a number"
+        later, earlier = (side.sql("duckdb")[:30] for side in (left, right))
+        fix = f"write date_diff('hour', {earlier}, {later}), or another unit from 'day' to 'second'"
+        refuse(node, reason, fix)
     if not (is_date(left, table) and is_date(right, table)):
         return node
     return exp.Paren(this=_difference(left, right))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from dprelease.numerics.rounding import decimal_digits, exact, plain_text
 from dprelease.query.expressions.nodes import strip_date_cast
+from dprelease.query.expressions.scalar import UNITS_OF_A_DAY
 from dprelease.query.sql_rewrites.bounds import UNBOUNDED, ValueRange
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.schema.columns import (
@@ -25,7 +26,7 @@ from dprelease.schema.columns import (
     NumberColumn,
     TimestampColumn,
 )
-from dprelease.schema.number_bounds import default_step
+from dprelease.schema.number_bounds import day_bounds, default_step
 
 _CALENDAR: dict[type, tuple[int, int]] = {
     exp.Month: (1, 12),
@@ -97,7 +98,7 @@ def _unbounded_part(node: exp.Expr, columns: Mapping[str, Column]) -> tuple[str,
                 return quoted(part), reason
     for part in node.find_all(exp.Column):
         column = columns.get(part.name)
-        if isinstance(column, DateColumn | IntegerColumn | NumberColumn) and column.lower is None:
+        if column is not None and getattr(column, "lower", 0) is None:
             return quoted(node), f"the column '{part.name}' has no declared bounds"
     return quoted(node), "the bounds of its values aren't known"
 
@@ -325,8 +326,8 @@ def date_range(node: Any, columns: Mapping[str, Column]) -> tuple[date, date] | 
     """Return the first and the last day of an expression of dates; None if there is no limit."""
     node = strip_date_cast(node)
     column = columns.get(node.name) if isinstance(node, exp.Column) else None
-    if isinstance(column, DateColumn) and column.lower and column.upper:
-        return column.lower, column.upper
+    if isinstance(column, DateColumn | TimestampColumn):
+        return day_bounds(column.lower, column.upper)
     if isinstance(node, exp.DateFromParts):
         years = value_range(node.args["year"], columns)
         ends = years.lower, years.upper
@@ -334,12 +335,9 @@ def date_range(node: Any, columns: Mapping[str, Column]) -> tuple[date, date] | 
             return None
         return date(int(ends[0]), 1, 1), date(int(ends[1]), 12, 31)
     inner = node.this if isinstance(node, exp.Cast) else node
-    instants = columns.get(inner.name) if isinstance(inner, exp.Column) else None
-    if isinstance(instants, TimestampColumn) and instants.lower and instants.upper:
-        return instants.lower.date(), instants.upper.date()
     if isinstance(inner, exp.Literal) and inner.is_string:
         try:
-            day = date.fromisoformat(inner.name)
+            day = datetime.fromisoformat(inner.name).date()
         except ValueError:
             return None
         return day, day
@@ -368,15 +366,18 @@ def _year(node: exp.Year, columns: Mapping[str, Column]) -> ValueRange:
 
 
 def _days_between(node: exp.DateDiff, columns: Mapping[str, Column]) -> ValueRange:
-    """Return the range of date_diff('day', first, last)."""
+    """Return the range of date_diff('day', first, last), or of that in shorter units."""
     one, last, first = (
         Fraction(1),
         date_range(node.this, columns),
         date_range(node.expression, columns),
     )
-    if last is None or first is None:
+    per_day = UNITS_OF_A_DAY.get(node.args["unit"].name.upper()) if node.args.get("unit") else None
+    if last is None or first is None or per_day is None:
         return ValueRange(step=one, grid=one)
-    low, high = (last[0] - first[1]).days, (last[1] - first[0]).days
+    within = per_day - 1  # an instant is at most this many units after the first one of its day
+    low = (last[0] - first[1]).days * per_day - within
+    high = (last[1] - first[0]).days * per_day + within
     return ValueRange(Fraction(low), Fraction(high), one, one)
 
 
