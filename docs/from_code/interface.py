@@ -6,6 +6,7 @@ import inspect
 
 import dprelease
 
+INHERITED = (":inherited-members: object",)
 ACCESSOR = "dprelease.accessor.frame.DpAccessor"
 AFTER = "dprelease.verification.after_publication"
 BESIDE = {
@@ -31,9 +32,13 @@ def pages() -> str:
     """Return Sphinx directives for all public names, and for the classes that they return."""
     things = {name: getattr(dprelease, name) for name in dprelease.__all__}
     functions = [_directive("autofunction", one) for one in things.values() if _is_function(one)]
-    classes = [_class(_path(one)) for one in things.values() if inspect.isclass(one)]
+    classes = [
+        _class(_path(one), *INHERITED if one is dprelease.PublishedRelease else ())
+        for one in things.values()
+        if inspect.isclass(one)
+    ]
     parts = ["## Functions", *functions, "## Classes", *classes]
-    parts += ["## `df.dp`", _class(ACCESSOR, ":inherited-members: object")]
+    parts += ["## `df.dp`", _class(ACCESSOR, *INHERITED)]
     for title, path in BESIDE.items():
         parts += [f"## {title}", _class(path)]
     parts += ["## Errors", _rst("automodule", "dprelease.errors")]

@@ -111,6 +111,14 @@ TYPES: dict[str, tuple[str, Callable[[object], bool]]] = {
     ),
     "Mapping[str, object]": ("a mapping", lambda value: isinstance(value, Mapping)),
     "Mapping[str, str | float]": ("a mapping", lambda value: isinstance(value, Mapping)),
+    "Library": (
+        "'pandas', 'polars' or 'pyarrow'",
+        lambda value: isinstance(value, str) and value in ("pandas", "polars", "pyarrow"),
+    ),
+    "ComparableRelease": (
+        "a PublishedRelease",
+        lambda value: hasattr(value, "path") and hasattr(value, "change"),
+    ),
     "IfPublished": ("'fail' or 'skip'", lambda value: isinstance(value, str)),
     "RunState": ("a RunState", lambda value: isinstance(value, RunState)),
     "SigningKey": (

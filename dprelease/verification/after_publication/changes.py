@@ -56,6 +56,9 @@ RESULT_COLUMNS = (
 )
 """The columns of a result after its keys."""
 
+Cells = Mapping[str, object]
+"""Values by key: only the cells with these values are compared."""
+
 NO_NUMBERS = ("string", "bool", "date32[day]", "timestamp[us]")
 """The Arrow types of columns without changes."""
 
@@ -101,8 +104,22 @@ def compare(
     """
     check_paths(old, new)
     older, newer = (read_release_tables(Path(path)) for path in (old, new))
+    return changes_between(
+        older, newer, table=table, old_cells=old_cells or {}, new_cells=new_cells or {}
+    )
+
+
+def changes_between(
+    older: ReleaseTables,
+    newer: ReleaseTables,
+    *,
+    table: str | None,
+    old_cells: Cells,
+    new_cells: Cells,
+) -> pd.DataFrame:
+    """Return what `compare` returns, for two releases that are already read."""
     name = _common_table(older, newer, table)
-    before, after = _Side(older, name, old_cells or {}), _Side(newer, name, new_cells or {})
+    before, after = TableOfCells(older, name, old_cells), TableOfCells(newer, name, new_cells)
     is_same = older.record.digest == newer.record.digest
     if is_same and before.cells == after.cells:
         _refuse("both are the same cells of one release")
@@ -142,15 +159,20 @@ def _common_table(old: ReleaseTables, new: ReleaseTables, table: str | None) -> 
     )
 
 
+def only_table(release: ReleaseTables, table: str | None) -> str:
+    """Return the name of a table with margins; raise DP-COMPARE-001 if there is no such table."""
+    return _common_table(release, release, table)
+
+
 def _refuse(reason: str) -> NoReturn:
     """Raise DP-COMPARE-002 with a reason."""
     raise QueryError("DP-COMPARE-002", place=Place(NAME), reason=reason)
 
 
-class _Side:
-    """One of the two tables: its keys, its columns and their noise."""
+class TableOfCells:
+    """A published table, or its cells with some values of keys: keys, columns and their noise."""
 
-    def __init__(self, release: ReleaseTables, name: str, cells: Mapping[str, object]) -> None:
+    def __init__(self, release: ReleaseTables, name: str, cells: Cells) -> None:
         self.release, self.cells = release, {key: _code(value) for key, value in cells.items()}
         self.table = _comparable_tables(release)[name]
         query_name = name.rpartition("/")[2]
@@ -175,6 +197,15 @@ class _Side:
             if frame.empty:
                 _refuse(f"no cell has the value '{value}' of '{key}'")
         return frame.drop(columns=list(self.cells)).reset_index(drop=True)
+
+    def values_of(self, key: str) -> list[object]:
+        """Return the values of a key of these cells; raise DP-COMPARE-002 unless it has several."""
+        if key not in self.keys:
+            _refuse(f"'{key}' is not one of its keys ({', '.join(self.keys) or 'it has none'})")
+        values = self.frame[key].drop_duplicates().tolist()
+        if len(values) < 2:
+            _refuse(f"'{key}' has a single value")
+        return values
 
     @property
     def condition(self) -> str:
@@ -274,7 +305,7 @@ def _floats(values: Any) -> Floats:
     return floats
 
 
-def _refuse_other_measures(old: _Side, new: _Side) -> None:
+def _refuse_other_measures(old: TableOfCells, new: TableOfCells) -> None:
     """Raise DP-COMPARE-002 unless both tables have the same keys and measure the same."""
     if old.keys != new.keys:
         both = [", ".join(side.keys) or "none" for side in (old, new)]
@@ -290,7 +321,7 @@ def _refuse_other_measures(old: _Side, new: _Side) -> None:
             _refuse(f"'{name}' is computed in another way, with other bounds or in another unit")
 
 
-def _changes(old: _Side, new: _Side, *, is_same: bool) -> pd.DataFrame:
+def _changes(old: TableOfCells, new: TableOfCells, *, is_same: bool) -> pd.DataFrame:
     """Return the changes of all columns and cells, in the order of the new table."""
     import pandas as pd
 
@@ -310,7 +341,7 @@ def _changes(old: _Side, new: _Side, *, is_same: bool) -> pd.DataFrame:
     return frame
 
 
-def _merged_cells(old: _Side, new: _Side) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _merged_cells(old: TableOfCells, new: TableOfCells) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the cells of both tables, and their keys; columns of cells end with `_old` or `_new`.
 
     The cells of the new table come first, in its order.
@@ -344,7 +375,7 @@ def _change_columns(
     yield "confidence", np.full(len(before.values), float(change.confidence))
 
 
-def _declared_differences(old: _Side, new: _Side) -> Iterator[str]:
+def _declared_differences(old: TableOfCells, new: TableOfCells) -> Iterator[str]:
     """Yield sentences on what differs between the declarations of two tables."""
     if old.condition != new.condition:
         yield (f"The old table is about {old.condition}, and the new table about {new.condition}.")

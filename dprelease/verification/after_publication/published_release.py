@@ -10,13 +10,19 @@ from dprelease.documents.encoding import sha256_of
 from dprelease.documents.file_records import ColumnRecord, FileRecord
 from dprelease.documents.manifest import CentralManifest
 from dprelease.documents.release_manifest import ReleaseManifest
-from dprelease.errors import OutputError, Place, State, VerificationError
+from dprelease.errors import (
+    OutputError,
+    Place,
+    State,
+    VerificationError,
+)
 from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.release.run_result import PrivacySpent
 from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.system.summaries import Summarized, Summary
 from dprelease.tables import formats
+from dprelease.verification.after_publication.comparable_release import ComparableRelease
 from dprelease.verification.manifest_reader import Rehearsal, read_any_manifest
 from dprelease.verification.report import Report
 from dprelease.verification.verify import verify
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class PublishedRelease(Summarized):
+class PublishedRelease(ComparableRelease, Summarized):
     """A published release, read from its folder.
 
     The name of a table is that of its file without the extension, such as `estimates/by_sex`. The

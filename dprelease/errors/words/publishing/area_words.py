@@ -32,4 +32,8 @@ TEMPLATES: dict[str, Template] = {
         fix="compare tables with the same keys, contribution limits and columns; select cells of "
         "one release by different values of a key.",
     ),
+    "DP-COMPARE-003": Template(
+        cause="The shares can't be computed: {reason}.",
+        fix="name a count, or a sum of values that are not negative, which no later step changed.",
+    ),
 }
