@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprelease.cli.releases import ReleaseFile, Set
+from dprelease.cli.releases import ReleaseFile, Set, Sources
 from dprelease.cli.reporting import AsJson, Wide, print_result, report_failures
 from dprelease.cli.shown.shown_tables import table_text
 from dprelease.errors import OutputError
@@ -37,6 +37,7 @@ def profile(
             help="Also draw the effect of limits to a new image file that only you can read."
         ),
     ] = None,
+    source: Sources = None,
     seen: Annotated[
         bool, typer.Option("--i-may-see-it", help="Print it even if the output is not a terminal.")
     ] = False,
@@ -53,6 +54,7 @@ def profile(
         from dprelease.profile.look import profile as look
         from dprelease.profile.private_file import private_file
         from dprelease.release.path_conflicts import refuse_as_source
+        from dprelease.release.run_options import parse_sources, with_sources
         from dprelease.schema.release_parts.variables import parse_assignments
 
         if output is None and not seen and not _is_terminal():
@@ -60,6 +62,7 @@ def profile(
         if plot is not None and plot.suffix.lower() not in PICTURES:
             raise OutputError("DP-OUTPUT-005", name=plot.name, formats=", ".join(PICTURES))
         declaration = load_declaration(release, parse_assignments(variables))
+        declaration = with_sources(declaration, parse_sources(source))
         with ExitStack() as files:
             written = (
                 None if output is None else files.enter_context(private_file(output, declaration))

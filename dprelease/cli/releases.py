@@ -31,6 +31,14 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="Set a variable; can be repeated.", metavar="NAME=VALUE"),
 ]
+Sources = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source",
+        help="Read a table from another path of the declared type; can be repeated.",
+        metavar="TABLE=PATH",
+    ),
+]
 ReleaseFile = Annotated[Path, typer.Argument(help="The release file, YAML.", show_default=False)]
 
 
@@ -209,13 +217,7 @@ def run(
             callback=_known_policy,
         ),
     ] = "fail",
-    source: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Read a table from another path of the declared type; can be repeated.",
-            metavar="TABLE=PATH",
-        ),
-    ] = None,
+    source: Sources = None,
     variables: Set = None,
     key: Key = None,
     passphrase_file: PassphraseFile = None,

@@ -15,6 +15,7 @@ from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.release.kinds import plan_release
 from dprelease.schema.load import Declaration
+from dprelease.schema.typed import ReleaseMapping
 from dprelease.schema.yaml_text.python_values import RELEASE_NAME, PythonDeclaration
 from dprelease.system.files import reason_of
 from dprelease.system.summaries import Summarized, Summary
@@ -52,7 +53,8 @@ class Release(Summarized):
     declaration
         A mapping in the form of a release file. The items of its `tables` are paths of schemas, or
         mappings in the form of schemas, whose `source` may be a frame. The errors in it name key
-        paths of the mapping.
+        paths of the mapping. Type checkers check a mapping with the annotation `ReleaseMapping`, of
+        `dprelease.schema.typed`.
     folder
         The folder to which paths in the mapping are relative; by default the current folder.
     variables
@@ -67,7 +69,7 @@ class Release(Summarized):
     @checked_arguments
     def __init__(
         self,
-        declaration: Declaration | Mapping[str, object],
+        declaration: Declaration | ReleaseMapping | Mapping[str, object],
         *,
         folder: str | Path | None = None,
         variables: Mapping[str, object] | None = None,

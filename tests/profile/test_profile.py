@@ -290,6 +290,21 @@ def test_what_fails_leaves_no_file(tmp_path: Path) -> None:
     assert "DP-OUTPUT-005" in invoked(str(path), "--i-may-see-it", "--plot", "p.txt").output
 
 
+def test_a_source_is_read_from_another_path(tmp_path: Path) -> None:
+    path, output = write(tmp_path), tmp_path / "profile.json"
+    (tmp_path / "visits.csv").rename(tmp_path / "visits, last year.csv")
+    other = f"visits={tmp_path / 'visits, last year.csv'}"
+    found = invoked(str(path), "--output", str(output), "--source", other)
+    assert found.exit_code == 0, found.output
+    assert json.loads(output.read_text())
+    assert "last year" not in output.read_text()
+    output.unlink()
+    for wrong, code in {"visit=x.csv": "DP-PATH-004", "visits": "DP-PATH-004"}.items():
+        refused = invoked(str(path), "--output", str(output), "--source", wrong)
+        assert code in refused.output
+        assert not output.exists()
+
+
 def test_nothing_is_charged_or_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, release=RELEASE + "ledger: ledger.sqlite\n")
     monkeypatch.setattr(Ledger, "reserve_for_block", lambda *_: pytest.fail("it was charged"))

@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 import dprelease
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, OutputError
 from dprelease.planning.declaration_findings import single_errors
+from dprelease.schema.typed import generator
 from dprelease.schema.yaml_text.python_values import yaml_text
 from dprelease.schema.yaml_text.reader import parse_yaml
 from tests import processes
@@ -367,6 +368,12 @@ def test_mypy_accepts_the_script_and_finds_every_mistake(tmp_path: Path) -> None
     lines = enumerate(script.splitlines(), 1)
     wanted = {(i, line.split("# error: ")[1]) for i, line in lines if "# error: " in line}
     assert found == wanted, done.stdout + done.stderr
+
+
+def test_the_types_of_declarations_are_those_of_the_models() -> None:
+    """Otherwise run `python -m dprelease.schema.typed.generator`."""
+    assert generator.STUB.read_text(encoding="utf-8") == generator.stub_text()
+    assert all(len(line) <= 100 for line in generator.stub_text().splitlines())
 
 
 def test_all_declared_files_are_copied(tmp_path: Path) -> None:
