@@ -28,6 +28,7 @@ from dprelease.accessor.row_questions import RowQuestions
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Session, session_of
 from dprelease.errors import SessionError, UsageError
+from dprelease.errors.printable import count_text
 from dprelease.exact.reading.frames import attempt, is_eager, kind_of_object
 from dprelease.exact.reading.relations import is_relation
 from dprelease.exact.reading.streams import is_streamed
@@ -174,6 +175,13 @@ class SelectedRows(Questions):
     def __init__(self, rows: RowSelection) -> None:
         self._rows = rows
 
+    def __repr__(self) -> str:
+        parts = [f"rows of table {self._rows.session.table.name!r}"]
+        number = len(self._rows.predicates)
+        parts += [count_text(number, "condition", "conditions")] if number else []
+        parts += [f"computed columns {', '.join(self._rows.derived)}"] if self._rows.derived else []
+        return f"<dp: {'; '.join(parts)}>"
+
     def _selection(self) -> RowSelection:
         """Return the selection of rows."""
         return self._rows
@@ -194,6 +202,15 @@ class DpAccessor(Questions):
 
     def __init__(self, frame: object) -> None:
         self._frame = frame
+
+    def __repr__(self) -> str:
+        token = note_of(self._frame, TOKEN)
+        if not isinstance(token, str):
+            return "<dp: a frame without a session, which `use(session)` gives it>"
+        try:
+            return f"<dp: {session_of(token)!r}>"
+        except SessionError:
+            return "<dp: a frame whose session no longer exists>"
 
     def use(self, session: Session, *, row_wise: bool = False) -> None:
         """Register this frame as the rows of the session's table.

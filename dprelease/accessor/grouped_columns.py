@@ -38,6 +38,11 @@ class Groups:
     ) -> None:
         self.rows, self.by, self.as_index, self.library = rows, by, as_index, library
 
+    def __repr__(self) -> str:
+        columns = getattr(self, "columns", ())
+        selected = f", columns {', '.join(columns)}" if columns else ""
+        return f"<{type(self).__name__}: by {', '.join(self.by)}{selected}; {self.rows!r}>"
+
     def _library(self) -> Library:
         """Return the library whose frames the answers are."""
         return self.library

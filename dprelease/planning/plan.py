@@ -87,6 +87,10 @@ class PlannedColumn:
     mechanism: Randomizer
     chosen_by: str
 
+    def __repr__(self) -> str:
+        name = f"{self.query.name}.{self.measurement.name}"
+        return f"<PlannedColumn: {name}, {self.mechanism.name}>"
+
     @property
     def event(self) -> Event:
         """Return the record of the noise that the run will add."""

@@ -92,6 +92,9 @@ class Declaration:
     chooses_for: Declaration | None = field(default=None, repr=False)
     """The release for which this one chooses the limits."""
 
+    def __repr__(self) -> str:
+        return f"<Declaration: {self.spec.title!r}, tables {', '.join(self.tables)}>"
+
     def place(self, *keys: str | int) -> Place:
         """Return the position of a key path in the release file, for error messages."""
         return self.document.place(*keys)

@@ -22,10 +22,10 @@ from dprelease.schema.table import Table
 MOST_VALUES = 20
 """Maximum number of values in a condition that a message suggests."""
 
-_ORDERS: dict[type[exp.Expression], Callable[[Fraction, Fraction], bool]] = {
+_ORDERS: dict[type[exp.Expr], Callable[[Fraction, Fraction], bool]] = {
     exp.LT: lt, exp.LTE: le, exp.GT: gt, exp.GTE: ge,
 }  # fmt: skip
-_MIRRORED: dict[type[exp.Expression], type[exp.Expression]] = {
+_MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE,
 }  # fmt: skip
 _NEGATIVE = (exp.NEQ, exp.NullSafeNEQ)
@@ -68,7 +68,7 @@ def with_codes(
     return found
 
 
-def _refuse(node: exp.Expression, name: str, values: Sequence[str], place: Place) -> None:
+def _refuse(node: exp.Expr, name: str, values: Sequence[str], place: Place) -> None:
     """Raise DP-WHERE-013 with the condition that has these values; nothing if there are none."""
     listed = list(dict.fromkeys(values))
     if not listed:
@@ -81,13 +81,13 @@ def _refuse(node: exp.Expression, name: str, values: Sequence[str], place: Place
     raise QueryError("DP-WHERE-013", place=place, what=what, column=name, instead=instead)
 
 
-def _is_number(node: exp.Expression) -> bool:
+def _is_number(node: exp.Expr) -> bool:
     """Return whether a node is a constant number."""
     inner = node.this if isinstance(node, exp.Neg) else node
     return isinstance(inner, exp.Literal) and not inner.is_string and _exact(inner.name) is not None
 
 
-def _number(node: exp.Expression) -> Fraction:
+def _number(node: exp.Expr) -> Fraction:
     """Return the value of a constant number."""
     inner = node.this if isinstance(node, exp.Neg) else node
     number = _exact(inner.name) or Fraction(0)
@@ -108,9 +108,7 @@ def _numbers_of(values: Sequence[str]) -> list[tuple[str, Fraction]]:
     return [(text, number) for text, number in numbers if number is not None]
 
 
-def _condition(
-    node: exp.Expression, parts: Sequence[exp.Expression]
-) -> Callable[[Fraction], bool] | None:
+def _condition(node: exp.Expr, parts: Sequence[exp.Expr]) -> Callable[[Fraction], bool] | None:
     """Return the condition on a number of an order of a column and constants; None for others."""
     if isinstance(node, exp.Between):
         if not all(map(_is_number, parts[1:])):

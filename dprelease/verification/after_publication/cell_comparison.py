@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
 from dprelease.documents.encoding import NAME
 from dprelease.errors import OutputError, Place, QueryError
-from dprelease.numerics.lattice import Floats
+from dprelease.numerics.lattice import Floats, Integers
 from dprelease.postprocess.share_margins import margin_factor, share_estimates
 from dprelease.verification.after_publication.changes import (
     Cells,
@@ -60,9 +60,10 @@ def shares_of(
         _refuse(f"the values of '{name}' may be negative")
     is_selected = side.query.private is not None  # noise of selected cells has another distribution
     factor = math.inf if is_selected else margin_factor(found.noise) * found.step
-    groups = np.zeros(len(frame), dtype=np.int64)
+    groups: Integers = np.zeros(len(frame), dtype=np.int64)
     if within:
-        groups = frame.groupby(list(within), sort=False, dropna=False).ngroup().to_numpy()
+        numbered = frame.groupby(list(within), sort=False, dropna=False).ngroup()
+        groups = np.asarray(numbered, dtype=np.int64)
     shares = share_estimates(found.values, groups, factor)
     ends: tuple[Floats, ...] = (shares.values, shares.lower, shares.upper)
     numbers = pd.DataFrame(dict(zip(SHARE_COLUMNS, ends, strict=True)), index=frame.index)
@@ -88,7 +89,7 @@ def changes_along(
 
     name = only_table(release, table)
     side = TableOfCells(release, name, cells)
-    values = side.values_of(key)
+    values: list[Any] = side.values_of(key)
     parts = []
     for old, new in pairwise(values):
         found = changes_between(
