@@ -209,9 +209,9 @@ def answer_unique(rows: RowSelection, keys: list[str], options: Options) -> pd.D
     if not keys:
         wanted = "a column name or a list of at least one column name"
         raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind="an empty list")
+    check_option_types(options)
     if options.get("private_keys"):
         return answer_query(rows, "unique", {}, keys, options, lambda answer, _: answer[keys])
-    check_option_types(options)
     query = _resolved_query(rows, COUNT_ROWS, keys, {**options, "private_keys": False})
     found = DeclaredKeys(names=keys)
     answer = to_pandas(declared_values(query, is_filtered=bool(rows.predicates)))

@@ -143,7 +143,7 @@ def test_answers_are_those_of_the_engine(folder: Path, statement: str) -> None:
         ("SELECT COUNT(*), read_text('/etc/passwd') FROM people", "DP-SQL-006"),
         ("SELECT SUM(person + 1) FROM people", "DP-SQL-006"),
         ("SELECT COUNT(*) + random() FROM people", "DP-SQL-006"),
-        ("SELECT city FROM people GROUP BY city", "DP-SQL-005"),
+        ("SELECT age, city FROM people ORDER BY city", "DP-SQL-005"),
         ("SELECT STRING_AGG(city) FROM people", "DP-SQL-006"),
         ("SELECT QUANTILE_CONT(age, age) FROM people", "DP-SQL-004"),
         ("SELECT ANY_VALUE(age) FROM people", "DP-SQL-00[46]"),

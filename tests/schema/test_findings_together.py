@@ -179,4 +179,4 @@ def test_a_key_of_other_types_names_them(tmp_path: Path) -> None:
         read_table(table)
     text = str(caught.value)
     assert "columns of type category have it" in text
-    assert "columns of type integer or number or date have it" in text
+    assert "columns of type integer or number or date or timestamp have it" in text
