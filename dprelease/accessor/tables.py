@@ -23,6 +23,7 @@ from dprelease.accessor.query_options import Options
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Spending
 from dprelease.errors import Place, QueryError, SessionError, UsageError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.printable import count_text
 from dprelease.exact.post_view import to_pandas
 from dprelease.planning.bounded_words import contribution_limits_texts
@@ -86,6 +87,7 @@ class Tables(Mapping[str, "pd.DataFrame"], Summarized):
             if path.rpartition("/")[0] == final
         }
 
+    @checked_arguments
     def in_library(self, library: Library) -> Tables:
         """Return the same tables as frames of a library."""
         return Tables(self._all, self.attrs, library)
@@ -99,6 +101,7 @@ class Tables(Mapping[str, "pd.DataFrame"], Summarized):
     def __len__(self) -> int:
         return len(self._frames)
 
+    @checked_arguments
     def plot(self, column: str | None = None, axes: Axes | None = None) -> Axes:
         """Return axes with the median margin of error by cell size, one line per table.
 
@@ -113,7 +116,13 @@ class Tables(Mapping[str, "pd.DataFrame"], Summarized):
         ------
         SessionError
             DP-SESSION-008 for a column without margins.
+        UsageError
+            DP-SESSION-016 for anything but axes of matplotlib.
         """
+        if axes is not None and not hasattr(axes, "set_xscale"):
+            kind = type(axes).__name__
+            wanted = "axes of matplotlib"
+            raise UsageError("DP-SESSION-016", name="axes", wanted=wanted, kind=kind)
         from dprelease.accessor.table_plots import plot_margins
 
         first = next(iter(self._in_pandas.values()))

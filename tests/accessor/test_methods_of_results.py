@@ -17,11 +17,11 @@ from tests.accessor.test_wrong_arguments import WRONG
 from tests.ledger.test_ledger import release_with_ledger
 
 INTERNAL = {
-    "add_finding", "charge", "engine", "refund", "register", "snapshot",
+    "get", "add_finding", "charge", "engine", "refund", "register", "snapshot",
 }  # fmt: skip
-"""Methods that other stages of the package call."""
+"""Methods that other stages of the package call, and those of all mappings."""
 
-FREE = {"frames", "axes"}
+FREE = {"frames"}
 """Parameters that may be objects of other libraries, which those libraries check."""
 
 
@@ -84,7 +84,7 @@ def problem_with(function: Any, parameter: str, value: object) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", ["published", "release", "session", "report", "check"])
+@pytest.mark.parametrize("name", ["published", "release", "session", "report", "check", "tables"])
 def test_wrong_arguments_raise_our_errors(
     name: str, things: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
