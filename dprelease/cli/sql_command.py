@@ -146,7 +146,10 @@ def ask(
         ),
     ] = None,
     margins: Annotated[
-        bool, typer.Option("--margins", help="Show the margin of error of each aggregate.")
+        bool,
+        typer.Option(
+            "--margins", help="Show the margins of error of aggregates, and of arithmetic on them."
+        ),
     ] = False,
     total: Annotated[
         str | None,

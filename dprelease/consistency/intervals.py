@@ -6,8 +6,9 @@ integer, and counts are at least 0, so
     lower = ceil(max(0, x_1 - w)),    upper = floor(max(0, x_1) + w)
 preserve the coverage. For an x_1 below 0, floor(x_1 + w) would preserve it, too, but readers would
 take "0 to 0" for certainty that nobody is there. If no integer is within the margin, `adjusted` is
-true, and an interval that would be empty is the whole number from 0 up that is nearest to x_1. `moe` is the larger distance from the published integer x_2 to an end of the
-interval, so that x_2 +- moe contains the true value whenever the interval does."""
+true, and an interval that would be empty is the whole number from 0 up that is nearest to x_1.
+`moe` is the larger distance from the published integer x_2 to an end of the interval, so that
+x_2 +- moe contains the true value whenever the interval does."""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ A quotient of two linear forms N / D of counts and sums has the interval of Fiel
 `margins`: for the true quotient t, the noise of N - t D is known exactly, also if both share noise.
 Linear forms are quotients by 1. Everything else is computed by interval arithmetic from intervals
 of its columns, which all hold at once with the confidence (`confidence_of_each`). That is wider
-than necessary, but holds for any noise that columns share.
+than necessary, but holds for any noise that columns share. So are all intervals at a confidence
+that is too close to 1 for quantiles of draws.
 
 All that depends on the noise is computed by `FormulaInterval.of`, before anything is charged.
 """
@@ -30,6 +31,7 @@ from dprelease.postprocess.derived_values import (
 )
 from dprelease.postprocess.margins import FARTHEST, PLACES, Pivot, compatible_ratios
 from dprelease.postprocess.noise_table import spread_draws
+from dprelease.postprocess.variance_margins import LEAST_TAIL_DRAWS
 from dprelease.query.measurement import OutputColumn
 from dprelease.query.outer_sql.formulas import Formula, confidence_of_each
 
@@ -134,7 +136,8 @@ class FormulaInterval:
         names = formula.columns
         used = {name: columns[name] for name in names}
         vectors = [name for name, column in used.items() if _is_noised(column)]
-        quotient = quotient_of(formula) if len(vectors) == len(names) else None
+        is_drawn = (1 - confidence) * DRAWS >= LEAST_TAIL_DRAWS
+        quotient = quotient_of(formula) if is_drawn and len(vectors) == len(names) else None
         if quotient is not None:
             with np.errstate(all="ignore"):  # constants may be too large for floats
                 noise = _JointNoise(used, laws, confidence)

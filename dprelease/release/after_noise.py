@@ -88,12 +88,24 @@ Intervals = Mapping[str, Mapping[Formula, FormulaInterval]]
 
 
 def prepare_intervals(split: SplitStatement, plan: Plan) -> Intervals:
-    """Return the intervals of the formulas of a statement, by core, before anything is charged."""
+    """Return the intervals of the formulas of a statement, by core, before anything is charged.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-006 for a formula of dates, which are no numbers.
+    """
     laws: dict[str, dict[str, Randomizer]] = {name: {} for name in split.cores}
     columns: dict[str, dict[str, OutputColumn]] = {}
     for one in plan.columns:
         laws[one.query.name][one.measurement.name] = one.mechanism
         columns[one.query.name] = {column.name: column for column in one.query.columns}
+    for name, core in split.cores.items():
+        for formula in core.intervals:
+            for column in formula.columns:
+                if columns[name][column].of_days:
+                    fix = "leave out the margins, or use date_diff"
+                    refuse(f"The interval of '{column}'", "its values are dates", fix)
     return {
         name: {
             formula: FormulaInterval.of(formula, columns[name], laws[name], core.confidence)

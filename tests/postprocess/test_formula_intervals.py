@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -178,6 +179,18 @@ def test_numbers_without_an_interval_are_empty() -> None:
         low, high = interval.ends(lambda name: np.array([5.0, math.nan]), 2)
         assert np.isnan(low).all()
         assert np.isnan(high).all()
+
+
+def test_confidences_close_to_one_do_not_rely_on_draws() -> None:
+    """At 99.9999 %, the margin is at least that of each part, which follows from the exact tail."""
+    formula = parsed("COUNT(x) - COUNT(*)")
+    query, names = declared_query(formula)
+    laws, columns = laws_of(query, "laplace"), {column.name: column for column in query.columns}
+    confidence = Fraction(999_999, 1_000_000)
+    interval = FormulaInterval.of(formula.with_columns(names), columns, laws, confidence)
+    low, high = interval.ends(lambda name: np.array([50.0]), 1)
+    widths = [laws[one.parts[0].name].half_width(float(confidence)) for one in query.columns]
+    assert high[0] == -low[0] >= sum(widths)
 
 
 @pytest.mark.parametrize("columns", range(1, 11))
