@@ -103,9 +103,9 @@ def prepare_intervals(split: SplitStatement, plan: Plan) -> Intervals:
     for name, core in split.cores.items():
         for formula in core.intervals:
             for column in formula.columns:
-                if columns[name][column].of_days:
+                if columns[name][column].time_unit:
                     fix = "leave out the margins, or use date_diff"
-                    refuse(f"The interval of '{column}'", "its values are dates", fix)
+                    refuse(f"The interval of '{column}'", "its values are dates or timestamps", fix)
     return {
         name: {
             formula: FormulaInterval.of(formula, columns[name], laws[name], core.confidence)
