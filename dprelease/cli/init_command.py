@@ -21,7 +21,7 @@ def init(
         str | None,
         typer.Argument(
             help="A file of Parquet, CSV, JSON lines, DuckDB, SQLite or Excel, a pattern of "
-            "such in quotes, a folder of Parquet, or postgresql://...",
+            "such in quotes, a folder of Parquet, Delta Lake or Iceberg, or postgresql://...",
             show_default=False,
         ),
     ] = None,
@@ -110,7 +110,10 @@ def _sketch_schema(
 
         return server_sketch(source, table, unit, peek=peeked is not None, state=peeked)
     if peeked is not None:
-        if not Path(source).is_file() and glob.glob(source):
+        from dprelease.schema.source_files import source_of_path
+
+        is_table = source_of_path(Path(source)).table_folder is not None
+        if not is_table and not Path(source).is_file() and glob.glob(source):
             raise typer.BadParameter("--peek reads only one file: name one of them")
         from dprelease.scaffold.proposals import peeked_sketch
 

@@ -61,8 +61,9 @@ class DeclarationRecord(Part):
 
     `files`: files of the declaration other than texts; the folder `declaration` has a copy of each.
     `audit`: the audit that the release names. `replaced_sources`: the tables that the run read from
-    another path than the declared one. `chooses`: what this release chooses privately for the
-    declared release, which follows.
+    another path than the declared one. `table_versions`: the versions of tables of lakehouse
+    formats that the run read, by the name of the table. `chooses`: what this release chooses
+    privately for the declared release, which follows.
     """
 
     release: str
@@ -72,6 +73,9 @@ class DeclarationRecord(Part):
     files: dict[str, KeptRecord] = Field(default_factory=dict)
     audit: NamedAudit | None = None
     replaced_sources: list[str] = Field(default_factory=list)
+    table_versions: dict[str, Annotated[str, Field(pattern="^[0-9]+$")]] = Field(
+        default_factory=dict
+    )
     chooses: Literal["limits"] | None = None
 
     @property
@@ -315,6 +319,7 @@ def declaration_record(declaration: Declaration, *, with_audit: bool = True) -> 
             "files": kept,
             "audit": None if audit is None else {"file": AUDIT, "sha256": sha256(audit)},
             "replaced_sources": list(declaration.replaced_sources),
+            "table_versions": {n: str(one) for n, one in declaration.table_versions.items()},
             "chooses": None if declaration.chooses_for is None else "limits",
         }
     )

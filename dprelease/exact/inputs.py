@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
@@ -34,6 +34,8 @@ from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
     from dprelease.exact.postgres.server_link import Servers
+
+Found = TypeVar("Found")
 
 DATABASE, SECOND_DATABASE = "dp_database", "dp_second_database"
 
@@ -278,11 +280,30 @@ def find_input(
     return Input(declared, relation, opened, rows=rows, collations=opened.collations)
 
 
+def latest_version(declared: Declared, source: Source) -> int:
+    """Return the latest version of a table of a source type whose tables have versions.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-001 or 024 if the source can't be read.
+    """
+    reader = reader_of(source.type)
+    with locate_errors([Input(declared, SOURCE)]):
+        return _without_message(declared, source, lambda: reader.latest_version(declared, source))
+
+
 def _open_source(declared: Declared, source: Source, opening: Opening) -> OpenedSource:
-    """Return an opened source; the reader's messages are dropped: they may quote values."""
+    """Return an opened source."""
+    reader = reader_of(source.type)
+    return _without_message(declared, source, lambda: reader.open(declared, source, opening))
+
+
+def _without_message(declared: Declared, source: Source, work: Callable[[], Found]) -> Found:
+    """Return what a reader returns; its own messages are dropped, because they may quote values."""
     with reraise_handler_errors():
         try:
-            return reader_of(source.type).open(declared, source, opening)
+            return work()
         except (OSError, ValueError, LookupError):
             pass
     raise DataError("DP-DATA-001", **source_fields(declared), format=source.type.label)

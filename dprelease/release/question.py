@@ -40,7 +40,7 @@ from dprelease.release.after_noise import (
 )
 from dprelease.release.answer_notes import answer_attributes, explained
 from dprelease.release.execute import answer_queries, charge_answer
-from dprelease.release.run_options import with_signing_key
+from dprelease.release.run_options import with_signing_key, with_table_versions
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.field_types import LARGEST
 from dprelease.schema.load import Declaration, Declared, declaration_of, read_table
@@ -156,6 +156,10 @@ def sql(
             try_statement(queries, split, public)
             if is_explained:
                 return explained(plan, split.public, keys)
+            pinned = with_table_versions(declaration, given)
+            if pinned is not declaration:  # all parts of the answer read the same versions
+                declaration = pinned
+                queries, plan = prepare(declaration)
             public = {**read_public_tables(declaration, split, given), **keys.tables}
             try_statement(queries, split, public)
             intervals = prepare_intervals(split, plan)

@@ -126,6 +126,35 @@ def _source_at(source: Source, path: str, table: str) -> Source:
     raise DeclarationError(problems[0]["type"], place=place, **problems[0].get("ctx", {}))
 
 
+def with_table_versions(declaration: Declaration, frames: Mapping[str, object]) -> Declaration:
+    """Return the declaration with a version of each table that has versions; its texts stay.
+
+    If no version is declared, it is the latest one, so that all queries of a run read the same
+    rows. `frames`: the frames that are read in place of sources.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-001 or 024 if the log of a table can't be read.
+    """
+    from dprelease.exact.engines import frame_of
+    from dprelease.exact.inputs import latest_version
+
+    tables, versions = dict(declaration.tables), dict[str, int]()
+    for name, declared in declaration.tables.items():
+        source = declared.table.source
+        key = None if source is None else source.type.version_key
+        if source is None or key is None or frame_of(declared.table, frames) is not None:
+            continue
+        version = source.table_version
+        if version is None:
+            version = latest_version(declared, source)
+        pinned = source.model_copy(update={key: version})
+        table = declared.table.model_copy(update={"source": pinned})
+        tables[name], versions[name] = replace(declared, table=table), version
+    return replace(declaration, tables=tables, table_versions=versions) if versions else declaration
+
+
 def parse_sources(texts: list[str] | None) -> dict[str, str]:
     """Return the paths of sources from `--source table=path`.
 

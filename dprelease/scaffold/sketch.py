@@ -17,15 +17,15 @@ from textwrap import wrap
 
 from dprelease.errors import DataError, Place
 from dprelease.errors.printable import one_line
+from dprelease.exact.lakes.lake_version import LakeProblem
 from dprelease.exact.reading.dialect import ApparentType, DetectedFormat, KeyValue
-from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, reader_of
+from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description, reader_of
 from dprelease.numerics.rounding import exact
 from dprelease.schema.load import CONFIRM
 from dprelease.schema.model import shorten
 from dprelease.schema.public_values.key_files import are_valid_texts
 from dprelease.schema.public_values.odd_characters import odd_texts
-from dprelease.schema.source_files import find_files, problem_of
-from dprelease.schema.table import Source
+from dprelease.schema.source_files import find_files, problem_of, source_of_path
 from dprelease.statements.values.source_equality import comparison_of, inexact_comparison_error
 from dprelease.system.lake_tables import Problem
 
@@ -33,12 +33,16 @@ from dprelease.system.lake_tables import Problem
 def first_file(path: Path) -> Path:
     """Return the first file, by name, of a pattern or of a folder; return a file itself.
 
+    The folder of a table whose log lists its files is also returned itself.
+
     Raises
     ------
     DataError
         DP-DATA-018 if there is no file, 024 for files of which a run may not read all rows.
     """
-    source = Source.model_construct(path=f"{path}/" if path.is_dir() else str(path))
+    source = source_of_path(path)
+    if source.table_folder is not None:
+        return path
     found, place = find_files(Path(), source), Place(file=path.name)
     problem = problem_of(Path(), source, found)
     if problem is not None:
@@ -51,7 +55,7 @@ def first_file(path: Path) -> Path:
 def file_error(path: Path, problem: Problem) -> DataError:
     """Return the error DP-DATA-024 for a file, a pattern or a folder with a problem."""
     (reason, way), place = problem, Place(file=path.name)
-    source = Source.model_construct(path=f"{path}/" if path.is_dir() else str(path))
+    source = source_of_path(path)
     table, stored = (
         table_name_from_path(path),
         "a table" if source.kind is None else source.type.label,
@@ -147,11 +151,16 @@ def sketch(
     """
     place, path = Place(file=source.name), source
     source = first_file(path)
-    source_type = Source.model_construct(path=source.name).type
+    source_type = source_of_path(source).type
+    found, problem = Description(), None
     try:
         found = reader_of(source_type).describe(source, table)
     except UnicodeError:
-        raise file_error(path, ("the name of a column is not UTF-8", "rename it")) from None
+        problem = "the name of a column is not UTF-8", "rename it"
+    except LakeProblem as unread:
+        problem = unread.args
+    if problem is not None:
+        raise file_error(path, problem)
     if len(found.several) > 1:
         way = "name one with --table: " + ", ".join(f"'{name}'" for name in found.several[:20])
         raise file_error(path, ("it has several tables or sheets", way))

@@ -84,6 +84,8 @@ class Declaration:
     """The files that are not in `texts`, by path: their digests, and their locations."""
     replaced_sources: tuple[str, ...] = ()
     """The names of tables whose source has another path in this run than in `texts`, sorted."""
+    table_versions: Mapping[str, int] = field(default_factory=dict)
+    """The versions that this run reads of tables that have versions, by the table's name."""
     choices: LimitChoices | None = None
     """The contribution limits that the release chooses privately; `spec` has the highest ones, and
     the rest of the budget."""

@@ -9,10 +9,24 @@ import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from dprelease.schema.source_types.registry import SOURCE_TYPES
 from dprelease.schema.table import Source
 from dprelease.system.files import NotRegularFile, refuse_side_files
-from dprelease.system.lake_tables import FolderTree, Problem, job_problem
+from dprelease.system.lake_tables import (
+    ICEBERG_SUFFIXES,
+    FolderTree,
+    Problem,
+    job_problem,
+    table_format,
+)
 from dprelease.system.stores.address import StoreAddress, matches, store_address
+
+
+def source_of_path(path: Path) -> Source:
+    """Return the source of a path whose format is not declared, from its name and its folder."""
+    kind = table_format(path) or ("iceberg" if path.name.endswith(ICEBERG_SUFFIXES) else None)
+    text = f"{path}/" if path.is_dir() else str(path)
+    return Source.model_construct(path=text, format=kind if kind in SOURCE_TYPES else None)
 
 
 def find_files(folder: Path, source: Source) -> list[Path]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sized
 from functools import partial
-from typing import Annotated, Literal, NoReturn, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -21,6 +20,7 @@ from dprelease.schema.columns import (
     TextColumn,
     TimestampColumn,
     is_stored,
+    refuse_too_many_columns,
 )
 from dprelease.schema.field_types import (
     DROP,
@@ -51,8 +51,8 @@ from dprelease.schema.source_texts import (
     Thousands,
     TimeZone,
 )
+from dprelease.schema.source_types import source_hints as hints
 from dprelease.schema.source_types.registry import (
-    SOURCE_TYPES,
     Format,
     source_type,
     type_of_address,
@@ -65,26 +65,6 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET = re.compile(_URI.pattern + r"[^/@]*:[^/]*@")
 
 
-ONE_OF = "declare a path or a frame, or, for Spark's catalogue, a table without a format"
-NAME_IT = (
-    f"name it: source: {{path: ..., format: {' | '.join(SOURCE_TYPES)}}}; a folder of Parquet "
-    "files ends in /"
-)
-NAME_TABLE = "name it: source: {path: ..., table: ...}"
-NO_TABLE = "remove `table`, or declare the `format` if it is a file of DuckDB or SQLite"
-PATHS = (
-    f"use the path of a file, a URI with {stores.SCHEMES_TEXT}, for Spark another URI of Parquet, "
-    "or postgresql://server/database with a `table` and no other format"
-)
-NO_PASSWORD = "remove it: whoever reads the table must get it from elsewhere"
-"""The hints that messages give for wrongly declared sources."""
-
-
-def _refuse_source(reason: str, way: str) -> NoReturn:
-    """Raise DP-SCHEMA-011 with the problem of a source, and with a hint."""
-    refuse("DP-SCHEMA-011", reason=reason, way=way)
-
-
 class Source(Model):
     """Where the rows are: files (a path or a glob), a table of a database file, or a frame.
 
@@ -95,6 +75,10 @@ class Source(Model):
 
     Parquet, CSV and JSON lines can be in a store: s3://bucket/visits/*.parquet, gs://, az://,
     abfss:// or https://. The environment has the credentials.
+
+    A table of Delta Lake or Iceberg needs its `format`; its path is that of its folder, or for
+    Iceberg of a metadata file. Without `version` (Delta Lake) or `snapshot` (Iceberg), a run reads
+    the latest one.
 
     For the engine spark only: a table of Spark's catalogue (`table` without a path), or Parquet in
     another place (a path with another scheme, such as hdfs://server/visits).
@@ -110,6 +94,8 @@ class Source(Model):
     frame: Name | None = None
     format: Format | None = None
     table: Text | None = None
+    version: Annotated[Whole, Field(ge=0, lt=1 << 63)] | None = None
+    snapshot: Annotated[Whole, Field(ge=0, lt=1 << 63)] | None = None
     sheet: Text | None = None
     header: Annotated[Whole, Field(ge=1, le=1 << 20)] = 1
     delimiter: Text | None = None
@@ -130,15 +116,19 @@ class Source(Model):
         self._check_uri()
         if self.kind == "catalogue":
             if not self.table or self.format is not None:
-                _refuse_source("it does not say where the rows are", ONE_OF)
+                hints.refuse_source("it does not say where the rows are", hints.ONE_OF)
         elif self.path is not None and self.frame is not None:
-            _refuse_source("it has both a path and a frame", ONE_OF)
+            hints.refuse_source("it has both a path and a frame", hints.ONE_OF)
         elif self.path is not None and self.kind is None:
-            _refuse_source("the extension of its path is not that of a known format", NAME_IT)
+            hints.refuse_source(
+                "the extension of its path is not that of a known format", hints.NAME_IT
+            )
         elif self.type.has_tables and self.table is None:
-            _refuse_source("it names no table of its DuckDB or SQLite file or server", NAME_TABLE)
+            hints.refuse_source(
+                "it names no table of its DuckDB or SQLite file or server", hints.NAME_TABLE
+            )
         elif not self.type.has_tables and self.table is not None:
-            _refuse_source("it names a `table`, which only databases have", NO_TABLE)
+            hints.refuse_source("it names a `table`, which only databases have", hints.NO_TABLE)
         for key, mark in (("delimiter", self.delimiter), ("quote", self.quote)):
             if mark is not None and (len(mark.encode()) != 1 or mark in "\r\n"):
                 problem = "it must be one ASCII character, such as ;"
@@ -152,18 +142,20 @@ class Source(Model):
         addressed = type_of_address(path)
         if addressed is not (self.type if self.type.schemes else None):
             reason = "a server needs an address with postgresql://, and nothing else has one"
-            _refuse_source(reason, PATHS)
+            hints.refuse_source(reason, hints.PATHS)
         if addressed is not None:
             addressed.check_address(path)
             return
         if self.store is not None and (problem := stores.address_problem(self.store)):
-            _refuse_source(*problem)
+            hints.refuse_source(*problem)
         is_readable = self.type.is_read_from_stores if self.store else self.type.has_uris
         if self.is_uri and self.kind is not None and not is_readable:
             kinds = "Parquet, CSV and JSON lines" if self.store else "Parquet"
-            _refuse_source(f"of files with this scheme, only {kinds} can be read", PATHS)
+            hints.refuse_source(f"of files with this scheme, only {kinds} can be read", hints.PATHS)
         if _SECRET.match(path):
-            _refuse_source("its URI contains a password, and schemas are published", NO_PASSWORD)
+            hints.refuse_source(
+                "its URI contains a password, and schemas are published", hints.NO_PASSWORD
+            )
         if not self.is_uri and (fields := uri_fields(path)):  # such as hdfs:/people, with one slash
             refuse(URI_CODE, **fields, key="path")
 
@@ -197,8 +189,21 @@ class Source(Model):
 
     @property
     def pattern(self) -> str | None:
-        """The path, or for a folder the pattern of the files that are read."""
+        """The path, or for a folder the pattern of the files that may be read."""
+        if self.table_folder is not None:
+            return f"{self.table_folder.rstrip('/') or '/'}/**/*.parquet"
         return f"{self.path}**/*.parquet" if self.is_folder else self.path
+
+    @property
+    def table_folder(self) -> str | None:
+        """The folder of a table that has versions; None for any other source."""
+        return None if self.path is None else self.type.table_folder(self.path)
+
+    @property
+    def table_version(self) -> int | None:
+        """The declared version of a table that has versions; None if none is declared."""
+        key = self.type.version_key
+        return None if key is None else getattr(self, key)
 
     @property
     def is_only_for_spark(self) -> bool:
@@ -244,7 +249,6 @@ class Source(Model):
         return self.delimiter or ("\t" if self._ending[0] == ".tsv" else ",")
 
 
-MOST_COLUMNS = 10_000
 _BOUNDS = ("max_groups", "max_rows_per_group")
 
 
@@ -275,13 +279,6 @@ def _expand_source(value: object) -> object:
     return {"path": value} if isinstance(value, str) else value
 
 
-def _refuse_too_many_columns(columns: object) -> object:
-    """Return declared columns; refuse more than the maximum number."""
-    if isinstance(columns, Sized) and len(columns) > MOST_COLUMNS:
-        refuse("DP-SCHEMA-015", found=f"{len(columns):,}", most=f"{MOST_COLUMNS:,}")
-    return columns
-
-
 class Table(Model):
     """One declared table."""
 
@@ -293,7 +290,7 @@ class Table(Model):
     public: Flag = False
     """Whether the table is about no person: it is read without privacy cost, for joins."""
     privacy_unit: UnitSpec = UnitSpec()
-    columns: Annotated[dict[Text, Column], BeforeValidator(_refuse_too_many_columns)]
+    columns: Annotated[dict[Text, Column], BeforeValidator(refuse_too_many_columns)]
     rehearsal: RehearsalSpec = RehearsalSpec()
     """Properties of the synthetic people in rehearsals; no other command reads them."""
 

@@ -20,6 +20,11 @@ Problem = tuple[str, str]
 EXPORT_ADVICE = (
     "write the rows that are live into a Parquet file outside of that table, and name this file: {}"
 )
+READ_FORMATS = ("Delta", "Iceberg")
+TABLE_ADVICE = (
+    "for a table in a local folder, declare the folder and its format: source: {{path: ..., "
+    "format: {}}}; or "
+)
 DELTA_COMMAND = (
     "in DuckDB COPY (FROM delta_scan('table')) TO 'live.parquet', in Python pq.write_table("
 )
@@ -118,8 +123,16 @@ def lake_problem(files: Iterable[Path], tree: FolderTree = LOCAL_TREE) -> Proble
             if kind is not None:
                 found = kind, f"'{_safe_name(folder)}' holds '{MARKERS[kind]}'"
         if found is not None:
-            return lake_reason(*found), EXPORT_ADVICE.format(EXPORT_COMMANDS[found[0]])
+            export = EXPORT_ADVICE.format(EXPORT_COMMANDS[found[0]])
+            own = TABLE_ADVICE.format(found[0].lower()) if found[0] in READ_FORMATS else ""
+            return lake_reason(*found), f"{own}{export}"
     return None
+
+
+def table_format(path: Path) -> str | None:
+    """Return the name in `source` for the format of the lakehouse table in a folder, or None."""
+    kind = _kind_of(path, LOCAL_TREE)
+    return None if kind is None else kind.lower()
 
 
 def lake_reason(kind: str, where: str) -> str:

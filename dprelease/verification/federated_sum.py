@@ -100,7 +100,7 @@ def _common_manifest(record: FederatedManifest) -> FederatedManifest:
     """Return a party's manifest with the same value for every key that differs between parties."""
     files = [file.model_copy(update={"sha256": ""}) for file in record.files]
     tool = record.tool.model_copy(update={"dependencies": {}})
-    declared = record.declaration.model_copy(update={"replaced_sources": []})
+    declared = record.declaration.model_copy(update={"replaced_sources": [], "table_versions": {}})
     own = {"files": files, "tool": tool, "declaration": declared, "party": 0, "digest": ""}
     return record.model_copy(update=own)
 

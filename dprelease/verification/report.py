@@ -122,6 +122,9 @@ def resolve_declaration(
         if not set(held.replaced_sources) <= declaration.tables.keys():
             report.add_finding("DP-VERIFY-009", why="a replaced source is that of no table")
             return None
+        if any(_is_wrong_version(declaration, *one) for one in declaration.table_versions.items()):
+            report.add_finding("DP-VERIFY-009", why="a table has another version than declared")
+            return None
         if kind_of(declaration.spec) is kind:
             return declaration, kind.resolve(declaration)
         report.add_finding("DP-VERIFY-009", why=kind.mode_problem)
@@ -131,6 +134,15 @@ def resolve_declaration(
     except KeyError:
         report.add_finding("DP-VERIFY-009", why="a file is missing")
     return None
+
+
+def _is_wrong_version(declaration: Declaration, name: str, version: int) -> bool:
+    """Return whether the declaration has no such table, or declares another version of it."""
+    declared = declaration.tables.get(name)
+    source = None if declared is None else declared.table.source
+    if source is None or source.type.version_key is None:
+        return True
+    return source.table_version not in (None, version)
 
 
 def rebuild_declaration(record: ReleaseManifest, folder: Path) -> Declaration:
@@ -148,7 +160,13 @@ def rebuild_declaration(record: ReleaseManifest, folder: Path) -> Declaration:
         held.texts, held.release, held.variables, held.kept_files, folder
     )
     sources = tuple(held.replaced_sources)
-    declared = replace(declared, audit=audit_bytes(record, folder), replaced_sources=sources)
+    versions = {name: int(version) for name, version in held.table_versions.items()}
+    declared = replace(
+        declared,
+        audit=audit_bytes(record, folder),
+        replaced_sources=sources,
+        table_versions=versions,
+    )
     if declared.choices is None:
         return declared
     if held.chooses is not None:

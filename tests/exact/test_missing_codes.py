@@ -18,11 +18,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from dprelease.exact.duckdb import Engine
 from dprelease.schema.load import Declared
 from dprelease.statements.lost_rows import UNREAD, compile_left_out_rows
 from tests.exact.build import ask, declare
+from tests.exact.iceberg_catalogue import FolderCatalogue
 
 COLUMNS: dict[str, Any] = {
     "id": {"type": "text", "missing": "none"},
@@ -194,9 +196,22 @@ def write_two_files(folder: Path) -> dict[str, Any]:
     return {"path": str(folder / "t*.parquet")}
 
 
+def write_delta_table(folder: Path) -> dict[str, Any]:
+    write_deltalake(folder / "t", plain_numbers({**KINDS["wide"], "at": pa.timestamp("us")}))
+    return {"path": str(folder / "t"), "format": "delta"}
+
+
+def write_iceberg_table(folder: Path) -> dict[str, Any]:
+    whole = dict.fromkeys(WHOLE, pa.int32())
+    rows = plain_numbers({**KINDS["wide"], **whole, "at": pa.timestamp("us")})
+    catalogue = FolderCatalogue(folder / "t")
+    catalogue.create(rows.schema).append(rows)
+    return {"path": catalogue.current, "format": "iceberg"}
+
+
 FILES: dict[str, Callable[[Path], dict[str, Any]]] = {
     "csv": write_csv, "json_lines": write_json, "duckdb": write_duckdb, "sqlite": write_sqlite,
-    "excel": write_workbook, "files of several types": write_two_files,
+    "excel": write_workbook, "delta": write_delta_table, "iceberg": write_iceberg_table, "files of several types": write_two_files,
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
@@ -34,6 +35,7 @@ from dprelease.statements.values.source_equality import (
     engine_collations,
 )
 from tests.exact.build import ask, declare, exact
+from tests.exact.iceberg_catalogue import FolderCatalogue
 
 RULES = {
     kind: rules for kind in (*SOURCE_TYPES, RELATION) if (rules := source_type(kind).comparisons)
@@ -446,7 +448,20 @@ def as_excel(file: Path, texts: Texts) -> Source:
     return {"path": str(file), "format": "excel"}
 
 
+def as_delta(file: Path, texts: Texts) -> Source:
+    write_deltalake(file, pa.table({ID: texts}))
+    return {"path": str(file), "format": "delta"}
+
+
+def as_iceberg(file: Path, texts: Texts) -> Source:
+    catalogue = FolderCatalogue(file)
+    catalogue.create(pa.schema([(ID, pa.string())])).append(pa.table({ID: texts}))
+    return {"path": catalogue.current, "format": "iceberg"}
+
+
 FILES: dict[str, Callable[[Path, Texts], Source]] = {
+    "iceberg": as_iceberg,
+    "delta": as_delta,
     "csv": as_csv,
     "json lines": as_json,
     "parquet": as_parquet,

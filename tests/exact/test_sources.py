@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from dprelease.errors import DataError, State
 from dprelease.exact import duckdb as engine_module
@@ -34,6 +35,7 @@ from dprelease.schema.model import Files, relative_reader, validate
 from dprelease.schema.release import Limits, QuerySpec
 from dprelease.schema.yaml_text.reader import Document
 from dprelease.statements.compiled_statements import CompiledQuery
+from tests.exact.iceberg_catalogue import FolderCatalogue
 
 COLUMNS: dict[str, Any] = {
     "id": {"type": "integer"},
@@ -85,7 +87,20 @@ def write_csv(path: Path, frame: pd.DataFrame = FRAME, delimiter: str = ",") -> 
 
 @pytest.mark.parametrize(
     "kind",
-    ["parquet", "glob", "csv", "tsv", "json_lines", "duckdb", "sqlite", "excel", "pandas", "arrow"],
+    [
+        "parquet",
+        "delta",
+        "iceberg",
+        "glob",
+        "csv",
+        "tsv",
+        "json_lines",
+        "duckdb",
+        "sqlite",
+        "excel",
+        "pandas",
+        "arrow",
+    ],
 )
 def test_every_format_gives_the_same_integers(kind: str, tmp_path: Path) -> None:
     source: object = None
@@ -93,6 +108,15 @@ def test_every_format_gives_the_same_integers(kind: str, tmp_path: Path) -> None
     if kind == "parquet":
         FRAME.to_parquet(tmp_path / "t.parquet")
         source = "t.parquet"
+    elif kind == "delta":
+        write_deltalake(tmp_path / "t", FRAME.iloc[:2])
+        write_deltalake(tmp_path / "t", FRAME.iloc[2:], mode="append")
+        source = {"path": "t", "format": "delta"}
+    elif kind == "iceberg":
+        rows = pa.Table.from_pandas(FRAME, preserve_index=False)
+        catalogue = FolderCatalogue(tmp_path / "t")
+        catalogue.create(rows.schema).append(rows)
+        source = {"path": catalogue.current, "format": "iceberg"}
     elif kind == "glob":
         FRAME.iloc[:2].to_parquet(tmp_path / "part-1.parquet")
         FRAME.iloc[2:][list(FRAME.columns)[::-1]].to_parquet(tmp_path / "part-2.parquet")

@@ -351,6 +351,8 @@ def test_what_a_text_says_by_the_declared_marks(
 
 WRONG: dict[str, tuple[str, dict[str, Any]]] = {
     "encoding of Parquet": ("DP-SCHEMA-014", {"path": "t.parquet", "encoding": "latin-1"}),
+    "version of Parquet": ("DP-SCHEMA-014", {"path": "t.parquet", "version": 3}),
+    "encoding of Delta": ("DP-SCHEMA-014", {"path": "t", "format": "delta", "encoding": "latin-1"}),
     "decimal of a frame": ("DP-SCHEMA-014", {"frame": "t", "decimal": ","}),
     "days of a database": (
         "DP-SCHEMA-014", {"path": "t.db", "table": "t", "date_format": "%d/%m/%Y"},

@@ -20,6 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 import dprelease
 from dprelease.exact.results.true_records import ExactRecords
@@ -33,6 +34,7 @@ from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify
+from tests.exact.iceberg_catalogue import FolderCatalogue
 from tests.replay import Keyed, Replay
 
 ROWS = 400
@@ -110,6 +112,20 @@ def into_excel(folder: Path, rows: pa.Table) -> dict[str, str]:
     return {"path": str(folder / "people.xlsx")}
 
 
+def into_delta(folder: Path, rows: pa.Table) -> dict[str, str]:
+    write_deltalake(folder / "people", rows.slice(0, 150), partition_by=["high"])
+    write_deltalake(folder / "people", rows.slice(150), mode="append")
+    return {"path": str(folder / "people"), "format": "delta"}
+
+
+def into_iceberg(folder: Path, rows: pa.Table) -> dict[str, str]:
+    catalogue = FolderCatalogue(folder / "people")
+    table = catalogue.create(rows.schema, ("high",))
+    table.append(rows.slice(0, 150))
+    table.append(rows.slice(150))
+    return {"path": catalogue.current, "format": "iceberg"}
+
+
 SOURCES: dict[str, Callable[[Path, pa.Table], Any]] = {
     "sqlite": into_sqlite("CREATE TABLE people (income INTEGER PRIMARY KEY, high BOOLEAN)"),
     "sqlite without rowid": into_sqlite(
@@ -117,6 +133,8 @@ SOURCES: dict[str, Callable[[Path, pa.Table], Any]] = {
     ),
     "duckdb": into_duckdb,
     "parquet": into_parquet,
+    "delta": into_delta,
+    "iceberg": into_iceberg,
     "csv": into_csv,
     "json lines": into_json,
     "excel": into_excel,

@@ -19,7 +19,7 @@ from dprelease.exact.postgres.server_link import open_servers
 from dprelease.exact.postgres.server_rows import server_rows
 from dprelease.exact.reading.likely_codes import likely_codes
 from dprelease.exact.sources.source_reader import reader_of
-from dprelease.schema.table import Source
+from dprelease.schema.source_files import source_of_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +60,7 @@ def peek_at_file(source: Path, table: str | None = None) -> dict[str, ColumnPeek
 
     held: pa.Table | None = None
     try:
-        source_type = Source.model_construct(path=source.name).type
+        source_type = source_of_path(source).type
         held = reader_of(source_type).peek(source, table)
     except (pa.ArrowException, OSError):
         held = None  # the engine's message may quote a value

@@ -19,6 +19,7 @@ from dprelease.schema.table import Source
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dprelease.exact.lakes.lake_version import LakeVersion
     from dprelease.exact.reading.store_copies import StoreCopies
 
 
@@ -87,7 +88,8 @@ class OpenedSource:
     unchanged, the call that reads plain copies of them. `rows`: the rows of a source that the
     engine does not read itself; such a source has no relation. `collations`: the columns that the
     source does not compare character by character, each with the name that the source has for its
-    comparison, as in `SourceType.comparisons`.
+    comparison, as in `SourceType.comparisons`. `lake`: for a table of a lakehouse format, its
+    version.
     """
 
     files: tuple[Path, ...] = ()
@@ -97,6 +99,7 @@ class OpenedSource:
     reader: EngineCall | None = None
     rows: BatchSource | None = None
     collations: Mapping[str, str] = field(default_factory=dict)
+    lake: LakeVersion | None = None
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ file decides how another file is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -48,35 +48,51 @@ BYTE_ARRAY_TYPES = frozenset({"FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY"})
 
 EXACT_TYPES = SMALL_INTEGERS | FLOATS | {"VARCHAR", "BOOLEAN", "DATE", "DECIMAL"}
 
-SCHEMA_SQL = "SELECT name, num_children, type, duckdb_type, logical_type FROM parquet_schema({})"
+SCHEMA_SQL = (
+    "SELECT name, num_children, type, duckdb_type, logical_type, field_id FROM parquet_schema({})"
+)
 """A statement that returns the metadata of a Parquet file's columns; it reads no row."""
 
+SchemaRow = tuple[str, int | None, str | None, str | None, str | None, int | None]
+"""A row of the result of `SCHEMA_SQL`."""
 
-def column_types(
-    rows: Sequence[tuple[str, int | None, str | None, str | None, str | None]],
-) -> tuple[list[str], dict[str, str]]:
-    """Return the names of a Parquet file's columns, in order, and the engine's types of them.
+
+def top_level_rows(rows: Sequence[SchemaRow]) -> Iterator[SchemaRow]:
+    """Yield the rows of a Parquet file's columns, without those of the parts of columns.
 
     `rows`: the result of `SCHEMA_SQL`, a tree in which a parent comes before its children.
     """
-    names: list[str] = []
-    types: dict[str, str] = {}
     skip = 0
-    for name, children, written, kind, detail in rows[1:]:
+    for row in rows[1:]:
         if skip == 0:
-            names.append(name)
-            detail = detail or ""
-            types[name] = INT96 if written == INT96 else kind or "STRUCT"
-            if written in BYTE_ARRAY_TYPES and kind == "DOUBLE":
-                types[name] = WIDE_DECIMAL
-            if written in BYTE_ARRAY_TYPES and kind == "FLOAT":
-                types[name] = HALF_FLOAT
-            if "MILLIS=MilliSeconds" in detail and "Timestamp" in detail:
-                types[name] = ZONED_MS if "isAdjustedToUTC=1" in detail else MILLISECOND_TIMESTAMP
+            yield row
         else:
             skip -= 1
-        skip += children or 0
+        skip += row[1] or 0
+
+
+def column_types(rows: Sequence[SchemaRow]) -> tuple[list[str], dict[str, str]]:
+    """Return the names of a Parquet file's columns, in order, and the engine's types of them.
+
+    `rows`: the result of `SCHEMA_SQL`.
+    """
+    names: list[str] = []
+    types: dict[str, str] = {}
+    for name, _, written, kind, detail, _ in top_level_rows(rows):
+        names.append(name)
+        detail = detail or ""
+        types[name] = INT96 if written == INT96 else kind or "STRUCT"
+        if written in BYTE_ARRAY_TYPES and kind == "DOUBLE":
+            types[name] = WIDE_DECIMAL
+        if written in BYTE_ARRAY_TYPES and kind == "FLOAT":
+            types[name] = HALF_FLOAT
+        if "MILLIS=MilliSeconds" in detail and "Timestamp" in detail:
+            types[name] = ZONED_MS if "isAdjustedToUTC=1" in detail else MILLISECOND_TIMESTAMP
     return names, types
+
+
+Part = tuple[str, Types, str]
+"""A relation that has some of the rows, its types, and the name of its first file in messages."""
 
 
 def group_by_types(
@@ -107,11 +123,24 @@ def _widened_type(physical: str) -> str:
     return "BIGINT" if physical in SMALL_INTEGERS else physical
 
 
-def union_sql(parts: Sequence[tuple[str, Types, str]], declared: Declared) -> str:
+def millisecond_columns(stored: Mapping[str, set[str]]) -> dict[str, str]:
+    """Return the columns of timestamps that the engine can't read unchanged, with their types.
+
+    `stored`: the types of each column in all files.
+    """
+    found = {
+        name: MILLISECOND_TIMESTAMP if len(kinds) > 1 else max(kinds & IN_MILLISECONDS)
+        for name, kinds in stored.items()
+        if kinds & IN_MILLISECONDS
+    }
+    return found | {name: INT96 for name, kinds in stored.items() if kinds == {INT96}}
+
+
+def union_sql(parts: Sequence[Part], declared: Declared) -> str:
     """Return SQL of a relation with all rows of several relations, in order.
 
-    `parts`: the relations, which store columns with different types; each with its types, and with
-    the name of its first file in messages. A column is in all relations, or in none.
+    `parts`: the relations, which store columns with different types. A column is in all relations,
+    or in none.
 
     Raises
     ------

@@ -23,9 +23,10 @@ from dprelease.exact.sources.text_files_reader import (
     struct_of_texts_sql,
 )
 from dprelease.query import quoting
+from dprelease.schema.columns import MOST_COLUMNS
 from dprelease.schema.load import Declared
 from dprelease.schema.model import unused_name
-from dprelease.schema.table import MOST_COLUMNS, Source
+from dprelease.schema.table import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -99,7 +99,7 @@ class DuckDBReader(SourceReader):
             table_name = choose_table(table, names)
             if table_name is None:
                 return Description(several=tuple(names) if table is None else ())
-            columns = [(name, _propose_type(kind)) for name, kind in columns_of(file, table_name)]
+            columns = [(name, propose_type(kind)) for name, kind in columns_of(file, table_name)]
             collations = collations_in(file, table_name, [name for name, _ in columns])
         except OSError:
             return Description()
@@ -114,7 +114,7 @@ class DuckDBReader(SourceReader):
             return link.sql(f"FROM {_table_identifier(str(table_name))}").to_arrow_table()
 
 
-def _propose_type(kind: str) -> str:
+def propose_type(kind: str) -> str:
     """Return the proposed type for a type of the engine, or the reason why there is none."""
     # The text after the first bracket may hold names and values, such as those of an ENUM.
     base = "list" if kind.endswith("]") else kind.partition("(")[0].strip()

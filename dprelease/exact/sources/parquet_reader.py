@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from dprelease.errors import DataError
 from dprelease.errors.words.data_words import CONVERT
-from dprelease.exact.reading.frames import read_as_declared
+from dprelease.exact.reading.parquet_batches import FileBatches
 from dprelease.exact.reading.sources import (
     OpenedSource,
     escape_pattern,
@@ -30,13 +29,14 @@ from dprelease.exact.reading.stored_types import (
     MILLISECOND_TIMESTAMP,
     SCHEMA_SQL,
     WIDE_DECIMAL,
+    Part,
     Types,
     are_exact_types,
     column_types,
     group_by_types,
+    millisecond_columns,
     union_sql,
 )
-from dprelease.exact.results.vectors import LARGE_BATCH_ROWS
 from dprelease.exact.sources.source_reader import (
     Description,
     Opening,
@@ -100,45 +100,25 @@ class ParquetReader(SourceReader):
             of several files that can't be read, lacks a column, or spells it in another case.
         """
         names = stored_columns(given.declared)
-        files = {file: _types_of_file(given, file, ask) for file in given.files}
+        files = {file: types_of_file(given, file, ask) for file in given.files}
         _refuse_missing_columns(given, files)
         runs = group_by_types(files, given.declared)
         given.types_differ = bool(runs)
         stored = {
             name: {kinds[name] for kinds in files.values() if name in kinds} for name in names
         }
-        if any("VARCHAR" in kinds for kinds in stored.values()):
-            noted = ask(SPARK_NOTE_SQL.format(pattern_list_sql(given.files)))
-            given.collations = {
-                n: c for (note,) in noted for n, c in spark_collations(note).items()
-            }
-        given.millisecond_columns = {
-            name: MILLISECOND_TIMESTAMP if len(kinds) > 1 else max(kinds & IN_MILLISECONDS)
-            for name, kinds in stored.items()
-            if kinds & IN_MILLISECONDS
-        }
-        given.millisecond_columns |= {
-            name: INT96 for name, kinds in stored.items() if kinds == {INT96}
-        }
-        alone = {name for name, kinds in stored.items() if kinds & ARROW_ONLY_TYPES.keys()}
-        if alone and not can_use_arrow:
-            raise _arrow_only_error(given, min(alone), files)
+        given.collations = noted_collations(given.files, stored, ask)
+        given.millisecond_columns = millisecond_columns(stored)
+        alone = any(kinds & ARROW_ONLY_TYPES.keys() for kinds in stored.values())
         if not runs and not ((given.millisecond_columns or alone) and can_use_arrow):
+            _refuse_arrow_only_types(given, files)
             (first, *others) = files.values()
             types = {name: first[name] for name in names if name in first}
             if not others and are_exact_types(types.values()):
                 given.physical = types
             return relation
-        parts = []
-        for i, (run, kinds) in enumerate(runs or [(list(files), files[given.files[0]])]):
-            if can_use_arrow and any(kinds.get(name) in TYPES_READ_BY_ARROW for name in names):
-                name = f"{given.relation}_{i}"
-                given.rows[name] = FileBatches(given.declared, tuple(run), kinds)
-                kinds = _types_after_arrow(kinds, given.declared)
-            else:
-                name = parquet_sql(run)
-            parts.append((name, kinds, file_label(run[0], given.files)))
-        return union_sql(parts, given.declared) if runs else parts[0][0]
+        found = parts_of_files(given, files, can_use_arrow=can_use_arrow)
+        return union_sql(found, given.declared) if runs else found[0][0]
 
     def describe(self, file: Path, table: str | None) -> Description:
         """Return the columns of a file, by its Arrow schema."""
@@ -159,16 +139,52 @@ class ParquetReader(SourceReader):
         return pq.read_table(file.absolute())
 
 
-def _arrow_only_error(given: Input, name: str, files: Mapping[Path, Types]) -> DataError:
-    """Return the error DP-DATA-004 for a column with a type that only Arrow reads unchanged."""
-    kind = getattr(given.declared.table.columns[name], "type", "cut")
-    stored = {types[name] for types in files.values() if name in types}
-    found = ARROW_ONLY_TYPES[min(stored & ARROW_ONLY_TYPES.keys())]
-    fault = DataError("DP-DATA-004", column=name, physical=found, declared=kind, way=CONVERT)
-    faulty = [file for file, types in files.items() if types.get(name) in ARROW_ONLY_TYPES]
-    if len(faulty) < len(files):
-        fault.add_file_to_cause(file_label(faulty[0], given.files))
-    return fault
+def parts_of_files(given: Input, files: Mapping[Path, Types], *, can_use_arrow: bool) -> list[Part]:
+    """Return a relation for each run of files with the same types.
+
+    Rows that Arrow must read are added to `given.rows`; without Arrow, DP-DATA-004 is raised for
+    columns that only Arrow reads unchanged.
+    """
+    if not can_use_arrow:
+        _refuse_arrow_only_types(given, files)
+    names, parts = stored_columns(given.declared), []
+    runs = group_by_types(files, given.declared) or [(list(files), files[given.files[0]])]
+    for i, (run, kinds) in enumerate(runs):
+        if can_use_arrow and any(kinds.get(name) in TYPES_READ_BY_ARROW for name in names):
+            name = f"{given.relation}_{i}"
+            given.rows[name] = FileBatches(given.declared, tuple(run), kinds)
+            kinds = _types_after_arrow(kinds, given.declared)
+        else:
+            name = parquet_sql(run)
+        parts.append((name, kinds, file_label(run[0], given.files)))
+    return parts
+
+
+def noted_collations(
+    files: Sequence[Path], stored: Mapping[str, set[str]], ask: RunMetadataQuery
+) -> dict[str, str]:
+    """Return the columns for which Spark noted a collation in files, with its name.
+
+    `stored`: the types of each column in all files; only texts have collations.
+    """
+    if not any("VARCHAR" in kinds for kinds in stored.values()):
+        return {}
+    noted = ask(SPARK_NOTE_SQL.format(pattern_list_sql(files)))
+    return {name: found for (note,) in noted for name, found in spark_collations(note).items()}
+
+
+def _refuse_arrow_only_types(given: Input, files: Mapping[Path, Types]) -> None:
+    """Raise DP-DATA-004 for a column with a type that only Arrow reads unchanged."""
+    for name in sorted(stored_columns(given.declared)):
+        faulty = [file for file, types in files.items() if types.get(name) in ARROW_ONLY_TYPES]
+        if not faulty:
+            continue
+        kind = getattr(given.declared.table.columns[name], "type", "cut")
+        found = min(ARROW_ONLY_TYPES[files[file][name]] for file in faulty)
+        fault = DataError("DP-DATA-004", column=name, physical=found, declared=kind, way=CONVERT)
+        if len(faulty) < len(files):
+            fault.add_file_to_cause(file_label(faulty[0], given.files))
+        raise fault
 
 
 def _types_after_arrow(types: Types, declared: Declared) -> Types:
@@ -180,7 +196,7 @@ def _types_after_arrow(types: Types, declared: Declared) -> Types:
     return {**types, **read_as, **halves}
 
 
-def _types_of_file(given: Input, file: Path, ask: RunMetadataQuery) -> dict[str, str]:
+def types_of_file(given: Input, file: Path, ask: RunMetadataQuery) -> dict[str, str]:
     """Return the types of a Parquet file's columns.
 
     Names that differ only in case, from each other or from a declared name, are refused: the engine
@@ -188,7 +204,7 @@ def _types_of_file(given: Input, file: Path, ask: RunMetadataQuery) -> dict[str,
     error names the file.
     """
     declared, is_one = given.declared, len(given.files) == 1
-    names, types = column_types(_schema_rows(given, file, ask))
+    names, types = column_types(schema_rows(given, file, ask))
     for name in stored_columns(declared):
         same = [other for other in names if other.casefold() == name.casefold()]
         if same in ([], [name]):
@@ -210,7 +226,7 @@ def _types_of_file(given: Input, file: Path, ask: RunMetadataQuery) -> dict[str,
     return types
 
 
-def _schema_rows(given: Input, file: Path, ask: RunMetadataQuery) -> list[Any]:
+def schema_rows(given: Input, file: Path, ask: RunMetadataQuery) -> list[Any]:
     """Return the rows of `SCHEMA_SQL` for a Parquet file.
 
     Raises
@@ -240,113 +256,6 @@ def _refuse_missing_columns(given: Input, files: Mapping[Path, Types]) -> None:
             reason = f"{file_name}{verb} the column '{name}', which the other files have"
             way = "use the same columns in all files, or declare only columns that all have"
             raise unreadable_error(given.declared, reason, way)
-
-
-@dataclass(frozen=True)
-class FileBatches:
-    """The declared columns of Parquet files with the same types, as Arrow reads them.
-
-    The engine multiplies timestamps in milliseconds as it reads them, and fails at one outside its
-    calendar. Arrow leaves them unchanged.
-    """
-
-    declared: Declared
-    files: tuple[Path, ...]
-    types: Types
-    """The engine's types of the columns, some of which may be in `IN_MILLISECONDS`."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Return the columns with the types that they have in common in all files; reads no row.
-
-        Raises
-        ------
-        DataError
-            DP-DATA-004 for a type that no declared type is read from.
-        """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        stored = [
-            self._read_declared_columns(pq.read_schema(file.absolute()).empty_table()).schema
-            for file in self.files
-        ]
-        fields = {name: [one.field(name).type for one in stored] for name in stored[0].names}
-        return pa.schema([(name, self._common_type(name, kinds)) for name, kinds in fields.items()])
-
-    def reader(self) -> pa.RecordBatchReader:
-        """Return a reader of the rows; files are read when the first batch is requested."""
-        import pyarrow as pa
-
-        schema = self.schema
-        return pa.RecordBatchReader.from_batches(schema, self._batches(schema))
-
-    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield the declared columns of all files, cast to the schema, in record batches."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        for path in self.files:
-            with pq.ParquetFile(path.absolute()) as file:
-                for batch in file.iter_batches(LARGE_BATCH_ROWS, columns=schema.names):
-                    yield from (
-                        self._read_declared_columns(pa.table(batch)).cast(schema).to_batches()
-                    )
-
-    def _read_declared_columns(self, table: pa.Table) -> pa.Table:
-        """Return the declared columns of a table in types that the engine reads."""
-        import pyarrow as pa
-
-        columns = {}
-        for name in stored_columns(self.declared):
-            if name not in table.column_names:
-                continue
-            if self.types[name] in IN_MILLISECONDS:
-                columns[name] = _to_milliseconds(table[name])
-            else:
-                columns[name] = _to_large_string(read_as_declared(table[name], name, self.declared))
-        return pa.table(columns)
-
-    def _common_type(self, name: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
-        """Return the type that a column has in common in all files; raise DP-DATA-004 if none."""
-        import pyarrow as pa
-
-        if len(set(kinds)) == 1:
-            return kinds[0]
-        if all(map(pa.types.is_integer, kinds)):
-            return pa.int64()
-        declared = getattr(self.declared.table.columns[name], "type", "cut")
-        several = "several types"
-        raise DataError(
-            "DP-DATA-004", column=name, physical=several, declared=declared, way=CONVERT
-        )
-
-
-def _to_milliseconds(instants: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the timestamps of a column that a file stores in milliseconds, in UTC.
-
-    No value can fail, because the file stores each as 64 bits of milliseconds.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    ticks = instants.cast(pa.int64())
-    if instants.type.unit == "s":  # the original unit, by Arrow's note in the file
-        ticks = pc.multiply(ticks, 1000)
-    return ticks.cast(pa.timestamp("ms"))
-
-
-def _to_large_string(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column with texts as large strings, whatever text type the writer used."""
-    import pyarrow as pa
-
-    kind = column.type
-    texts = (
-        pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_string(kind)
-    )
-    if texts or pa.types.is_dictionary(kind):
-        return column.cast(pa.large_string())
-    return column
 
 
 def _time_zone_key(fields: Sequence[pa.Field]) -> dict[str, KeyValue]:

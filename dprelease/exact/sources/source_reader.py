@@ -100,6 +100,16 @@ class SourceReader:
         """
         raise NotImplementedError
 
+    def latest_version(self, declared: Declared, source: Source) -> int:
+        """Return the latest version of a table, if tables of this type have versions.
+
+        Raises
+        ------
+        DataError, OSError, ValueError
+            As `open`.
+        """
+        raise NotImplementedError
+
     def relation(
         self, given: Input, relation: str, ask: RunMetadataQuery, *, can_use_arrow: bool
     ) -> str:

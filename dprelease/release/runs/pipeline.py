@@ -10,6 +10,7 @@ from dprelease.errors import RunState
 from dprelease.numerics.entropy import BitSource
 from dprelease.release.execute import execute
 from dprelease.release.kinds import plan_release
+from dprelease.release.run_options import with_table_versions
 from dprelease.release.runs.limit_run import with_private_limits
 from dprelease.schema.load import Declaration
 
@@ -59,6 +60,7 @@ def publish(
 ) -> tuple[Path, ReleaseManifest]:
     """Publish a release; return its folder and its manifest. Arguments and errors as in `run`."""
     state = RunState() if state is None else state
+    declaration = with_table_versions(declaration, frames or {})
     declaration = with_private_limits(
         declaration,
         output=output,

@@ -20,6 +20,8 @@ SOURCE_TYPES = {
     "sqlite": "dprelease.schema.source_types.sqlite_type",
     "excel": "dprelease.schema.source_types.excel_type",
     "postgres": "dprelease.schema.source_types.postgres_type",
+    "delta": "dprelease.schema.source_types.delta_type",
+    "iceberg": "dprelease.schema.source_types.iceberg_type",
 }
 """The module that defines `SOURCE_TYPE` for each name that `format` may declare.
 

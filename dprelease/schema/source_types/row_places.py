@@ -31,7 +31,7 @@ def places_of(declared: Declared) -> set[RowPlace]:
     part = None if name is None else name.rpartition(".")[2].strip('"`[]').casefold()
     if source.path is None or source.is_uri:
         return {("uri", source.path or "", part)}
-    path = os.path.normpath(declared.folder / source.path)
+    path = os.path.normpath(declared.folder / (source.table_folder or source.path))
     return {("path", path, part), *(("file", *one, part) for one in _files(path))}
 
 

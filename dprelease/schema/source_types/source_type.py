@@ -15,7 +15,16 @@ from dprelease.system.lake_tables import LOCAL_TREE, FolderTree, Problem
 TEXT_OPTIONS = ("encoding", "compression", "decimal", "thousands")
 TIME_OPTIONS = ("date_format", "timestamp_format", "pivot")
 SHEET_OPTIONS = ("sheet", "header")
-OPTIONS = ("delimiter", "quote", "nulls", *TEXT_OPTIONS, *TIME_OPTIONS, *SHEET_OPTIONS)
+VERSION_OPTIONS = ("version", "snapshot")
+OPTIONS = (
+    "delimiter",
+    "quote",
+    "nulls",
+    *TEXT_OPTIONS,
+    *TIME_OPTIONS,
+    *SHEET_OPTIONS,
+    *VERSION_OPTIONS,
+)
 """All keys of `source` that only some source types support."""
 
 
@@ -45,6 +54,8 @@ class SourceType:
     """Whether the engine spark reads local files of this type."""
     has_texts_for_booleans: ClassVar[bool] = False
     """Whether booleans may be stored as texts; then `check` notes which texts are booleans."""
+    version_key: ClassVar[str | None] = None
+    """The key among `VERSION_OPTIONS` that names a version, for tables that have several."""
     side_files: ClassVar[tuple[str, ...]] = ()
     """The endings of files next to a database file that the database would open as well."""
     comparisons: ClassVar[Mapping[str, EqualityRule] | None] = None
@@ -65,6 +76,10 @@ class SourceType:
 
     def check_address(self, address: str) -> None:
         """Refuse, by `field_types.refuse`, an address that a schema may not contain."""
+
+    def table_folder(self, path: str) -> str | None:
+        """Return the folder of a table whose log names the files with its rows; None for others."""
+        return None
 
     def find_problem(self, files: Sequence[Path], tree: FolderTree = LOCAL_TREE) -> Problem | None:
         """Return why files, by their names, are not a complete table, and the fix; or None."""

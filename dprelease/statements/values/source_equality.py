@@ -91,11 +91,11 @@ def spark_collations(note: bytes) -> dict[str, str]:
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return {}
     return {
-        name: _spark_collation(name, collations) for name, collations in noted.items() if collations
+        name: spark_collation(name, collations) for name, collations in noted.items() if collations
     }
 
 
-def _spark_collation(name: str, collations: object) -> str:
+def spark_collation(name: str, collations: object) -> str:
     """Return the name in `comparisons` of the collation that Spark noted for a column."""
     noted = collations.get(name) if isinstance(collations, dict) else None
     words = f"COLLATE {str(noted).removeprefix('spark.')}"
