@@ -5,7 +5,7 @@ Some columns are computed from other columns of the same row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from datetime import date
 from fractions import Fraction
 from typing import Annotated, Literal, Self
@@ -75,8 +75,6 @@ from dprelease.schema.public_values.value_labels import (
     refuse_unknown_labels,
     to_listed,
 )
-
-MOST_COLUMNS = 10_000
 
 
 class Computable(Documented):
@@ -400,10 +398,3 @@ def check_computed(columns: Mapping[str, Column]) -> None:
             refuse("DP-DERIVE-001", column=name)
         if isinstance(column, DateColumn):
             refuse_two_digit_years(column.format, column.pivot, name, "derive", name, "format")
-
-
-def refuse_too_many_columns(columns: object) -> object:
-    """Return declared columns; refuse more than the maximum number."""
-    if isinstance(columns, Sized) and len(columns) > MOST_COLUMNS:
-        refuse("DP-SCHEMA-015", found=f"{len(columns):,}", most=f"{MOST_COLUMNS:,}")
-    return columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -384,3 +384,14 @@ def _matches_location(arm: dict[str, object], loc: tuple[str | int, ...]) -> boo
         return False
     kind = properties.get("type", {}).get("const")
     return bool(kind == loc[-1]) or (kind is None and loc[-1] in properties)
+
+
+MOST_COLUMNS = 10_000
+"""Maximum number of columns of a table."""
+
+
+def refuse_too_many_columns(columns: object) -> object:
+    """Return declared columns; refuse more than the maximum number."""
+    if isinstance(columns, Sized) and len(columns) > MOST_COLUMNS:
+        refuse("DP-SCHEMA-015", found=f"{len(columns):,}", most=f"{MOST_COLUMNS:,}")
+    return columns

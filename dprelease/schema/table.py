@@ -20,7 +20,6 @@ from dprelease.schema.columns import (
     TextColumn,
     TimestampColumn,
     is_stored,
-    refuse_too_many_columns,
 )
 from dprelease.schema.field_types import (
     DROP,
@@ -38,7 +37,7 @@ from dprelease.schema.field_types import (
     refuse_all,
     refuse_two_digit_years,
 )
-from dprelease.schema.model import Model, check_column_names, shorten
+from dprelease.schema.model import Model, check_column_names, refuse_too_many_columns, shorten
 from dprelease.schema.public_values.missing_codes import check_date_codes
 from dprelease.schema.public_values.nesting import nested_columns
 from dprelease.schema.rehearsal_form import RehearsalSpec, refuse_unknown_values

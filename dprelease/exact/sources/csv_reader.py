@@ -23,9 +23,8 @@ from dprelease.exact.sources.text_files_reader import (
     struct_of_texts_sql,
 )
 from dprelease.query import quoting
-from dprelease.schema.columns import MOST_COLUMNS
 from dprelease.schema.load import Declared
-from dprelease.schema.model import unused_name
+from dprelease.schema.model import MOST_COLUMNS, unused_name
 from dprelease.schema.table import Source
 
 if TYPE_CHECKING:
