@@ -250,6 +250,7 @@ def run(
             )
             reporting.print_result(as_json, {"sql": texts}, words)
             return
+        from dprelease.documents.encoding import NAME
         from dprelease.release.run_result import publish
 
         if audit is not None:  # most runs name no audit, and the module that reads one loads slowly
@@ -259,6 +260,8 @@ def run(
         declaration = with_signing_key(declaration, key_of(key, passphrase_file))
         spec = declaration.spec
         steps = len(spec.published_tables) + len(spec.records) + len(spec.extra_formats) + 1
+        target = output or declaration.folder / spec.output
+        replaces = overwrite and (target / NAME).is_file()
         with reporting.progress_bar(steps) as progress:
             result = publish(
                 declaration,
@@ -270,7 +273,15 @@ def run(
             )
         what = f"Published {file_list(result.files)}" if result.published else "Already published"
         words = f"{what} in {result.folder}."
+        if replaces and result.ledger_entry is None:
+            words += AGAIN_WITHOUT_LEDGER
         reporting.print_result(as_json, result.to_json(), one_line(words))
+
+
+AGAIN_WITHOUT_LEDGER = (
+    " It replaces a release. For everybody who has seen the replaced numbers, the privacy costs of "
+    "both add up, and no ledger counts them: declare `ledger` to keep their sum below a budget."
+)
 
 
 def _known_policy(name: str) -> str:

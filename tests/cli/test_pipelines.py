@@ -100,7 +100,11 @@ def test_exit_codes_tell_published_from_wrong(tmp_path: Path) -> None:
     assert call("run", path, "--if-published", "never")[0] == 2
     path.write_text(RELEASE.replace("title: People", "title: Persons"))
     assert call("run", path, "--if-published", "skip")[0] == 2
-    assert call("run", path, "--overwrite")[0] == 0
+    code, out, _ = call("run", path, "--overwrite")
+    assert code == 0
+    assert "ledger" in out  # the cost of the replaced release counts nowhere
+    code, out, _ = call("run", path, "--overwrite", "--output", tmp_path / "new")
+    assert (code, "ledger" in out) == (0, False)
 
 
 def test_a_source_of_another_environment(tmp_path: Path) -> None:
