@@ -12,8 +12,10 @@ import yaml
 from typer.testing import CliRunner
 
 from dprelease import cli
-from dprelease.planning.notes.published_columns import Limit
+from dprelease.planning.notes.published_columns import Limit, published_columns
+from dprelease.planning.prepare import prepare
 from dprelease.release.api import read_release
+from dprelease.schema.load import read_declaration
 
 ROOT = Path(__file__).parents[2]
 SCHEMA: dict[str, Any] = {
@@ -175,3 +177,15 @@ def test_quantiles_err_within_the_bounds(
             assert column.margin == pytest.approx(largest)
         if size == 10**7:
             assert column.margin == pytest.approx(column.ranks / column.rows * width)
+
+
+@pytest.mark.parametrize(("size", "says_nothing"), [(30, True), (30_000, False)])
+def test_quantiles_whose_interval_is_the_whole_range(
+    tmp_path: Path, size: int, says_nothing: bool
+) -> None:
+    columns = {"middle": {"median": "pay"}, "n": {"count": "*"}, "mean": {"mean": "pay"}}
+    path = made(tmp_path, columns, {**SCHEMA, "size": size})
+    found = {one.column.name: one for one in published_columns(prepare(read_declaration(path))[1])}
+    assert found["middle"].says_nothing is says_nothing
+    assert not found["n"].says_nothing
+    assert not found["mean"].says_nothing

@@ -157,6 +157,8 @@ def _margin_text(column: PublishedColumn) -> str:
         return "depends on values"
     if math.isinf(column.margin):
         return "none: the divisor may be 0"
+    if column.says_nothing:
+        return "none: whole range"
     ranks = "" if column.ranks is None else f" ({rounded_up_text(column.ranks)} ranks)"
     return f"{rounded_up_text(column.margin)} {column.unit}".rstrip() + ranks
 
@@ -226,7 +228,8 @@ def _weak_notes(published: Sequence[PublishedColumn]) -> list[str]:
     return [
         "At the declared size, these columns have a margin too wide to quote them (quality D) in a "
         f"cell of middle size: {one_line(', '.join(names[:FEW_TABLES]))}{more}. Use fewer keys or "
-        "broader groups, a larger share of the budget, or lower contribution limits."
+        "broader groups, a larger share of the budget, or lower contribution limits. "
+        "`dprelease rehearse` shows with invented people how many cells are empty."
     ] * bool(weak)
 
 

@@ -42,6 +42,10 @@ FEW_ROWS_MARGIN = 0.15
 """A margin above this part of the width of the bounds is due to few rows."""
 
 
+WHOLE_RANGE = 0.9
+"""An interval that contains at least this part of the bounds says nothing."""
+
+
 class Limit(StrEnum):
     """What limits the accuracy of a published number most."""
 
@@ -142,6 +146,14 @@ class PublishedColumn:
         margin = self.margin_at(rows) if estimate is None else estimate
         value = float(rows) if self.unit == "rows" else self._typical_value(rows)
         return math.nan if margin is None or not value else margin / abs(value)
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the interval of a quantile is about as wide as the bounds of its column."""
+        width = self._width
+        if not is_quantile(self.column) or self.margin is None or not width:
+            return False
+        return self.margin >= WHOLE_RANGE * width / 2
 
     @property
     def is_expected_unreliable(self) -> bool:
