@@ -22,6 +22,8 @@ Only the keys of the queries may differ."""
 
 NOT_PUBLIC = "its keys are not public"
 
+DEPENDENT = "the noise of consistent tables is not independent; use a query without `consistent`"
+
 Placer = Callable[..., Place]
 
 
@@ -93,6 +95,9 @@ class FamilyQueries:
                 yield QueryError(
                     "DP-QUERY-013", place=spot, query=query, step="consistent", problem=NOT_PUBLIC
                 )
+            if spec.consistent is not None and spec.summaries:
+                spot = place("queries", query, "summaries")
+                yield QueryError("DP-QUERY-022", place=spot, query=query, problem=DEPENDENT)
             for key, reason in self._single_query_problems(query):
                 yield self._family_error(query, place("queries", query, key), reason)
         for query in others:

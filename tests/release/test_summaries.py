@@ -257,6 +257,13 @@ def test_selected_values_and_private_keys_are_refused(tmp_path: Path) -> None:
             dprelease.read_release(path).plan()
 
 
+def test_summaries_of_consistent_tables_are_refused(tmp_path: Path) -> None:
+    """Consistent tables don't have independent noise."""
+    path = write(tmp_path, changed({"standardised_rate": RATE}, DEATHS, consistent=True))
+    with pytest.raises(DpReleaseError, match="DP-QUERY-022"):
+        dprelease.read_release(path).plan()
+
+
 def test_a_summary_is_exactly_one_number(tmp_path: Path) -> None:
     both = {"gini": GINI, "standardised_rate": RATE}
     for summary in ({}, both):
