@@ -190,9 +190,9 @@ def ask(
             "margins": margins,
         }
 
-        def answer(text: str, state: RunState) -> None:
-            """Answer a statement, and print the answer."""
-            _print_answer(text, schema, options, state, as_json=as_json)
+        def answer(text: str, state: RunState) -> bool:
+            """Answer a statement, and print the answer; return whether it cost nothing."""
+            return _print_answer(text, schema, options, state, as_json=as_json)
 
         if statement is None:
             _run_shell(schema, epsilon, delta, str(total), history, answer, as_json=as_json)
@@ -206,7 +206,7 @@ def _run_shell(
     delta: str,
     total: str,
     history: Path | None,
-    answer: Callable[[str, RunState], None],
+    answer: Callable[[str, RunState], bool],
     *,
     as_json: bool,
 ) -> None:
@@ -248,8 +248,8 @@ def _run_shell(
 
 def _print_answer(
     statement: str, schema: list[Path], options: dict[str, Any], state: RunState, *, as_json: bool
-) -> None:
-    """Answer one statement, and print the answer."""
+) -> bool:
+    """Answer one statement, and print the answer; return whether it lists declared keys only."""
     from dprelease.release.question import sql, without_explain
 
     is_explained = without_explain(statement)[1]
@@ -268,3 +268,4 @@ def _print_answer(
     if options["output"] is None:
         state.released = None  # a reader may see a part of the output before the rest fails
     print_result(as_json, {"rows": rows, **details}, words)
+    return not state.rows and details["guarantee"]["epsilon"] == "0"

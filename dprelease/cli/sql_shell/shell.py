@@ -21,8 +21,8 @@ EXPLAIN SELECT ... ;  show its plan, which costs nothing
 \\tables              show the tables and their columns
 \\q                   end"""
 
-Answer = Callable[[str, RunState], None]
-"""A function that answers one statement and prints the answer."""
+Answer = Callable[[str, RunState], bool | None]
+"""A function that answers one statement, prints the answer, and returns whether it cost nothing."""
 
 
 @dataclass
@@ -87,12 +87,12 @@ class Shell:
         state = RunState()
         self.spent += cost
         try:
-            self.answer(statement, state)
+            is_free = self.answer(statement, state)
         except BaseException:
             if state.message_state is State.NOTHING:
                 self.spent -= cost
             raise
-        if not state.rows:  # the declared values of keys cost nothing
+        if is_free:
             self.spent -= cost
         self.show(self.budget_text())
 
