@@ -28,23 +28,20 @@ ROWS_LEFT_OUT = {
 }
 """The note on a table that leaves out rows because of its keys, or of those of its family."""
 
-IN_SEVERAL_GROUPS = {
-    "en": "Each unit ({unit}) counts once in every group in which it has rows: these numbers must "
-    "not be added up.",
-    "de": "Jede Einheit ({unit}) zählt einmal in jeder Gruppe, in der sie Zeilen hat: diese Zahlen "
-    "dürfen nicht addiert werden.",
-    "fr": "Chaque unité ({unit}) compte une fois dans chaque groupe où elle a des lignes : ces "
-    "nombres ne doivent pas être additionnés.",
-    "es": "Cada unidad ({unit}) cuenta una vez en cada grupo en el que tiene filas: estos números "
-    "no deben sumarse.",
-    "it": "Ogni unità ({unit}) conta una volta in ciascun gruppo in cui ha righe: questi numeri "
-    "non vanno sommati.",
-    "nl": "Elke eenheid ({unit}) telt één keer mee in elke groep waarin ze rijen heeft: deze "
-    "getallen mogen niet worden opgeteld.",
-    "pt": "Cada unidade ({unit}) conta uma vez em cada grupo em que tem linhas: estes números não "
-    "devem ser somados.",
+IN_SEVERAL_CELLS = {
+    "en": "Each unit ({unit}) can count in several cells: these numbers must not be added up.",
+    "de": "Jede Einheit ({unit}) kann in mehreren Zellen zählen: diese Zahlen dürfen nicht addiert "
+    "werden.",
+    "fr": "Chaque unité ({unit}) peut compter dans plusieurs cellules : ces nombres ne doivent pas "
+    "être additionnés.",
+    "es": "Cada unidad ({unit}) puede contar en varias celdas: estos números no deben sumarse.",
+    "it": "Ogni unità ({unit}) può contare in più celle: questi numeri non vanno sommati.",
+    "nl": "Elke eenheid ({unit}) kan in meerdere cellen meetellen: deze getallen mogen niet worden "
+    "opgeteld.",
+    "pt": "Cada unidade ({unit}) pode contar em várias células: estes números não devem ser "
+    "somados.",
 }
-"""The note on numbers of people by groups, of which one person may be in several."""
+"""The note on numbers of people by cells, of which one person may be in several."""
 
 OPEN_END: dict[str, str] = {
     "en": "If empty: the noise sets no limit on this side, or the value was left empty.",
@@ -124,7 +121,7 @@ def notes_on_groups(query: Query, published: OutputColumn, unit: Mapping[str, st
         return ()
     return (
         {
-            tag: in_language(IN_SEVERAL_GROUPS, tag).format(unit=one_line(text))
+            tag: in_language(IN_SEVERAL_CELLS, tag).format(unit=one_line(text))
             for tag, text in unit.items()
         },
     )

@@ -93,6 +93,22 @@ AT_MOST = {
     "pt": "no máximo {most} por {unit}",
 }  # fmt: skip
 
+IN_AT_MOST = {
+    "en": "in at most {most} per {unit}", "de": "in höchstens {most} je {unit}",
+    "fr": "dans au plus {most} par {unit}", "es": "en como máximo {most} por {unit}",
+    "it": "in al massimo {most} per {unit}", "nl": "in hoogstens {most} per {unit}",
+    "pt": "em no máximo {most} por {unit}",
+}  # fmt: skip
+"""The words for numbers of units, of which each may count in several cells."""
+
+ONCE = {
+    "en": "counted at most once per {unit}", "de": "höchstens einmal je {unit} gezählt",
+    "fr": "au plus une fois par {unit}", "es": "como máximo una vez por {unit}",
+    "it": "al massimo una volta per {unit}", "nl": "hoogstens één keer per {unit} geteld",
+    "pt": "no máximo uma vez por {unit}",
+}  # fmt: skip
+"""The words for numbers of rows of which each unit has one: often the rows are the units."""
+
 SUMS_CLIPPED = {
     "en": "sums clipped at {most} per {unit}", "de": "Summen auf {most} je {unit} begrenzt",
     "fr": "sommes plafonnées à {most} par {unit}", "es": "sumas limitadas a {most} por {unit}",
@@ -115,12 +131,12 @@ ROW_NOUNS = {
     "pt": ("linha", "linhas"),
 }  # fmt: skip
 
-GROUP_NOUNS = {
-    "en": ("group", "groups"), "de": ("Gruppe", "Gruppen"), "fr": ("groupe", "groupes"),
-    "es": ("grupo", "grupos"), "it": ("gruppo", "gruppi"), "nl": ("groep", "groepen"),
-    "pt": ("grupo", "grupos"),
+CELL_NOUNS = {
+    "en": ("cell", "cells"), "de": ("Zelle", "Zellen"), "fr": ("cellule", "cellules"),
+    "es": ("celda", "celdas"), "it": ("cella", "celle"), "nl": ("cel", "cellen"),
+    "pt": ("célula", "células"),
 }  # fmt: skip
-"""The nouns for one and for several rows or groups."""
+"""The nouns for one and for several rows, or cells of a table, which are its groups."""
 
 COUNT_CONFIDENCE = {
     "en": "{confidence} % confidence about the count after contribution limits",
@@ -150,16 +166,17 @@ def label_with_limits(
 
     `unit`: the name of the privacy unit in each language. Visits of patients who count with two
     rows in three groups get "Visits, at most 3 x 2 per patient"; a sum gets "3 x 2 rows", and a
-    number of patients "3 groups". A sum whose `max_sum` is 500 also gets "sums clipped at 500 per
+    number of patients "in at most 3 cells". If patients count with one row, visits get "counted at
+    most once per patient". A sum whose `max_sum` is 500 also gets "sums clipped at 500 per
     patient". If patients count with 5 rows in all groups together, the labels have "5 (3 x 2)" and
     "5 (3 x 2) rows", or without other limits "5" and "5 rows". A label says so if the release chose
     one of its limits privately.
     """
     labels = {}
     for tag, text in label.items():
-        words = in_language(AT_MOST, tag).format(
-            most=_most_text(limits, tag), unit=one_line(unit[tag])
-        )
+        most = _most_text(limits, tag)
+        template = IN_AT_MOST if limits.counted == IDS else ONCE if most == "1" else AT_MOST
+        words = in_language(template, tag).format(most=most, unit=one_line(unit[tag]))
         chosen = f" ({in_language(CHOSEN, tag)})" if limits.chosen else ""
         labels[tag] = f"{text}, {words}{chosen}{_clipping_text(limits, tag, unit)}"
     return labels
@@ -190,10 +207,9 @@ def _clipping_text(limits: CuttingLimits, tag: str, unit: Mapping[str, str]) -> 
 
 
 def _most_text(limits: CuttingLimits, tag: str) -> str:
-    """Return how often a privacy unit counts at most: "3 x 2", "3 x 2 rows" or "3 groups"."""
+    """Return how often a privacy unit counts at most: "3 x 2", "3 x 2 rows" or "3 cells"."""
     if limits.counted == IDS:
-        one, several = in_language(GROUP_NOUNS, tag)
-        return f"{limits.groups} {one if limits.groups == 1 else several}"
+        return number_of(limits.groups, CELL_NOUNS, tag)
     product = f"{limits.groups} x {limits.rows}" if limits.groups > 1 else str(limits.rows)
     if limits.total is not None:
         product = f"{limits.total} ({product})" if limits.has_others else str(limits.total)
@@ -201,6 +217,12 @@ def _most_text(limits: CuttingLimits, tag: str) -> str:
         return product
     one, several = in_language(ROW_NOUNS, tag)
     return f"{product} {one if product == '1' else several}"
+
+
+def number_of(number: int, nouns: Mapping[str, tuple[str, str]], tag: str) -> str:
+    """Return a number with its noun: "1 row" or "3 rows"."""
+    one, several = in_language(nouns, tag)
+    return f"{number} {one if number == 1 else several}"
 
 
 def in_language(words: Mapping[str, Words], tag: str) -> Words:
