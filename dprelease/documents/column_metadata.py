@@ -290,8 +290,7 @@ class ColumnMetadataBuilder:
 
     def _quality_codes(self, request: ColumnRequest) -> CodeList:
         """Return the quality codes of a column, with their labels."""
-        cut = request.limits is not None
-        labels = quality_labels(request.published.quality, self.languages, cut=cut)
+        labels = quality_labels(request.published.quality, self.languages)
         return CodeList(CODES, cast("Mapping[Code, Mapping[str, str]]", labels))
 
     def _label(self, request: ColumnRequest) -> dict[str, str]:

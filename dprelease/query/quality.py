@@ -6,9 +6,9 @@ declared limits. So it has no privacy cost, and a reader can compute it again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,6 @@ TOLERANCE: Final = 1e-9
 """Relative tolerance of a limit, so that rounding of floats doesn't decide a margin equal to it."""
 
 Limits = Sequence[Fraction]
-Label = TypeVar("Label", bound=str)
 Codes = NDArray[np.int8]
 """Codes (n,) of cells, as positions in `CODES`."""
 
@@ -118,50 +117,73 @@ QUALITY_WORDS: Final[dict[str, str]] = {
 }  # fmt: skip
 """The word for the companion column, by language."""
 
-_AT_MOST: Final[dict[str, str]] = {
-    "en": "margin of error at most {share} % of the value",
-    "de": "Fehlerspanne höchstens {share} % des Werts",
-    "fr": "marge d’erreur d’au plus {share} % de la valeur",
-    "es": "margen de error de como máximo {share} % del valor",
-    "it": "margine di errore al massimo {share} % del valore",
-    "nl": "foutmarge hoogstens {share} % van de waarde",
-    "pt": "margem de erro de no máximo {share} % do valor",
-}
-"""Labels of the codes A, B and C; {share} is the limit in percent."""
+SIGNS: Final = {
+    AT_BOUND: "‡", UNSURE_DIVISOR: "[x]", SUPPRESSED: "[u]", FEW_PEOPLE: "[c]", UNDEFINED: "[z]",
+}  # fmt: skip
+"""Signs of a value at a bound and of empty cells, by code, in all documents for readers.
 
-_AFTER_LIMITS: Final[dict[str, str]] = {
-    "en": "{label} after contribution limits; rows above the limits are not counted",
-    "de": "{label} nach den Beitragsgrenzen; Zeilen über den Grenzen sind nicht gezählt",
-    "fr": "{label} après les limites de contribution ; les lignes au-delà ne sont pas comptées",
-    "es": "{label} tras los límites de contribución; las filas que los superan no se cuentan",
-    "it": "{label} dopo i limiti di contributo; le righe oltre i limiti non sono contate",
-    "nl": "{label} na de bijdragelimieten; rijen boven de limieten zijn niet geteld",
-    "pt": "{label} após os limites de contribuição; as linhas acima deles não são contadas",
+Those of empty cells follow the shorthands that the UK's Analysis Function recommends: not
+available, unreliable, confidential, not applicable.
+"""
+
+_QUOTABLE: Final[dict[str, str]] = {
+    "en": "may be quoted: margin of error at most {share} % of the value",
+    "de": "darf zitiert werden: Fehlerspanne höchstens {share} % des Werts",
+    "fr": "peut être cité : marge d’erreur d’au plus {share} % de la valeur",
+    "es": "se puede citar: margen de error de como máximo {share} % del valor",
+    "it": "si può citare: margine di errore al massimo {share} % del valore",
+    "nl": "mag geciteerd worden: foutmarge hoogstens {share} % van de waarde",
+    "pt": "pode ser citado: margem de erro de no máximo {share} % do valor",
 }
-"""Labels of the codes A to D of values from which contribution limits may leave out rows."""
+"""Labels of the codes A and B; {share} is the limit in percent."""
+
+_WITH_RANGE: Final[dict[str, str]] = {
+    "en": "quote only with its range: margin of error at most {share} % of the value",
+    "de": "nur mit Spanne zitieren: Fehlerspanne höchstens {share} % des Werts",
+    "fr": "à citer seulement avec son intervalle : marge d’erreur d’au plus {share} % de la valeur",
+    "es": "citar solo con su intervalo: margen de error de como máximo {share} % del valor",
+    "it": "citare solo con l’intervallo: margine di errore al massimo {share} % del valore",
+    "nl": "alleen met interval citeren: foutmarge hoogstens {share} % van de waarde",
+    "pt": "citar apenas com o intervalo: margem de erro de no máximo {share} % do valor",
+}
+"""Labels of the code C."""
 
 _LABELS: Final[dict[str, dict[str, str]]] = {
     UNRELIABLE: {
-        "en": "unreliable: don’t quote; margin of error above {share} % of the value",
-        "de": "unzuverlässig: nicht zitieren; Fehlerspanne über {share} % des Werts",
-        "fr": "peu fiable : ne pas citer ; marge d’erreur supérieure à {share} % de la valeur",
-        "es": "poco fiable: no citar; margen de error superior al {share} % del valor",
-        "it": "poco affidabile: non citare; margine di errore superiore al {share} % del valore",
-        "nl": "onbetrouwbaar: niet citeren; foutmarge boven {share} % van de waarde",
-        "pt": "pouco fiável: não citar; margem de erro acima de {share} % do valor",
+        "en": "don’t quote the number, at most its range: margin of error above {share} % of the "
+        "value",
+        "de": "nicht die Zahl zitieren, höchstens ihre Spanne: Fehlerspanne über {share} % des "
+        "Werts",
+        "fr": "ne pas citer le nombre, au plus son intervalle : marge d’erreur supérieure à "
+        "{share} % de la valeur",
+        "es": "no citar el número, a lo sumo su intervalo: margen de error superior al {share} % "
+        "del valor",
+        "it": "non citare il numero, al massimo il suo intervallo: margine di errore superiore al "
+        "{share} % del valore",
+        "nl": "niet het getal citeren, hoogstens het interval: foutmarge boven {share} % van de "
+        "waarde",
+        "pt": "não citar o número, no máximo o seu intervalo: margem de erro acima de {share} % do "
+        "valor",
     },
     AT_BOUND: {
-        "en": "unreliable: don’t quote; the value is at a bound of its column",
-        "de": "unzuverlässig: nicht zitieren; der Wert liegt an einer Grenze seiner Spalte",
-        "fr": "peu fiable : ne pas citer ; la valeur est à une borne de sa colonne",
-        "es": "poco fiable: no citar; el valor está en un límite de su columna",
-        "it": "poco affidabile: non citare; il valore è a un limite della sua colonna",
-        "nl": "onbetrouwbaar: niet citeren; de waarde ligt op een grens van haar kolom",
-        "pt": "pouco fiável: não citar; o valor está num limite da sua coluna",
+        "en": "don’t quote the number, at most its range: it was cut at the smallest or largest "
+        "possible value, or lies there",
+        "de": "nicht die Zahl zitieren, höchstens ihre Spanne: Sie wurde am kleinsten oder größten "
+        "möglichen Wert abgeschnitten oder liegt dort",
+        "fr": "ne pas citer le nombre, au plus son intervalle : il a été ramené à la plus petite "
+        "ou à la plus grande valeur possible, ou s’y trouve",
+        "es": "no citar el número, a lo sumo su intervalo: se recortó en el menor o mayor valor "
+        "posible, o está en él",
+        "it": "non citare il numero, al massimo il suo intervallo: è stato tagliato al minimo o "
+        "massimo valore possibile, o si trova lì",
+        "nl": "niet het getal citeren, hoogstens het interval: het is afgekapt op de kleinst of "
+        "grootst mogelijke waarde, of ligt daar",
+        "pt": "não citar o número, no máximo o seu intervalo: foi cortado no menor ou maior valor "
+        "possível, ou está nele",
     },
     UNSURE_DIVISOR: {
-        "en": "no value, only an interval: the divisor is not clearly above 0",
-        "de": "kein Wert, nur ein Intervall: Der Divisor liegt nicht klar über 0",
+        "en": "no value, only a range: the divisor is not clearly above 0",
+        "de": "kein Wert, nur eine Spanne: Der Divisor liegt nicht klar über 0",
         "fr": "pas de valeur, seulement un intervalle : le diviseur n’est pas nettement "
         "supérieur à 0",
         "es": "sin valor, solo un intervalo: el divisor no es claramente mayor que 0",
@@ -194,42 +216,19 @@ _LABELS: Final[dict[str, dict[str, str]]] = {
 }  # fmt: skip
 
 
-def quality_labels(
-    limits: Limits, languages: Sequence[str], *, cut: bool = False
-) -> dict[str, dict[str, str]]:
-    """Return the label of every code in each language; English in languages without labels.
-
-    `cut`: whether contribution limits may leave out rows, which no margin of error covers.
-    """
+def quality_labels(limits: Limits, languages: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the label of every code in each language; English in languages without labels."""
     found = {}
     for code, words, share in _labels_with_shares(limits):
-        found[code] = labels = dict[str, str]()
-        for tag in languages:
-            spoken = tag.partition("-")[0]
-            spoken = spoken if spoken in words else "en"
-            label = words[spoken].format(share=share)
-            of_margin = cut and code in (*RELIABLE, UNRELIABLE)
-            labels[tag] = _AFTER_LIMITS[spoken].format(label=label) if of_margin else label
+        spoken = {tag: words.get(tag.partition("-")[0], words["en"]) for tag in languages}
+        found[code] = {tag: text.format(share=share) for tag, text in spoken.items()}
     return found
-
-
-def longest_labels(labels: Iterable[Label]) -> list[Label]:
-    """Return different labels of a code, without those with which another one begins.
-
-    A label that also mentions contribution limits holds for columns that no limit cuts, too.
-    """
-    found = list(dict.fromkeys(labels))
-    return [
-        one
-        for one in found
-        if not any(other != one and str(other).startswith(str(one)) for other in found)
-    ]
 
 
 def _labels_with_shares(limits: Limits) -> Iterator[tuple[str, dict[str, str], str]]:
     """Yield every code with its labels by language, and with its limit in percent."""
     shares = [plain_text(100 * limit) for limit in limits]
     for code, share in zip(RELIABLE, shares, strict=True):
-        yield code, _AT_MOST, share
+        yield code, _WITH_RANGE if code == RELIABLE[-1] else _QUOTABLE, share
     for code, words in _LABELS.items():
         yield code, words, shares[-1]

@@ -7,7 +7,7 @@ from typing import Any
 
 from dprelease.report.accuracy.quality import quality_of
 from dprelease.report.accuracy.quality_part import quality_section
-from dprelease.report.accuracy.totals import disagreements
+from dprelease.report.accuracy.totals import agreeing_queries, disagreements
 from dprelease.report.accuracy.true_errors import simulated_errors
 from dprelease.report.facts import Facts
 from dprelease.report.localization import Words
@@ -56,9 +56,9 @@ def page_of(
         context = Context(facts, words, names, most)
         return {
             "parts": PARTS,
-            "numbers": numbers_section(context, read),
+            "numbers": numbers_section(context, read, agreeing_queries(totals[0])),
             "label": label_of(facts, words, names),
-            "example": example_of(context, release),
+            "example": example_of(context, read),
             "quality": quality_section(context, columns, totals, errors),
             "made": provenance_section(context, checks),
             "shortened": len(columns) > most,

@@ -12,6 +12,7 @@ from dprelease.documents.ledger_record import LedgerRecord, RenewalRecord
 from dprelease.privacy.unit import Neighbours
 from dprelease.report.facts import Facts, ProtectedUnit, fraction_of_text
 from dprelease.report.localization import Words, round_up_to_three_digits
+from dprelease.report.numbers.notes import limit_text
 from dprelease.report.pictures import BeliefRow, belief_rows
 from dprelease.report.safe import SPACE
 from dprelease.report.safe_labels import Names
@@ -25,6 +26,7 @@ MOST_UNITS = 12
 class Label:
     """The content of the label, ready for the page."""
 
+    unit: Markup
     units: list[Markup]
     promised: Markup
     exact: Markup
@@ -52,6 +54,7 @@ def label_of(facts: Facts, words: Words, names: Names) -> Label:
         one_in = words.number(float(f"{float(1 / delta):.3g}"))
     factor = math.exp(min(epsilon, 700.0))
     return Label(
+        unit=context.protected_unit,
         units=list(_unit_sentences(source.units, context)),
         promised=words.say("label.replace" if replace else "label.add_remove"),
         exact=Markup("")
@@ -74,6 +77,7 @@ def label_of(facts: Facts, words: Words, names: Names) -> Label:
         else words.number(round_up_to_three_digits(float(guarantee.rho_delta))),
         guess=words.say(
             "label.gain.guess.replace" if replace else "label.gain.guess",
+            unit=context.protected_unit,
             right=words.percent(1.0 - reading.least_total_error / 2.0, up=True),
             space=SPACE,
         ),
@@ -86,30 +90,31 @@ def label_of(facts: Facts, words: Words, names: Names) -> Label:
 def _unit_sentences(units: Sequence[ProtectedUnit], context: Context) -> Iterator[Markup]:
     """Yield a sentence on each privacy unit."""
     words, names = context.words, context.names
-    distinct = {(unit.table, unit.id): unit for unit in units}
-    for table, identity in list(distinct)[:MOST_UNITS]:
-        if identity is None:
-            yield words.say("label.unit.row", table=names.name(table))
-        else:
-            shown = context.unit_name(identity)
-            yield words.say("label.unit.id", table=names.name(table), id=shown)
-    if len(distinct) > MOST_UNITS:
-        yield words.say("page.more", number=words.number(len(distinct) - MOST_UNITS))
+    sentences = dict.fromkeys(
+        words.say("label.unit.row", table=names.name(unit.table))
+        if unit.id is None
+        else words.say("label.unit.id", id=context.unit_name(unit.id))
+        for unit in units
+    )
+    yield from list(sentences)[:MOST_UNITS]
+    if len(sentences) > MOST_UNITS:
+        yield words.say("page.more", number=words.number(len(sentences) - MOST_UNITS))
 
 
 def _contribution_limit_sentences(context: Context) -> Iterator[Markup]:
-    """Yield the contribution limits of all queries, each sentence once."""
-    words, names = context.words, context.names
-    texts = (
-        context.with_unit_labels(query.unit.contribution_limits_text)
-        for query in context.facts.queries.values()
-    )
-    sentences = [text for text in dict.fromkeys(texts) if text]
-    for text in sentences[:MOST_UNITS]:
-        yield names.sentence(text[0].upper() + text[1:] + ".", 600)
-    if len(sentences) > MOST_UNITS:
-        yield words.say("page.more", number=words.number(len(sentences) - MOST_UNITS))
-    if not sentences:
+    """Yield the contribution limits that may leave out rows, each with its tables."""
+    words = context.words
+    tables: dict[tuple[str, Markup], list[str]] = {}
+    for query in context.facts.queries.values():
+        limit = limit_text(context, query)
+        if limit is not None:
+            tables.setdefault((query.unit.id or "", limit), []).append(query.name)
+    for (identity, limit), names in list(tables.items())[:MOST_UNITS]:
+        titles, unit = context.titles_of(names), context.unit_name(identity)
+        yield words.say("label.cut.tables", id=unit, limit=limit, tables=titles)
+    if len(tables) > MOST_UNITS:
+        yield words.say("page.more", number=words.number(len(tables) - MOST_UNITS))
+    if not tables:
         yield words.say("label.cut.all")
 
 

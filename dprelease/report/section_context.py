@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -12,6 +12,9 @@ from dprelease.report.facts import Facts
 from dprelease.report.localization import Words
 from dprelease.report.safe import printable_text
 from dprelease.report.safe_labels import Names
+
+ROWS_UNIT = "rows"
+"""The unit of counts of rows."""
 
 MOST_TITLES = 6
 """Maximum number of titles of tables in a sentence."""
@@ -37,12 +40,41 @@ class Context:
         """Return the titles of the tables of some queries in words; of many, the first ones."""
         tables = self.names.metadata.tables_for_readers
         found = {one.name.rpartition("/")[2]: self.names.table(one) for one in tables}
-        titles = list(dict.fromkeys(found.get(name) or self.names.name(name) for name in queries))
+        return self._first_titles([found.get(name) or self.names.name(name) for name in queries])
+
+    def _first_titles(self, named: Sequence[Markup]) -> Markup:
+        """Return titles in words, each once; of many, the first ones."""
+        titles = list(dict.fromkeys(named))
         shown = [Markup("“{}”").format(title) for title in titles[:MOST_TITLES]]
         if len(titles) > MOST_TITLES:
             more = self.words.number(len(titles) - MOST_TITLES)
             shown.append(self.words.say("page.more", number=more))
         return Markup(", ").join(shown)
+
+    def query_titles(self, queries: Iterable[str]) -> Markup:
+        """Return the titles of queries in words, each once; of many, the first ones."""
+        declared = self.facts.declaration.spec.queries
+        languages = self.names.metadata.languages
+        titles = []
+        for name in dict.fromkeys(queries):
+            label = declared[name].label if name in declared else None
+            titles.append(self.names.text({} if label is None else label.texts(languages), name))
+        return self._first_titles(titles)
+
+    @property
+    def protected_unit(self) -> Markup:
+        """Return what is protected in one word: the label of the one id, if it has a label."""
+        ids = {unit.id for unit in self.facts.label.units}
+        if ids == {None}:
+            return self.words.say("unit.record")
+        texts = self._unit_label(str(next(iter(ids)))) if len(ids) == 1 else {}
+        return self.names.text(texts) if texts else self.words.say("unit.any")
+
+    def is_count(self, unit: str) -> bool:
+        """Return whether a unit is that of counts, which a label says better: rows or an id."""
+        return unit == ROWS_UNIT or any(
+            unit == query.unit.id for query in self.facts.queries.values()
+        )
 
     def key_name(self, name: str) -> Markup:
         """Return the title of a key, as in the tables for readers that have it."""

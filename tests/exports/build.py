@@ -231,7 +231,7 @@ def said_of_all(folder: Path, wide: Sequence[str] = ()) -> PublishedRelease:
         words="The unit is each row.",
     )
     guarantee = GuaranteeRecord.model_construct(
-        epsilon="1.0", delta="0", rho=None, invariants=[HOSTILE]
+        neighbours="add_remove", epsilon="1.0", delta="0", rho=None, invariants=[HOSTILE]
     )
     record = Manifest.model_construct(
         files=made.record.files,

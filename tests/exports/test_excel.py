@@ -28,10 +28,10 @@ from openpyxl import load_workbook
 from dprelease.documents.metadata import CodeList, Role
 from dprelease.exports.excel import workbook
 from dprelease.exports.excel.book import DIGITS, escape_text, significant_digits
-from dprelease.exports.excel.cells import SIGNS, unique_heads
+from dprelease.exports.excel.cells import unique_heads
 from dprelease.exports.excel.workbook import EXPORT
 from dprelease.planning.treatments import treatment_sentence
-from dprelease.query.quality import FEW_PEOPLE, UNDEFINED
+from dprelease.query.quality import FEW_PEOPLE, SIGNS, UNDEFINED
 from tests.covering import spread
 from tests.exports.build import CITIES, by_hand, column, key, publish, said_of_all
 from tests.exports.test_csv import tables

@@ -14,10 +14,9 @@ from openpyxl import load_workbook
 
 from dprelease.exports.csv_tables.csv_files import EXPORT as CSV
 from dprelease.exports.data_package import EXPORT as PACKAGE
-from dprelease.exports.excel.cells import SIGNS
 from dprelease.exports.excel.workbook import EXPORT as EXCEL
 from dprelease.exports.json_stat import EXPORT as JSON_STAT
-from dprelease.query.quality import FEW_PEOPLE
+from dprelease.query.quality import AT_BOUND, FEW_PEOPLE, SIGNS
 from tests.exports.build import HOSTILE, OTHER, said_of_all
 
 LAYOUTS = [(), ("sex",), ("age_group",)]
@@ -74,4 +73,4 @@ def test_excel(wide: tuple[str, ...], tmp_path: Path) -> None:
     assert french <= shown[1]
     for texts in shown:
         assert {"@SUM(A1)", "\t-1", "+1"} <= texts
-        assert {"D", "few_people", "at_bound", SIGNS[FEW_PEOPLE]} <= texts
+        assert {"D", SIGNS[AT_BOUND], SIGNS[FEW_PEOPLE]} <= texts

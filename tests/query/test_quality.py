@@ -11,7 +11,6 @@ import pytest
 from dprelease.query.quality import (
     BLANKS,
     CODES,
-    longest_labels,
     quality_codes,
     quality_formula,
     quality_labels,
@@ -87,18 +86,6 @@ def test_every_code_has_a_label_in_every_language() -> None:
         "de-CH": labels["B"]["de"],
         "sv": labels["B"]["en"],
     }
-
-
-def test_classes_after_limits_have_other_labels() -> None:
-    """Margins do not cover rows above contribution limits; reasons of empty cells stay the same."""
-    plain = quality_labels(QUALITY_LIMITS, LANGUAGES)
-    cut = quality_labels(QUALITY_LIMITS, LANGUAGES, cut=True)
-    for code in CODES:
-        for tag in LANGUAGES:
-            assert cut[code][tag].startswith(plain[code][tag])
-            assert (cut[code][tag] == plain[code][tag]) == (code not in "ABCD")
-        both = [plain[code]["en"], cut[code]["en"], "another"]
-        assert longest_labels(both) == [cut[code]["en"], "another"]
 
 
 def test_the_manifest_states_the_limits() -> None:

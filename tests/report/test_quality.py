@@ -81,8 +81,6 @@ def _check_counts(folder: Path, one: ColumnQuality) -> None:
     assert counted.wide == sum(margin > abs(value) for value, margin in both)
     if one.never_negative:
         assert counted.negative == sum(value < 0 for value in there)
-    if one.whole:
-        assert counted.fractional == sum(value != int(value) for value in there)
     for size in range(16):
         low, high = class_bounds(size)
         cells = [(abs(v), m) for v, m in both if low <= abs(v) < high]

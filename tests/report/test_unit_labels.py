@@ -42,7 +42,7 @@ def test_the_id_of_people_has_its_label_everywhere(tmp_path: Path) -> None:
     folder = dprelease.read_release(tmp_path / "release.yaml").run()
     page = Path(dprelease.write_report(folder, tmp_path / "page.html")).read_text("utf-8")
     text = unescape(re.sub(r"<[^>]+>", "", page))
-    assert "with the same patient" in text
+    assert "of the same patient" in text
     assert text.count("patient_id") == 1  # in the list of source columns, by their names
     assert "<b>years" not in page
     assert "<b>years</b>" in text

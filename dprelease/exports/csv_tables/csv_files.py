@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,8 +35,9 @@ class CsvFiles(Export):
         metadata, files = release.metadata, []
         tables = [layout_of(table, metadata) for table in metadata.tables_for_readers]
         lists = code_lists(tables)
+        used = _used_quality_codes(release)
         for key, file in lists.items():
-            _write_codes(key, folder / file, metadata)
+            _write_codes(key, folder / file, metadata, used)
             files.append(file)
         for layout in tables:
             file = csv_file(layout.table)
@@ -115,11 +117,23 @@ def _write_table(layout: TableLayout, release: PublishedRelease, path: Path) -> 
             file.write(piece)
 
 
-def _write_codes(key: ListedKey, path: Path, metadata: Metadata) -> None:
-    """Write a code list as a CSV file: each code with its labels."""
+def _used_quality_codes(release: PublishedRelease) -> set[object]:
+    """Return the quality codes that occur in the tables for readers."""
+    found: set[object] = set()
+    for table in release.metadata.tables_for_readers:
+        names = [column.name for column in table.columns if column.role == Role.QUALITY]
+        for batch in release.batches(table, names) if names else ():
+            found.update(*(column.unique().to_pylist() for column in batch.columns))
+    return found
+
+
+def _write_codes(key: ListedKey, path: Path, metadata: Metadata, used: Set[object]) -> None:
+    """Write a code list as a CSV file: each code with its labels; of quality codes those used."""
     tags = label_languages(key, metadata)
     lines = [["code", *label_column_names(tags)]]
     for value in key.codes.values:
+        if key.column.role == Role.QUALITY and value not in used:
+            continue
         lines.append([code_text(value), *(key.codes.label(value, tag) for tag in tags)])
     text = "".join(",".join(map(quote_field, line)) + "\r\n" for line in lines)
     create_parent_folder(path).write_bytes(text.encode())

@@ -7,13 +7,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dprelease.documents.metadata import Role, TableMetadata
 from dprelease.exports.catalogue.guarantee_words import guarantee_paragraph
+from dprelease.exports.excel.cells import count_units
 from dprelease.exports.excel.sheet_tables import SheetTable
 from dprelease.exports.export import PublishedRelease
 from dprelease.planning.treatments import TreatmentRecord, treatment_sentence
+from dprelease.privacy.unit import Neighbours
 from dprelease.schema.load import declaration_from_texts
 
 Note = tuple[str, str]
 """The title of a column, or an empty text, and a sentence about it."""
+
+GUESS = (
+    "An attacker who knows all other data, and who guesses whether one given protected unit is in "
+    "the data, is right at most {:g} % of the time. A coin is right 50 % of the time.",
+    "An attacker who knows all other data, and who guesses which of two values one given protected "
+    "unit has, is right at most {:g} % of the time. A coin is right 50 % of the time.",
+)
+"""Sentences on the best guess, for units that are added or removed, and that change values."""
 
 NOT_PROTECTED = "What this guarantee does not protect:"
 PROCESSING = "What is done to all numbers after the noise:"
@@ -37,7 +47,8 @@ def annex_rows(
         for unit in record.privacy_unit
         if unit.query in _queries_on(sheet)
     )
-    yield "", "", f"{reading.least_total_error_words} It is {reading.least_total_error:.3g}."
+    right = math.ceil(1000 * (1 - reading.least_total_error / 2)) / 10
+    yield "", "", GUESS[record.guarantee.neighbours == Neighbours.REPLACE.value].format(right)
     yield "", "", f"{reading.largest_posterior_words} From {beliefs}."
     lists = {NOT_PROTECTED: record.unprotected_quantities, PROCESSING: record.post_processing}
     for heading, sentences in lists.items():
@@ -97,7 +108,7 @@ def _computation_notes(
     record = next(file for file in release.central.files if file.name == table.file)
     for column in table.columns:
         title, formula = column.title(language), record.computed.get(column.name, "")
-        if column.unit and column.role == Role.VALUE:
+        if column.unit not in count_units(release) and column.role == Role.VALUE:
             yield title, f"Unit: {column.unit}."
         if formula not in ("", f"[{column.name}]"):
             yield title, f"Computed from {formula}."

@@ -98,7 +98,9 @@ class ExactNumber(float):
 
 
 class SheetLink(str):
-    """The name of a sheet, which is written as a link to that sheet."""
+    """The name of a sheet, which is written as a link to that sheet; `row`: the row in it."""
+
+    row = 1
 
 
 Cell = str | bool | ExactNumber | None
@@ -147,7 +149,7 @@ class Book:
     def __init__(self, title: str, author: str, language: str, scratch: Path | None) -> None:
         from xlsxwriter import Workbook
 
-        self._stream, self._long, self._tables = BytesIO(), scratch is not None, 0
+        self._stream, self._long = BytesIO(), scratch is not None
         rows = {"constant_memory": True, "tmpdir": str(scratch)} if scratch else {"in_memory": True}
         self._workbook = Workbook(self._stream, {**rows, "use_zip64": True})
         self._workbook.set_properties({"title": title, "author": author, "created": CREATED})
@@ -163,15 +165,21 @@ class Book:
             self._styles[look] = self._workbook.add_format(look.properties)
         return self._styles.get(look)
 
+    def reserve_sheets(self, names: Iterable[str]) -> None:
+        """Add empty sheets in this order, which `add_sheet` fills in any order."""
+        for name in names:
+            self._workbook.add_worksheet(name)
+
     def add_sheet(
         self, name: str, widths: Sequence[int], *, most_width: int = MOST_WIDTH, most_pages: int = 0
     ) -> Sheet:
-        """Return a new sheet whose columns have these widths, in characters.
+        """Return a new or reserved sheet whose columns have these widths, in characters.
 
         It is printed on landscape pages of A4, with all columns on a page if they fit in a readable
         size. `most_pages`: the maximum number of pages; 0 for any number.
         """
-        worksheet = self._workbook.add_worksheet(name)
+        worksheet = self._workbook.get_worksheet_by_name(name)
+        worksheet = worksheet or self._workbook.add_worksheet(name)
         fitted = [min(most_width, max(LEAST_WIDTH, width + 2)) for width in widths]
         for i, width in enumerate(fitted):
             worksheet.set_column(i, i, width)
@@ -188,8 +196,7 @@ class Book:
         """
         from xlsxwriter.utility import xl_range_abs
 
-        self._tables += 1
-        name, ends = f"Table_{self._tables}", (first, 0, first + rows, len(heads) - 1)
+        name, ends = f"Table_{worksheet.index}", (first, 0, first + rows, len(heads) - 1)
         if self._long:
             self._workbook.define_name(name, f"='{worksheet.name}'!{xl_range_abs(*ends)}")
             return False
@@ -223,6 +230,11 @@ class Sheet:
         self._book, self._worksheet, self._widths, self._row = book, worksheet, widths, 0
         self._heads: Sequence[tuple[str, str]] = ()
         self._first = 0
+
+    @property
+    def next_row(self) -> int:
+        """Return the number of the next row, from 1."""
+        return self._row + 1
 
     def add(self, cells: Sequence[tuple[Cell, str | Look]]) -> None:
         """Write a row of cells, each with its style or look."""
@@ -282,7 +294,9 @@ class Sheet:
         elif isinstance(cell, ExactNumber):
             self._worksheet.write_number(self._row, column, cell, look)
         elif isinstance(cell, SheetLink):
-            self._worksheet.write_url(self._row, column, f"internal:'{cell}'!A1", look, cell)
+            self._worksheet.write_url(
+                self._row, column, f"internal:'{cell}'!A{cell.row}", look, cell
+            )
         elif cell and AMBIGUOUS.search(cell):  # XlsxWriter does not interpret single characters
             end = [] if look is None else [look]
             self._worksheet.write_rich_string(self._row, column, *fit_into_cell(cell), *end)

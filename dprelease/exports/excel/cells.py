@@ -18,13 +18,8 @@ from dprelease.exports.excel.localization import WorkbookWords
 from dprelease.exports.excel.sheet_tables import FIRST_ROLES, SheetTable
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import LayoutColumn
-from dprelease.query.quality import (
-    FEW_PEOPLE,
-    SUPPRESSED,
-    TO_AVOID,
-    UNDEFINED,
-    UNSURE_DIVISOR,
-)
+from dprelease.query.quality import AT_BOUND, BLANKS, FEW_PEOPLE, SIGNS, TO_AVOID, UNDEFINED
+from dprelease.report.facts import Facts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,18 +27,11 @@ if TYPE_CHECKING:
 TITLE, NAME = 180, 48
 """Maximum characters of a title in a column's head, and of the name after it; Excel allows 255."""
 
-SIGNS = {UNSURE_DIVISOR: "[x]", SUPPRESSED: "[u]", FEW_PEOPLE: "[c]", UNDEFINED: "[z]"}
-"""Signs of cells without a number, by quality code.
-
-They follow the shorthands that the UK's Analysis Function recommends: not available, unreliable,
-confidential, not applicable.
-"""
-
 TOTAL_CODE = "_T"
 """Code of totals, as in the code lists of SDMX."""
 
 ROWS_UNIT = "rows"
-"""The unit of counts, which a head does not repeat."""
+"""The unit of counts of rows."""
 
 LEAST_WIDTH, MOST_LINES = 11, 3
 """Minimum width of a column of numbers in characters, and lines of its head."""
@@ -65,10 +53,14 @@ StyledCells = Iterator[tuple[Cell, Look]]
 class TableCells:
     """The heads and the cells of one sheet in one language.
 
-    `seen`: the quality codes of the cells so far, those of signs included.
+    `seen`: the quality codes of the cells so far, those of signs included. `starts`: the number of
+    rows before the first row of each table, by name of the table. `has_negative`: whether a number
+    so far is below 0 where no true one can be.
     """
 
-    def __init__(self, sheet: SheetTable, release: PublishedRelease, words: WorkbookWords) -> None:
+    def __init__(
+        self, sheet: SheetTable, release: PublishedRelease, words: WorkbookWords, facts: Facts
+    ) -> None:
         self._sheet, self._release, self._words = sheet, release, words
         self._emptied = {n for table in sheet.tables for n in suppressed_columns(release, table)}
         self._quality = {
@@ -78,7 +70,16 @@ class TableCells:
         }
         columns = [*sheet.keys, *(column.metadata for column in sheet.columns)]
         self._labels = {one.name: value_labels(one, words.language) for one in columns}
+        self._count_units = count_units(release)
         self.seen: set[str] = set()
+        self.starts: dict[str, int] = {}
+        self.has_negative = False
+        self._never_negative = {
+            column.name
+            for table in sheet.tables
+            for column in table.values
+            if facts.is_never_negative(table, column)
+        }
 
     @cached_property
     def heads(self) -> list[Head]:
@@ -115,7 +116,11 @@ class TableCells:
 
     def rows(self) -> Iterator[tuple[tuple[Cell, Look], ...]]:
         """Yield the cells of each row with their looks."""
+        before = 0
         for batch in self._sheet.batches(self._release):
+            for table, row in self._sheet.first_rows(batch).items():
+                self.starts.setdefault(table, before + row)
+            before += batch.num_rows
             columns: list[StyledCells] = []
             bold = self._bold_rows(batch)
             for key in self._sheet.keys:
@@ -132,7 +137,7 @@ class TableCells:
         title = titled.title(self._sheet.pivot_key, language)
         more = [f"{self._words.percent(source.confidence)} %"] if source.confidence else []
         more = [text for text in more if text not in title]
-        more += [self._words.unit(source.unit)] if source.unit not in ("", ROWS_UNIT) else []
+        more += [self._words.unit(source.unit)] if source.unit not in self._count_units else []
         return f"{title} ({', '.join(more)})" if more else title
 
     def _bold_rows(self, batch: pa.RecordBatch) -> list[bool]:
@@ -170,16 +175,27 @@ class TableCells:
         missing = FEW_PEOPLE if source.of in self._emptied else UNDEFINED
         shape, can_be_weak = number_format(source), source.role in FIRST_ROLES
         align = "center" if source.role == Role.QUALITY else ""
+        never_negative = source.name in self._never_negative
         labels = self._labels[source.name]
         for cell, code, is_bold in zip(
             plain_cells(array, source, labels), codes, bold, strict=True
         ):
             if cell is None:
-                reason = code if code in SIGNS else missing
+                reason = code if code in BLANKS else missing
                 self.seen.add(reason)
                 yield SIGNS[reason], Look(bold=is_bold, align="right")
-            else:
-                yield cell, Look(shape, can_be_weak and code in TO_AVOID, is_bold, align)
+                continue
+            self.has_negative |= never_negative and isinstance(cell, ExactNumber) and cell < 0
+            if source.role == Role.QUALITY:
+                cell = SIGNS.get(code, cell)
+            is_cut = code == AT_BOUND and shape and source.role == Role.VALUE
+            shown = f'{shape}" {SIGNS[AT_BOUND]}"' if is_cut else shape
+            yield cell, Look(shown, can_be_weak and code in TO_AVOID, is_bold, align)
+
+
+def count_units(release: PublishedRelease) -> set[str]:
+    """Return the units of counts, which a head does not repeat: rows, and ids of privacy units."""
+    return {"", ROWS_UNIT, *(unit.id for unit in release.central.privacy_unit if unit.id)}
 
 
 def common_title(titles: Sequence[str]) -> str:

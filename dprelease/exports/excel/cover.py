@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 
+from dprelease.documents.limit_labels import CELL_NOUNS, ROW_NOUNS, number_of
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role
 from dprelease.exports.excel.book import Book
-from dprelease.exports.excel.cells import SIGNS, TOTAL_CODE, value_labels
+from dprelease.exports.excel.cells import TOTAL_CODE, value_labels
 from dprelease.exports.excel.localization import WorkbookWords
 from dprelease.exports.excel.sheet_tables import SheetTable
 from dprelease.exports.export import PublishedRelease
@@ -14,9 +16,9 @@ from dprelease.exports.names import text_in
 from dprelease.query.quality import (
     CODES,
     FEW_PEOPLE,
+    SIGNS,
     TO_AVOID,
     UNDEFINED,
-    longest_labels,
     quality_labels,
 )
 from dprelease.schema.release_parts.limits import QUALITY_LIMITS
@@ -37,15 +39,20 @@ def write_cover(
     release: PublishedRelease,
     words: WorkbookWords,
     introduction: str,
+    seen: Iterable[str],
 ) -> None:
-    """Write the cover; `sheets`: the tables by sheet; `introduction`: its first text, if any."""
-    about, language = release.metadata.about, words.language
+    """Write the cover.
+
+    `sheets`: the tables by sheet. `introduction`: its first text, if any. `seen`: the quality codes
+    of all cells.
+    """
+    about, language, tables = release.metadata.about, words.language, list(sheets.values())
     sections: dict[str, Iterable[str]] = {
         "": [introduction, text_in(about.description, release.metadata, language)],
         "about": _about_lines(release.metadata, words),
         "protected": _protection_lines(sheets, release, words),
         "guarantee": _guarantee_lines(release, words),
-        "reading": reading_lines(list(sheets.values()), words, CODES),
+        "reading": [*_range_lines(tables, words), *reading_lines(tables, words, seen)],
     }
     sheet = book.add_sheet(words.say("cover"), [WIDTH], most_width=WIDTH, most_pages=MOST_PAGES)
     sheet.add_lines(about.heading(language), "title")
@@ -93,13 +100,14 @@ def _protection_lines(
             if unit.id is not None and unit.query in published:
                 of = (unit.id, unit.max_groups, unit.max_rows_per_group, unit.max_rows)
                 limits.setdefault(of, {})[name] = None
-    for (id_, groups, rows, total), names in limits.items():
+    for (id_, groups, rows, most), names in limits.items():
+        total = rows if most is None and groups == 1 else most
         yield words.say(
             "limits" if total is None else "limits_of_all_rows",
             id=words.unit(id_),
-            groups=groups,
-            rows=rows,
-            total=total,
+            groups=number_of(groups, CELL_NOUNS, words.spoken),
+            rows=number_of(rows, ROW_NOUNS, words.spoken),
+            total=number_of(total or 0, ROW_NOUNS, words.spoken),
             sheets=", ".join(names),
         )
 
@@ -120,6 +128,23 @@ def _guarantee_lines(release: PublishedRelease, words: WorkbookWords) -> Iterato
     )
     if record.guarantee.invariants:
         yield words.say("exact", names=", ".join(record.guarantee.invariants))
+
+
+def _range_lines(sheets: Sequence[SheetTable], words: WorkbookWords) -> Iterator[str]:
+    """Yield how to compare and add numbers; nothing without margins of error and intervals."""
+    columns = [column for one in sheets for table in one.tables for column in table.columns]
+    published = [
+        Fraction(one.confidence)
+        for one in columns
+        if one.confidence and one.role in (Role.MARGIN, Role.LOWER)
+    ]
+    if any("/" not in one.main.name for one in sheets):  # in folders are consistent tables
+        yield words.say("parts")
+    if published:
+        yield words.say("range")
+        yield words.say("misses", one_in=round(1 / (1 - min(published))))
+        yield words.say("differ")
+        yield words.say("sums")
 
 
 def reading_lines(
@@ -155,8 +180,7 @@ def _class_lines(
         if code in seen and (rated or code in UNRATED):
             label = defaults[code][words.language]
             labels = [codes.label(code, words.language) for codes in rated] or [label]
-            sign = f"{SIGNS[code]} {code}" if code in SIGNS else code
-            lines |= dict.fromkeys(f"{sign}: {label}." for label in longest_labels(labels))
+            lines |= dict.fromkeys(f"{SIGNS.get(code, code)}: {label}." for label in labels)
     if lines:
         yield words.say("classes")
         yield from lines

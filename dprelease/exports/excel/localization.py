@@ -21,11 +21,13 @@ DEFAULT = "en"
 class WorkbookWords:
     """The fixed texts of a workbook, and the language of its labels.
 
-    `language`: the language of the release's texts, which has English words if it has no own ones.
+    `language`: the language of the release's texts; `spoken`: that of the fixed texts, which is
+    English if there are none in that language.
     `id_labels`: the label of each id column of a privacy unit that has one.
     """
 
     language: str
+    spoken: str
     sentences: Mapping[str, str]
     decimal: str
     id_labels: Mapping[str, str] = field(default_factory=dict)
@@ -65,5 +67,6 @@ def workbook_words(language: str) -> WorkbookWords:
     """Return the texts in a language; in English if there are none in that language."""
     spoken = language.partition("-")[0].lower()
     known = {module.name for module in pkgutil.iter_modules(words.__path__)}
-    module = importlib.import_module(f"{words.__name__}.{spoken if spoken in known else DEFAULT}")
-    return WorkbookWords(language, module.WORDS, module.DECIMAL)
+    spoken = spoken if spoken in known else DEFAULT
+    module = importlib.import_module(f"{words.__name__}.{spoken}")
+    return WorkbookWords(language, spoken, module.WORDS, module.DECIMAL)

@@ -55,6 +55,11 @@ class SheetTable:
         return tuple(table for pair in pairs for table in pair if table is not None)
 
     @property
+    def from_few_keys(self) -> list[TableMetadata]:
+        """Return all tables, those with the fewest keys first."""
+        return sorted(self.tables, key=lambda table: len(table.keys))
+
+    @property
     def pivot_key(self) -> ColumnMetadata | None:
         """Return the key whose values are columns; None for a long table."""
         return next((one.pivot_key for one in self.layouts if one.pivot_key), None)
@@ -119,6 +124,20 @@ class SheetTable:
                 yield batch.select(names)
             return
         yield from self._merged(release).select(names).to_batches()
+
+    def first_rows(self, batch: pa.RecordBatch) -> dict[str, int]:
+        """Return the first row of each table in a batch, by name of the table.
+
+        A row belongs to the table with the most keys that all have a value in this row.
+        """
+        left, found = np.ones(batch.num_rows, dtype=bool), dict[str, int]()
+        for one in self.layouts:
+            valid = [batch.column(key.name).is_valid() for key in one.keys]
+            own = np.logical_and.reduce([left, *(mask.to_numpy(False) for mask in valid)])
+            if own.any():
+                found[one.table.name] = int(own.argmax())
+            left &= ~own
+        return found
 
     def _merged(self, release: PublishedRelease) -> pa.Table:
         """Return the rows of all tables in the order of their keys, with the areas above areas."""

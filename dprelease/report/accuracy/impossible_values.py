@@ -16,23 +16,13 @@ from dprelease.report.section_context import Context
 def impossible_value_sentences(context: Context, columns: Sequence[ColumnQuality]) -> list[Markup]:
     """Return sentences on how many cells have impossible values, are empty or are adjusted."""
     words = context.words
-    integers = {one.table.query for one in columns if one.table.name.startswith("tables/")}
-    could_not = [  # the official figures alone: integers, if a family has them
-        one
-        for one in columns
-        if one.never_negative
-        and not (one.table.name.startswith("estimates/") and one.table.query in integers)
-    ]
-    negative = sum(one.counted.negative for one in could_not)
-    cells = sum(one.counted.cells for one in could_not)
-    fractional = sum(one.counted.fractional for one in columns)
+    negative = sum(one.counted.negative for one in columns)
+    cells = sum(one.counted.cells - one.counted.empty for one in columns)
     sentences = [words.say("quality.impossible.none")]
     if negative:
         part = words.percent(negative / cells)
         cells_words = words.number(cells)
         sentences = [words.many("quality.impossible.some", negative, part=part, cells=cells_words)]
-    if fractional:
-        sentences.append(words.many("quality.impossible.fractional", fractional))
     sentences += _empty_cell_texts(words, context.names, columns)
     whole = [one for one in columns if one.adjusted_share is not None]
     adjusted = sum(one.counted.flagged for one in whole)

@@ -65,7 +65,6 @@ class CellCounts:
     cells: int = 0
     empty: int = 0
     negative: int = 0
-    fractional: int = 0
     flagged: int = 0
     wide: int = 0
     by_class: Floats = field(default_factory=_zeros_by_class)
@@ -83,14 +82,13 @@ class CellCounts:
 class ColumnQuality:
     """The quality of one published column: its expected error, and counts of its published cells.
 
-    `never_negative`, `whole`: whether every true value is nonnegative, or an integer.
+    `never_negative`: whether no true value can be below 0.
     """
 
     table: TableMetadata
     column: ColumnMetadata
     expected: ErrorBeforeRun | None
     never_negative: bool = False
-    whole: bool = False
     counted: CellCounts = field(default_factory=CellCounts)
 
     @property
@@ -203,8 +201,6 @@ class ColumnQuality:
         counted.empty += int((~there).sum())
         if self.never_negative:
             counted.negative += int((values < 0).sum())
-        if self.whole:
-            counted.fractional += int((there & (values != np.rint(values))).sum())
         if self._flag_column is not None:
             counted.flagged += batch.column(self._flag_column.name).true_count
         self._count_codes(batch, np.where(there, values, 0.0))
@@ -257,12 +253,17 @@ def column_quality(facts: Facts, table: TableMetadata, column: ColumnMetadata) -
     output = facts.query_column(table, column)
     if output is None:
         return one
-    measured, step = output.parts[0], output.step
-    return replace(
-        one,
-        never_negative=facts.is_never_negative(table, column),
-        whole=measured.is_vector and step is not None and step.denominator == 1,
-    )
+    return replace(one, never_negative=facts.is_never_negative(table, column))
+
+
+def official_figures(columns: Sequence[ColumnQuality]) -> list[ColumnQuality]:
+    """Return the columns without estimates of tables that are also published with integers."""
+    integers = {one.table.query for one in columns if one.table.name.startswith("tables/")}
+    return [
+        one
+        for one in columns
+        if not (one.table.name.startswith("estimates/") and one.table.query in integers)
+    ]
 
 
 def _all_source_columns(columns: Sequence[ColumnQuality]) -> list[str]:

@@ -10,9 +10,9 @@ from markupsafe import Markup
 from dprelease.planning.bounded_words import differently_counted
 from dprelease.report.accuracy.bias import bias_at_zero
 from dprelease.report.accuracy.impossible_values import impossible_value_sentences
-from dprelease.report.accuracy.quality import ColumnQuality
+from dprelease.report.accuracy.quality import ColumnQuality, official_figures
 from dprelease.report.accuracy.sizes import SizeTable, size_tables
-from dprelease.report.accuracy.totals import Disagreement
+from dprelease.report.accuracy.totals import Disagreement, agreeing_queries
 from dprelease.report.accuracy.true_errors import SimulatedColumn
 from dprelease.report.accuracy.weak_tables import weak_table_sentences
 from dprelease.report.localization import round_up_to_three_digits, to_three_digits
@@ -26,6 +26,7 @@ SimulatedErrors = Mapping[tuple[str, str], SimulatedColumn]
 class QualitySection:
     """The content of the quality section, ready for the page."""
 
+    lead: Markup
     weak: list[Markup]
     tables: list[PageTable]
     notes: list[Markup]
@@ -48,14 +49,17 @@ def quality_section(
     """Return the content of the quality section."""
     found, left = disagreements
     lifted = _bias_tables(context, columns)
-    sizes, sizes_left = size_tables(context, columns)
+    official = official_figures(columns)
+    sizes, sizes_left = size_tables(context, official)
+    lead = "quality.lead" if len(official) == len(columns) else "quality.lead.official"
     return QualitySection(
-        weak=weak_table_sentences(context, columns),
+        lead=context.words.say(lead),
+        weak=weak_table_sentences(context, official),
         tables=_column_tables(context, columns),
         notes=_note_sentences(context, columns),
         sizes=sizes,
         sizes_left=sizes_left,
-        impossible=impossible_value_sentences(context, columns),
+        impossible=impossible_value_sentences(context, official),
         totals=_total_sentences(context, found, left),
         disagreeing=_disagreement_table(context, found),
         bias=_bias_sentences(context, columns, has_table=bool(lifted)),
@@ -177,7 +181,11 @@ def margin_text(context: Context, group: Sequence[ColumnQuality]) -> str:
     margins = sorted(one.margin for one in expected)
     margin, least = margins[len(margins) // 2], min(one.least for one in expected)
     largest = max(one.largest for one in expected)
-    unit = context.plain_unit_name(expected[0].unit)
+    unit = expected[0].unit
+    in_rows = unit != group[0].column.unit
+    if in_rows and all(one.end_columns is not None for one in group):
+        return words.plain("quality.margin.ranges")
+    unit = "" if context.is_count(unit) and not in_rows else context.plain_unit_name(unit)
     rows = {one.rows for one in expected}
     number = f"{words.number(round_up_to_three_digits(margin))} {unit}".strip()
     if rows == {None}:
@@ -214,10 +222,14 @@ def _total_sentences(context: Context, found: Sequence[Disagreement], left: int)
     ]
     if not found:
         sentences = [] if bounded else [words.say("quality.totals.none")]
-    elif not any(one.differing for one in found):
-        sentences = [words.many("quality.totals.agree", len(found))]
     else:
-        sentences = [words.say("quality.totals.lead"), words.say("quality.totals.why")]
+        agreeing = agreeing_queries(found)
+        sentences = []
+        if agreeing:
+            titles = context.query_titles(agreeing)
+            sentences.append(words.say("quality.totals.agree", queries=titles))
+        if any(one.differing for one in found):
+            sentences += [words.say("quality.totals.lead"), words.say("quality.totals.why")]
     if left:
         sentences.append(words.many("quality.totals.left", left))
     counted = [
@@ -298,8 +310,10 @@ def _bias_sentences(
             shown = Markup("{} {}").format(shown, more)
         name = "quality.bias.lead" if has_table else "quality.bias.unknown"
         sentences.append(context.words.say(name, columns=shown))
-    if any(one.table.name.startswith("tables/") for one in columns):
-        sentences.append(context.words.say("quality.bias.whole"))
+    whole = [one.table.query for one in columns if one.table.name.startswith("tables/")]
+    if whole:
+        queries = context.query_titles(whole)
+        sentences.append(context.words.say("quality.bias.whole", queries=queries))
     return sentences
 
 

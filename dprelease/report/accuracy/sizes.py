@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from dprelease.query.quality import BLANKS, CODES, SIGNS
 from dprelease.report.accuracy.quality import (
     CLASSES,
     CellCounts,
@@ -15,10 +16,10 @@ from dprelease.report.accuracy.quality import (
 )
 from dprelease.report.localization import Words
 from dprelease.report.pictures import PageTable, Share, shares_of
-from dprelease.report.section_context import Context
+from dprelease.report.section_context import ROWS_UNIT, Context
 
-LETTERS = ("A", "B", "C", "D")
-"""Quality classes of values, from the best to the worst."""
+RATED = tuple(code for code in CODES if code not in BLANKS)
+"""Quality codes of values, from the best to the worst."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +43,23 @@ def size_tables(
     """
     by_unit: dict[str, list[ColumnQuality]] = {}
     for one in columns:
-        by_unit.setdefault(one.column.unit, []).append(one)
+        unit = ROWS_UNIT if context.is_count(one.column.unit) else one.column.unit
+        by_unit.setdefault(unit, []).append(one)
     tables = [(unit, _size_table(context, unit, group)) for unit, group in by_unit.items()]
     filled = [(unit, one) for unit, one in tables if one.table.rows]
-    left = [_unit_text(context, unit) for unit, _ in filled[context.most :]]
+    left = [_title(context, unit) for unit, _ in filled[context.most :]]
     units = Markup(", ").join(left)
     note = context.words.say("quality.size.left", units=units) if left else units
     return [one for _, one in filled[: context.most]], note
 
 
-def _unit_text(context: Context, unit: str) -> Markup:
-    """Return a unit as text, also if there is none."""
-    return context.unit_name(unit) if unit else context.words.say("errors.unit.none")
+def _title(context: Context, unit: str) -> Markup:
+    """Return the title of the table of a unit."""
+    if unit == ROWS_UNIT:
+        return context.words.say("size.title.counts")
+    if not unit:
+        return context.words.say("size.title.none")
+    return context.words.say("size.title", unit=context.unit_name(unit))
 
 
 def _size_table(context: Context, unit: str, group: Sequence[ColumnQuality]) -> SizeTable:
@@ -71,10 +77,10 @@ def _size_table(context: Context, unit: str, group: Sequence[ColumnQuality]) -> 
             continue
         share = words.percent(margins / sizes if sizes else None)
         rows.append(context.cells(_class_text(words, size), words.number(cells), share))
-        letters = [(code, _cells_of_code(counts, code, size)) for code in LETTERS]
+        letters = [(SIGNS.get(code, code), _cells_of_code(counts, code, size)) for code in RATED]
         shares.append(shares_of(letters, words) if has_codes else [])
     heads = [words.say(f"size.head.{name}") for name in ("size", "cells", "margin")]
-    title = words.say("size.title", unit=_unit_text(context, unit))
+    title = _title(context, unit)
     return SizeTable(PageTable(title, heads, rows), shares)
 
 

@@ -73,6 +73,12 @@ def disagreements(release: ReleaseFiles, facts: Facts) -> tuple[list[Disagreemen
     return found, len(pairs) - len(compared)
 
 
+def agreeing_queries(found: Sequence[Disagreement]) -> list[str]:
+    """Return the queries whose finer tables add up exactly to their coarser ones."""
+    apart = {one.fine.query for one in found if one.differing}
+    return [name for name in dict.fromkeys(one.fine.query for one in found) if name not in apart]
+
+
 def _table_pairs(release: ReleaseFiles, facts: Facts) -> Iterator[Pair]:
     """Yield pairs of a finer and a coarser table of one query.
 

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from markupsafe import Markup
 
 from dprelease.documents.metadata import Role, TableMetadata
-from dprelease.report.accuracy.quality import (
-    ColumnQuality,
-    column_quality,
-    is_number,
-    to_floats,
-)
-from dprelease.report.facts import Facts
+from dprelease.report.accuracy.quality import ColumnQuality
 from dprelease.report.localization import Words
+from dprelease.report.numbers.cells import TableCells
 from dprelease.report.numbers.number_texts import NumberTexts
+from dprelease.report.numbers.numbers_section import ReadTables
 from dprelease.report.pictures import IntervalPicture, interval_picture
 from dprelease.report.safe import printable_text
 from dprelease.report.safe_labels import Names
 from dprelease.report.section_context import Context
-from dprelease.report.source import ReleaseFiles
 
 
 @dataclass(frozen=True)
@@ -46,10 +39,10 @@ class _ExampleCell:
     ends: tuple[float, float]
 
 
-def example_of(context: Context, release: ReleaseFiles) -> Example:
-    """Return the middle cell of the first column that has margins."""
+def example_of(context: Context, read: ReadTables) -> Example:
+    """Return the middle cell of the first column with margins in the tables that a page shows."""
     facts, words, names = context.facts, context.words, context.names
-    cell = next(_example_cells(release, facts), None)
+    cell = next(_example_cells(context, read), None)
     if cell is None:
         return Example([words.say("margin.none")])
     column, table = cell.one.column, cell.one.table
@@ -79,9 +72,6 @@ def example_of(context: Context, release: ReleaseFiles) -> Example:
             confidence=words.percent(cell.one.confidence),
         ),
     ]
-    if not facts.is_consistent(table):
-        apart = math.sqrt(2.0) * cell.margin
-        sentences.append(words.say("margin.differ", difference=number(float(f"{apart:.3g}"))))
     sentences += [words.say("margin.zero"), words.say("margin.only")]
     title = names.plain(column.label, column.name)
     axis = {"column": title, "unit": printable_text(column.unit)}
@@ -103,17 +93,16 @@ def _cell_position_text(
     return words.say("margin.cell", table=title, cell=Markup(", ").join(parts))
 
 
-def _example_cells(release: ReleaseFiles, facts: Facts) -> Iterator[_ExampleCell]:
+def _example_cells(context: Context, read: ReadTables) -> Iterator[_ExampleCell]:
     """Yield the middle cell of columns with margins, good examples first."""
-    columns = [
-        column_quality(facts, table, column)
-        for table in release.metadata.tables_for_readers
-        if facts.query_of(table) is not None
-        for column in table.values
-        if is_number(column)
+    places = [
+        (cells, place)
+        for cells in read.cells.values()
+        for place in cells.numeric
+        if context.facts.query_of(cells.table) is not None
     ]
-    for one in sorted(columns, key=_example_order):
-        yield from _middle_cell(release, one)
+    for cells, place in sorted(places, key=lambda one: _example_order(one[0].columns[one[1]])):
+        yield from _middle_cell(cells, place, context.most)
 
 
 def _example_order(one: ColumnQuality) -> tuple[bool, bool]:
@@ -121,26 +110,24 @@ def _example_order(one: ColumnQuality) -> tuple[bool, bool]:
     return one.table.companion_of(one.column.name, Role.MARGIN) is None, not one.table.keys
 
 
-def _middle_cell(release: ReleaseFiles, one: ColumnQuality) -> Iterator[_ExampleCell]:
+def _middle_cell(cells: TableCells, place: int, most: int) -> Iterator[_ExampleCell]:
     """Yield the middle cell among the first cells of a column that have a margin, if there is one.
 
     Cells whose value is larger than their margin are preferred.
     """
-    table, name = one.table, one.column.name
-    keys = [key.name for key in table.keys]
-    needed = list(dict.fromkeys([*keys, *one.source_columns]))
-    batch = next(iter(release.batches(table, needed)), None)
-    if batch is None:
+    known = [
+        (number.number, number.margin, row)
+        for row in cells.rows[:most]
+        if (number := row.numbers[place]).number is not None and number.margin
+    ]
+    sure = [one for one in known if abs(one[0]) > one[1]] or known
+    if not sure:
         return
-    values, margins = to_floats(batch.column(name)), one.margins_of(batch)
-    known = np.flatnonzero(np.isfinite(values) & np.isfinite(margins) & (margins > 0))
-    if not len(known):
-        return
-    sure = known[np.abs(values[known]) > margins[known]]
-    known = sure if len(sure) else known
-    order = known[np.argsort(values[known], kind="stable")]
-    row = int(order[len(order) // 2])
-    value, margin = float(values[row]), float(margins[row])
-    low, high = (float(end[row]) for end in one.ends_of(batch))
-    cell = {key: batch.column(key)[row].as_py() for key in keys}
-    yield _ExampleCell(one, cell, value, margin, (low, high))
+    value, margin, row = sorted(sure, key=lambda one: one[0])[len(sure) // 2]
+    keys = dict(zip((key.name for key in cells.table.keys), row.keys, strict=True))
+    number = row.numbers[place]
+    ends = (
+        value - margin if number.low is None else number.low,
+        value + margin if number.high is None else number.high,
+    )
+    yield _ExampleCell(cells.columns[place], keys, value, margin, ends)

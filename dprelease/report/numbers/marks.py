@@ -20,15 +20,6 @@ SHADES = 6
 UNRELIABLE = frozenset(("D", "at_bound"))
 """Quality codes of values that are drawn faded."""
 
-SIGNS = {
-    "at_bound": "‡",
-    "unsure_divisor": "( )",
-    "unreliable": "/",
-    "few_people": "•",
-    "undefined": "x",
-}
-"""Signs of cells without a value, and of values at a bound, as in tables of statistical offices."""
-
 
 @dataclass(frozen=True, slots=True)
 class Scale:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from dprelease.query.quality import SIGNS
 from dprelease.report.accuracy.quality import ColumnQuality, is_number
 from dprelease.report.localization import round_up_to_three_digits
 from dprelease.report.numbers.cells import Number
-from dprelease.report.numbers.marks import SIGNS
 from dprelease.report.section_context import Context
 
 UNITS_OF_COUNTS = frozenset(("rows", ""))

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
 from dprelease.documents.metadata import TableMetadata
 from dprelease.numerics.lattice import Floats
-from dprelease.query.quality import longest_labels
+from dprelease.query.quality import AT_BOUND, SIGNS
 from dprelease.report.accuracy.quality import is_number
-from dprelease.report.accuracy.sizes import LETTERS
 from dprelease.report.facts import Facts
 from dprelease.report.numbers.cells import TableCells, all_values, read_cells
 from dprelease.report.numbers.charts import MOST_BARS, Panel
 from dprelease.report.numbers.choice import ShownTables, shown_tables
-from dprelease.report.numbers.marks import SIGNS
+from dprelease.report.numbers.notes import limit_note, negative_note, reading_sentences
 from dprelease.report.numbers.number_texts import NumberText, NumberTexts
 from dprelease.report.numbers.panels import (
     distribution_panel,
@@ -78,6 +77,8 @@ class ShownTable:
 class NumbersSection:
     """The content of the first section, ready for the page."""
 
+    lead: Markup
+    reading: list[Markup]
     figures: list[KeyFigure]
     bounded: list[Markup]
     tables: list[ShownTable]
@@ -99,13 +100,15 @@ def read_tables(release: ReleaseFiles, facts: Facts) -> ReadTables:
     return ReadTables(shown, cells, values)
 
 
-def numbers_section(context: Context, read: ReadTables) -> NumbersSection:
-    """Return the content of the first section."""
+def numbers_section(context: Context, read: ReadTables, agreeing: Sequence[str]) -> NumbersSection:
+    """Return the content of the first section; `agreeing`: queries whose tables add up exactly."""
     tables = [one for _, of_query in read.shown.pictured for one in of_query]
     totals = [one for one in read.shown.totals if len(one.values) > 1]
     shown = [_shown_table(context, read, one, i) for i, one in enumerate([*totals, *tables])]
     others = read.shown.others
     return NumbersSection(
+        lead=context.words.say("numbers.lead", unit=context.protected_unit),
+        reading=reading_sentences(context, [*read.cells.values()], agreeing),
         figures=_key_figures(context, read),
         bounded=_notes_on_figures(context, read),
         tables=shown,
@@ -173,7 +176,7 @@ def _shown_table(context: Context, read: ReadTables, table: TableMetadata, i: in
         name=f"t{i + 1}",
         title=context.names.table(table),
         description=context.names.paragraph(table.description),
-        notes=_notes(context, table),
+        notes=_notes(context, cells),
         panels=panels,
         bounded=_bounded_note(context, table),
         table=_page_table(context, cells, shown),
@@ -202,23 +205,15 @@ def _notes_on_figures(context: Context, read: ReadTables) -> list[Markup]:
     ]
 
 
-def _notes(context: Context, table: TableMetadata) -> list[Markup]:
-    """Return the declared footnotes of a table, and whether contribution limits leave out rows."""
+def _notes(context: Context, cells: TableCells) -> list[Markup]:
+    """Return the declared footnotes of a table, and notes on numbers below 0 and on limits."""
+    table = cells.table
     notes = [context.names.paragraph(note) for note in table.footnotes]
     for column in table.columns:
         notes += [context.names.paragraph(note) for note in column.footnotes]
-    query = context.facts.query_of(table)
-    if query is not None and query.unit.contribution_limits_text:
-        says = {
-            "id": context.unit_name(query.unit.id or ""),
-            "rows": context.words.number(query.unit.max_rows_per_group),
-            "groups": context.words.number(query.unit.max_groups),
-            "total": context.words.number(query.unit.max_rows or 0),
-        }
-        name = "numbers.limited" if table.keys else "numbers.limited.total"
-        name = "numbers.limited.all" if query.unit.max_rows is not None else name
-        notes.append(context.words.say(name, **says))
-    return list(dict.fromkeys(notes))[:12]
+    return [
+        *negative_note(context, cells), *limit_note(context, table), *dict.fromkeys(notes)
+    ][:12]  # fmt: skip
 
 
 def _page_table(context: Context, cells: TableCells, shown: int) -> PageTable:
@@ -237,8 +232,8 @@ def _page_table(context: Context, cells: TableCells, shown: int) -> PageTable:
         texts: list[object] = [names.value(key, code) for key, code in keys]
         texts = texts or [names.table(cells.table)]
         for one, number in zip(cells.columns, row.numbers, strict=True):
-            text = NumberTexts(context, one).of(number)
-            texts.append(text.value)
+            text, is_cut = NumberTexts(context, one).of(number), number.quality == AT_BOUND
+            texts.append(f"{text.value} {SIGNS[AT_BOUND]}" if is_cut else text.value)
             texts += [text.margin or text.interval or "–"] if is_number(one.column) else []
             texts += [text.badge or text.label] if one.quality_column is not None else []
         rows.append(context.cells(*texts))
@@ -257,13 +252,11 @@ def _classes(context: Context, read: ReadTables) -> list[tuple[str, str, Markup]
         for row in cells.rows
         for number in row.numbers
     }
-    codes = [str(code) for code in rated[0][1] if code in there or code in LETTERS]
+    codes = [str(code) for code in rated[0][1] if code in there]
     legend = []
     for code in codes:
-        labels = {context.names.plain_value(one, code): one for one, _ in rated}
-        for label in longest_labels(labels):
-            text = context.names.value(labels[label], code)
-            legend.append((code, SIGNS.get(code, code), text))
+        labels = dict.fromkeys(context.names.value(one, code) for one, _ in rated)
+        legend += [(code, SIGNS.get(code, code), text) for text in labels]
     return legend
 
 
@@ -272,6 +265,7 @@ def _other_table(context: Context, table: TableMetadata) -> Markup:
     says = {
         "title": context.names.table(table),
         "file": context.names.name(table.file),
-        "rows": context.words.number(table.rows),
     }
-    return context.words.say("numbers.other", **says)
+    if table.rows is None:
+        return context.words.say("numbers.other", number=context.words.number(None), **says)
+    return context.words.many("numbers.other", table.rows, **says)

@@ -10,6 +10,9 @@ WORDS = {
     "table": "Tabelle",
     "worksheet": "Tabellenblatt",
     "title": "Titel",
+    "row": "Zeile",
+    "in_all": "insgesamt",
+    "by": "nach {keys}",
     "column": "Spalte",
     "text": "Text",
     "notes_title": "Zeichen, Qualitätsklassen und Hinweise zu den Tabellen",
@@ -32,17 +35,17 @@ WORDS = {
     "protected": "Wer geschützt ist",
     "protected_rows": "Jeder Datensatz ist für sich geschützt.",
     "protected_ids": (
-        "Geschützt ist, wen oder was „{id}“ bezeichnet (zum Beispiel eine Person, einen Haushalt "
-        "oder einen Betrieb), mit allen zugehörigen Datensätzen zusammen."
+        "Geschützt ist jede Einheit „{id}“ mit allen zugehörigen Datensätzen zusammen."
     ),
     "limits": (
-        "Je „{id}“ zählen höchstens {groups} Gruppen einer Tabelle und {rows} Datensätze pro "
-        "Gruppe. Weitere Datensätze fallen weg, Zahlen können deshalb zu niedrig sein. Tabellen: "
-        "{sheets}."
+        "Grenze je „{id}“: höchstens {rows} pro Zelle, in höchstens {groups} einer Tabelle. Was "
+        "darüber liegt, fällt weg: Anzahlen können zu niedrig sein, andere Zahlen zu niedrig oder"
+        " zu hoch. Keine Fehlerspanne deckt das ab. Tabellen: {sheets}."
     ),
     "limits_of_all_rows": (
-        "Je „{id}“ zählen höchstens {total} Datensätze einer Tabelle. Weitere Datensätze fallen "
-        "weg, Zahlen können deshalb zu niedrig sein. Tabellen: {sheets}."
+        "Grenze je „{id}“: höchstens {total} einer Tabelle. Was darüber liegt, fällt weg: "
+        "Anzahlen können zu niedrig sein, andere Zahlen zu niedrig oder zu hoch. Keine "
+        "Fehlerspanne deckt das ab. Tabellen: {sheets}."
     ),
     "guarantee": "Wie der Schutz wirkt",
     "noise": (
@@ -67,6 +70,25 @@ WORDS = {
     "interval": (
         "Unter- und Obergrenze: Mit {confidence} % Sicherheit liegt die unveränderte Zahl "
         "dazwischen."
+    ),
+    "range": (
+        "Die Spanne einer Zahl reicht von ihrer Unter- bis zu ihrer Obergrenze, oder von der Zahl"
+        " minus Fehlerspanne bis zur Zahl plus Fehlerspanne."
+    ),
+    "parts": (
+        "Jede Zahl ist anders verändert. Deshalb kann ein Teil größer sein als das Ganze, und "
+        "Tabellen können sich innerhalb ihrer Spannen widersprechen."
+    ),
+    "misses": "Etwa 1 von {one_in} Spannen enthält die unveränderte Zahl nicht.",
+    "differ": (
+        "Zwei Zahlen unterscheiden sich nur dann klar, wenn ihre Spannen sich nicht überschneiden."
+    ),
+    "sums": (
+        "Wenn Sie Zahlen addieren, ist die Fehlerspanne der Summe meist größer als die der "
+        "einzelnen Zahlen."
+    ),
+    "negative": (
+        "Zahlen unter 0 entstehen durch die Zufallsänderung: als wenige oder keine zu lesen."
     ),
     "classes": "Qualitätsklassen neben den Zahlen, und Zeichen in Zellen ohne Zahl:",
     "weak": "Zahlen in grauer Kursivschrift sind unzuverlässig. Bitte nicht zitieren.",

@@ -10,6 +10,9 @@ WORDS = {
     "table": "Table",
     "worksheet": "Worksheet",
     "title": "Title",
+    "row": "Row",
+    "in_all": "in all",
+    "by": "by {keys}",
     "column": "Column",
     "text": "Text",
     "notes_title": "Signs, classes, and notes on the tables",
@@ -31,17 +34,16 @@ WORDS = {
     "methodology": "Methodology: {text}",
     "protected": "Who is protected",
     "protected_rows": "Each record of the data is protected by itself.",
-    "protected_ids": (
-        "Whoever a “{id}” stands for is protected (for instance a person, a household or a "
-        "business), with all its records together."
-    ),
+    "protected_ids": "Each “{id}” is protected, with all its records together.",
     "limits": (
-        "For each “{id}”, at most {groups} groups of a table and {rows} records per group count. "
-        "Further records are left out, so counts can be too low. Tables: {sheets}."
+        "Limit for each “{id}”: at most {rows} per cell, in at most {groups} of a table. What is "
+        "above it is left out: counts can be too low, other numbers too low or too high. No "
+        "margin of error covers this. Tables: {sheets}."
     ),
     "limits_of_all_rows": (
-        "For each “{id}”, at most {total} records of a table count. Further records are left out,"
-        " so numbers can be too low. Tables: {sheets}."
+        "Limit for each “{id}”: at most {total} of a table. What is above it is left out: counts "
+        "can be too low, other numbers too low or too high. No margin of error covers this. "
+        "Tables: {sheets}."
     ),
     "guarantee": "How the protection works",
     "noise": (
@@ -67,6 +69,18 @@ WORDS = {
         "Lower and upper bound: with {confidence} % confidence, the number without noise lies "
         "between them."
     ),
+    "range": (
+        "The range of a number goes from its lower to its upper bound, or from the number minus "
+        "its margin of error to the number plus this margin."
+    ),
+    "parts": (
+        "The noise differs from number to number. So a part can be larger than its whole, and "
+        "tables can contradict each other within their ranges."
+    ),
+    "misses": "About 1 in {one_in} ranges does not contain the number without noise.",
+    "differ": "Two numbers differ clearly only if their ranges do not overlap.",
+    "sums": "If you add up numbers, the margin of error of the sum is usually larger than theirs.",
+    "negative": "Numbers below 0 come from noise: read them as few or none.",
     "classes": "Quality classes next to the numbers, and signs in cells without a number:",
     "weak": "Numbers in grey italics are unreliable. Don't quote them.",
     "own_noise": (

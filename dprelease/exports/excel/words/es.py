@@ -10,6 +10,9 @@ WORDS = {
     "table": "Tabla",
     "worksheet": "Hoja",
     "title": "Título",
+    "row": "Fila",
+    "in_all": "en total",
+    "by": "por {keys}",
     "column": "Columna",
     "text": "Texto",
     "notes_title": "Signos, clases de calidad y notas sobre las tablas",
@@ -31,18 +34,16 @@ WORDS = {
     "methodology": "Metodología: {text}",
     "protected": "Quién está protegido",
     "protected_rows": "Cada registro de los datos está protegido por separado.",
-    "protected_ids": (
-        "Está protegido aquello que designa un «{id}» (por ejemplo una persona, un hogar o una "
-        "empresa), con todos sus registros en conjunto."
-    ),
+    "protected_ids": "Está protegida cada unidad «{id}», con todos sus registros en conjunto.",
     "limits": (
-        "Por cada «{id}» cuentan como máximo {groups} grupos de una tabla y {rows} registros por "
-        "grupo. Los demás se descartan, por lo que las cifras pueden ser demasiado bajas. Tablas: "
-        "{sheets}."
+        "Límite por cada «{id}»: como máximo {rows} por celda, en como máximo {groups} de una "
+        "tabla. Lo que lo supera se descarta: los recuentos pueden ser demasiado bajos; las demás"
+        " cifras, demasiado bajas o altas. Ningún margen de error cubre esto. Tablas: {sheets}."
     ),
     "limits_of_all_rows": (
-        "Por cada «{id}» cuentan como máximo {total} registros de una tabla. Los demás se "
-        "descartan, por lo que las cifras pueden ser demasiado bajas. Tablas: {sheets}."
+        "Límite por cada «{id}»: como máximo {total} de una tabla. Lo que lo supera se descarta: "
+        "los recuentos pueden ser demasiado bajos; las demás cifras, demasiado bajas o altas. "
+        "Ningún margen de error cubre esto. Tablas: {sheets}."
     ),
     "guarantee": "Cómo funciona la protección",
     "noise": (
@@ -68,6 +69,18 @@ WORDS = {
         "Límites inferior y superior: con un {confidence} % de confianza, la cifra sin ruido está "
         "entre ellos."
     ),
+    "range": (
+        "El intervalo de una cifra va de su límite inferior al superior, o de la cifra menos su "
+        "margen de error a la cifra más ese margen."
+    ),
+    "parts": (
+        "El ruido difiere de una cifra a otra. Por eso una parte puede superar al total, y las "
+        "tablas pueden contradecirse dentro de sus intervalos."
+    ),
+    "misses": "Aproximadamente 1 de cada {one_in} intervalos no contiene la cifra sin ruido.",
+    "differ": "Dos cifras difieren claramente solo si sus intervalos no se solapan.",
+    "sums": "Si suma cifras, el margen de error de la suma suele ser mayor que los de ellas.",
+    "negative": "Las cifras inferiores a 0 se deben al ruido: léalas como pocos o ninguno.",
     "classes": "Clases de calidad junto a las cifras, y signos en las celdas sin cifra:",
     "weak": "Las cifras en cursiva gris no son fiables. No las cite.",
     "own_noise": (

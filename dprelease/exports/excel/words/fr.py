@@ -10,6 +10,9 @@ WORDS = {
     "table": "Tableau",
     "worksheet": "Feuille",
     "title": "Titre",
+    "row": "Ligne",
+    "in_all": "au total",
+    "by": "par {keys}",
     "column": "Colonne",
     "text": "Texte",
     "notes_title": "Signes, classes de qualité et notes sur les tableaux",
@@ -31,18 +34,17 @@ WORDS = {
     "methodology": "Méthodologie : {text}",
     "protected": "Qui est protégé",
     "protected_rows": "Chaque enregistrement des données est protégé séparément.",
-    "protected_ids": (
-        "Est protégé ce que désigne un « {id} » (par exemple une personne, un ménage ou une "
-        "entreprise), avec l’ensemble de ses enregistrements."
-    ),
+    "protected_ids": "Chaque unité « {id} » est protégée, avec l’ensemble de ses enregistrements.",
     "limits": (
-        "Pour chaque « {id} », au plus {groups} groupes d’un tableau et {rows} enregistrements par "
-        "groupe comptent. Les autres sont écartés : les chiffres peuvent être trop bas. "
-        "Tableaux : {sheets}."
+        "Limite pour chaque « {id} » : au plus {rows} par cellule, dans au plus {groups} d’un "
+        "tableau. Ce qui dépasse est écarté : les effectifs peuvent être trop bas, les autres "
+        "chiffres trop bas ou trop élevés. Aucune marge d’erreur ne couvre cela. Tableaux : "
+        "{sheets}."
     ),
     "limits_of_all_rows": (
-        "Pour chaque « {id} », au plus {total} enregistrements d’un tableau comptent. Les autres "
-        "sont écartés : les chiffres peuvent être trop bas. Tableaux : {sheets}."
+        "Limite pour chaque « {id} » : au plus {total} d’un tableau. Ce qui dépasse est écarté : "
+        "les effectifs peuvent être trop bas, les autres chiffres trop bas ou trop élevés. Aucune"
+        " marge d’erreur ne couvre cela. Tableaux : {sheets}."
     ),
     "guarantee": "Comment fonctionne la protection",
     "noise": (
@@ -68,6 +70,23 @@ WORDS = {
         "Bornes inférieure et supérieure : avec une confiance de {confidence} %, le chiffre sans "
         "bruit se situe entre elles."
     ),
+    "range": (
+        "L’intervalle d’un chiffre va de sa borne inférieure à sa borne supérieure, ou du chiffre"
+        " moins sa marge d’erreur au chiffre plus cette marge."
+    ),
+    "parts": (
+        "Le bruit diffère d’un chiffre à l’autre. Une partie peut donc dépasser le tout, et des "
+        "tableaux peuvent se contredire dans les limites de leurs intervalles."
+    ),
+    "misses": "Environ 1 intervalle sur {one_in} ne contient pas le chiffre sans bruit.",
+    "differ": (
+        "Deux chiffres diffèrent nettement seulement si leurs intervalles ne se recoupent pas."
+    ),
+    "sums": (
+        "Si vous additionnez des chiffres, la marge d’erreur de la somme est en général plus "
+        "grande que les leurs."
+    ),
+    "negative": "Les chiffres inférieurs à 0 viennent du bruit : à lire comme peu ou aucun.",
     "classes": "Classes de qualité à côté des chiffres, et signes dans les cellules sans chiffre :",
     "weak": "Les chiffres en italique gris ne sont pas fiables. Ne les citez pas.",
     "own_noise": (

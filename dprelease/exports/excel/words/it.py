@@ -10,6 +10,9 @@ WORDS = {
     "table": "Tabella",
     "worksheet": "Foglio",
     "title": "Titolo",
+    "row": "Riga",
+    "in_all": "in totale",
+    "by": "per {keys}",
     "column": "Colonna",
     "text": "Testo",
     "notes_title": "Segni, classi di qualità e note alle tabelle",
@@ -31,18 +34,17 @@ WORDS = {
     "methodology": "Metodologia: {text}",
     "protected": "Chi è protetto",
     "protected_rows": "Ogni record dei dati è protetto singolarmente.",
-    "protected_ids": (
-        "È protetto ciò che un «{id}» indica (per esempio una persona, una famiglia o un’impresa), "
-        "con tutti i suoi record insieme."
-    ),
+    "protected_ids": "È protetta ogni unità «{id}», con tutti i suoi record insieme.",
     "limits": (
-        "Per ogni «{id}» contano al massimo {groups} gruppi di una tabella e {rows} record per "
-        "gruppo. Gli altri sono esclusi, perciò i numeri possono essere troppo bassi. Tabelle: "
+        "Limite per ogni «{id}»: al massimo {rows} per cella, in al massimo {groups} di una "
+        "tabella. Ciò che lo supera è escluso: i conteggi possono essere troppo bassi, gli altri "
+        "numeri troppo bassi o troppo alti. Nessun margine di errore copre questo. Tabelle: "
         "{sheets}."
     ),
     "limits_of_all_rows": (
-        "Per ogni «{id}» contano al massimo {total} record di una tabella. Gli altri sono "
-        "esclusi, perciò i numeri possono essere troppo bassi. Tabelle: {sheets}."
+        "Limite per ogni «{id}»: al massimo {total} di una tabella. Ciò che lo supera è escluso: "
+        "i conteggi possono essere troppo bassi, gli altri numeri troppo bassi o troppo alti. "
+        "Nessun margine di errore copre questo. Tabelle: {sheets}."
     ),
     "guarantee": "Come funziona la protezione",
     "noise": (
@@ -68,6 +70,18 @@ WORDS = {
         "Limiti inferiore e superiore: con una confidenza del {confidence} %, il numero senza "
         "rumore sta fra di essi."
     ),
+    "range": (
+        "L’intervallo di un numero va dal limite inferiore a quello superiore, o dal numero meno "
+        "il margine di errore al numero più questo margine."
+    ),
+    "parts": (
+        "Il rumore varia da numero a numero. Perciò una parte può superare il tutto, e le tabelle"
+        " possono contraddirsi entro i loro intervalli."
+    ),
+    "misses": "Circa 1 intervallo su {one_in} non contiene il numero senza rumore.",
+    "differ": "Due numeri differiscono chiaramente solo se i loro intervalli non si sovrappongono.",
+    "sums": "Se si sommano numeri, il margine di errore della somma è di solito maggiore dei loro.",
+    "negative": "I numeri inferiori a 0 derivano dal rumore: vanno letti come pochi o nessuno.",
     "classes": "Classi di qualità accanto ai numeri, e segni nelle celle senza numero:",
     "weak": "I numeri in corsivo grigio non sono affidabili. Non vanno citati.",
     "own_noise": (

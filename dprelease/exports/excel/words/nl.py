@@ -10,6 +10,9 @@ WORDS = {
     "table": "Tabel",
     "worksheet": "Werkblad",
     "title": "Titel",
+    "row": "Rij",
+    "in_all": "in totaal",
+    "by": "naar {keys}",
     "column": "Kolom",
     "text": "Tekst",
     "notes_title": "Tekens, kwaliteitsklassen en toelichting op de tabellen",
@@ -31,17 +34,16 @@ WORDS = {
     "methodology": "Methodologie: {text}",
     "protected": "Wie beschermd is",
     "protected_rows": "Elk record van de gegevens is afzonderlijk beschermd.",
-    "protected_ids": (
-        "Beschermd is waar een “{id}” voor staat (bijvoorbeeld een persoon, een huishouden of een "
-        "bedrijf), met alle bijbehorende records samen."
-    ),
+    "protected_ids": "Elke eenheid “{id}” is beschermd, met alle bijbehorende records samen.",
     "limits": (
-        "Per “{id}” tellen hoogstens {groups} groepen van een tabel en {rows} records per groep. "
-        "Verdere records vervallen, dus cijfers kunnen te laag zijn. Tabellen: {sheets}."
+        "Limiet per “{id}”: hoogstens {rows} per cel, in hoogstens {groups} van een tabel. Wat "
+        "daarboven ligt, vervalt: aantallen kunnen te laag zijn, andere cijfers te laag of te "
+        "hoog. Geen foutmarge dekt dit. Tabellen: {sheets}."
     ),
     "limits_of_all_rows": (
-        "Per “{id}” tellen hoogstens {total} records van een tabel. Verdere records vervallen, "
-        "dus cijfers kunnen te laag zijn. Tabellen: {sheets}."
+        "Limiet per “{id}”: hoogstens {total} van een tabel. Wat daarboven ligt, vervalt: "
+        "aantallen kunnen te laag zijn, andere cijfers te laag of te hoog. Geen foutmarge dekt "
+        "dit. Tabellen: {sheets}."
     ),
     "guarantee": "Hoe de bescherming werkt",
     "noise": (
@@ -66,6 +68,22 @@ WORDS = {
     "interval": (
         "Onder- en bovengrens: met {confidence} % zekerheid ligt het cijfer zonder ruis ertussen."
     ),
+    "range": (
+        "Het interval van een cijfer loopt van de onder- tot de bovengrens, of van het cijfer min"
+        " de foutmarge tot het cijfer plus de foutmarge."
+    ),
+    "parts": (
+        "De ruis verschilt van cijfer tot cijfer. Daarom kan een deel groter zijn dan het geheel,"
+        " en kunnen tabellen elkaar binnen hun intervallen tegenspreken."
+    ),
+    "misses": "Ongeveer 1 op de {one_in} intervallen bevat het cijfer zonder ruis niet.",
+    "differ": (
+        "Twee cijfers verschillen alleen duidelijk als hun intervallen elkaar niet overlappen."
+    ),
+    "sums": (
+        "Als u cijfers optelt, is de foutmarge van de som meestal groter dan die van de cijfers."
+    ),
+    "negative": "Cijfers onder 0 komen door de ruis: lees ze als weinig of geen.",
     "classes": "Kwaliteitsklassen naast de cijfers, en tekens in cellen zonder cijfer:",
     "weak": "Cijfers in grijs cursief zijn onbetrouwbaar. Citeer ze niet.",
     "own_noise": (

@@ -10,6 +10,9 @@ WORDS = {
     "table": "Quadro",
     "worksheet": "Folha",
     "title": "Título",
+    "row": "Linha",
+    "in_all": "no total",
+    "by": "por {keys}",
     "column": "Coluna",
     "text": "Texto",
     "notes_title": "Sinais, classes de qualidade e notas sobre os quadros",
@@ -31,18 +34,16 @@ WORDS = {
     "methodology": "Metodologia: {text}",
     "protected": "Quem está protegido",
     "protected_rows": "Cada registo dos dados está protegido separadamente.",
-    "protected_ids": (
-        "Está protegido aquilo que um «{id}» designa (por exemplo uma pessoa, um agregado ou uma "
-        "empresa), com todos os seus registos em conjunto."
-    ),
+    "protected_ids": "Cada unidade «{id}» está protegida, com todos os seus registos em conjunto.",
     "limits": (
-        "Por cada «{id}» contam, no máximo, {groups} grupos de um quadro e {rows} registos por "
-        "grupo. Os restantes são excluídos, pelo que os números podem ser demasiado baixos. "
-        "Quadros: {sheets}."
+        "Limite por cada «{id}»: no máximo {rows} por célula, em no máximo {groups} de um quadro."
+        " O que o excede é excluído: as contagens podem ser demasiado baixas; os outros números, "
+        "demasiado baixos ou altos. Nenhuma margem de erro cobre isto. Quadros: {sheets}."
     ),
     "limits_of_all_rows": (
-        "Por cada «{id}» contam, no máximo, {total} registos de um quadro. Os restantes são "
-        "excluídos, pelo que os números podem ser demasiado baixos. Quadros: {sheets}."
+        "Limite por cada «{id}»: no máximo {total} de um quadro. O que o excede é excluído: as "
+        "contagens podem ser demasiado baixas; os outros números, demasiado baixos ou altos. "
+        "Nenhuma margem de erro cobre isto. Quadros: {sheets}."
     ),
     "guarantee": "Como funciona a proteção",
     "noise": (
@@ -68,6 +69,18 @@ WORDS = {
         "Limites inferior e superior: com {confidence} % de confiança, o número sem ruído situa-se "
         "entre eles."
     ),
+    "range": (
+        "O intervalo de um número vai do limite inferior ao superior, ou do número menos a margem"
+        " de erro ao número mais essa margem."
+    ),
+    "parts": (
+        "O ruído difere de número para número. Por isso, uma parte pode exceder o todo, e os "
+        "quadros podem contradizer-se dentro dos seus intervalos."
+    ),
+    "misses": "Cerca de 1 em cada {one_in} intervalos não contém o número sem ruído.",
+    "differ": "Dois números só diferem claramente se os seus intervalos não se sobrepuserem.",
+    "sums": "Se somar números, a margem de erro da soma é, em geral, maior do que as deles.",
+    "negative": "Os números abaixo de 0 devem-se ao ruído: leia-os como poucos ou nenhum.",
     "classes": "Classes de qualidade ao lado dos números, e sinais nas células sem número:",
     "weak": "Os números em itálico cinzento não são fiáveis. Não os cite.",
     "own_noise": (

@@ -50,11 +50,31 @@ SENTENCES: dict[str, str] = {
     # The numbers
     "numbers.heading": "The numbers",
     "numbers.lead": (
-        "Small random amounts were added to the numbers, so that they reveal hardly anything about "
-        "a single person. Each number has a margin of error, written with “±” or as an interval: "
-        "how far the random amount may have moved it. In pictures, a bar is the published number "
-        "and a thin line its interval. Faded numbers are too uncertain to be quoted."
+        "Random amounts (“noise”) were added to the numbers, so that they reveal hardly anything "
+        "about any one {unit}. So each number has a range, or a margin of error written with “±”: "
+        "how far the noise may have moved it. In pictures, a bar is the published number and a "
+        "thin line its range. Faded numbers are too uncertain to be quoted."
     ),
+    "numbers.reading": "How to compare numbers",
+    "numbers.reading.parts": (
+        "The noise differs from number to number. So a part can be larger than its whole, and "
+        "tables can contradict each other within their ranges."
+    ),
+    "numbers.reading.agree": "The tables of {queries} add up exactly.",
+    "numbers.reading.misses": (
+        "About 1 in {one_in} ranges does not contain the number without noise."
+    ),
+    "numbers.reading.differ": "Two numbers differ clearly only if their ranges do not overlap.",
+    "numbers.reading.sums": (
+        "If you add up numbers, the margin of error of the sum is usually larger than theirs."
+    ),
+    "numbers.reading.limits": (
+        "Ranges and quality classes are about the noise alone. They do not cover what limits leave "
+        "out."
+    ),
+    "numbers.negative": "Numbers below 0 come from noise: read them as few or none.",
+    "unit.record": "record",
+    "unit.any": "protected unit",
     "numbers.legend": "Quality of each number",
     "numbers.interval": "{low} to {high}",
     "numbers.all": "Table",
@@ -87,24 +107,20 @@ SENTENCES: dict[str, str] = {
         "{file}."
     ),
     "numbers.limited.figures": (
-        "A figure whose name says “at most” counts no rows above contribution limits, and can be "
-        "lower than the number of all rows."
+        "A figure whose name states a limit does not count rows above it, and can be lower than "
+        "the number of all rows."
     ),
     "numbers.limited": (
-        "Numbers whose name says “at most” are after contribution limits: for each {id}, at most "
-        "{rows} per group and at most {groups} of the groups count. Counts can be "
-        "too low, and means, medians and ratios too low or too high; no margin covers this."
+        "Limit for each {id}: {limit}. Rows above it are left out, so counts can be too low, and "
+        "other numbers too low or too high; no margin covers this."
     ),
-    "numbers.limited.total": (
-        "Numbers whose name says “at most” are after contribution limits: for each {id}, at most "
-        "{rows} of the rows count. Counts can be "
-        "too low, and means, medians and ratios too low or too high; no margin covers this."
-    ),
-    "numbers.limited.all": (
-        "Numbers whose name says “at most” are after contribution limits: for each {id}, at most "
-        "{total} rows count in all groups together, and of these at most {rows} per group. Counts "
-        "can be too low, and means, medians and ratios too low or too high; no margin covers this."
-    ),
+    "limit.rows": "at most {number} rows",
+    "limit.rows.one": "at most {number} row",
+    "limit.cells": "in at most {number} cells",
+    "limit.cells.one": "in at most {number} cell",
+    "limit.in_cells": "counted {cells} (by {keys})",
+    "limit.per_cell": "{rows} per cell, {cells} (by {keys})",
+    "limit.per_cell.total": "{total}, and {rows} per cell, {cells} (by {keys})",
     "numbers.bounded": (
         "These counts and sums need not add up with those of other tables; the section on quality "
         "says why."
@@ -113,7 +129,8 @@ SENTENCES: dict[str, str] = {
     "numbers.head.quality": "Quality",
     "numbers.others": "Further tables of this release",
     "numbers.others.open": "List the tables without a picture",
-    "numbers.other": "{title}: {rows} rows, in {file}",
+    "numbers.other": "{title}: {number} rows, in {file}",
+    "numbers.other.one": "{title}: {number} row, in {file}",
     # The label
     "label.heading": "Privacy",
     "label.lead": (
@@ -122,7 +139,7 @@ SENTENCES: dict[str, str] = {
     ),
     "label.who": "Who is protected",
     "label.unit.row": "Each row of {table}",
-    "label.unit.id": "All rows of {table} with the same {id}",
+    "label.unit.id": "All records of the same {id}",
     "label.add_remove": (
         "Protected are whether somebody is in the data at all, and everything that the data says "
         "about them."
@@ -162,16 +179,16 @@ SENTENCES: dict[str, str] = {
     "label.gain": "What an attacker gains",
     "label.gain.guess": (
         "An attacker who knows everything about all other people, and who guesses whether one "
-        "given person is in the data, is right at most {right} of the time. Without the release, a "
+        "given {unit} is in the data, is right at most {right} of the time. Without the release, a "
         "coin is right 50{space}% of the time."
     ),
     "label.gain.guess.replace": (
         "An attacker who knows everything about all other people, and who guesses which of two "
-        "values one given person has, is right at most {right} of the time. Without the release, a "
+        "values one given {unit} has, is right at most {right} of the time. Without the release, a "
         "coin is right 50{space}% of the time."
     ),
     "label.gain.belief": (
-        "An attacker who suspects something about one person can become more certain, but only up "
+        "An attacker who suspects something about one {unit} can become more certain, but only up "
         "to a limit:"
     ),
     "label.gain.but": "Both statements may fail with the probability delta.",
@@ -193,7 +210,8 @@ SENTENCES: dict[str, str] = {
         "{end}, as a first release can."
     ),
     "label.outside": "What is not protected",
-    "label.cut": "How much one person can count",
+    "label.cut": "How much one {unit} can count",
+    "label.cut.tables": "For each {id}: {limit}. Tables: {tables}.",
     "label.cut.all": "No contribution limit leaves out rows.",
     "belief.title": "How much a suspicion can grow",
     "belief.caption": (
@@ -225,9 +243,6 @@ SENTENCES: dict[str, str] = {
     "margin.range.both": (
         "With {confidence} confidence, the result after contribution limits, from values within "
         "the declared bounds, is between {low} and {high}."
-    ),
-    "margin.differ": (
-        "Two such numbers that differ by less than about {difference} may be equal before noise."
     ),
     "margin.only": (
         "The margin covers the noise only. Other errors come in addition: those of sampling, of "

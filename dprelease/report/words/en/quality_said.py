@@ -9,6 +9,10 @@ QUALITY: dict[str, str] = {
         "The larger a number, the less the noise matters. All numbers in this section are counted "
         "from the published tables."
     ),
+    "quality.lead.official": (
+        "The larger a number, the less the noise matters. All numbers in this section are counted "
+        "from the official tables, without the tables whose title ends with “(estimates)”."
+    ),
     "quality.expected": "Expected margins of error",
     "quality.table": "Expected margin of error and published cells, by table",
     "quality.table.part": (
@@ -27,12 +31,13 @@ QUALITY: dict[str, str] = {
     "quality.head.empty": "Empty",
     "quality.margin": "± {margin}",
     "quality.margin.range": "± {margin} ({least} to {largest})",
+    "quality.margin.ranges": "see the ranges",
     "quality.margin.rows": "± {margin} in a cell of {rows} rows",
     "quality.share": "{code}: {number}",
     "quality.ranks": (
         "Selected values (medians, quantiles, minima, maxima, frequent values) have errors in "
-        "rows: how many rows lie between the requested and the published value. In the unit of the "
-        "column, the published interval says how far they may be off."
+        "rows: how many rows lie between the requested and the published value. If their ranges "
+        "are published, these say how far they may be off."
     ),
     "quality.size": "Quality by size of the number",
     "quality.size.lead": (
@@ -40,32 +45,27 @@ QUALITY: dict[str, str] = {
         "error is as a share of the value, and, where published, how many are in each quality "
         "class."
     ),
-    "quality.size.left": "Not shown here, so that the page stays small: numbers in {units}.",
-    "size.title": "Unit: {unit}",
+    "quality.size.left": "Not shown here, so that the page stays small: {units}.",
+    "size.title": "Numbers in {unit}",
+    "size.title.counts": "Counts",
+    "size.title.none": "Numbers without a unit",
     "size.head.size": "Size of the number",
     "size.head.cells": "Numbers",
     "size.head.margin": "Typical margin",
     "size.head.classes": "Quality class: numbers",
     "size.row": "{low} to below {high}",
     "size.row.first": "below {high}",
-    "errors.unit.none": "no unit",
     "quality.impossible": "What to know about the numbers",
     "quality.impossible.none": "No published number is below 0 where a true one can’t be.",
     "quality.impossible.some": (
-        "{number} of {cells} published numbers ({part}) are below 0, where no true number can be. "
-        "They are small numbers with noise. They are published as they are, because setting them "
-        "to 0 would make sums of small groups too large."
+        "{number} of the {cells} published numbers ({part}) are below 0, where no true number can "
+        "be. They are small numbers with noise. They are published as they are, because setting "
+        "them to 0 would make sums of small groups too large."
     ),
     "quality.impossible.some.one": (
-        "{number} of {cells} published numbers ({part}) is below 0, where no true number can be. "
-        "It is a small number with noise. It is published as it is, because setting such numbers "
-        "to 0 would make sums of small groups too large."
-    ),
-    "quality.impossible.fractional": (
-        "{number} published estimates of integers are not integers; the integer tables are."
-    ),
-    "quality.impossible.fractional.one": (
-        "{number} published estimate of an integer is not an integer; the integer tables are."
+        "{number} of the {cells} published numbers ({part}) is below 0, where no true number can "
+        "be. It is a small number with noise. It is published as it is, because setting such "
+        "numbers to 0 would make sums of small groups too large."
     ),
     "quality.empty": "{number} cells: {reason}.",
     "quality.empty.one": "{number} cell: {reason}.",
@@ -101,8 +101,10 @@ QUALITY: dict[str, str] = {
         "Rows without a declared value of {keys} are left out of these tables, also of their "
         "totals, and may count in others: {tables}."
     ),
-    "quality.totals.agree": "All {number} comparisons of tables agree exactly.",
-    "quality.totals.agree.one": "The one comparison of tables agrees exactly.",
+    "quality.totals.agree": (
+        "The tables of {queries} add up exactly: the numbers of a finer table give those of a "
+        "coarser one."
+    ),
     "quality.totals.left": "{number} more pairs of tables were not compared here.",
     "quality.totals.left.one": "{number} more pair of tables was not compared here.",
     "quality.totals.finer": "Finer table",
@@ -129,8 +131,9 @@ QUALITY: dict[str, str] = {
     "quality.bias.true": "A value before noise of",
     "quality.bias.mean": "is published too large by",
     "quality.bias.whole": (
-        "Integer tables are never below 0, so small numbers are too large on average, and large "
-        "ones too small. For sums that the release does not publish, use the estimates."
+        "The numbers of {queries} are whole, never below 0, and add up. For this, small numbers "
+        "were raised and large ones lowered a little. For sums of your own, use the tables whose "
+        "title ends with “(estimates)”: they have decimals and can be below 0."
     ),
     "quality.simulated": "Errors found in the rehearsal",
     "quality.simulated.lead": (
