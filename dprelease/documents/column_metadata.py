@@ -207,7 +207,7 @@ class ColumnMetadataBuilder:
             )
         label = companion_label(label, column.name.removeprefix(f"{column.of}_"))
         if column.role is Role.QUALITY:
-            labels = quality_labels(QUALITY_LIMITS, self.languages, cut=False)
+            labels = quality_labels(QUALITY_LIMITS, self.languages)
             codes = CodeList(CODES, cast("Mapping[Code, Mapping[str, str]]", labels))
             return replace(column, label=label, codes=codes)
         confidence = plain_text(DEFAULT_CONFIDENCE)
