@@ -68,6 +68,7 @@ def try_limits(
                 continue
             space = query.finest or query.keys
             highest_useful = min(most, space.size) if bound == "max_groups" else most
+            rows_at_last_limit = -1
             for value in limits_to_try(declared, highest_useful):
                 key = query.declared.table.name, bound, value
                 if key not in plans:
@@ -75,6 +76,9 @@ def try_limits(
                     plans[key] = plan_with_limit(declaration, *key) if again else declared_plan
                 unit = _with_limit(query.unit, bound, value)
                 limited = sums_under_limits(engine, query, unit)
+                if value > declared and limited.rows == rows_at_last_limit:
+                    break  # a higher limit leaves in no more rows, and adds noise
+                rows_at_last_limit = limited.rows
                 tried = TriedLimit(
                     query=query.name,
                     column="",
