@@ -56,6 +56,9 @@ CHOICES: dict[str, Any] = {
         "mode": {"mode": "state"},
         "spread": {"variance": "age"},
         "part": {"ratio": ["pay", "age"]},
+        "together": {"correlation": ["pay", "age"]},
+        "line": {"slope": {"of": "pay", "on": "age"}},
+        "heavy": {"weighted_mean": {"of": "pay", "weight": "age"}},
         "ids": {"count_distinct": "id"},
     },
 }

@@ -88,6 +88,19 @@ def to_plain(value: object) -> Plain:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def weighted_aggregate(keyword: str, column: str, weight: object) -> tuple[str, Plain]:
+    """Return the keyword and declaration of an aggregate, whose rows have weights if named.
+
+    Raises UsageError DP-SESSION-016 for anything but the name of a column.
+    """
+    if weight is None:
+        return keyword, column
+    if not isinstance(weight, str):
+        wanted, kind = "a column name", type(weight).__name__
+        raise UsageError("DP-SESSION-016", name="weight", wanted=wanted, kind=kind)
+    return f"weighted_{keyword}", {"of": column, "weight": weight}
+
+
 def with_max_sum(max_sum: object) -> dict[str, Plain]:
     """Return the limit of a privacy unit's sum as in a release file; empty for None."""
     return {} if max_sum is None else {"max_sum": to_plain(max_sum)}

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 from dprelease.accessor import frame_shapes
 from dprelease.accessor.answer import answer_query
 from dprelease.accessor.answer_libraries import Library
-from dprelease.accessor.argument_checks import with_max_sum
+from dprelease.accessor.argument_checks import weighted_aggregate, with_max_sum
+from dprelease.accessor.joint import joint_shapes
 from dprelease.accessor.query_options import Options, RowOptions
 from dprelease.accessor.questions import FUNCTIONS, query_method
 from dprelease.accessor.row_questions import RowQuestions
@@ -54,11 +55,12 @@ class Groups:
         options: Options,
         more: Mapping[str, Plain] = MappingProxyType({}),
         *,
+        weight: str | None = None,
         margins: bool = False,
     ) -> pd.DataFrame:
         """Return aggregates, each with the keys `more`, in the shape of these groups."""
         specs = {
-            f"a{i}": {**_aggregate_spec(rows, *pair), **more}
+            f"a{i}": {**_aggregate_spec(rows, *pair, weight), **more}
             for i, pair in enumerate(aggregates.values())
         }
         if not margins:
@@ -74,19 +76,23 @@ class Groups:
         return answer_query(rows, "groupby", specs, self.by, options, shape_answer, margins=margins)
 
 
-def _aggregate_spec(rows: RowSelection, column: str, function: str) -> dict[str, Plain]:
-    """Return an aggregate as declared in a release file.
+def _aggregate_spec(
+    rows: RowSelection, column: str, function: str, weight: str | None
+) -> dict[str, Plain]:
+    """Return an aggregate as declared in a release file; `weight` names the weights of rows.
 
     Raises SessionError DP-SESSION-009 for an unknown column, and DP-SESSION-008 for a function that
     is not available, because it has no bounded sensitivity.
     """
     table = rows.session.table
-    if column != "*" and column not in {**table.columns, **rows.derived}:
-        raise SessionError("DP-SESSION-009", **unknown_column(table, column))
     keyword = FUNCTIONS.get(function)
+    weighted, spec = weighted_aggregate(str(keyword), column, weight)
+    for name in (column, *([] if weight is None else [weight])):
+        if name != "*" and name not in {**table.columns, **rows.derived}:
+            raise SessionError("DP-SESSION-009", **unknown_column(table, name))
     if keyword is None:
         raise SessionError("DP-SESSION-008", what=function, known=", ".join(FUNCTIONS))
-    return {"count": "*"} if keyword == "size" else {keyword: column}
+    return {"count": "*"} if keyword == "size" else {weighted: spec}
 
 
 class SelectedColumns(Groups, Generic[Shape]):
@@ -102,13 +108,18 @@ class SelectedColumns(Groups, Generic[Shape]):
         self.columns, self.single = columns, single
 
     def _aggregate_columns(
-        self, function: str, options: Options, more: Mapping[str, Plain] = MappingProxyType({})
+        self,
+        function: str,
+        options: Options,
+        more: Mapping[str, Plain] = MappingProxyType({}),
+        weight: str | None = None,
     ) -> Shape:
         """Return one aggregate of every selected column, with further keys `more`."""
         with self.rows._one_query() as rows:
             frame_shapes.refuse_duplicate_labels(self.columns)
             aggregates: Aggregates = {column: (column, function) for column in self.columns}
-            return self._as_frame_or_series(self._aggregate(rows, aggregates, options, more))
+            answer = self._aggregate(rows, aggregates, options, more, weight=weight)
+            return self._as_frame_or_series(answer)
 
     def _as_frame_or_series(self, answer: pd.DataFrame) -> Shape:
         """Return an answer as a frame, or its only column as a Series."""
@@ -192,14 +203,30 @@ class SelectedColumns(Groups, Generic[Shape]):
         return self._aggregate_columns("count_distinct", options)
 
     @query_method
-    def sum(self, *, max_sum: Number | None = None, **options: Unpack[Options]) -> Shape:
-        """Return noisy sums."""
-        return self._aggregate_columns("sum", options, with_max_sum(max_sum))
+    def sum(
+        self,
+        *,
+        weight: str | None = None,
+        max_sum: Number | None = None,
+        **options: Unpack[Options],
+    ) -> Shape:
+        """Return noisy sums, or noisy sums of weighted values."""
+        return self._aggregate_columns("sum", options, with_max_sum(max_sum), weight)
 
     @query_method
-    def mean(self, **options: Unpack[Options]) -> Shape:
+    def mean(self, *, weight: str | None = None, **options: Unpack[Options]) -> Shape:
         """Return noisy means."""
-        return self._aggregate_columns("mean", options)
+        return self._aggregate_columns("mean", options, weight=weight)
+
+    @query_method
+    def weighted_count(self, **options: Unpack[Options]) -> Shape:
+        """Return noisy sums of the weights of rows."""
+        return self._aggregate_columns("weighted_count", options)
+
+    @query_method
+    def effective_size(self, **options: Unpack[Options]) -> Shape:
+        """Return effective sample sizes of weighted rows."""
+        return self._aggregate_columns("effective_size", options)
 
     @query_method
     def variance(self, **options: Unpack[Options]) -> Shape:
@@ -230,6 +257,41 @@ class SelectedColumns(Groups, Generic[Shape]):
     def mode(self, **options: Unpack[Options]) -> Shape:
         """Return the most frequent declared values, or nearly the most frequent."""
         return self._aggregate_columns("mode", options)
+
+    def _matrices(self, keyword: str, options: Options) -> pd.DataFrame:
+        """Return a matrix of one aggregate of all pairs of the selected columns for each cell."""
+        with self.rows._one_query() as rows:
+            columns = joint_shapes.column_list("columns", list(self.columns), 2)
+            answer = answer_query(
+                rows, keyword, joint_shapes.matrix_aggregates(keyword, columns), self.by, options,
+                lambda answer, names: joint_shapes.matrices(
+                    answer, list(self.by), columns, names
+                ),
+                margins=False,
+            )  # fmt: skip
+            return self._keys_as_index_or_columns(answer)
+
+    @query_method
+    def cov(self, **options: Unpack[Options]) -> pd.DataFrame:
+        """Return noisy matrices of sample covariances (ddof 1), as pandas' `cov` of groups.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A matrix for each cell; its rows are the last level of the index.
+        """
+        return self._matrices("covariance", options)
+
+    @query_method
+    def corr(self, **options: Unpack[Options]) -> pd.DataFrame:
+        """Return noisy matrices of correlations, as pandas' `corr` of groups.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A matrix for each cell; its rows are the last level of the index.
+        """
+        return self._matrices("correlation", options)
 
     nunique = count_distinct
     var = variance

@@ -103,16 +103,37 @@ class GroupBy(Groups, Generic[One]):
         self,
         columns: str | Sequence[str],
         *,
+        weight: str | None = None,
         max_sum: Number | None = None,
         **options: Unpack[Options],
     ) -> pd.DataFrame:
-        """Return noisy sums."""
-        return self._select(columns).sum(max_sum=max_sum, **options)
+        """Return noisy sums, or noisy sums of weighted values."""
+        return self._select(columns).sum(weight=weight, max_sum=max_sum, **options)
 
     @query_method
-    def mean(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
+    def mean(
+        self,
+        columns: str | Sequence[str],
+        *,
+        weight: str | None = None,
+        **options: Unpack[Options],
+    ) -> pd.DataFrame:
         """Return noisy means."""
-        return self._select(columns).mean(**options)
+        return self._select(columns).mean(weight=weight, **options)
+
+    @query_method
+    def weighted_count(
+        self, columns: str | Sequence[str], **options: Unpack[Options]
+    ) -> pd.DataFrame:
+        """Return noisy sums of the weights of rows."""
+        return self._select(columns).weighted_count(**options)
+
+    @query_method
+    def effective_size(
+        self, columns: str | Sequence[str], **options: Unpack[Options]
+    ) -> pd.DataFrame:
+        """Return effective sample sizes of weighted rows."""
+        return self._select(columns).effective_size(**options)
 
     @query_method
     def variance(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
@@ -143,6 +164,38 @@ class GroupBy(Groups, Generic[One]):
     def mode(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
         """Return the most frequent declared values, or nearly the most frequent."""
         return self._select(columns).mode(**options)
+
+    @query_method
+    def cov(self, columns: Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
+        """Return noisy matrices of sample covariances (ddof 1), as pandas' `cov` of groups.
+
+        Parameters
+        ----------
+        columns : list of str
+            Two or more columns of numbers with declared bounds.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A matrix for each cell; its rows are the last level of the index.
+        """
+        return self._select(columns).cov(**options)
+
+    @query_method
+    def corr(self, columns: Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
+        """Return noisy matrices of correlations, as pandas' `corr` of groups.
+
+        Parameters
+        ----------
+        columns : list of str
+            Two or more columns of numbers with declared bounds.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A matrix for each cell; its rows are the last level of the index.
+        """
+        return self._select(columns).corr(**options)
 
     nunique = count_distinct
     var = variance

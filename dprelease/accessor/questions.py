@@ -23,8 +23,9 @@ from dprelease.schema.column_spec import CHOSEN, COMPUTED
 from dprelease.schema.field_types import Text
 
 Name = Literal[
-    "count", "size", "count_distinct", "nunique", "sum", "mean", "variance", "var", "stddev", "std",
-    "quantile", "median", "min", "max", "mode", "histogram", "value_counts", "describe", "agg",
+    "count", "size", "count_distinct", "nunique", "sum", "mean", "weighted_count",
+    "effective_size", "variance", "var", "stddev", "std", "cov", "corr", "quantile", "median",
+    "min", "max", "mode", "histogram", "value_counts", "describe", "agg", "regression",
     "unique", "crosstab", "tables", "sql",
 ]  # fmt: skip
 NAMES: tuple[str, ...] = get_args(Name)
@@ -52,6 +53,7 @@ class QueryMethodHelp:
 
 BOUNDED = "Any column of numbers with declared bounds."
 NUMBERS = "Any column of numbers with declared bounds; its values are clamped to the bounds."
+WEIGHTS = "Any column of numbers with declared bounds of 0 or more."
 VALUES = "Any column with declared values."
 COUNTS = (
     "`count`, `moe` (the margin of error) and `quality`, indexed by the keys and then by the {}."
@@ -67,6 +69,8 @@ QUESTIONS: dict[Name, QueryMethodHelp] = {
     ),
     "sum": QueryMethodHelp(NUMBERS, "integers if the step of the column is one, else floats"),
     "mean": QueryMethodHelp(NUMBERS, "NaN where the noisy count is not clearly above 0"),
+    "weighted_count": QueryMethodHelp(WEIGHTS, "the sums of the weights"),
+    "effective_size": QueryMethodHelp(WEIGHTS, "NaN where a noisy sum is not clearly above 0"),
     "variance": QueryMethodHelp(NUMBERS, "NaN where the noisy count is not clearly above 1"),
     "stddev": QueryMethodHelp(NUMBERS, "NaN where the noisy count is not clearly above 1"),
     "quantile": QueryMethodHelp(BOUNDED),
@@ -107,6 +111,12 @@ PARAMETERS: dict[str, tuple[str, str]] = {
         "Whether to return shares of each cell of the other keys as `proportion`, instead of "
         "counts. They are computed from the noisy counts. `lower` and `upper` are the ends of "
         "their 95 % intervals; a share is missing if its total is not clearly above 0.",
+    ),
+    "weight": (
+        "str, optional",
+        "The column with the weight of each row, which has declared bounds of 0 or more. The "
+        "margin of error covers the noise and the rounding alone, and no variance of a sampling "
+        "design.",
     ),
     "max_sum": (
         "int, float, str, Decimal or Fraction, optional",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,8 +16,10 @@ from dprelease.accessor.answer_libraries import Library
 from dprelease.accessor.argument_checks import (
     boolean_argument,
     normalize_argument,
+    weighted_aggregate,
     with_max_sum,
 )
+from dprelease.accessor.joint.joint_questions import JointQuestions
 from dprelease.accessor.query_options import Options, RowOptions, SharedOptions, keys_of
 from dprelease.accessor.questions import NAMES, query_method, state_of_query
 from dprelease.accessor.row_selection import RowSelection
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 COUNT_ROWS: dict[str, dict[str, Plain]] = {"count": {"count": "*"}}
 
 
-class RowQuestions(ABC):
+class RowQuestions(JointQuestions):
     """Queries with one row for each cell of the declared keys, empty cells included, in order.
 
     The session is charged before an answer is drawn. `attrs["dprelease_answer"]` of an answer holds
@@ -92,15 +94,33 @@ class RowQuestions(ABC):
 
     @query_method
     def sum(
-        self, column: str, *, max_sum: Number | None = None, **options: Unpack[RowOptions]
+        self,
+        column: str,
+        *,
+        weight: str | None = None,
+        max_sum: Number | None = None,
+        **options: Unpack[RowOptions],
     ) -> pd.DataFrame:
-        """Return noisy sums, in the column's unit."""
-        return self._answer_one_aggregate("sum", column, options, with_max_sum(max_sum))
+        """Return noisy sums, in the column's unit, or noisy sums of weighted values."""
+        keyword, spec = weighted_aggregate("sum", column, weight)
+        return self._answer_one_aggregate(keyword, spec, options, with_max_sum(max_sum))
 
     @query_method
-    def mean(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
+    def mean(
+        self, column: str, *, weight: str | None = None, **options: Unpack[RowOptions]
+    ) -> pd.DataFrame:
         """Return noisy means, from a sum around the middle of the bounds and a count."""
-        return self._answer_one_aggregate("mean", column, options)
+        return self._answer_one_aggregate(*weighted_aggregate("mean", column, weight), options)
+
+    @query_method
+    def weighted_count(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
+        """Return noisy sums of the weights of rows: what a weighted table counts."""
+        return self._answer_one_aggregate("weighted_count", column, options)
+
+    @query_method
+    def effective_size(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:
+        """Return effective sample sizes of weighted rows: (sum of w)^2 / sum of w^2 (Kish)."""
+        return self._answer_one_aggregate("effective_size", column, options)
 
     @query_method
     def variance(self, column: str, **options: Unpack[RowOptions]) -> pd.DataFrame:

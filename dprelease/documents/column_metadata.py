@@ -14,6 +14,7 @@ from dprelease.documents.counting_notes import (
     OPEN_END,
     notes_on_groups,
     notes_on_rows,
+    notes_on_weights,
     share_label,
 )
 from dprelease.documents.limit_labels import (
@@ -30,7 +31,6 @@ from dprelease.planning.bounded_words import (
     keys_that_leave_out_rows,
 )
 from dprelease.postprocess.families import Flag, Output
-from dprelease.query.forms.ratio import RATIO
 from dprelease.query.forms.share_of_total import PERCENTAGE, SHARE
 from dprelease.query.forms.single_part import LABEL
 from dprelease.query.grouping.group_keys import Key, key_of
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, Column]
 
-OWN_UNIT = frozenset(("sum", "mean", "stddev", "quantile", "median", "min", "max"))
+OWN_UNIT = frozenset(("sum", "mean", "weighted_mean", "stddev", "quantile", "median", "min", "max"))
 """Keywords of aggregates that have the unit and the decimals of their source column."""
 
 COMPANION_ROLES = {
@@ -92,7 +92,8 @@ class ColumnRequest:
         word, column = self.spec.aggregate_and_column
         if self.spec.decimals is not None or word not in OWN_UNIT:
             return self.spec.decimals
-        return getattr(self.query.table.columns.get(str(column)), "decimals", None)
+        name = column if isinstance(column, str) else column[0]
+        return getattr(self.query.table.columns.get(name), "decimals", None)
 
     @property
     def confidence(self) -> str:
@@ -249,6 +250,7 @@ class ColumnMetadataBuilder:
             footnotes=(
                 *self.several_texts(request.spec.footnotes),
                 *notes_on_groups(query, request.published, self._unit_label(query)),
+                *notes_on_weights(request.published, self.languages),
             ),
             codes=self._candidate_codes(request),
         )
@@ -283,8 +285,8 @@ class ColumnMetadataBuilder:
         )
 
     def _open_end(self, published: OutputColumn, role: Role) -> dict[str, str]:
-        """Return what an empty end of an interval means; only ratios have such ends."""
-        if role not in (Role.LOWER, Role.UPPER) or published.form != RATIO:
+        """Return what an empty end of an interval means; only some forms have such ends."""
+        if role not in (Role.LOWER, Role.UPPER) or not published.form.has_open_ends:
             return {}
         return {tag: OPEN_END.get(tag.partition("-")[0], OPEN_END["en"]) for tag in self.languages}
 

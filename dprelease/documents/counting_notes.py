@@ -95,6 +95,32 @@ def share_label(
     return found
 
 
+NO_DESIGN_VARIANCE = {
+    "en": "The margin of error covers the noise and the rounding alone. It does not cover the "
+    "variance of the sampling design.",
+    "de": "Die Fehlermarge erfasst nur das Rauschen und die Rundung, nicht die Varianz des "
+    "Stichprobendesigns.",
+    "fr": "La marge d'erreur ne couvre que le bruit et l'arrondi, et non la variance du plan de "
+    "sondage.",
+    "es": "El margen de error solo cubre el ruido y el redondeo, y no la varianza del diseño "
+    "muestral.",
+    "it": "Il margine di errore copre solo il rumore e l'arrotondamento, e non la varianza del "
+    "disegno campionario.",
+    "nl": "De foutmarge omvat alleen de ruis en de afronding, en niet de variantie van het "
+    "steekproefontwerp.",
+    "pt": "A margem de erro cobre apenas o ruído e o arredondamento, e não a variância do desenho "
+    "amostral.",
+}
+"""The note on values of weighted rows."""
+
+
+def notes_on_weights(published: OutputColumn, languages: Sequence[str]) -> Notes:
+    """Return a note that margins cover no variance of a sampling design, if rows are weighted."""
+    if not published.is_weighted:
+        return ()
+    return ({tag: in_language(NO_DESIGN_VARIANCE, tag) for tag in languages},)
+
+
 def notes_on_rows(
     query: Query, keys: Mapping[str, Mapping[str, str]], languages: Sequence[str]
 ) -> Notes:

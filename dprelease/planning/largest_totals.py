@@ -32,7 +32,7 @@ def too_large_total_errors(
     units, units_text = _most_units(query)
     for column in query.columns:
         most = limit(column) // column.form.largest_shift(column)
-        aggregate = column.parts[0].aggregate
+        aggregate = column.parts[0].aggregate.factors[0]
         step = aggregate.step if aggregate.lattice is None else aggregate.lattice.step
         if units > most:
             yield QueryError(

@@ -163,7 +163,7 @@ def _value_treatments(query: Query) -> Iterator[tuple[str, str, str]]:
     for aggregate in (measurement.aggregate for measurement in query.measurements):
         for name in aggregate.reads:
             column = columns[name]
-            if name == aggregate.column and aggregate.lattice is not None:
+            if any(name == one.column and one.lattice is not None for one in aggregate.factors):
                 fill = getattr(column, "fill", DROP)
                 words = UNUSED_VALUE if fill == DROP else fill
                 is_date = isinstance(column, DateColumn | TimestampColumn)
@@ -220,7 +220,7 @@ def computed_and_joined(query: Query, columns: dict[str, str]) -> TreatmentRecor
     table, join = query.table, query.join
     wanted = [name for name in columns if name in table.columns]
     wanted += query.predicate.columns if query.predicate else ()
-    wanted += [m.aggregate.column for m in query.measurements if m.aggregate.column is not None]
+    wanted += [name for m in query.measurements for name in m.aggregate.reads]
     wanted += [] if join is None else [left for left, _ in join.on]
     described = dict(columns)
     for name in with_input_columns(table.columns, query.formulas, wanted):

@@ -6,30 +6,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from dprelease.mechanisms.base import Mechanism
-from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
-from dprelease.postprocess.margins import Estimates, compatible_ratios, pivot_of, sum_width
+from dprelease.postprocess.estimates import (
+    Ends,
+    FractionArithmetic,
+    Laws,
+    SumArithmetic,
+    Vectors,
+    bounded_ratios,
+    ratio_or_nan,
+    values_at_ends,
+)
+from dprelease.postprocess.joint_moments import PAIRS
+from dprelease.postprocess.margins import Estimates, sum_width
 from dprelease.postprocess.quantile_ratios import quantile_ratio_estimates
+from dprelease.postprocess.regression import REGRESSIONS
 from dprelease.postprocess.share_margins import group_numbers, margin_factor, share_estimates
 from dprelease.postprocess.variance_margins import VarianceNoise
+from dprelease.postprocess.weighted import WEIGHTED
 from dprelease.query.aggregates.aggregate import narrow_aggregate
-from dprelease.query.aggregates.square_sum import SquareSum
+from dprelease.query.aggregates.product_sum import ProductSum
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.centred_moments import MEAN, STDDEV, SUM, VARIANCE
 from dprelease.query.forms.quantile_ratio import QUANTILE_RATIO
 from dprelease.query.forms.ratio import RATIO
 from dprelease.query.forms.share_of_total import PERCENTAGE, SHARE
 from dprelease.query.measurement import Form, OutputColumn
-
-Laws = Mapping[str, Randomizer]
-Vectors = Mapping[str, Integers]
 
 EVENLY_SPREAD_ROWS = 1000
 """Number of rows of the cell for which a plan shows the margin of a fraction."""
@@ -102,30 +110,46 @@ def estimates_of(
     )
 
 
-def ends_of(column: OutputColumn) -> tuple[float, float]:
+def ends_of(column: OutputColumn) -> Ends:
     """Return the bounds of fractions, in the column's unit; an end is infinite if none follows."""
-    if column.form == RATIO:
-        step = float(column.parts[0].step / column.parts[1].step)
-        low, high = _ends_of_ratio(column)
-        return low * step, high * step
-    if column.form == QUANTILE_RATIO:
-        lattice = column.parts[0].aggregate.lattice
-        positive = lattice is not None and lattice.lower > 0
-        return 1.0, lattice.upper / lattice.lower if lattice and positive else math.inf
-    if column.form in (SHARE, PERCENTAGE):
-        return 0.0, 100.0 if column.form == PERCENTAGE else 1.0
-    total = narrow_aggregate(column.parts[-2].aggregate, Sum)
+    return FRACTIONS[column.form].ends(column)
+
+
+def _ends_of_ratio_values(column: OutputColumn) -> Ends:
+    """Return the bounds of ratios, in the column's unit."""
+    step = float(column.parts[0].step / column.parts[1].step)
+    low, high = _ends_of_ratio(column)
+    return low * step, high * step
+
+
+def _ends_of_quantile_ratio(column: OutputColumn) -> Ends:
+    """Return the bounds of ratios of quantiles."""
+    lattice = column.parts[0].aggregate.lattice
+    positive = lattice is not None and lattice.lower > 0
+    return 1.0, lattice.upper / lattice.lower if lattice and positive else math.inf
+
+
+def _ends_of_share(column: OutputColumn) -> Ends:
+    """Return the bounds of shares."""
+    return 0.0, 100.0 if column.form == PERCENTAGE else 1.0
+
+
+def _ends_of_mean(column: OutputColumn) -> Ends:
+    """Return the bounds of means: those of the column."""
+    total = narrow_aggregate(column.parts[0].aggregate, Sum)
     step = float(total.step)
-    if column.form == MEAN:
-        return total.lower * step, total.upper * step
-    widest = _widest(total) * step**2
-    return 0.0, math.sqrt(widest) if column.form == STDDEV else widest
+    return total.lower * step, total.upper * step
 
 
-def values_at_ends(values: Floats, ends: tuple[float, float]) -> Flags:
-    """Return which values (n,) are at an end; none if both ends are equal."""
-    at_end: Flags = (values <= ends[0]) | (values >= ends[1])
-    return at_end & (ends[0] < ends[1])
+def _ends_of_variance(column: OutputColumn) -> Ends:
+    """Return the bounds of variances."""
+    total = narrow_aggregate(column.parts[1].aggregate, Sum)
+    return 0.0, _widest(total) * float(total.step) ** 2
+
+
+def _ends_of_deviation(column: OutputColumn) -> Ends:
+    """Return the bounds of standard deviations."""
+    return 0.0, math.sqrt(_ends_of_variance(column)[1])
 
 
 def typical_margin(
@@ -205,36 +229,12 @@ def _mean_estimates(
     total, moments = _moments(column, vectors)
     sums = vectors[column.parts[0].name].astype(np.float64)
     ends = float(total.least), float(total.most)
-    ratios = _bounded_ratios(sums, moments.count, parts, confidence, ends)
+    ratios = bounded_ratios(sums, moments.count, parts, confidence, ends)
     center, step = float(total.center), float(total.step)
     ends_and_values = (ratios.values, ratios.lower, ratios.upper)
     values, lower, upper = ((x + center) * step for x in ends_and_values)
     moved = values_at_ends(values, ends_of(column))
     return Estimates(values, lower, upper, ratios.unsure, moved)
-
-
-def _bounded_ratios(
-    over: Floats, under: Floats, parts: list[Mechanism], confidence: float,
-    ends: tuple[float, float], *, positive: bool = True,
-) -> Estimates:  # fmt: skip
-    """Return ratios of noisy values with their intervals, in steps, and none marked as at a bound.
-
-    `positive`: whether the true divisor can't be negative, so that a noisy one that is 0 or less
-    says nothing about the ratio.
-    """
-    known = under > 0.0 if positive else under != 0.0
-    raw = _ratio(over, np.where(known, under, 0.0))
-    values = np.clip(raw, *ends)
-    pivot = pivot_of(parts[0], parts[1], confidence)
-    # A value beyond a bound counts as at the bound, so that it is always in its interval.
-    lower, upper = compatible_ratios(
-        np.where(known & positive, values * under, over), under, pivot, ends
-    )
-    if positive:
-        lower, upper = np.where(known, lower, ends[0]), np.where(known, upper, ends[1])
-    distance = under if positive else np.abs(under)
-    unsure = ~(distance > parts[1].half_width(confidence))
-    return Estimates(values, lower, upper, unsure, np.zeros_like(unsure))
 
 
 def _variances(column: OutputColumn, vectors: Vectors) -> Floats:
@@ -254,7 +254,7 @@ def _variance(column: OutputColumn, vectors: Vectors) -> tuple[Moments, Floats, 
 
     The variances are NaN below two rows. At the bound, they also depend on the number of rows.
     """
-    squares = narrow_aggregate(column.parts[0].aggregate, SquareSum)
+    squares = narrow_aggregate(column.parts[0].aggregate, ProductSum)
     total, moments = _moments(column, vectors)
     count = np.where(moments.count >= 2.0, moments.count, math.nan)
     square_sums = vectors[column.parts[0].name].astype(np.float64)
@@ -275,7 +275,7 @@ def _spread_estimates(
 ) -> Estimates:
     """Return variances or standard deviations with their intervals, in the column's unit."""
     squares, total = (
-        narrow_aggregate(column.parts[0].aggregate, SquareSum),
+        narrow_aggregate(column.parts[0].aggregate, ProductSum),
         narrow_aggregate(column.parts[1].aggregate, Sum),
     )
     moments, values, moved = _variance(column, vectors)
@@ -296,7 +296,7 @@ def _spread_estimates(
 def _ratios(column: OutputColumn, vectors: Vectors) -> Floats:
     """Return ratios (n,) of two sums, in the column's unit."""
     over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
-    values = np.clip(_ratio(over, under), *_ends_of_ratio(column))
+    values = np.clip(ratio_or_nan(over, under), *_ends_of_ratio(column))
     return values * float(column.parts[0].step / column.parts[1].step)
 
 
@@ -317,11 +317,6 @@ def _ends_of_ratio(column: OutputColumn) -> tuple[float, float]:
     return low, high
 
 
-def _ratio(over: Floats, under: Floats) -> Floats:
-    """Return over / under, which is NaN where the divisor is 0."""
-    return over / np.where(under == 0.0, math.nan, under)
-
-
 def _ratio_estimates(
     column: OutputColumn, vectors: Vectors, parts: list[Mechanism], confidence: float
 ) -> Estimates:
@@ -332,7 +327,7 @@ def _ratio_estimates(
     over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
     positive = narrow_aggregate(column.parts[1].aggregate, Sum).least >= 0
     ends = _ends_of_ratio(column)
-    found = _bounded_ratios(over, under, parts, confidence, ends, positive=positive)
+    found = bounded_ratios(over, under, parts, confidence, ends, positive=positive)
     unsure = found.unsure | np.isinf(found.lower) | np.isinf(found.upper)
     step = float(column.parts[0].step / column.parts[1].step)
     scaled = replace(found, unsure=unsure).scaled(step)
@@ -369,37 +364,18 @@ def _quantile_ratio_estimates(
     return replace(found, moved=values_at_ends(found.values, ends_of(column)))
 
 
-@dataclass(frozen=True, slots=True)
-class SumArithmetic:
-    """The arithmetic of sums that are computed from other vectors.
-
-    `values` returns the sums of all cells, and `margin` the margin of error, which is the same for
-    all cells. Both are in steps of the lattice.
-    """
-
-    values: Callable[[OutputColumn, Vectors], Integers]
-    margin: Callable[[OutputColumn, Laws, float], int]
-
-
-@dataclass(frozen=True, slots=True)
-class FractionArithmetic:
-    """The arithmetic of fractions: their values, and their intervals for each cell.
-
-    `by_rows`: whether the margin in a cell of evenly spread values follows from its rows alone.
-    """
-
-    values: Callable[[OutputColumn, Vectors], Floats]
-    estimates: Callable[[OutputColumn, Vectors, list[Mechanism], float], Estimates]
-    by_rows: bool = True
-
-
 WHOLE: dict[Form, SumArithmetic] = {SUM: SumArithmetic(_sums, sum_margin)}
 FRACTIONS: dict[Form, FractionArithmetic] = {
-    MEAN: FractionArithmetic(_means, _mean_estimates),
-    RATIO: FractionArithmetic(_ratios, _ratio_estimates, by_rows=False),
-    SHARE: FractionArithmetic(_shares, _share_estimates, by_rows=False),
-    PERCENTAGE: FractionArithmetic(_shares, _share_estimates, by_rows=False),
-    QUANTILE_RATIO: FractionArithmetic(_quantile_ratios, _quantile_ratio_estimates, by_rows=False),
-    VARIANCE: FractionArithmetic(_variances, _spread_estimates),
-    STDDEV: FractionArithmetic(_deviations, _spread_estimates),
+    MEAN: FractionArithmetic(_means, _mean_estimates, _ends_of_mean),
+    RATIO: FractionArithmetic(_ratios, _ratio_estimates, _ends_of_ratio_values, by_rows=False),
+    SHARE: FractionArithmetic(_shares, _share_estimates, _ends_of_share, by_rows=False),
+    PERCENTAGE: FractionArithmetic(_shares, _share_estimates, _ends_of_share, by_rows=False),
+    QUANTILE_RATIO: FractionArithmetic(
+        _quantile_ratios, _quantile_ratio_estimates, _ends_of_quantile_ratio, by_rows=False
+    ),
+    VARIANCE: FractionArithmetic(_variances, _spread_estimates, _ends_of_variance),
+    STDDEV: FractionArithmetic(_deviations, _spread_estimates, _ends_of_deviation),
+    **WEIGHTED,
+    **PAIRS,
+    **REGRESSIONS,
 }

@@ -25,10 +25,10 @@ from dprelease.numerics.lattice import Flags, Floats
 from dprelease.postprocess.derived_values import (
     FRACTIONS,
     WHOLE,
-    Laws,
     noise_weights,
     whole_margin,
 )
+from dprelease.postprocess.estimates import Laws
 from dprelease.postprocess.margins import FARTHEST, PLACES, Pivot, compatible_ratios
 from dprelease.postprocess.noise_table import spread_draws
 from dprelease.postprocess.variance_margins import LEAST_TAIL_DRAWS

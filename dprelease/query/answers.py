@@ -109,13 +109,17 @@ class AnswerCollector:
             for rank, measurement in enumerate(measurements, 1):
                 self.columns.append(OutputColumn(f"{name}_{rank}", form, (measurement,), ""))
             return
-        unit = form.unit([self._unit_of(aggregate) for _, aggregate in computed.parts])
+        unit = computed.unit
+        if unit is None:
+            unit = form.unit([self._unit_of(aggregate) for _, aggregate in computed.parts])
         parts = tuple(measurements)
         has_quality = spec.has_quality and not parts[0].aggregate.time_unit
         quality = self.quality if has_quality else ()
         interval = spec.interval if spec.has_interval else None
         column = OutputColumn(name, form, parts, unit, spec.margin, post, computed.at, quality)
-        self.columns.append(replace(column, interval=interval, groups=computed.groups))
+        is_weighted = WORDS[spec.aggregate_and_options[0]].is_weighted
+        column = replace(column, groups=computed.groups, is_weighted=is_weighted)
+        self.columns.append(replace(column, interval=interval))
 
     def find_people(self) -> None:
         """Find the counts of people that suppression needs; refuse columns without one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeVar, cast
@@ -68,6 +68,7 @@ class ColumnParts:
     `at` is the fraction of values below the quantile, for a quantile that is read from a tree.
     `shares` are the parts' shares of the column's weight; without them, each part has all of it.
     `groups` are the keys in whose cells a total is computed.
+    `unit` is the unit of the published values, if it does not follow from the units of the parts.
     """
 
     form: Form
@@ -75,6 +76,7 @@ class ColumnParts:
     at: Fraction | None = None
     shares: tuple[Fraction, ...] = ()
     groups: tuple[GroupKey, ...] = ()
+    unit: str | None = None
 
 
 @dataclass
@@ -137,6 +139,11 @@ class DeclaredColumns:
             self.refuse_column("DP-QUERY-006", declared)
             return None
         return len(key.values)
+
+    def droppable(self, columns: Iterable[str], *others: str) -> tuple[str, ...]:
+        """Return which columns, in order of names and without `others`, may be missing in a row."""
+        names = sorted(set(columns) - set(others))
+        return tuple(name for name in names if self.drops_missing(name))
 
     def drops_missing(self, column: str) -> bool:
         """Return whether rows with a missing value are left out, because nothing replaces it."""

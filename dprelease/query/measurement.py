@@ -15,6 +15,12 @@ from dprelease.schema.mechanism import MechanismSpec
 
 DECLARED, IMPLIED = "declared", "implied"
 
+NO_DESIGN_VARIANCE = (
+    "; margins and intervals cover the noise and the rounding alone, and no variance of a sampling "
+    "design"
+)
+"""What the formula of a weighted column adds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
@@ -83,6 +89,12 @@ class Form(ABC):
 
     Otherwise the published values are fractions or labels."""
 
+    is_signed: ClassVar[bool] = False
+    """Whether values can be negative even if no value of a column is."""
+
+    has_open_ends: ClassVar[bool] = False
+    """Whether an end of an interval may be empty, because nothing limits the value there."""
+
     separates_parts: ClassVar[bool] = False
     """Whether each of several parts becomes a separate column."""
 
@@ -140,6 +152,9 @@ class OutputColumn:
     groups: tuple[GroupKey, ...] = ()
     """The keys within which the total of a share is computed; without them, it is that of all."""
 
+    is_weighted: bool = False
+    """Whether rows are weighted, so that the values estimate more than the rows of the table."""
+
     @property
     def step(self) -> Fraction | None:
         """The step of the published values; None for fractions and labels."""
@@ -158,7 +173,7 @@ class OutputColumn:
     @property
     def formula(self) -> str:
         """The formula by which the column is computed from the measurements, as text."""
-        return self.form.formula(self)
+        return self.form.formula(self) + NO_DESIGN_VARIANCE * self.is_weighted
 
 
 def quantile_vector_name(measurement: str, at: Fraction, side: int = 0) -> str:

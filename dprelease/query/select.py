@@ -46,6 +46,8 @@ from dprelease.query.sql_functions import (
     ALTERNATIVES,
     FRACTION_ARGUMENT,
     KEYWORD_OF_FUNCTION,
+    pair_of,
+    pair_spec,
 )
 from dprelease.query.sql_rewrites.select_rows import RowsOfSelect, rewrite_rows
 from dprelease.schema.aggregate_keywords import WORDS, Origin
@@ -333,6 +335,11 @@ class CoreReader:
         if type(node) not in AGGREGATES:
             name = str(node.key)
             refuse("DP-SQL-006", name=name.upper(), nearest=ALTERNATIVES.get(name, ADVICE))
+        pair = pair_of(node)
+        if pair is not None:
+            first, second = map(self._key_name, pair)
+            kind, spec = pair_spec(node, first, second)
+            return kind, f"{first}_{second}", spec
         inner = node.this
         if inner is None or (isinstance(inner, exp.Distinct) and not isinstance(node, exp.Count)):
             refuse("DP-SQL-006", name=quoted(node), nearest=ADVICE)

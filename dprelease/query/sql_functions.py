@@ -6,15 +6,26 @@ from sqlglot import exp
 
 from dprelease.query.outer_sql.syntax import FUNCTION_NAMES
 from dprelease.schema.aggregate_keywords import WORDS
+from dprelease.schema.field_types import Text
 from dprelease.schema.mistakes.suggestions import nearest
+from dprelease.schema.yaml_text.reader import Plain
 
 KEYWORD_OF_FUNCTION: dict[type, str] = {
     exp.FUNCTION_BY_NAME[name]: kind
     for kind, word in WORDS.items()
     for name in word.sql
-    if name in exp.FUNCTION_BY_NAME and name != "COUNT"
+    if name in exp.FUNCTION_BY_NAME and word.kind is Text and name != "COUNT"
 }
 """The aggregate keyword of each SQL function that has one column as its argument."""
+
+WEIGHTED_AVERAGE = ("WEIGHTED_AVG", "WAVG")
+"""DuckDB's names of weighted means, for which sqlglot has no class."""
+
+PAIR_KEYWORDS: dict[type, str] = {
+    exp.CovarSamp: "covariance", exp.CovarPop: "covariance_pop", exp.Corr: "correlation",
+    exp.RegrSlope: "slope", exp.RegrIntercept: "intercept",
+}  # fmt: skip
+"""The aggregate keyword of each SQL function of two columns; the outcome is the first one."""
 
 FRACTION_ARGUMENT: dict[type[exp.Expr], str] = {
     exp.PercentileCont: "expression",
@@ -24,7 +35,9 @@ FRACTION_ARGUMENT: dict[type[exp.Expr], str] = {
 }
 """The name of the argument that holds the fraction of a quantile, by quantile function."""
 
-AGGREGATES = frozenset({exp.Count, *KEYWORD_OF_FUNCTION, *FRACTION_ARGUMENT})
+AGGREGATES = frozenset(
+    {exp.Count, *KEYWORD_OF_FUNCTION, *FRACTION_ARGUMENT, *PAIR_KEYWORDS, exp.AnonymousAggFunc}
+)
 ALTERNATIVES = {"variancepop": "use VARIANCE, of a sample", "stddevpop": "use STDDEV, of a sample"}
 SUGGESTED_FUNCTIONS = tuple(word.sql[0] for word in WORDS.values() if word.sql)
 ADVICE = f"use {', '.join(SUGGESTED_FUNCTIONS[:-1])} or {SUGGESTED_FUNCTIONS[-1]}"
@@ -38,6 +51,22 @@ FUNCTION_OF_KEYWORD = {"size": "COUNT"} | {
     if word.sql and name
 }
 """The SQL functions of aggregates, by the aggregates' names in pandas and in release files."""
+
+
+def pair_of(node: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
+    """Return the two arguments of an aggregate of two columns; None for other aggregates."""
+    if isinstance(node, exp.AnonymousAggFunc):
+        first, second = node.expressions
+        return first, second
+    return (node.this, node.expression) if type(node) in PAIR_KEYWORDS else None
+
+
+def pair_spec(node: exp.Expr, first: str, second: str) -> tuple[str, Plain]:
+    """Return the keyword and the declaration of an aggregate of two columns."""
+    kind = PAIR_KEYWORDS.get(type(node), "weighted_mean")
+    if kind == "weighted_mean":
+        return kind, {"of": first, "weight": second}
+    return kind, {"of": first, "on": second} if kind in ("slope", "intercept") else [first, second]
 
 
 def suggest_functions(name: str) -> str:

@@ -233,7 +233,7 @@ class Facts:
     def is_never_negative(self, table: TableMetadata, column: ColumnMetadata) -> bool:
         """Return whether the true values of a column can't be negative, whatever the data."""
         output = self.query_column(table, column)
-        if output is None or not output.parts[0].is_vector:
+        if output is None or not output.parts[0].is_vector or output.form.is_signed:
             return False
         squares = output.form in (VARIANCE, STDDEV)
         return squares or all(part.aggregate.lowest >= 0 for part in output.parts)

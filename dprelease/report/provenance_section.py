@@ -99,8 +99,8 @@ def _bounds_table(context: Context) -> PageTable | None:
     """Return the table of bounds of all summed columns, each once per table."""
     words, found = context.words, {}
     for query in context.facts.queries.values():
-        for measurement in query.measurements:
-            name, lattice = measurement.aggregate.column, measurement.aggregate.lattice
+        for factor in (one for m in query.measurements for one in m.aggregate.factors):
+            name, lattice = factor.column, factor.lattice
             if name is None or lattice is None:
                 continue
             low, high = (

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from fractions import Fraction
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from dprelease.schema.field_types import TEXT_SCHEMA, Exact, Flag, ShortForm, Text, refuse
 from dprelease.schema.model import Model
@@ -31,6 +31,22 @@ class OfColumn(Model):
     """The value of a keyword that needs more than the name of a column."""
 
     of: Text
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table that the aggregate reads."""
+        return (self.of,)
+
+
+class WeightedSpec(OfColumn):
+    """A column, and the column that has the weight of each row."""
+
+    weight: Text
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column of the values, and that of the weights."""
+        return self.of, self.weight
 
 
 class QuantileSpec(OfColumn):
@@ -80,6 +96,25 @@ def _expand_share(value: object) -> object:
     return {"of": value} if isinstance(value, str) else value
 
 
+MOST_CONTROLS = 4
+"""Maximum number of further predictors of a regression."""
+
+
+class RegressionSpec(OfColumn):
+    """A coefficient of a linear regression of a column on another one, and on further ones.
+
+    `on` is the predictor whose slope is published, and `controls` are the other predictors.
+    """
+
+    on: Text
+    controls: Annotated[tuple[Text, ...], Field(max_length=MOST_CONTROLS)] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column of the outcome, and those of the predictors."""
+        return self.of, self.on, *self.controls
+
+
 class Origin(Enum):
     """How a published value is computed, which determines the options that it accepts."""
 
@@ -101,7 +136,7 @@ class AggregateKeyword:
     `of_rows` says that `*` is allowed, which counts rows. `with_k` says that the key `k` is
     allowed. `at` is the fraction of values below, for quantiles with a keyword such as `median`.
     `sql` are the equivalent SQL functions; messages suggest the first one. `pandas` is the name of
-    the aggregate in pandas, if it differs.
+    the aggregate in pandas, if it differs. `is_weighted` says that rows are weighted.
     """
 
     origin: Origin
@@ -111,6 +146,7 @@ class AggregateKeyword:
     at: Fraction | None = None
     sql: tuple[str, ...] = ()
     pandas: str = ""
+    is_weighted: bool = False
 
 
 def _check_pair(columns: object) -> object:
@@ -119,6 +155,8 @@ def _check_pair(columns: object) -> object:
         refuse("DP-DECL-003", problem="it must be two columns, as in [distance, hours]")
     return columns
 
+
+Pair = Annotated[tuple[Text, Text], BeforeValidator(_check_pair)]
 
 WORDS: dict[str, AggregateKeyword] = {
     "count": AggregateKeyword(Origin.NOISED, of_rows=True, sql=("COUNT",)),
@@ -129,9 +167,18 @@ WORDS: dict[str, AggregateKeyword] = {
     "mean": AggregateKeyword(Origin.COMPUTED, sql=("AVG",)),
     "variance": AggregateKeyword(Origin.COMPUTED, sql=("VARIANCE",), pandas="var"),
     "stddev": AggregateKeyword(Origin.COMPUTED, sql=("STDDEV", "STDDEV_SAMP"), pandas="std"),
-    "ratio": AggregateKeyword(
-        Origin.COMPUTED, Annotated[tuple[Text, Text], BeforeValidator(_check_pair)]
+    "ratio": AggregateKeyword(Origin.COMPUTED, Pair),
+    "covariance": AggregateKeyword(Origin.COMPUTED, Pair, sql=("COVAR_SAMP",)),
+    "covariance_pop": AggregateKeyword(Origin.COMPUTED, Pair, sql=("COVAR_POP",)),
+    "correlation": AggregateKeyword(Origin.COMPUTED, Pair, sql=("CORR",)),
+    "slope": AggregateKeyword(Origin.COMPUTED, RegressionSpec, sql=("REGR_SLOPE",)),
+    "intercept": AggregateKeyword(Origin.COMPUTED, RegressionSpec, sql=("REGR_INTERCEPT",)),
+    "weighted_count": AggregateKeyword(Origin.NOISED, is_weighted=True),
+    "weighted_sum": AggregateKeyword(Origin.NOISED, WeightedSpec, is_weighted=True),
+    "weighted_mean": AggregateKeyword(
+        Origin.COMPUTED, WeightedSpec, sql=("WEIGHTED_AVG",), is_weighted=True
     ),
+    "effective_size": AggregateKeyword(Origin.COMPUTED, is_weighted=True),
     "share": AggregateKeyword(
         Origin.COMPUTED,
         Annotated[TotalShareSpec, BeforeValidator(_expand_share), ShortForm(TEXT_SCHEMA)],

@@ -190,7 +190,10 @@ class ColumnSpec(WordKeys):
     def aggregate_and_column(self) -> tuple[str, str | tuple[str, ...]]:
         """The aggregate keyword, and the column or columns that it names."""
         kind, declared = self.aggregate_and_options
-        return kind, declared.of if isinstance(declared, OfColumn) else declared
+        if not isinstance(declared, OfColumn):
+            return kind, declared
+        columns = declared.columns
+        return kind, columns[0] if len(columns) == 1 else columns
 
     @property
     def aggregate_and_options(self) -> tuple[str, str | tuple[str, ...] | OfColumn]:

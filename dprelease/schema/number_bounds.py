@@ -37,10 +37,14 @@ def check_digits(lattice: Lattice) -> None:
 
     A Parquet decimal has 38 digits, of which the number of steps needs 20.
     """
-    digits = decimal_digits(lattice.step)
-    is_wide = digits is None or digits > 38 or lattice.step * 10**digits >= 10**17
-    if is_wide or max(abs(lattice.lower), abs(lattice.upper)) > STEPS_LIMIT:
+    if not fits_decimal(lattice.step) or max(abs(lattice.lower), abs(lattice.upper)) > STEPS_LIMIT:
         refuse("DP-SCHEMA-010", column="this column")
+
+
+def fits_decimal(step: Fraction) -> bool:
+    """Return whether totals of this step fit into a Parquet decimal."""
+    digits = decimal_digits(step)
+    return digits is not None and digits <= 38 and step * 10**digits < 10**17
 
 
 def check_step(lower: Fraction | None, upper: Fraction | None, step: Fraction, column: str) -> None:

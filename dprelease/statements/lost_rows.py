@@ -111,7 +111,8 @@ def _left_out_counts(compiler: Compiler) -> Iterator[tuple[tuple[str, str], str]
     yield (NO_CELL, ""), _count_sql(f"{meets} AND NOT ({inside})")
     yield (NO_ID, ""), _count_sql(f"{meets} AND {inside} AND NOT ({known})")
     counts = f"{meets} AND {inside} AND {known}"
-    names = [m.aggregate.column for m in query.measurements if m.aggregate.lattice is not None]
+    read = [factor for m in query.measurements for factor in m.aggregate.factors]
+    names = [factor.column for factor in read if factor.lattice is not None]
     for name in dict.fromkeys(name for name in names if name is not None):
         value = typed_column_sql(name)
         yield (MISSING, name), _count_sql(f"{counts} AND {value} IS NULL")

@@ -48,7 +48,7 @@ CELLS: dict[str, Any] = {
 NEEDED: dict[str, Any] = {
     "column": "age", "columns": "age", "index": "state", "q": 0.5, "bins": [0, 5],
     "statement": "SELECT COUNT(*) AS n FROM people", "functions": "mean", "params": None, "margins": False, "normalize": False, "sort": True,
-    "closed": "left", "epsilon": 1,
+    "closed": "left", "epsilon": 1, "outcome": "age", "predictors": ["age"], "weight": None, "max_sum": None,
 }  # fmt: skip
 OWN_NEEDED: dict[str, dict[str, Any]] = {
     "tables": {

@@ -31,7 +31,10 @@ BY_NATURE = {
     "crosstab": "has two keys of its own",
     "tables": "has keys for each table",
     "sql": "says its own keys",
+    "regression": "names an outcome and its predictors",
 }
+OF_SEVERAL = ("cov", "corr")
+"""Questions about several columns, whose answers of groups are matrices, as in pandas."""
 ARGUMENTS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "count_distinct": ("city", ()),
     "mode": ("city", ()),
@@ -149,7 +152,7 @@ def answers(found: pd.DataFrame | pd.Series, keys: str | list[str]) -> list[str]
 
 @pytest.mark.parametrize("kind", [DpAccessor, GroupBy, SelectedColumns])
 def test_every_question_is_asked_of_rows_groups_and_columns(kind: type) -> None:
-    assert {*NAMES} == {*QUESTIONS, *PANDAS, *BY_NATURE}
+    assert {*NAMES} == {*QUESTIONS, *PANDAS, *BY_NATURE, *OF_SEVERAL}
     missing = {name for name in NAMES if not hasattr(kind, name)}
     assert missing == (set() if kind is DpAccessor else set(BY_NATURE))
 

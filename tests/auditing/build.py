@@ -52,6 +52,8 @@ VECTORS: dict[str, Any] = {
 }  # fmt: skip
 FORMS: dict[str, Any] = {
     "mean": {"mean": "pay"}, "spread": {"variance": "gain"}, "rate": {"ratio": ["gain", "age"]},
+    "heavy": {"weighted_mean": {"of": "gain", "weight": "age"}}, "size": {"effective_size": "age"},
+    "line": {"slope": {"of": "gain", "on": "pay", "controls": ["age"]}}, "together": {"covariance": ["gain", "pay"]},
 }  # fmt: skip
 CHOICES: dict[str, Any] = {
     "middle": {"median": "gain"}, "high": {"quantile": {"of": "pay", "at": "0.9"}},

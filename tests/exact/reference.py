@@ -13,8 +13,8 @@ from typing import Any
 from dprelease.query.aggregates.count import Count
 from dprelease.query.aggregates.count_distinct import CountDistinct
 from dprelease.query.aggregates.frequent import Frequent
+from dprelease.query.aggregates.product_sum import ProductSum
 from dprelease.query.aggregates.quantile import Quantile
-from dprelease.query.aggregates.square_sum import SquareSum
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query
@@ -192,22 +192,24 @@ def steps(query: Query, aggregate: Sum, row: Row) -> int | None:
     return min(max(half_away(scaled), aggregate.lower), aggregate.upper)
 
 
-def moment(query: Query, aggregate: Sum | SquareSum | Quantile, row: Row) -> int | None:
-    """Return what a row adds to a sum of values or squares, or which candidate it stands for."""
-    lattice = aggregate
-    if not isinstance(aggregate, Sum):
+def moment(query: Query, aggregate: Sum | ProductSum | Quantile, row: Row) -> int | None:
+    """Return what a row adds to a sum of values or products, or which candidate it stands for."""
+    if isinstance(aggregate, Quantile):
         lattice = Sum(aggregate.column, aggregate.lower, aggregate.upper, aggregate.base)
-    found = steps(query, lattice, row)
-    if found is None:
+        found = steps(query, lattice, row)
+        return None if found is None else (found - aggregate.lower) // aggregate.stride
+    if any(typed(query, name, row) is None for name in aggregate.beside):
         return None
     if isinstance(aggregate, Sum):
-        if aggregate.beside is not None and typed(query, aggregate.beside, row) is None:
+        found = steps(query, aggregate, row)
+        return None if found is None else found - aggregate.center
+    sides = [(one, steps(query, one, row)) for one in (aggregate.left, aggregate.right)]
+    product = Fraction(1, aggregate.coarse)
+    for one, found in sides:
+        if found is None:
             return None
-        return found - aggregate.center
-    if isinstance(aggregate, Quantile):
-        return (found - aggregate.lower) // aggregate.stride
-    square = Fraction((found - aggregate.center) ** 2, aggregate.coarse)
-    return math.floor(square + Fraction(1, 2)) - aggregate.offset
+        product *= found - one.center
+    return math.floor(product + Fraction(1, 2)) - aggregate.offset
 
 
 def scores(
@@ -241,10 +243,11 @@ def values_of(query: Query, row: Row) -> list[int | None]:
     found: list[int | None] = []
     for measurement in query.measurements:
         aggregate = measurement.aggregate
-        if isinstance(aggregate, Sum | SquareSum | Quantile):
+        if isinstance(aggregate, Sum | ProductSum | Quantile):
             found.append(moment(query, aggregate, row))
         elif isinstance(aggregate, Count) and aggregate.column is not None:
-            found.append(1 if is_present(query, aggregate.column, row) else None)
+            names = (aggregate.column, *aggregate.beside)
+            found.append(1 if all(is_present(query, name, row) for name in names) else None)
         elif isinstance(aggregate, Frequent) or getattr(aggregate, "values", None) is not None:
             from dprelease.query.grouping.group_keys import key_of
 

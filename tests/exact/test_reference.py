@@ -31,6 +31,7 @@ COLUMNS: dict[str, Any] = {
     "n": {"type": "integer", "lower": -5, "upper": 20, "missing": [6, 20]},
     "s": {"type": "integer", "lower": -7, "upper": 31, "step": 4, "fill": 3, "missing": 5},
     "x": {"type": "number", "lower": "-2.5", "upper": 10, "step": "0.25", "missing": "0.125"},
+    "w": {"type": "number", "lower": 0, "upper": 3, "step": "0.5", "missing": 2},
     "flag": {"type": "boolean"},
     "known": {"type": "boolean", "fill": "true"},
     "day": {"type": "date", "lower": "1969-12-30", "upper": "1970-01-09", "missing": "1970-01-02"},
@@ -47,6 +48,7 @@ TYPES = pa.schema(
         ("n", pa.int32()),
         ("s", pa.int64()),
         ("x", pa.float64()),
+        ("w", pa.float64()),
         ("flag", pa.bool_()),
         ("known", pa.bool_()),
         ("day", pa.date32()),
@@ -65,6 +67,7 @@ ROWS = st.fixed_dictionaries(
         "n": st.sampled_from([None, -(2**31), 2**31 - 1]) | st.integers(-10, 30),
         "s": st.sampled_from([None, -(2**63), 2**63 - 1]) | st.integers(-12, 40),
         "x": FLOATS,
+        "w": FLOATS,
         "flag": st.sampled_from([None, True, False]),
         "known": st.sampled_from([None, True, False]),
         "day": st.none() | st.dates(date(1969, 12, 25), date(1970, 1, 12)),
@@ -98,6 +101,13 @@ MEASURES: dict[str, Any] = {
     "middle_time": {"median": "at"},
     "share": {"mean": "flag"},
     "sure": {"sum": "known"},
+    "weights": {"weighted_count": "w"},
+    "weighed": {"weighted_sum": {"of": "x", "weight": "w"}},
+    "heavy": {"weighted_mean": {"of": "n", "weight": "w"}},
+    "flagged": {"weighted_mean": {"of": "flag", "weight": "known"}},
+    "size": {"effective_size": "w"},
+    "together": {"correlation": ["x", "n"]},
+    "line": {"slope": {"of": "n", "on": "x", "controls": ["flag", "s"]}},
 }
 UNITS = [
     {},
@@ -374,8 +384,10 @@ def test_sums_are_those_of_whole_numbers(unit: dict[str, Any]) -> None:
 
 
 UNIT_ROWS = {
-    "high": [{"n": 21, "s": 31, "x": 10.0, "m": "x"}] * 2,
-    "low": [{"n": -5, "s": -7, "x": -2.5, "m": "y"}] * 2,
+    "high": [{"n": 21, "s": 31, "x": 10.0, "m": "x", "w": 3.0}] * 2,
+    "low": [{"n": -5, "s": -7, "x": -2.5, "m": "y", "w": 3.0}] * 2,
+    "mixed": [{"n": 21, "s": -7, "x": -2.5, "m": "y", "w": 0.0}] * 2,
+    "light": [{"n": -5, "s": -7, "x": -2.5, "m": "y", "w": 0.0}] * 2,
     "both": [{"n": 21, "s": 31, "x": 10.0, "m": "x"}, {"n": -5, "s": -7, "x": -2.5, "m": "y"}],
     "middle": [{"n": 7, "s": 12, "x": 3.75, "m": "y"}] * 2,
     "missing": [{"n": None, "s": None, "x": None, "m": None}] * 2,
@@ -386,7 +398,20 @@ UNIT_ROWS = {
 """What a unit has in each of its groups; 20 is a missing code, and 21 is moved to the bound."""
 
 REACHED: dict[str, Any] = {
-    name: MEASURES[name] for name in ("rows", "known", "total", "real", "mean", "spread")
+    name: MEASURES[name]
+    for name in (
+        "rows",
+        "known",
+        "total",
+        "real",
+        "mean",
+        "spread",
+        "together",
+        "weights",
+        "weighed",
+        "heavy",
+        "size",
+    )
 } | {"often": {"mode": "m"}, "kinds": {"count_distinct": "m"}}
 
 

@@ -71,6 +71,13 @@ OWN_SPECS: dict[str, dict[str, Any]] = {
     "ratio": {"ratio": ["pay", "age"]},
     "share": {"share": "*"},
     "quantile_ratio": {"quantile_ratio": {"of": "pay", "over": "0.8", "under": "0.2"}},
+    "covariance": {"covariance": ["pay", "age"]},
+    "covariance_pop": {"covariance_pop": ["pay", "age"]},
+    "correlation": {"correlation": ["pay", "well"]},
+    "slope": {"slope": {"of": "pay", "on": "age", "controls": ["well"]}},
+    "intercept": {"intercept": {"of": "pay", "on": "age"}},
+    "weighted_sum": {"weighted_sum": {"of": "pay", "weight": "age"}},
+    "weighted_mean": {"weighted_mean": {"of": "pay", "weight": "age"}},
     "quantile": {"quantile": {"of": "pay", "at": "0.25"}},
     "mode": {"mode": "city"},
     "top_k": {"top_k": "city", "k": 2},
@@ -373,13 +380,21 @@ IN_SQL = {
     "count": "COUNT(*)",
     "count_distinct": "COUNT(DISTINCT city)",
     "ratio": "SUM(pay) / SUM(age)",
+    "weighted_count": "SUM(age)",
+    "weighted_sum": "SUM(pay * age)",
+    "weighted_mean": "WEIGHTED_AVG(pay, age)",
+    "covariance": "COVAR_SAMP(pay, age)",
+    "covariance_pop": "COVAR_POP(pay, age)",
+    "correlation": "CORR(pay, well)",
+    "slope": "REGR_SLOPE(pay, age)",
+    "intercept": "REGR_INTERCEPT(pay, age)",
     "quantile": "QUANTILE_CONT(pay, 0.25)",
     "mode": "MODE(city)",
 }
 IN_SQL |= {
     kind: f"{word.sql[0]}(pay)" for kind, word in WORDS.items() if word.sql and kind not in IN_SQL
 }
-NO_SQL = {"share", "quantile_ratio", "top_k"}
+NO_SQL = {"share", "quantile_ratio", "effective_size", "top_k"}
 
 
 def statement(kinds: list[str]) -> str:
@@ -467,6 +482,9 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "histogram": ("age", [0, 4, 8]),
     "sql": (statement(["count", "median"]),),
     "describe": (["pay", "age"],),
+    "cov": (["pay", "age"],),
+    "corr": (["pay", "age"],),
+    "regression": ("pay", ["age"]),
     "tables": ({"n": {"count": "*"}, "pay": {"sum": "pay"}},),
 }
 """Arguments of questions that are about anything but one column of numbers."""
@@ -492,7 +510,7 @@ def test_questions(
     groups = copied.groupby("city2")
     charged = [q for q in NAMES if q != "unique"]  # declared values cost nothing
     asked = [(asks, q) for asks in (copied, groups) for q in charged if hasattr(asks, q)]
-    assert len(asked) == 2 * len(charged) - 3  # statements, crosstabs, tables have their own keys
+    assert len(asked) == 2 * len(charged) - 4  # and regressions have no groups
     for number, (asks, question) in enumerate(asked, 1):
         at_first_word.clear()
         rows = question == "size" or (question == "count" and asks is copied)

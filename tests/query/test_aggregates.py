@@ -117,6 +117,7 @@ COLUMNS: dict[str, Any] = {
     "n": {"type": "integer", "lower": -5, "upper": 20, "unit": "m"},
     "x": {"type": "number", "lower": "-2.5", "upper": 10, "step": "0.25"},
     "p": {"type": "integer", "lower": 0, "upper": 9},
+    "w": {"type": "number", "lower": 0, "upper": 4, "step": "0.5"},
 }
 TOLD: dict[str, tuple[dict[str, Any], list[tuple[str, ...]]]] = {
     "count": ({"count": "*"}, [("rows", "rows", "1", "1")]),
@@ -152,6 +153,15 @@ OF_VALUES = {
     "share": {"share": "*"},
     "quantile_ratio": {"quantile_ratio": {"of": "p", "over": "0.8", "under": "0.2"}},
     "quantile": {"quantile": {"of": "n", "at": "0.3"}},
+    "covariance": {"covariance": ["n", "x"]},
+    "covariance_pop": {"covariance_pop": ["n", "x"]},
+    "correlation": {"correlation": ["n", "x"]},
+    "slope": {"slope": {"of": "n", "on": "x", "controls": ["w"]}},
+    "intercept": {"intercept": {"of": "n", "on": "x"}},
+    "weighted_count": {"weighted_count": "w"},
+    "weighted_sum": {"weighted_sum": {"of": "n", "weight": "w"}},
+    "weighted_mean": {"weighted_mean": {"of": "x", "weight": "w"}},
+    "effective_size": {"effective_size": "w"},
 }
 
 
@@ -160,7 +170,7 @@ OF_VALUES = {
 def test_the_most_that_a_row_adds_is_added_and_no_more(word: str) -> None:
     """How wide a vector has to be follows from it: too little overflows, too much is wasted."""
     query = ask(declare(COLUMNS), {"c": OF_VALUES.get(word, {word: "n"})})
-    rows = [{"k": "a", "n": n, "x": x, "p": 3} for n in (-5, 7, 20) for x in (-2.5, 10.0)]
+    rows = [{"k": "a", "n": n, "x": x, "p": 3, "w": 4.0} for n in (-5, 7, 20) for x in (-2.5, 10.0)]
     tables = [exact(query, pa.Table.from_pylist([row])) for row in rows]
     for measurement in query.measurements:
         if measurement.is_vector:

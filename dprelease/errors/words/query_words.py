@@ -101,6 +101,14 @@ TEMPLATES: dict[str, Template] = {
         "differences), bounds closer to 0, or the table's `size`, if a smaller number of privacy "
         "units is public.",
     ),
+    "DP-QUERY-023": Template(
+        cause="'{column}' can't be a weight here: {reason}.",
+        fix="declare a lower bound of 0 or more, and steps with few decimal places.",
+    ),
+    "DP-QUERY-024": Template(
+        cause="'{column}' appears twice in one statistic of several columns.",
+        fix="name different columns; the variance of a column is `variance`.",
+    ),
     "DP-SQL-001": Template(
         cause="The statement can't be answered: {problem}.",
         fix="write one SELECT over declared tables, such as SELECT sex, COUNT(*) AS persons "

@@ -96,6 +96,11 @@ class Aggregate(ABC):
         return () if self.column is None else (self.column,)
 
     @property
+    def factors(self) -> tuple[Aggregate, ...]:
+        """The aggregates of single columns from whose values a row's contribution follows."""
+        return (self,)
+
+    @property
     def reads_values(self) -> bool:
         """Whether a row's contribution depends on a value; otherwise all rows add the same."""
         return self.column is not None
@@ -196,6 +201,14 @@ def time_unit_of(column: Column) -> str:
     if isinstance(column, TimestampColumn):
         return SECONDS
     return DAYS if isinstance(column, DateColumn) else ""
+
+
+def presence_text(beside: tuple[str, ...]) -> str:
+    """Return a text on the other columns that must not be missing; empty if there are none."""
+    if not beside:
+        return ""
+    names = " and ".join(f"'{name}'" for name in beside)
+    return f", of rows in which {names} {'is' if len(beside) == 1 else 'are'} not missing either"
 
 
 def sum_sensitivity(

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
-from dprelease.query.aggregates.aggregate import ROWS, Aggregate, sum_sensitivity
+from dprelease.query.aggregates.aggregate import ROWS, Aggregate, presence_text, sum_sensitivity
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.forms.single_part import MEASURED
 
 
 @dataclass(frozen=True, slots=True)
 class Count(Aggregate):
-    """Rows, or rows in which `column` is not missing."""
+    """Rows, or rows in which neither `column` nor one of the columns `beside` is missing."""
 
     column: str | None = None
+    beside: tuple[str, ...] = ()
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
         """Return the sensitivity: all rows of a unit in a group may appear, or disappear."""
@@ -29,7 +30,12 @@ class Count(Aggregate):
         """Return the description of the counted rows."""
         if self.column is None:
             return "count of rows"
-        return f"count of rows in which '{self.column}' is not missing"
+        return f"count of rows in which '{self.column}' is not missing{presence_text(self.beside)}"
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that must not be missing."""
+        return () if self.column is None else (self.column, *self.beside)
 
     @property
     def counted_kind(self) -> str:

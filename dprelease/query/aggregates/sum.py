@@ -9,7 +9,12 @@ from typing import Self
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
-from dprelease.query.aggregates.aggregate import Aggregate, sum_sensitivity, unit_of
+from dprelease.query.aggregates.aggregate import (
+    Aggregate,
+    presence_text,
+    sum_sensitivity,
+    unit_of,
+)
 from dprelease.schema.columns import Column
 from dprelease.schema.number_bounds import Lattice
 
@@ -18,7 +23,7 @@ from dprelease.schema.number_bounds import Lattice
 class Sum(Aggregate):
     """The sum of x - center over a column whose values x are in lower..upper steps.
 
-    `beside` is another column, or None. A row in which that column is missing adds nothing. The
+    A row in which one of the columns `beside` is missing adds nothing. The
     sensitivity is the same with and without it, because in both cases a row adds a number from
     `least` to `most`, or nothing.
 
@@ -32,7 +37,7 @@ class Sum(Aggregate):
     # without `field`, the property of the base class would become the default value
     step: Fraction = field()
     center: int = 0
-    beside: str | None = None
+    beside: tuple[str, ...] = ()
     most_of_unit: int | None = None
 
     @classmethod
@@ -74,12 +79,9 @@ class Sum(Aggregate):
     def description(self) -> str:
         """Return the description of what is summed, and over which rows."""
         less = f", less {plain_text(self.center * self.step)} each" if self.center else ""
-        both = ""
-        if self.beside is not None:
-            both = f", of rows in which '{self.beside}' is not missing either"
         return (
             f"sum of '{self.column}', each value clamped to its bounds and rounded to the step"
-            f"{less}{both}{self._clipping_text}"
+            f"{less}{presence_text(self.beside)}{self._clipping_text}"
         )
 
     @property
@@ -97,8 +99,8 @@ class Sum(Aggregate):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The summed column, and the other column that must not be missing, if any."""
-        return (self.column,) if self.beside is None else (self.column, self.beside)
+        """The summed column, and the other columns that must not be missing."""
+        return (self.column, *self.beside)
 
     @property
     def lattice(self) -> Lattice:
@@ -122,8 +124,8 @@ class Sum(Aggregate):
         return f"{rows} rows of {self.least} to {self.most} steps{clipped}"
 
     def evenly_spread(self, rows: int) -> int:
-        """Return 0, around which the values of a centred sum lie; other sums don't call this."""
-        return 0
+        """Return `rows` times the middle of the bounds, minus the center."""
+        return rows * (self.least + self.most) // 2
 
     def most_added(self, sensitivity: Sensitivity) -> int:
         """Return the largest absolute value that one row adds, also if it has a clipped sum."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 from dprelease.numerics.rounding import plain_text
 from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.count import Count
-from dprelease.query.aggregates.square_sum import SquareSum
+from dprelease.query.aggregates.product_sum import ProductSum
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns, Part
 from dprelease.query.forms.single_part import MEASURED
@@ -151,7 +151,7 @@ def _variance_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> Colum
     total = Sum.of(declared.column, lattice)
     form = {"variance": VARIANCE, "stddev": STDDEV}[declared.kind]
     return ColumnParts(
-        form, [("squares", SquareSum.of(total.centered_sum)), *_moment_parts(columns, total)]
+        form, [("squares", ProductSum.squares(total.centered_sum)), *_moment_parts(columns, total)]
     )
 
 

@@ -16,6 +16,7 @@ class Ratio(Form):
     """The ratio of two sums."""
 
     on_lattice: ClassVar[bool] = False
+    has_open_ends: ClassVar[bool] = True
 
     def formula(self, column: OutputColumn) -> str:
         """Return the formula of the ratio, with the rows that both sums include."""
@@ -56,7 +57,7 @@ def _ratio_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnPa
 def _sum_where_present(columns: DeclaredColumns, total: Sum, other: str) -> Sum:
     """Return the sum over rows in which `other` is present; unchanged if it can't be missing."""
     dropped = columns.drops_missing(other) and other != total.column
-    return replace(total, beside=other) if dropped else total
+    return replace(total, beside=(other,)) if dropped else total
 
 
 BY_WORD = {"ratio": _ratio_parts}

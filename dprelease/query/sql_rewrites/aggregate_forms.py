@@ -10,7 +10,13 @@ from sqlglot import exp
 
 from dprelease.numerics.rounding import exact, plain_text
 from dprelease.query.expressions.scalar import Kind
-from dprelease.query.sql_functions import AGGREGATES, FRACTION_ARGUMENT, KEYWORD_OF_FUNCTION
+from dprelease.query.sql_functions import (
+    AGGREGATES,
+    FRACTION_ARGUMENT,
+    KEYWORD_OF_FUNCTION,
+    WEIGHTED_AVERAGE,
+    pair_of,
+)
 from dprelease.query.sql_rewrites.key_columns import filled, public_values
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import case_of, kind_of, number, row_form
@@ -53,6 +59,8 @@ def _known_name(node: exp.Expr) -> exp.Expr:
     """Return the class of an aggregate that sqlglot does not know; other nodes stay."""
     if not isinstance(node, exp.Anonymous):
         return node
+    if str(node.this).upper() in WEIGHTED_AVERAGE and len(node.expressions) == 2:
+        return exp.AnonymousAggFunc(this=WEIGHTED_AVERAGE[0], expressions=node.expressions)
     kind = OTHER_NAMES.get(str(node.this).lower())
     if kind is not None and len(node.expressions) <= 1:
         return kind(this=node.expressions[0] if node.expressions else None)
@@ -85,6 +93,10 @@ class AggregateForms:
             return self._of_population(node, condition)
         if type(node) not in AGGREGATES or isinstance(node.this, exp.Distinct):
             return node  # refused with the aggregates that are answered
+        for argument in pair_of(node) or ():
+            argument.replace(self._argument(node, argument.copy(), condition))
+        if pair_of(node) is not None:
+            return node
         kind: Any = type(node)
         fraction = FRACTION_ARGUMENT.get(kind)
         if fraction is not None:

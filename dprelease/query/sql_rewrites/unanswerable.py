@@ -10,7 +10,7 @@ _ONE_ROW = "one row can change it, however many rows there are"
 _A_VALUE = "it returns the value of a single row"
 _ALL_VALUES = "it returns the values of single rows"
 _NO_BOUNDS = "how far one row can change it has no limit that is known beforehand"
-_MOMENTS = "there is no aggregate of two columns in SQL"
+_MOMENTS = "it is no statistic of two columns that is published with an interval"
 
 _SHARE = "use AVG(CASE WHEN {} THEN 1 ELSE 0 END), the share of rows in which it is true"
 _MOST = "use MODE({}), MEDIAN({}) or AVG({}), over many rows"
@@ -43,8 +43,8 @@ _REASONS: dict[str, tuple[str, str]] = {
         ("skewness", "kurtosis", "kurtosis_pop", "entropy", "mad"), (_NO_BOUNDS, _SPREAD)
     ),
     **dict.fromkeys(
-        ("corr", "covar_pop", "covar_samp", "regr_slope", "regr_intercept", "regr_r2"),
-        (_MOMENTS, "use AVG({}), STDDEV({}) and AVG of a product, as in AVG(a * b)"),
+        ("regr_r2", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy"),
+        (_MOMENTS, "use REGR_SLOPE, REGR_INTERCEPT, CORR, COVAR_SAMP or COVAR_POP"),
     ),
 }  # fmt: skip
 

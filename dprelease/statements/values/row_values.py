@@ -15,16 +15,16 @@ from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.aggregates.count import Count
 from dprelease.query.aggregates.count_distinct import CountDistinct
 from dprelease.query.aggregates.frequent import Frequent
+from dprelease.query.aggregates.product_sum import ProductSum
 from dprelease.query.aggregates.quantile import Quantile
-from dprelease.query.aggregates.square_sum import SquareSum
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.aggregates.tree_of_counts import Tree
 
 WIDEST = 2**62
 """The number below which the differences of values fit into 64 bits."""
 
-NARROW = 2**31
-"""The number below which the squares of differences fit into 64 bits."""
+NARROW = 2**61
+"""The number below which products, and what is added to round them, fit into 64 bits."""
 
 
 class Row(Protocol):
@@ -50,27 +50,42 @@ def _count_sql(row: Row, count: Count) -> str:
     """Return the SQL of what a row adds to a count: 1, or NULL if its value is missing."""
     if count.column is None:
         return "1::BIGINT"
-    return f"CASE WHEN {row.null_if_missing_sql(count.column)} IS NOT NULL THEN 1::BIGINT END"
+    return _where_present(row, (count.column, *count.beside), "1::BIGINT")
+
+
+def _where_present(row: Row, columns: tuple[str, ...], value: str) -> str:
+    """Return the SQL of a value that is NULL where one of the columns is missing."""
+    if not columns:
+        return value
+    known = " AND ".join(f"{row.null_if_missing_sql(column)} IS NOT NULL" for column in columns)
+    return f"CASE WHEN {known} THEN {value} END"
 
 
 def _sum_sql(row: Row, total: Sum) -> str:
     """Return the SQL of what a row adds to a sum: its steps from the center, or NULL."""
     steps = row.steps(total)
     centered = f"({steps}) - {quoting.integer(total.center)}" if total.center else steps
-    if total.beside is None:
-        return centered
-    return f"CASE WHEN {row.null_if_missing_sql(total.beside)} IS NOT NULL THEN {centered} END"
+    return _where_present(row, total.beside, centered)
 
 
-def _square_sql(row: Row, squares: SquareSum) -> str:
-    """Return SQL of round((x - center)^2 / coarse) - offset, rounded half up on integers."""
-    reach = max(abs(squares.lower - squares.center), abs(squares.upper - squares.center))
-    wide = "BIGINT" if reach < NARROW else "HUGEINT"
-    x = f"(CAST({row.steps(squares)} AS {wide}) - {quoting.integer(squares.center)})"
-    square = f"{x} * {x}"
-    if squares.coarse > 1:
-        square = f"({square} + {squares.coarse // 2}) // {squares.coarse}"
-    return f"CAST({square} - {squares.offset} AS BIGINT)"
+def _product_sql(row: Row, product: ProductSum) -> str:
+    """Return SQL of round(a b / coarse) - offset, rounded half up on integers.
+
+    The engine's division of integers rounds towards 0, so products are made positive before it.
+    """
+    left, right = product.left, product.right
+    reach = [max(abs(one.least), abs(one.most)) for one in (left, right)]
+    wide = "BIGINT" if reach[0] * reach[1] < NARROW else "HUGEINT"
+    a, b = (
+        f"(CAST({row.steps(one)} AS {wide}) - {quoting.integer(one.center)})"
+        for one in (left, right)
+    )
+    value, less = f"{a} * {b}", product.offset
+    if product.coarse > 1:
+        shift = max(0, -product.least - product.offset)
+        less += shift
+        value = f"({value} + {shift * product.coarse + product.coarse // 2}) // {product.coarse}"
+    return _where_present(row, product.beside, f"CAST({value} - {less} AS BIGINT)")
 
 
 def _candidate_number_sql(row: Row, aggregate: Quantile | Tree) -> str:
@@ -93,7 +108,7 @@ def _value_index_sql(row: Row, aggregate: Frequent) -> str:
 WRITERS: dict[type[Aggregate], Writer] = {
     Count: _count_sql,
     Sum: _sum_sql,
-    SquareSum: _square_sql,
+    ProductSum: _product_sql,
     CountDistinct: _distinct_value_sql,
     Quantile: _candidate_number_sql,
     Tree: _candidate_number_sql,
@@ -113,12 +128,16 @@ Totals = list[tuple[str, int]]
 
 def _count_terms(row: Row, count: Count) -> Totals:
     """Return the SQL of a count over many rows, with the factor 1."""
-    return [(f"count({row.null_if_missing_sql(count.column)})" if count.column else "count(*)", 1)]
+    if count.column is None:
+        return [("count(*)", 1)]
+    if count.beside:
+        return [(f"count({_count_sql(row, count)})", 1)]
+    return [(f"count({row.null_if_missing_sql(count.column)})", 1)]
 
 
 def _sum_terms(row: Row, total: Sum) -> Totals:
     """Return the SQL of totals over many rows, each with the factor by which it adds to a sum."""
-    if not total.center or total.beside is not None or row.has_null_value(total.column):
+    if not total.center or total.beside or row.has_null_value(total.column):
         return [(f"sum({_sum_sql(row, total)})", 1)]
     # Sums around different centers share the sum of the values and the number of values.
     return [

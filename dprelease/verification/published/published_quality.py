@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.numerics.lattice import Flags, Floats
-from dprelease.postprocess.derived_values import ends_of, values_at_ends
+from dprelease.postprocess.derived_values import ends_of
+from dprelease.postprocess.estimates import values_at_ends
 from dprelease.postprocess.finishing import coded_cells, finished_fractions
 from dprelease.query.forms.centred_moments import MEAN, STDDEV, VARIANCE
 from dprelease.query.measurement import OutputColumn

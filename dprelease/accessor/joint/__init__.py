@@ -1,0 +1,1 @@
+"""Statistics of several columns: covariances, correlations and linear regressions."""

@@ -1,0 +1,109 @@
+"""The query methods of rows about several columns at once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from itertools import combinations
+from typing import TYPE_CHECKING, Unpack
+
+from dprelease.accessor.answer import answer_query
+from dprelease.accessor.joint import joint_shapes
+from dprelease.accessor.pricing import confidence_of
+from dprelease.accessor.query_options import RowOptions, keys_of
+from dprelease.accessor.questions import query_method
+from dprelease.accessor.row_selection import RowSelection
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class JointQuestions(ABC):
+    """Covariances, correlations and linear regressions, each with one row for each statistic."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _one_query(self) -> AbstractContextManager[RowSelection]:
+        """Return a context with the rows for one query."""
+
+    def _answer_pairs(
+        self, keyword: str, columns: Sequence[str], options: RowOptions
+    ) -> pd.DataFrame:
+        """Return one aggregate of each pair of columns."""
+        with self._one_query() as rows:
+            names = joint_shapes.column_list("columns", columns, 2)
+            first, second = zip(*combinations(names, 2), strict=True)
+            heads, keys = {"column": list(first), "other": list(second)}, keys_of(options)
+            return answer_query(
+                rows, keyword, joint_shapes.pair_aggregates(keyword, names), keys, options,
+                lambda answer, held: joint_shapes.below_each_other(answer, keys, held, heads),
+            )  # fmt: skip
+
+    @query_method
+    def cov(self, columns: Sequence[str], **options: Unpack[RowOptions]) -> pd.DataFrame:
+        """Return noisy sample covariances (ddof 1) of each pair of columns.
+
+        Parameters
+        ----------
+        columns : list of str
+            Two or more columns of numbers with declared bounds, or booleans.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The keys, `column`, `other`, `value`, `lower` and `upper`, the ends of its interval, and
+            `quality`. A row counts for a pair only if neither of the two values is missing.
+        """
+        return self._answer_pairs("covariance", columns, options)
+
+    @query_method
+    def corr(self, columns: Sequence[str], **options: Unpack[RowOptions]) -> pd.DataFrame:
+        """Return noisy correlations (Pearson) of each pair of columns.
+
+        Parameters
+        ----------
+        columns : list of str
+            Two or more columns of numbers with declared bounds, or booleans.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The keys, `column`, `other`, `value`, `lower` and `upper`, the ends of its interval, and
+            `quality`. A value is NaN where the variation of a column is not clearly above 0.
+        """
+        return self._answer_pairs("correlation", columns, options)
+
+    @query_method
+    def regression(
+        self, outcome: str, predictors: Sequence[str], **options: Unpack[RowOptions]
+    ) -> pd.DataFrame:
+        """Return the noisy coefficients of a linear regression by least squares.
+
+        Parameters
+        ----------
+        outcome : str
+            The column that the others predict.
+        predictors : list of str
+            One to five columns of numbers with declared bounds, or booleans.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The keys, `term`, `value`, `standard_error`, `lower` and `upper`, the ends of the
+            interval, and `quality`. Standard errors and intervals cover the noise alone, and no
+            sampling error. A value is NaN where the noisy moments of the predictors are not clearly
+            positive definite.
+        """
+        with self._one_query() as rows:
+            names, keys = joint_shapes.column_list("predictors", predictors, 1), keys_of(options)
+            heads, confidence = {"term": [joint_shapes.INTERCEPT, *names]}, confidence_of(options)
+
+            def shape(answer: pd.DataFrame, held: list[str]) -> pd.DataFrame:
+                """Return a row for each coefficient of each cell."""
+                found = joint_shapes.below_each_other(answer, keys, held, heads)
+                return joint_shapes.with_standard_errors(found, float(confidence))
+
+            specs = joint_shapes.regression_aggregates(outcome, names)
+            return answer_query(rows, "regression", specs, keys, options, shape)
