@@ -69,7 +69,11 @@ def _words(of_table: Columns, *, has_id: bool) -> list[dict[str, Any]]:
         if float(of_table[name]["lower"]) >= 0:
             ways += [{"quantile_ratio": {"of": name, "over": "0.8", "under": "0.25"}}]
         ways += [{"correlation": [name, other]} for other in numbers if other != name]
-        weights = [w for w in numbers if of_table[w]["lower"] >= 0 and of_table[w]["upper"] > 0]
+        weights = [
+            w
+            for w in numbers
+            if float(of_table[w]["lower"]) >= 0 and float(of_table[w]["upper"]) > 0
+        ]
         ways += [{"weighted_mean": {"of": name, "weight": w}} for w in weights[-1:]]
         ways += [{"effective_size": w} for w in weights[-1:]]
     for name in listed:
