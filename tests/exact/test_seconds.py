@@ -225,9 +225,10 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize("text", STATEMENTS)
-def test_statements(text: str) -> None:
+def test_statements(tmp_path: Path, text: str) -> None:
     frame = year(100)
-    sql, schema = f"SELECT {text} AS x FROM t", {"table": "t", "columns": YEAR}
+    sql, schema = f"SELECT {text} AS x FROM t", tmp_path / "t.yaml"
+    schema.write_text(json.dumps({"table": "t", "columns": YEAR}))
     if not STATEMENTS[text]:
         with pytest.raises(QueryError, match="DP-SQL-006"):
             dprelease.sql(sql, schema, epsilon=4, frames={"t": frame})

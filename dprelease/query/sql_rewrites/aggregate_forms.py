@@ -220,12 +220,14 @@ class AggregateForms:
         elif kind in TIMES and KEYWORD_OF_FUNCTION.get(type(node), "quantile") in QUANTILES:
             declaration = TIMES[kind](row_form(value, self.table), self.table.columns)
             if declaration is None:
-                refuse(node, f"its {kind}s have no bounds", "declare the bounds of the column")
+                refuse(node, "its values have no bounds", BOUNDED_TIMES)
             return form, declaration
         elif kind is not Kind.NUMBER:
             refuse(node, f"its argument is {kind}", "use a number or a condition as the argument")
         return form, column_declaration(form, self.table.columns)
 
+
+BOUNDED_TIMES = "name a column with declared bounds; write conditions as FILTER (WHERE ...)"
 
 TIMES = {Kind.DATE: date_declaration, Kind.TIMESTAMP: instant_declaration}
 """The declaration of a computed column of times, by their kind."""
