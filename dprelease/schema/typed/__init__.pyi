@@ -73,6 +73,8 @@ class ColumnSpec(TypedDict, total=False):
     variance: Scalar | None
     stddev: Scalar | None
     ratio: Sequence[Scalar] | None
+    share: Scalar | TotalShareSpec | None
+    quantile_ratio: QuantileRatioSpec | None
     quantile: QuantileSpec | None
     median: Scalar | None
     min: Scalar | None
@@ -148,6 +150,10 @@ class FederatedSpec(TypedDict, total=False):
     parties: Required[Scalar]
     honest: Scalar | None
 
+class GiniSpec(TypedDict, total=False):
+    count: Required[Scalar]
+    over: Required[Scalar]
+
 class HistogramSpec(TypedDict, total=False):
     label: Scalar | Mapping[str, Scalar] | None
     description: Scalar | Mapping[str, Scalar] | None
@@ -189,7 +195,8 @@ class JoinSpec(TypedDict, total=False):
     max_rows: Scalar | None
 
 class LimitSpec(TypedDict, total=False):
-    choose: Required[ChooseSpec]
+    value: Scalar | None
+    choose: ChooseSpec | None
 
 class Limits(TypedDict, total=False):
     max_cells: Scalar
@@ -227,6 +234,11 @@ class PublishSpec(TypedDict, total=False):
 class QualitySpec(TypedDict, total=False):
     limits: Sequence[Scalar]
 
+class QuantileRatioSpec(TypedDict, total=False):
+    of: Required[Scalar]
+    over: Required[Scalar]
+    under: Required[Scalar]
+
 class QuantileSpec(TypedDict, total=False):
     of: Required[Scalar]
     at: Required[Scalar]
@@ -251,11 +263,21 @@ QuerySpec = TypedDict("QuerySpec", {
     "histogram": HistogramSpec | None,
     "consistent": bool | ConsistentSpec | None,
     "family": Scalar | None,
-    "max_groups": LimitSpec | None,
-    "max_rows_per_group": LimitSpec | None,
+    "summaries": Mapping[str, SummarySpec],
+    "max_groups": Scalar | LimitSpec | None,
+    "max_rows_per_group": Scalar | LimitSpec | None,
+    "max_rows": Scalar | None,
     "private_keys": bool | PrivateKeysSpec | None,
     "tables": Mapping[str, Documented],
 }, total=False)
+
+class RateSpec(TypedDict, total=False):
+    events: Required[Scalar]
+    population: Scalar | None
+    population_from: Scalar | Mapping[str, Scalar] | None
+    over: Required[Scalar]
+    standard: Required[Scalar | Mapping[str, Scalar]]
+    per: Scalar
 
 class RecordColumnSpec(TypedDict, total=False):
     label: Scalar | Mapping[str, Scalar] | None
@@ -292,8 +314,11 @@ class ShareSpec(TypedDict, total=False):
 class Source(TypedDict, total=False):
     path: Scalar | None
     frame: Scalar | None
-    format: Literal["parquet", "csv", "json_lines", "duckdb", "sqlite", "excel", "postgres"] | None
+    format: Literal["parquet", "csv", "json_lines", "duckdb", "sqlite", "excel", "postgres",
+        "delta", "iceberg"] | None
     table: Scalar | None
+    version: Scalar | None
+    snapshot: Scalar | None
     sheet: Scalar | None
     header: Scalar
     delimiter: Scalar | None
@@ -312,6 +337,14 @@ class SparkSpec(TypedDict, total=False):
     master: Scalar | None
     staging: Scalar | None
     config: Mapping[str, Scalar]
+
+class SummarySpec(TypedDict, total=False):
+    label: Scalar | Mapping[str, Scalar] | None
+    description: Scalar | Mapping[str, Scalar] | None
+    footnotes: Scalar | Mapping[str, Scalar] | Sequence[Scalar | Mapping[str, Scalar]]
+    gini: GiniSpec | None
+    standardised_rate: RateSpec | None
+    decimals: Scalar | None
 
 class SuppressionSpec(TypedDict, total=False):
     people: Scalar | None
@@ -337,11 +370,17 @@ class TimestampColumn(TypedDict, total=False):
     description: Scalar | Mapping[str, Scalar] | None
     footnotes: Scalar | Mapping[str, Scalar] | Sequence[Scalar | Mapping[str, Scalar]]
     missing: Scalar | Sequence[Scalar]
+    expression: Scalar | None
     type: Required[Literal["timestamp"]]
     lower: Scalar | None
     upper: Scalar | None
     format: Scalar
     pivot: Scalar | None
+
+class TotalShareSpec(TypedDict, total=False):
+    of: Required[Scalar]
+    within: Sequence[Scalar]
+    percent: bool
 
 class UnitSpec(TypedDict, total=False):
     id: Scalar | None
