@@ -73,6 +73,15 @@ class ColumnSpec(TypedDict, total=False):
     variance: Scalar | None
     stddev: Scalar | None
     ratio: Sequence[Scalar] | None
+    covariance: Sequence[Scalar] | None
+    covariance_pop: Sequence[Scalar] | None
+    correlation: Sequence[Scalar] | None
+    slope: RegressionSpec | None
+    intercept: RegressionSpec | None
+    weighted_count: Scalar | None
+    weighted_sum: WeightedSpec | None
+    weighted_mean: WeightedSpec | None
+    effective_size: Scalar | None
     share: Scalar | TotalShareSpec | None
     quantile_ratio: QuantileRatioSpec | None
     quantile: QuantileSpec | None
@@ -298,6 +307,11 @@ RecordsSpec = TypedDict("RecordsSpec", {
     "share": Scalar | ShareSpec,
 }, total=False)
 
+class RegressionSpec(TypedDict, total=False):
+    of: Required[Scalar]
+    on: Required[Scalar]
+    controls: Sequence[Scalar]
+
 class RehearsalSpec(TypedDict, total=False):
     rows: Scalar | None
     zipf: Scalar
@@ -392,6 +406,10 @@ class ValuesFrom(TypedDict, total=False):
     file: Required[Scalar]
     column: Scalar | None
     labels: Scalar | Mapping[str, Scalar] | None
+
+class WeightedSpec(TypedDict, total=False):
+    of: Required[Scalar]
+    weight: Required[Scalar]
 
 class ReleaseMapping(TypedDict, total=False):
     title: Required[Scalar]
