@@ -48,14 +48,19 @@ TEXTS = (
     "rows schema statement table to total unit variables wide"
 )
 """Arguments of commands that are texts, and no paths."""
-PATHS_AS_TEXTS = {("init", "source"), ("run", "source"), ("rehearse", "on")}
+PATHS_AS_TEXTS = {
+    ("init", "source"),
+    ("profile", "source"),
+    ("run", "source"),
+    ("rehearse", "on"),
+}
 
 TEXT_KEYS = (
     "acknowledge column columns config count count_distinct cube cut delimiter derive down_to events "
     "controls correlation covariance covariance_pop effective_size "
     "expression fill frequencies group_by hierarchy id keys level marginals marginals_at master max mean "
-    "median memory_limit min missing mode name nulls of on others owner partition population quote ratio rollup sheet "
-    "source stddev sum table title top_k unit values variance weight weighted_count where wide within "
+    "median memory_limit min missing mode name nulls of on others over owner partition population "
+    "quote ratio rollup rows sheet source stddev sum table title top_k unit values variance weight weighted_count where wide within "
     "without"
 )
 URI_KEYS = {"Source.path", "SparkSpec.staging"}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dprelease.documents.encoding import NAME
 from dprelease.errors import Place, QueryError, UsageError
 from dprelease.errors.argument_types import checked_arguments
+from dprelease.errors.local_paths import check_paths
 from dprelease.verification.after_publication.cell_comparison import (
     Library,
     changes_along,
@@ -106,6 +107,7 @@ class ComparableRelease:
         VerificationError
             DP-VERIFY-001 to 004, 007, 009 and 025, as in `dprelease compare`.
         """
+        check_paths(other)
         found = self._changes_from(other, table, cells, other_cells)
         kept = {"new": "value", "old": "other", "change": "difference"}
         kept |= {"change_lower": "lower", "change_upper": "upper"}
@@ -126,6 +128,7 @@ class ComparableRelease:
         A frame as that of `difference`, with `ratio` instead. Arguments and errors are the same. A
         ratio is missing where the divisor is not clearly above 0.
         """
+        check_paths(other)
         found = self._changes_from(other, table, cells, other_cells)
         ends = {"percent": "ratio", "percent_lower": "lower", "percent_upper": "upper"}
         for name in ends:
@@ -168,6 +171,7 @@ class ComparableRelease:
         if along is not None:
             found = changes_along(self._release, along, table=table, cells=cells or {})
         else:
+            check_paths(since)
             found = self._changes_from(since, table, cells, cells)
         return in_library(found, library)
 
