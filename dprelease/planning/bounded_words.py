@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.query.aggregates.aggregate import IDS
+from dprelease.query.forms.centred_moments import SUM
+from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.grouping.private_keys import UNKNOWN
 from dprelease.query.measurement import Measurement
@@ -317,8 +319,15 @@ def _tables_with_other_sets(
     """Return the tables that sum the same as another table, with another set of keys."""
     by_column: dict[str | None, list[str]] = {}
     for query in queries:
+        added = {
+            part.name for one in query.columns if one.form in (SUM, MEASURED) for part in one.parts
+        }
         for measurement in query.measurements:
-            if measurement.is_vector and not measurement.aggregate.is_distinct:
+            if (
+                measurement.name in added
+                and measurement.is_vector
+                and not measurement.aggregate.is_distinct
+            ):
                 by_column.setdefault(measurement.aggregate.column, []).append(query.name)
     names = {
         name
@@ -332,8 +341,8 @@ def _tables_with_other_sets(
 def _tables_with_other_rows(queries: Sequence[Query]) -> tuple[str, ...]:
     """Return the tables that sum the same as another table of one source, over other rows.
 
-    Sums, means and counts of one column are compared, and counts of rows. Numbers of distinct ids
-    or values are left out: they do not add up in any case.
+    Published sums and counts of one column are compared, and counts of rows. Means and other
+    quotients, and numbers of distinct ids or values, are left out: they do not add up in any case.
     """
     boundings: dict[str | None, set[object]] = {}
     tables: dict[str | None, list[str]] = {}

@@ -172,6 +172,11 @@ def _out_of_range_error(name: str, found: str, place: Place) -> BudgetError:
     return BudgetError(code, place=place, found=found, least=least, largest=largest)
 
 
+def except_for_delta(guarantee: Guarantee) -> str:
+    """Return that a statement may fail with a probability of about delta; empty without a delta."""
+    return ", except with a probability of about delta" if guarantee.delta else ""
+
+
 def interpretation_of(guarantee: Guarantee) -> dict[str, Any]:
     """Return what the guarantee means for an attacker who knows everyone except one person."""
     likelihood_ratio = math.exp(guarantee.epsilon)
@@ -192,7 +197,7 @@ def interpretation_of(guarantee: Guarantee) -> dict[str, Any]:
         ],
         "largest_posterior_words": (
             "The release can raise this prior belief in a statement about a privacy unit at most "
-            "to the posterior, except with a probability of about delta."
+            f"to the posterior{except_for_delta(guarantee)}."
         ),
         **({"invariants_words": INVARIANTS_SENTENCE} if guarantee.invariants else {}),
     }

@@ -16,6 +16,7 @@ from dprelease.planning.calibration import UnscaledNoise
 from dprelease.planning.guarantees import (
     budget_findings,
     budget_of,
+    except_for_delta,
     guarantee_of,
     has_no_amount,
     interpretation_of,
@@ -109,7 +110,7 @@ def local_interpretation_of(guarantee: Guarantee) -> dict[str, Any]:
     )
     interpretation["largest_posterior_words"] = (
         "The published records can raise this prior belief in a statement about one record at "
-        "most to the posterior, except with a probability of about delta."
+        f"most to the posterior{except_for_delta(guarantee)}."
     )
     return interpretation
 

@@ -241,6 +241,10 @@ PRESENT = pa.table(
         "n": [None, -6, -5, 0, 4, 5, 20, 21],
         "s": [None, -99, 99, 0, 3, None, 1, 2],
         "x": [None, float("nan"), float("inf"), -3.0, 0.0, 4.0, 99.0, 1e308],
+        "w": [None, float("nan"), 2.0, -1.0, 0.0, 2.5, 3.0, float("-inf")],
+        "at": pa.array(
+            [None, 0, -2 * 10**6, -3 * 10**6, 20 * 10**6, 21 * 10**6, 1, -1], pa.timestamp("us")
+        ),
         "flag": [None, True, False, None, True, True, False, None],
         "known": [True, None, False, None, None, True, False, True],
         "note": ["", None, "a", " ", None, "NULL", "?", "b"],

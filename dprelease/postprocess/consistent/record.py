@@ -81,9 +81,9 @@ def _texts(
     if spec.non_negative:
         words.append(
             "Integer tables add up and are at least 0; they are biased where the truth is near 0. "
-            "Their intervals are those of the estimates, cut to whole numbers from 0 up, never "
-            "just a margin around the integer. In a table that lists only cells that are not "
-            "0, all others are 0."
+            "Their intervals are those of the estimates, in whole numbers from 0 up, never just a "
+            "margin around the integer; for an estimate below 0, from 0 to the margin. In a table "
+            "that lists only cells that are not 0, all others are 0."
         )
     if any(not agreed.is_shown for agreed in columns):
         words.append(

@@ -12,6 +12,8 @@ from markupsafe import Markup
 
 from dprelease.documents.metadata import Code, ColumnMetadata
 from dprelease.numerics.lattice import Floats
+from dprelease.query.forms.centred_moments import SUM
+from dprelease.query.forms.single_part import MEASURED
 from dprelease.report.accuracy.quality import ColumnQuality
 from dprelease.report.numbers.cells import Number, Row, TableCells, first_number
 from dprelease.report.numbers.charts import (
@@ -78,6 +80,13 @@ def _first_number(row: Row) -> float:
     return -math.inf if number is None else number
 
 
+def _half_width(number: Number) -> float | None:
+    """Return half of the width of the interval of a number; None without a number or interval."""
+    if number.number is None or number.low is None or number.high is None:
+        return number.margin if number.number is not None else None
+    return (number.high - number.low) / 2
+
+
 def _is_time(context: Context, key: ColumnMetadata, cells: TableCells) -> bool:
     """Return whether a key is a date or a number without labels, whose order is a scale.
 
@@ -124,8 +133,8 @@ class _Picture:
         rows = list(self.cells.rows)
         has_order = all(key.codes is not None for key in self.cells.table.keys)
         if len(rows) > MOST_BARS or not self.cells.is_whole or not has_order:
-            # All pictures of a table show the same rows, those with the largest first numbers.
-            rows.sort(key=lambda row: -_first_number(row))
+            # All pictures of a table show the same rows, chosen by their first numbers.
+            rows.sort(key=self._rank)
             rows = rows[: LARGEST if len(rows) > MOST_BARS else MOST_BARS]
         scale = Scale.around(map(self.number, rows))
         bars = [
@@ -142,7 +151,26 @@ class _Picture:
             return Markup("")
         first = NumberTexts(self.context, self.cells.columns[self.cells.numeric[0]]).title
         says = {"shown": words.number(shown), "all": words.number(self.cells.size)}
-        return words.say("numbers.largest", column=first, **says)
+        name = "numbers.largest" if self.is_ranked_by_size else "numbers.surest"
+        return words.say(name, column=first, **says)
+
+    @property
+    def is_ranked_by_size(self) -> bool:
+        """Whether the rows with the largest first numbers are drawn.
+
+        The largest means, medians and quotients are often the most uncertain ones, so of these the
+        rows with the narrowest intervals are drawn.
+        """
+        first = self.cells.columns[self.cells.numeric[0]]
+        declared = self.context.facts.query_column(first.table, first.column)
+        return declared is None or declared.form in (SUM, MEASURED)
+
+    def _rank(self, row: Row) -> float:
+        """Return the rank of a row among those that are drawn; the least is drawn first."""
+        if self.is_ranked_by_size:
+            return -_first_number(row)
+        width = _half_width(row.numbers[self.cells.numeric[0]])
+        return math.inf if width is None else width
 
     def time_columns(self) -> Panel:
         """Return a column chart in the order of the key."""
@@ -202,7 +230,7 @@ class _Heat:
         shown = list(self.codes[self.down])
         most = min(picture.context.most, MOST_BARS)
         if len(shown) > most:
-            ranked = sorted(shown, key=lambda code: -self._largest_of(code, fixed))[:most]
+            ranked = sorted(shown, key=lambda code: self._rank_of(code, fixed))[:most]
             shown = [code for code in shown if code in ranked]
         rows = [
             (
@@ -213,7 +241,8 @@ class _Heat:
         ]
         left = len(self.codes[self.down]) - len(shown)
         words = picture.context.words
-        note = words.many("numbers.heat.left", left) if left else words.say("numbers.heat")
+        rest = "numbers.heat.left" if picture.is_ranked_by_size else "numbers.heat.first"
+        note = words.many(rest, left) if left else words.say("numbers.heat")
         heads = [names.value(keys[self.across], code) for code in self.codes[self.across]]
         return Panel(
             "heat", title, note, heads=heads, rows=rows, corner=names.column(keys[self.down])
@@ -224,9 +253,12 @@ class _Heat:
         codes = {**fixed, self.down: down, self.across: across}
         return self.numbers.get(tuple(codes[i] for i in range(len(codes))), Number(None))
 
-    def _largest_of(self, code: Code, fixed: dict[int, Code]) -> float:
-        """Return the largest number of a row."""
-        return max(self._number(code, c, fixed).number or 0.0 for c in self.codes[self.across])
+    def _rank_of(self, code: Code, fixed: dict[int, Code]) -> float:
+        """Return the rank of a row among those that are drawn; the least is drawn first."""
+        numbers = [self._number(code, c, fixed) for c in self.codes[self.across]]
+        if self.picture.is_ranked_by_size:
+            return -max(number.number or 0.0 for number in numbers)
+        return min((w for w in map(_half_width, numbers) if w is not None), default=math.inf)
 
     def _cell(self, down: Code, across: Code, fixed: dict[int, Code]) -> HeatCell:
         """Return one cell with its number and its shade."""

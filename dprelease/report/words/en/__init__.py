@@ -79,6 +79,7 @@ SENTENCES: dict[str, str] = {
     "numbers.interval": "{low} to {high}",
     "numbers.all": "Table",
     "numbers.largest": "The {shown} of {all} rows with the largest {column}.",
+    "numbers.surest": "The {shown} of {all} rows with the narrowest ranges of {column}.",
     "numbers.heat.left": (
         "{number} further rows with smaller numbers are in the published file. A stronger "
         "colour means a larger number."
