@@ -87,7 +87,7 @@ def _labels(folder: Path) -> dict[str, dict[str, Any]]:
     [
         ("", "2", None),
         ("group_by: [sex], ", "2 x 2", None),
-        ("group_by: [chapter], ", "3 x 2", "3 groups"),
+        ("group_by: [chapter], ", "3 x 2", "3 cells"),
     ],
     ids=["one group", "two groups", "five groups"],
 )
@@ -100,7 +100,7 @@ def test_labels_state_the_limits_that_may_leave_out_rows(
     for name, (_, _, words) in COLUMNS.items():
         if words is not None:
             assert labels[name].get("en") == words.format(product)
-    wanted = {} if groups is None else {"en": f"patients, at most {groups} per patient"}
+    wanted = {} if groups is None else {"en": f"patients, in at most {groups} per patient"}
     assert labels["patients"] == wanted
     assert labels["visits_moe"]["en"] == (
         "visits, margin of error, 99.5 % confidence about the count after contribution limits"

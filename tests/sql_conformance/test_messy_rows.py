@@ -237,7 +237,7 @@ REFUSED = [
     ("SELECT COUNT(*) FROM people WHERE day + INTERVAL 1 MONTH > born", "by days and weeks only"),
     ("SELECT COUNT(*) FROM people WHERE DATE '2020-01-01' + INTERVAL 9000 YEAR > day", "9999"),
     ("SELECT knd, COUNT(*) FROM people GROUP BY kind", "did you mean 'kind'"),
-    ("SELECT COUNT(*) FROM people WHERE kind = 1", "a text in kind = 1"),
+    ("SELECT COUNT(*) FROM people WHERE kind = 1", "no declared value of 'kind'"),
     ("SELECT COUNT(*) FROM people WHERE age > 3 & flag", "for AND"),
     ("SELECT COUNT(*) FROM people WHERE strptime(job, '%d') > day", "allowed here; did you mean"),
 ]
