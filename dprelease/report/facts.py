@@ -21,6 +21,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import exact
+from dprelease.planning.bounded_words import cutting_limits
 from dprelease.planning.invariant_plans import (
     INVARIANT_MECHANISM,
     INVARIANT_ORIGIN,
@@ -31,10 +32,12 @@ from dprelease.postprocess.consistent.consistency_record import (
     ConsistencyRecord,
     ErrorsRecord,
 )
-from dprelease.postprocess.derived_values import is_computed, typical_margin
+from dprelease.postprocess.consistent.outputs import TABLES
+from dprelease.postprocess.derived_values import ends_of, is_computed, typical_margin
 from dprelease.postprocess.families import Family
 from dprelease.postprocess.family_steps import families_of
 from dprelease.query.forms.centred_moments import STDDEV, VARIANCE
+from dprelease.query.forms.single_part import READ_FROM_TREE
 from dprelease.query.measurement import OutputColumn
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration, declaration_from_texts
@@ -148,6 +151,10 @@ class Facts:
         """Return whether a table combines several measurements into consistent values."""
         return "/" in table.name
 
+    def is_integer_table(self, table: TableMetadata) -> bool:
+        """Return whether a table has whole numbers from 0 up, changed after the noise to add up."""
+        return table.name.startswith(f"{TABLES}/")
+
     def query_column(self, table: TableMetadata, column: ColumnMetadata) -> OutputColumn | None:
         """Return the declaration of a column; None if the query does not declare it."""
         query = self.query_of(table)
@@ -195,6 +202,19 @@ class Facts:
             output.unit,
         )
 
+    def bounds_of(self, table: TableMetadata, column: ColumnMetadata) -> tuple[float, float] | None:
+        """Return the smallest and the largest value that bounds allow; None without such bounds."""
+        output = self.query_column(table, column)
+        if output is None:
+            return None
+        if is_computed(output) and not output.form.on_lattice:
+            return ends_of(output)
+        aggregate = output.parts[0].aggregate
+        lattice = aggregate.lattice
+        if lattice is None or not (aggregate.is_choice or output.form == READ_FROM_TREE):
+            return None
+        return float(lattice.lower * lattice.step), float(lattice.upper * lattice.step)
+
     def noise_of(self, table: TableMetadata, column: ColumnMetadata) -> Mechanism | None:
         """Return the noise of a column that is a single noisy number; None for other columns."""
         output = self.query_column(table, column)
@@ -208,7 +228,7 @@ class Facts:
         query, output = self.query_of(table), self.query_column(table, column)
         if query is None or output is None:
             return "none"
-        limited = bool(query.unit.contribution_limits_text)
+        limited = cutting_limits(query, output.parts) is not None
         bounded = any(part.aggregate.lattice is not None for part in output.parts)
         return ("both" if bounded else "limits") if limited else "bounds" if bounded else "none"
 

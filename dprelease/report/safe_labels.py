@@ -82,6 +82,17 @@ class Names:
         labels = {} if column.codes is None else column.codes.labels.get(code, {})
         return self.text(labels, code_text(code))
 
+    def value_with_code(self, column: ColumnMetadata, code: Code) -> Markup:
+        """Return the label of a value of a key, followed by its code unless a word is the code."""
+        label, plain, text = (
+            self.value(column, code),
+            self.plain_value(column, code),
+            code_text(code),
+        )
+        if plain == printable_text(text) or text in re.split(r"\W+", plain):
+            return label
+        return Markup("{} ({})").format(label, self.name(text))
+
     def plain_value(self, column: ColumnMetadata, code: Code) -> str:
         """Return the label of a value as plain text."""
         labels = {} if column.codes is None else column.codes.labels.get(code, {})

@@ -225,7 +225,7 @@ def test_unreliable_numbers_are_faded_and_have_their_class(areas: PublishedRelea
 
 
 def test_labels_are_those_of_the_language(areas: PublishedRelease) -> None:
-    """Codes of keys stand nowhere in the pictures and tables if they have labels."""
+    """Labels stand in place of codes in pictures, and before codes in tables."""
     tables = []
     for table in areas.metadata.tables:
         columns = []
@@ -239,8 +239,9 @@ def test_labels_are_those_of_the_language(areas: PublishedRelease) -> None:
     metadata = replace(areas.metadata, languages=("en", "fr"), tables=tuple(tables))
     root = parsed(page_of(replace(areas, metadata=metadata), language="fr"))
     article = articles(root)[-1]
-    assert [row[0] for row in table_rows(article)] == ["Tous", "Nul"]
-    assert "none" not in text_of(article)
+    assert [row[0] for row in table_rows(article)] == ["Tous (big)", "Nul (none)"]
+    figures = article.iter(f"{HTML}figure")
+    assert not any("none" in text_of(figure) for figure in figures)
     assert "All" not in text_of(article)
 
 

@@ -300,3 +300,20 @@ def test_what_can_not_be_below_0(tmp_path: Path, asked: str, low: int, never: bo
     (table,) = release.metadata.tables
     column = next(column for column in table.columns if column.name == "a")
     assert Facts(release.record).is_never_negative(table, column) is never
+
+
+def test_bounds_of_values(tmp_path: Path) -> None:
+    """Means and quantiles lie within the bounds of their column, which cut no count and no sum."""
+    (tmp_path / "t.yaml").write_text(
+        "table: t\nsource: t.csv\ncolumns:\n  pay: {type: number, lower: 2, upper: 9, step: 0.5}\n"
+    )
+    (tmp_path / "t.csv").write_text("pay\n2.5\n")
+    (tmp_path / "r.yaml").write_text(
+        "title: t\ntables: [t.yaml]\nbudget: {epsilon: 1}\noutput: out\nqueries: {q: {from: t, columns:"
+        ' {n: {count: "*"}, s: {sum: pay}, m: {mean: pay}, q: {median: pay}}}}\n'
+    )
+    release = published(run(read_declaration(tmp_path / "r.yaml")))
+    (table,) = release.metadata.tables
+    facts = Facts(release.record)
+    found = {column.name: facts.bounds_of(table, column) for column in table.values}
+    assert found == {"n": None, "s": None, "m": (2.0, 9.0), "q": (2.0, 9.0)}

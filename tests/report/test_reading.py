@@ -11,12 +11,13 @@ import pytest
 from dprelease.report.accuracy.quality import official_figures, quality_of
 from dprelease.report.facts import Facts
 from dprelease.report.localization import words_in
+from dprelease.report.numbers.cells import Number
 from dprelease.report.numbers.example import example_of
 from dprelease.report.numbers.numbers_section import read_tables
 from dprelease.report.safe_labels import Names
 from dprelease.report.section_context import Context
 from dprelease.report.words.en import SENTENCES
-from tests.report.reading import parsed
+from tests.report.reading import parsed, text_of
 from tests.report.releases import published
 from tests.report.test_numbers import articles, table_rows
 
@@ -37,6 +38,11 @@ def test_the_example_is_a_number_that_a_reader_sees(
         cell for one in articles(parsed(page_for(name))) for row in table_rows(one) for cell in row
     }
     assert number in found
+    low, high = re.findall("<strong>(.*?)</strong>", str(example.sentences[-3]))[-2:]
+    amounts = [float(text.replace(",", "")) for text in (number, low, high)]
+    even = SENTENCES["margin.uneven.whole" if name in ("family", "exact") else "margin.uneven"]
+    if even not in example.sentences:  # the reader may subtract the margin, and add it
+        assert amounts[0] - amounts[1] == pytest.approx(amounts[2] - amounts[0], 1e-4)
 
 
 def test_quality_counts_official_figures_alone(folder_of: FolderOf) -> None:
@@ -58,3 +64,23 @@ def test_tables_with_numbers_below_0_say_what_these_are(
     below = any(one.counted.negative for one in columns)
     assert (SENTENCES["numbers.negative"] in page_for(name).decode()) == below
     assert below == (name == "replaced")
+
+
+@pytest.mark.parametrize("name", ["family", "several"])
+def test_integer_tables_say_that_their_numbers_were_changed(
+    name: str, folder_of: FolderOf, page_for: PageFor
+) -> None:
+    """Below each table whose numbers were raised to be 0 or more, and below no other table."""
+    shown = [text_of(one) for one in articles(parsed(page_for(name)))]
+    noted = [SENTENCES["numbers.raised"] in text for text in shown]
+    assert noted == [name == "family"] * len(shown)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "fills"), [(0.0, 60.0, True), (0.0, 59.0, False), (None, None, False)]
+)
+def test_a_range_as_wide_as_the_bounds_says_nothing(
+    low: float | None, high: float | None, fills: bool
+) -> None:
+    assert Number(3.0, None, low, high).fills((0.0, 60.0)) == fills
+    assert not Number(3.0, None, low, high).fills(None)

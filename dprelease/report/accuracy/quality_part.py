@@ -310,7 +310,7 @@ def _bias_sentences(
             shown = Markup("{} {}").format(shown, more)
         name = "quality.bias.lead" if has_table else "quality.bias.unknown"
         sentences.append(context.words.say(name, columns=shown))
-    whole = [one.table.query for one in columns if one.table.name.startswith("tables/")]
+    whole = [one.table.query for one in columns if context.facts.is_integer_table(one.table)]
     if whole:
         queries = context.query_titles(whole)
         sentences.append(context.words.say("quality.bias.whole", queries=queries))

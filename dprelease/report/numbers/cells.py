@@ -45,6 +45,12 @@ class Number:
         """Return the value as a float; None if it is missing or no number."""
         return None if isinstance(self.value, NO_NUMBERS) else float(self.value)
 
+    def fills(self, bounds: tuple[float, float] | None) -> bool:
+        """Return whether the interval is as wide as the bounds of the column, if it has some."""
+        if bounds is None or self.low is None or self.high is None:
+            return False
+        return self.low <= bounds[0] and self.high >= bounds[1]
+
 
 @dataclass(frozen=True, slots=True)
 class Row:

@@ -59,12 +59,16 @@ def example_of(context: Context, read: ReadTables) -> Example:
         "margin": Markup("<strong>{}</strong>").format(number(cell.margin)),
     }
     low, high = (Markup("<strong>{}</strong>").format(number(end)) for end in cell.ends)
-    where = _cell_position_text(table, cell, words, names)
-    first = Markup("{} {}: {}.").format(
-        where, names.column(column), words.say("margin.value", **says)
+    even = [number(cell.value - cell.margin), number(cell.value + cell.margin)]
+    is_even = even == [number(end) for end in cell.ends]
+    value = words.say(
+        "margin.value" if is_even else "margin.value.range", **says, low=low, high=high
     )
+    where = _cell_position_text(table, cell, words, names)
+    uneven = "margin.uneven.whole" if facts.is_integer_table(table) else "margin.uneven"
     sentences = [
-        first,
+        Markup("{} {}: {}.").format(where, names.column(column), value),
+        *([] if is_even else [words.say(uneven)]),
         words.say(
             f"margin.range.{facts.limits_before_noise(table, column)}",
             low=low,

@@ -11,6 +11,7 @@ from dprelease.planning.bounded_words import cutting_limits, read_keys
 from dprelease.query.aggregates.aggregate import IDS
 from dprelease.query.resolve import Query
 from dprelease.report.numbers.cells import TableCells
+from dprelease.report.numbers.number_texts import NumberTexts
 from dprelease.report.section_context import Context
 
 
@@ -25,9 +26,13 @@ def reading_sentences(
     found = [words.say("numbers.reading.parts")]
     if agreeing and {cells.table.query for cells in tables} <= {*agreeing}:
         found = []
-    if agreeing:
-        titles = context.query_titles(agreeing)
-        found.append(words.say("numbers.reading.agree", queries=titles))
+    whole = {cells.table.query for cells in tables if facts.is_integer_table(cells.table)}
+    for name, queries in (
+        ("numbers.reading.agree", [one for one in agreeing if one not in whole]),
+        ("numbers.reading.whole", [one for one in agreeing if one in whole]),
+    ):
+        if queries:
+            found.append(words.say(name, queries=context.query_titles(queries)))
     confidences = [
         one.confidence
         for cells in tables
@@ -50,10 +55,23 @@ def limits_rows(query: Query) -> bool:
 
 
 def negative_note(context: Context, cells: TableCells) -> Iterator[Markup]:
-    """Yield how to read numbers below 0, if the table has some where no true one can be."""
+    """Yield how to read numbers below 0, where no true one can be, or why there are none."""
+    if context.facts.is_integer_table(cells.table):
+        yield context.words.say("numbers.raised")
     places = [place for place, one in enumerate(cells.columns) if one.never_negative]
     if any((row.numbers[place].number or 0.0) < 0.0 for row in cells.rows for place in places):
         yield context.words.say("numbers.negative")
+
+
+def full_range_note(context: Context, cells: TableCells) -> Iterator[Markup]:
+    """Yield the ranges of the table that are as wide as the bounds of their column."""
+    for place in cells.numeric:
+        one = cells.columns[place]
+        bounds = context.facts.bounds_of(one.table, one.column)
+        wide = [row.numbers[place] for row in cells.rows if row.numbers[place].fills(bounds)]
+        if wide:
+            text = NumberTexts(context, one).of(wide[0]).interval
+            yield context.words.say("numbers.full_range", range=text)
 
 
 def limit_note(context: Context, table: TableMetadata) -> Iterator[Markup]:

@@ -15,7 +15,13 @@ from dprelease.report.facts import Facts
 from dprelease.report.numbers.cells import TableCells, all_values, read_cells
 from dprelease.report.numbers.charts import MOST_BARS, Panel
 from dprelease.report.numbers.choice import ShownTables, shown_tables
-from dprelease.report.numbers.notes import limit_note, negative_note, reading_sentences
+from dprelease.report.numbers.notes import (
+    full_range_note,
+    limit_note,
+    limits_rows,
+    negative_note,
+    reading_sentences,
+)
 from dprelease.report.numbers.number_texts import NumberText, NumberTexts
 from dprelease.report.numbers.panels import (
     distribution_panel,
@@ -197,7 +203,7 @@ def _notes_on_figures(context: Context, read: ReadTables) -> list[Markup]:
     """Return sentences on limits that cut key figures, and on those that need not add up."""
     shown = {one.name for one in read.shown.totals if len(one.values) == 1}
     queries = [context.facts.query_of(one) for one in read.shown.totals]
-    limited = [one for one in queries if one and one.unit.contribution_limits_text]
+    limited = [one for one in queries if one and limits_rows(one)]
     return [context.words.say("numbers.limited.figures")] * bool(limited) + [
         context.words.say("quality.totals.bounded", tables=context.titles_of(one.tables))
         for one in context.facts.central.differently_bounded
@@ -206,13 +212,14 @@ def _notes_on_figures(context: Context, read: ReadTables) -> list[Markup]:
 
 
 def _notes(context: Context, cells: TableCells) -> list[Markup]:
-    """Return the declared footnotes of a table, and notes on numbers below 0 and on limits."""
+    """Return the declared footnotes of a table, and notes on its numbers and on limits."""
     table = cells.table
     notes = [context.names.paragraph(note) for note in table.footnotes]
     for column in table.columns:
         notes += [context.names.paragraph(note) for note in column.footnotes]
     return [
-        *negative_note(context, cells), *limit_note(context, table), *dict.fromkeys(notes)
+        *negative_note(context, cells), *full_range_note(context, cells),
+        *limit_note(context, table), *dict.fromkeys(notes),
     ][:12]  # fmt: skip
 
 
@@ -229,7 +236,7 @@ def _page_table(context: Context, cells: TableCells, shown: int) -> PageTable:
     rows = []
     for row in cells.rows[:shown]:
         keys = zip(cells.table.keys, row.keys, strict=True)
-        texts: list[object] = [names.value(key, code) for key, code in keys]
+        texts: list[object] = [names.value_with_code(key, code) for key, code in keys]
         texts = texts or [names.table(cells.table)]
         for one, number in zip(cells.columns, row.numbers, strict=True):
             text, is_cut = NumberTexts(context, one).of(number), number.quality == AT_BOUND

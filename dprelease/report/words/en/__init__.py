@@ -53,7 +53,7 @@ SENTENCES: dict[str, str] = {
         "Random amounts (“noise”) were added to the numbers, so that they reveal hardly anything "
         "about any one {unit}. So each number has a range, or a margin of error written with “±”: "
         "how far the noise may have moved it. In pictures, a bar is the published number and a "
-        "thin line its range. Faded numbers are too uncertain to be quoted."
+        "thin line its range. Don’t quote faded numbers, at most their ranges."
     ),
     "numbers.reading": "How to compare numbers",
     "numbers.reading.parts": (
@@ -61,6 +61,11 @@ SENTENCES: dict[str, str] = {
         "tables can contradict each other within their ranges."
     ),
     "numbers.reading.agree": "The tables of {queries} add up exactly.",
+    "numbers.reading.whole": (
+        "The tables of {queries} add up exactly: take single numbers and totals from them. Only "
+        "for sums of your own, for instance of several areas, add up the numbers of the tables "
+        "whose title ends with “(estimates)”: these were not raised or lowered."
+    ),
     "numbers.reading.misses": (
         "About 1 in {one_in} ranges does not contain the number without noise."
     ),
@@ -69,10 +74,17 @@ SENTENCES: dict[str, str] = {
         "If you add up numbers, the margin of error of the sum is usually larger than theirs."
     ),
     "numbers.reading.limits": (
-        "Ranges and quality classes are about the noise alone. They do not cover what limits leave "
-        "out."
+        "Margins of error, ranges and quality classes are about the noise alone: they do not "
+        "contain what limits leave out."
     ),
     "numbers.negative": "Numbers below 0 come from noise: read them as few or none.",
+    "numbers.raised": (
+        "Small numbers were raised and large ones lowered a little, so that none is below 0 and "
+        "all add up."
+    ),
+    "numbers.full_range": (
+        "The range {range} says nothing: it is as wide as the bounds. Don’t quote it."
+    ),
     "unit.record": "record",
     "unit.any": "protected unit",
     "numbers.legend": "Quality of each number",
@@ -230,6 +242,12 @@ SENTENCES: dict[str, str] = {
     "margin.cell": "In the table {table}, the cell {cell} has",
     "margin.cell.total": "The table {table} has",
     "margin.value": "{value}{unit}, with a margin of error of {margin}",
+    "margin.value.range": "{value}{unit}, with a range of {low} to {high}",
+    "margin.uneven": "The ends of a range need not be equally far from the number.",
+    "margin.uneven.whole": (
+        "The ends of the range need not be equally far from the number: small numbers were raised "
+        "and large ones lowered a little, so that none is below 0 and all add up."
+    ),
     "margin.range.none": (
         "With {confidence} confidence, the value before noise is between {low} and {high}."
     ),

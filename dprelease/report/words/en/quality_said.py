@@ -70,14 +70,14 @@ QUALITY: dict[str, str] = {
     "quality.empty": "{number} cells: {reason}.",
     "quality.empty.one": "{number} cell: {reason}.",
     "quality.adjusted.one": (
-        "{part} of the integers ({number} cell) are adjusted: outside of their own interval, "
-        "because tables have to add up, or where no whole number from 0 up is within the margin of "
-        "the estimate."
+        "{part} of the whole numbers ({number} cell) are “adjusted”: moved out of their own "
+        "range so that all add up, or without a whole number from 0 up within their margin. Don’t "
+        "quote them."
     ),
     "quality.adjusted": (
-        "{part} of the integers ({number} cells) are adjusted: outside of their own interval, "
-        "because tables have to add up, or where no whole number from 0 up is within the margin of "
-        "the estimate."
+        "{part} of the whole numbers ({number} cells) are “adjusted”: moved out of their own "
+        "range so that all add up, or without a whole number from 0 up within their margin. Don’t "
+        "quote them."
     ),
     "quality.weak": (
         "More than half of the numbers in these tables are unreliable or empty: {tables}."
@@ -132,8 +132,9 @@ QUALITY: dict[str, str] = {
     "quality.bias.mean": "is published too large by",
     "quality.bias.whole": (
         "The numbers of {queries} are whole, never below 0, and add up. For this, small numbers "
-        "were raised and large ones lowered a little. For sums of your own, use the tables whose "
-        "title ends with “(estimates)”: they have decimals and can be below 0."
+        "were raised and large ones lowered a little. Take single numbers and totals from these "
+        "tables. Those whose title ends with “(estimates)” have decimals and can be below 0: use "
+        "them only for sums of your own."
     ),
     "quality.simulated": "Errors found in the rehearsal",
     "quality.simulated.lead": (
