@@ -121,18 +121,19 @@ def _finest_groups_text(query: Query) -> str:
 
 
 def _left_out_rows_text(query: Query) -> str:
-    """Return a sentence on the rows that `max_groups`, or `max_rows`, may leave out."""
+    """Return a sentence on the rows that limits may leave out, in all or in a group."""
     most, rows = query.unit.max_groups, query.unit.max_rows_per_group
     cells, total = bounded_groups(query), query.unit.max_rows
+    each = "" if cells == 1 else f" in each of the {cells or 0:,} groups"
+    if query.finest is None and cutting_limits(query, query.measurements) is None:
+        return f"Privacy units are counted, each once{each}, so the limits leave out none"
     if total is not None and not query.unit.limits_groups(UNKNOWN if cells is None else cells):
         above = "" if rows >= total else f", and rows above {rows:,} per group,"
         return f"Rows above {total:,} in all groups together{above} are left out at random"
     if cells is not None and cells <= most:
-        only = "is one group" if cells == 1 else f"are {cells:,} groups"
-        return (
-            f"There {only}, so `max_groups` leaves out nothing; only rows above {rows} per group "
-            "are left out"
-        )
+        people = any(part.aggregate.counted_kind == IDS for part in query.measurements)
+        but = "; counts of privacy units stay the same" if people else ""
+        return f"Rows above {rows:,} per privacy unit{each} are left out{but}"
     keys = read_keys(query)
     days = [key.column for key in keys if key.kind == "date"]
     if days and cells is not None:

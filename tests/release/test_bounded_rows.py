@@ -40,8 +40,7 @@ output: out
 WORDS = (
     "computed after contribution limits: each 'person' counts with at most 4 rows in each of at "
     "most 3 groups. Further rows, and rows without 'person', are left out; no margin of error "
-    "covers this. There are 2 groups, so `max_groups` leaves out nothing; only rows above 4 per "
-    "group are left out."
+    "covers this. Rows above 4 per privacy unit in each of the 2 groups are left out."
 )
 
 
@@ -150,11 +149,11 @@ def test_every_answer_says_which_rows_count(
 
 DAYS = "{type: date, lower: 2024-01-01, upper: 2024-12-31}"
 GROUPS = {
-    "no key": ([], 1, "There is one group, so `max_groups` leaves out nothing; only rows above 4"),
+    "no key": ([], 1, "Rows above 4 per privacy unit are left out"),
     "few groups": (
         ["shop"],
         2,
-        "There are 2 groups, so `max_groups` leaves out nothing; only rows",
+        "Rows above 4 per privacy unit in each of the 2 groups are left out",
     ),
     "groups beyond the bound": (["shop"], 1, "in more than 1 of the 2 groups counts in only 1 of"),
     "days": (
@@ -164,7 +163,11 @@ GROUPS = {
     ),
     "one day": (["day"], 1, "on more than one day counts on only 1 of them"),
     "days beside others": (["shop", "day"], 31, "on more than 31 days counts on only 31 of them"),
-    "all days": (["day"], 366, "There are 366 groups, so `max_groups` leaves out nothing"),
+    "all days": (
+        ["day"],
+        366,
+        "Rows above 4 per privacy unit in each of the 366 groups are left out",
+    ),
     "found keys": (
         ["shop", "private"],
         3,
