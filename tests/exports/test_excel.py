@@ -185,7 +185,8 @@ def test_the_guidance_for_statistics(tmp_path: Path, size: str) -> None:
     )
     assert any("“person”" in line for line in cover if line)
     links = [row[0].hyperlink.location for row in book["Contents"].iter_rows(min_row=4)]
-    assert links == [f"'{name}'!A1" for name in book.sheetnames[2:]]
+    led = dict.fromkeys(link.split("!")[0] for link in links)
+    assert list(led) == [f"'{name}'" for name in book.sheetnames[2:]]
     names = set()
     for i, sheet in enumerate(book.worksheets[1:], 1):
         if size == "small":

@@ -40,6 +40,11 @@ def rows_of(release: PublishedRelease, folder: Path, *, name: str = "release") -
     return [[cell.value for cell in row] for row in sheet[first:last]]
 
 
+def text_below(sheet: Any) -> str:
+    """Return the texts of the first column of a sheet, whose lines are in cells of their own."""
+    return " ".join(str(cell.value) for cell in sheet["A"])
+
+
 def area(name: str, level: int, values: list[str], parents: list[int]) -> Any:
     """Return a level of areas as a key."""
     return column(name, TEXT, Role.KEY, codes=CodeList(values, {}, level, parents))
@@ -263,3 +268,44 @@ def test_labels_that_differ_among_the_tables_of_a_sheet(tmp_path: Path) -> None:
         "Stays, at most 3 per patient: a",
         "Stays, at most 2 per patient: Total",
     } <= below
+
+
+@pytest.mark.parametrize("is_set", [False, True])
+def test_flags_that_are_never_set_have_no_column(tmp_path: Path, is_set: bool) -> None:
+    """If one is set, a note below the table says what it means."""
+    columns = [
+        key("a", TEXT, ["x", "y"]),
+        column("n", WHOLE),
+        column("n_adjusted", pa.bool_(), Role.FLAG, of="n"),
+    ]
+    rows = pa.table({"a": ["x", "y"], "n": [1, 2], "n_adjusted": [False, is_set]})
+    release = released(tmp_path, [("tables/q", rows, columns)])
+    heads, *cells = rows_of(release, tmp_path)
+    assert heads == ["a", "n", *["n_adjusted"] * is_set]
+    assert cells == [["x", 1, *[False] * is_set], ["y", 2, *[True] * is_set]]
+    sheet = load_workbook(tmp_path / "excel/release.xlsx")["Table 1"]
+    note = workbook_words("en").say("adjusted", column="adjusted")
+    assert (note in text_below(sheet)) == is_set
+
+
+def test_both_workbooks_say_which_numbers_to_use(tmp_path: Path) -> None:
+    """On the covers, and below the tables whose numbers are in both of them."""
+    keys, n = key("k", TEXT, ["a"]), column("n", WHOLE)
+    table, real = pa.table({"k": ["a"], "n": [1]}), pa.table({"k": ["a"], "n": [1.25]})
+    tables = [
+        ("estimates/p", real, [keys, column("n", REAL)]),
+        ("tables/p", table, [keys, n]),
+        ("q", table, [keys, n]),
+    ]
+    made = released(tmp_path, tables)
+    named = tuple(replace(one, query=one.name.rpartition("/")[2]) for one in made.metadata.tables)
+    EXPORT.write(replace(made, metadata=replace(made.metadata, tables=named)), tmp_path)
+    words = workbook_words("en")
+    for name, other in (("official", "estimates"), ("estimates", "release")):
+        file = "release" if name == "official" else name
+        book = load_workbook(tmp_path / f"excel/{file}.xlsx")
+        note = words.say(f"{name}_meaning", file=f"{other}.xlsx")
+        there = [sheet.title for sheet in book.worksheets if note in text_below(sheet)]
+        assert there == ["Cover", "Table 1"]
+    sheet = load_workbook(tmp_path / "excel/release.xlsx")["Table 1"]
+    assert words.say("raised") in text_below(sheet)

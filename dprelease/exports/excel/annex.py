@@ -59,7 +59,7 @@ def annex_rows(
         (name, note)
         for name, sheet in sheets.items()
         for table in sheet.tables
-        for note in _computation_notes(table, release, language)
+        for note in _computation_notes(table, sheet, release, language)
     )
 
 
@@ -102,12 +102,17 @@ def _treatment_notes(record: TreatmentRecord) -> Iterator[Note]:
 
 
 def _computation_notes(
-    table: TableMetadata, release: PublishedRelease, language: str
+    table: TableMetadata, sheet: SheetTable, release: PublishedRelease, language: str
 ) -> Iterator[Note]:
-    """Yield how the columns of a table are computed and processed, in English."""
+    """Yield how the columns of a table on a sheet are computed and processed, in English."""
+    shown = {column.metadata.name for column in sheet.columns}
     record = next(file for file in release.central.files if file.name == table.file)
     for column in table.columns:
         title, formula = column.title(language), record.computed.get(column.name, "")
+        if column.role == Role.FLAG:
+            if column.name in shown:
+                yield title, f"Says {formula}."
+            continue
         if column.unit not in count_units(release) and column.role == Role.VALUE:
             yield title, f"Unit: {column.unit}."
         if formula not in ("", f"[{column.name}]"):

@@ -15,7 +15,8 @@ from dprelease.exports.csv_tables.csv_text import plain_texts
 from dprelease.exports.cubes import NOT_FINITE, suppressed_columns
 from dprelease.exports.excel.book import MOST_WIDTH, Cell, ExactNumber, Look, exact_number
 from dprelease.exports.excel.localization import WorkbookWords
-from dprelease.exports.excel.sheet_tables import FIRST_ROLES, SheetTable
+from dprelease.exports.excel.number_notes import NumberNotes
+from dprelease.exports.excel.sheet_tables import FIRST_ROLES, SheetTable, value_of
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import LayoutColumn
 from dprelease.query.quality import AT_BOUND, BLANKS, FEW_PEOPLE, SIGNS, TO_AVOID, UNDEFINED
@@ -54,8 +55,7 @@ class TableCells:
     """The heads and the cells of one sheet in one language.
 
     `seen`: the quality codes of the cells so far, those of signs included. `starts`: the number of
-    rows before the first row of each table, by name of the table. `has_negative`: whether a number
-    so far is below 0 where no true one can be.
+    rows before the first row of each table, by name of the table. `notes`: notes on the numbers.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class TableCells:
         self._sheet, self._release, self._words = sheet, release, words
         self._emptied = {n for table in sheet.tables for n in suppressed_columns(release, table)}
         self._quality = {
-            _value_of(column): column.name
+            value_of(column): column.name
             for column in sheet.columns
             if column.metadata.role == Role.QUALITY
         }
@@ -73,13 +73,7 @@ class TableCells:
         self._count_units = count_units(release)
         self.seen: set[str] = set()
         self.starts: dict[str, int] = {}
-        self.has_negative = False
-        self._never_negative = {
-            column.name
-            for table in sheet.tables
-            for column in table.values
-            if facts.is_never_negative(table, column)
-        }
+        self.notes = NumberNotes(sheet, facts)
 
     @cached_property
     def heads(self) -> list[Head]:
@@ -121,6 +115,7 @@ class TableCells:
             for table, row in self._sheet.first_rows(batch).items():
                 self.starts.setdefault(table, before + row)
             before += batch.num_rows
+            self.notes.read(batch)
             columns: list[StyledCells] = []
             bold = self._bold_rows(batch)
             for key in self._sheet.keys:
@@ -169,13 +164,12 @@ class TableCells:
     ) -> StyledCells:
         """Yield the cells of any other column; a number that is missing has a sign."""
         source, array = column.metadata, batch.column(column.name)
-        quality = self._quality.get(_value_of(column))
+        quality = self._quality.get(value_of(column))
         codes = [None] * batch.num_rows if quality is None else batch.column(quality).to_pylist()
         self.seen |= {code for code in codes if code is not None}
         missing = FEW_PEOPLE if source.of in self._emptied else UNDEFINED
         shape, can_be_weak = number_format(source), source.role in FIRST_ROLES
         align = "center" if source.role == Role.QUALITY else ""
-        never_negative = source.name in self._never_negative
         labels = self._labels[source.name]
         for cell, code, is_bold in zip(
             plain_cells(array, source, labels), codes, bold, strict=True
@@ -185,7 +179,6 @@ class TableCells:
                 self.seen.add(reason)
                 yield SIGNS[reason], Look(bold=is_bold, align="right")
                 continue
-            self.has_negative |= never_negative and isinstance(cell, ExactNumber) and cell < 0
             if source.role == Role.QUALITY:
                 cell = SIGNS.get(code, cell)
             is_cut = code == AT_BOUND and shape and source.role == Role.VALUE
@@ -211,11 +204,6 @@ def common_title(titles: Sequence[str]) -> str:
     common = len(list(same))
     rests = [", ".join(one[common:]) for one in parts]
     return ", ".join([*parts[0][:common], " / ".join(filter(None, rests))])
-
-
-def _value_of(column: LayoutColumn) -> tuple[Code | None, bool, str]:
-    """Return what identifies the value to which a column belongs."""
-    return column.code, column.total, column.metadata.of
 
 
 def _is_number(column: ColumnMetadata) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from dprelease.documents.limit_labels import CELL_NOUNS, ROW_NOUNS, number_of
+from dprelease.documents.limit_labels import CELL_NOUNS, ROW_NOUNS, companion_word, number_of
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role
 from dprelease.exports.excel.book import Book
 from dprelease.exports.excel.cells import TOTAL_CODE, value_labels
@@ -13,6 +13,8 @@ from dprelease.exports.excel.localization import WorkbookWords
 from dprelease.exports.excel.sheet_tables import SheetTable
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.names import text_in
+from dprelease.planning.bounded_words import cutting_limits
+from dprelease.query.aggregates.aggregate import IDS
 from dprelease.query.quality import (
     CODES,
     FEW_PEOPLE,
@@ -21,6 +23,7 @@ from dprelease.query.quality import (
     UNDEFINED,
     quality_labels,
 )
+from dprelease.report.facts import Facts
 from dprelease.schema.release_parts.limits import QUALITY_LIMITS
 
 WIDTH, MOST_PAGES = 110, 2
@@ -93,20 +96,28 @@ def _protection_lines(
         yield words.say(
             "protected_rows" if id_ is None else "protected_ids", id=words.unit(id_ or "")
         )
-    limits: dict[tuple[str, int, int, int | None], dict[str, None]] = {}
+    limits: dict[tuple[str, int, int | None, int | None], dict[str, None]] = {}
+    queries = Facts(release.central).queries
     for name, sheet in sheets.items():
         published = {table.name.rpartition("/")[2] for table in sheet.tables}
         for unit in units:
-            if unit.id is not None and unit.query in published:
-                of = (unit.id, unit.max_groups, unit.max_rows_per_group, unit.max_rows)
-                limits.setdefault(of, {})[name] = None
+            if unit.id is None or unit.query not in published:
+                continue
+            counted = [part.aggregate.counted_kind for part in queries[unit.query].measurements]
+            if cutting_limits(queries[unit.query], queries[unit.query].measurements) is None:
+                continue
+            people = {*counted} == {IDS}
+            rows = None if people else unit.max_rows_per_group
+            of = (unit.id, unit.max_groups, rows, None if people else unit.max_rows)
+            limits.setdefault(of, {})[name] = None
     for (id_, groups, rows, most), names in limits.items():
         total = rows if most is None and groups == 1 else most
+        limit = "limits" if total is None else "limits_of_all_rows"
         yield words.say(
-            "limits" if total is None else "limits_of_all_rows",
+            "limits_of_people" if rows is None else limit,
             id=words.unit(id_),
             groups=number_of(groups, CELL_NOUNS, words.spoken),
-            rows=number_of(rows, ROW_NOUNS, words.spoken),
+            rows=number_of(rows or 0, ROW_NOUNS, words.spoken),
             total=number_of(total or 0, ROW_NOUNS, words.spoken),
             sheets=", ".join(names),
         )
@@ -166,6 +177,8 @@ def reading_lines(
     keys = [key for one in with_totals for key in one.keys]
     if any(value_labels(key, words.language) for key in keys):
         yield words.say("total_code", code=TOTAL_CODE)
+    if any(column.metadata.role == Role.FLAG for one in read for column in one.columns):
+        yield words.say("adjusted", column=companion_word("adjusted", words.spoken))
     yield from _class_lines(columns, words, set(seen))
 
 

@@ -8,13 +8,13 @@ Areas that contain other areas stand before the areas that they contain.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata
+from dprelease.documents.metadata import Code, ColumnMetadata, Metadata, Role, TableMetadata
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import (
     LayoutColumn,
@@ -38,10 +38,12 @@ FIRST_ROLES = (Role.VALUE, Role.QUALITY)
 class SheetTable:
     """The rows and columns of one sheet.
 
-    `layouts`: the tables of one query, the one with the most keys first.
+    `layouts`: the tables of one query, the one with the most keys first. `hidden`: the names of
+    columns that are not on the sheet.
     """
 
     layouts: tuple[TableLayout, ...]
+    hidden: frozenset[str] = frozenset()
 
     @property
     def main(self) -> TableMetadata:
@@ -82,7 +84,9 @@ class SheetTable:
         found: dict[str, LayoutColumn] = {}
         for layout in self.layouts:
             for column in layout.columns:
-                if column.metadata.role != Role.KEY and column.name not in found:
+                if column.metadata.role == Role.KEY or column.name in self.hidden:
+                    continue
+                if column.name not in found:
                     total = pivoted and column.code is None
                     found[column.name] = LayoutColumn(
                         column.name, column.metadata, column.code, total
@@ -177,6 +181,18 @@ def sheet_tables(metadata: Metadata, *, estimates: bool) -> list[SheetTable]:
     return [SheetTable(tuple(_layouts(tables, metadata))) for tables in queries.values()]
 
 
+def without_unset_flags(sheet: SheetTable, release: PublishedRelease) -> SheetTable:
+    """Return a sheet without columns of flags that are true in no row."""
+    import pyarrow.compute as pc
+
+    unset = {one.name for one in sheet.columns if one.metadata.role == Role.FLAG}
+    for layout in sheet.layouts if unset else ():
+        for batch in layout.batches(release):
+            there = unset.intersection(batch.schema.names)
+            unset -= {name for name in there if pc.any(batch.column(name)).as_py()}
+    return replace(sheet, hidden=frozenset(unset))
+
+
 def _is_estimate(table: TableMetadata) -> bool:
     """Return whether a table has the estimates of a family with a step."""
     return table.name.startswith(f"{ESTIMATES}/")
@@ -241,6 +257,11 @@ def _place_in_group(column: LayoutColumn) -> int:
     """Return the place of a column among the columns of its value."""
     role = column.metadata.role
     return FIRST_ROLES.index(role) if role in FIRST_ROLES else len(FIRST_ROLES)
+
+
+def value_of(column: LayoutColumn) -> tuple[Code | None, bool, str]:
+    """Return what identifies the value to which a column belongs."""
+    return column.code, column.total, column.metadata.of
 
 
 def _values_of(key: ColumnMetadata, rows: pa.Table) -> Any:

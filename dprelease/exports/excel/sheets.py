@@ -41,9 +41,18 @@ def write_sheets(
     links = {notes: words.say("notes_title"), annex: words.say("annex_title")}
     # Texts before the tables say what occurs in them and where, so tables are written first.
     facts = Facts(release.central)
+    raised = {name for name, one in sheets.items() if facts.is_integer_table(one.main)}
+    with_estimates = raised or {*sheets}  # a workbook of estimates has no integer tables
     book.reserve_sheets([words.say("cover"), words.say("contents"), notes, *sheets, annex])
     written = {
-        name: _write_table(book, sheets, (name, titled[name]), release, words, facts)
+        name: _write_table(
+            book,
+            sheets,
+            (name, titled[name], introduction if name in with_estimates else ""),
+            release,
+            words,
+            facts,
+        )
         for name in sheets
     }
     seen = set[str]().union(*(one.seen for one in written.values()))
@@ -132,13 +141,13 @@ def _write_texts(
 def _write_table(
     book: Book,
     sheets: Mapping[str, SheetTable],
-    named: tuple[str, str],
+    named: tuple[str, str, str],
     release: PublishedRelease,
     words: WorkbookWords,
     facts: Facts,
 ) -> WrittenTable:
-    """Write a sheet, row by row; below it, how to read it. `named`: its name and its title."""
-    name, title = named
+    """Write a sheet, row by row; below it, how to read it. `named`: its name, title and note."""
+    name, title, note = named
     table = sheets[name]
     cells, language = TableCells(table, release, words, facts), words.language
     sheet = book.add_sheet(name, [head.width for head in cells.heads])
@@ -153,8 +162,8 @@ def _write_table(
         sheet.add(row)
     sheet.end_table()
     sheet.add_text("")
-    if cells.has_negative:
-        sheet.add_lines(words.say("negative"))
+    for line in filter(None, [note, *cells.notes.lines(words)]):
+        sheet.add_lines(line)
     for line in reading_lines([table], words, cells.seen):
         sheet.add_lines(line)
     for text in _bounded_notes(sheets, release, words).get(name, []):

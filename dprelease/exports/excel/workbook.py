@@ -15,7 +15,7 @@ from zipfile import BadZipFile, ZipFile
 
 from dprelease.documents.metadata import Metadata
 from dprelease.exports.excel.localization import WorkbookWords, workbook_words
-from dprelease.exports.excel.sheet_tables import SheetTable, sheet_tables
+from dprelease.exports.excel.sheet_tables import SheetTable, sheet_tables, without_unset_flags
 from dprelease.exports.export import Export, Problem, PublishedRelease
 from dprelease.exports.names import create_parent_folder, text_in
 from dprelease.postprocess.consistent.outputs import ESTIMATES
@@ -65,21 +65,23 @@ class Excel(Export):
     def write(self, release: PublishedRelease, folder: Path) -> list[str]:
         """Write the workbooks of each language; return the names of their files."""
         metadata = release.metadata
-        official = sheet_tables(metadata, estimates=False)
+        official = [
+            without_unset_flags(one, release) for one in sheet_tables(metadata, estimates=False)
+        ]
         estimates = sheet_tables(metadata, estimates=True)
         files = []
         for language in metadata.languages:
             tag = f"_{language}" if len(metadata.languages) > 1 else ""
             labels = _id_labels(release, language)
             words = replace(workbook_words(language), id_labels=labels)
-            file = FILE.format(RELEASE + tag)
-            _write_workbook(release, official, words, "", create_parent_folder(folder / file))
+            file, other = FILE.format(RELEASE + tag), FILE.format(ESTIMATES + tag)
+            text = words.say("official_meaning", file=Path(other).name) if estimates else ""
+            _write_workbook(release, official, words, text, create_parent_folder(folder / file))
             files.append(file)
             if estimates:
-                introduction = words.say("estimates_meaning", file=Path(file).name)
-                file = FILE.format(ESTIMATES + tag)
-                _write_workbook(release, estimates, words, introduction, folder / file)
-                files.append(file)
+                text = words.say("estimates_meaning", file=Path(file).name)
+                _write_workbook(release, estimates, words, text, folder / other)
+                files.append(other)
         return files
 
     def has_same_content(self, one: Path, other: Path) -> bool:

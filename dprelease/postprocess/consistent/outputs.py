@@ -25,8 +25,8 @@ from dprelease.query.roles import Role
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 ADJUSTED = (
-    "whether it is outside the interval, or no whole number from 0 up is within the margin of the "
-    "estimate, so that the interval is only the nearest such number"
+    "whether the number was moved out of its interval so that all add up, or no whole number from "
+    "0 up is within the margin of the estimate, so that the interval is only the nearest such one"
 )
 """Meaning of the flag of an integer table."""
 

@@ -20,8 +20,14 @@ WORDS = {
     "one_table": "Dieses Blatt enthält eine Tabelle.",
     "estimates": "Schätzwerte",
     "estimates_meaning": (
-        "Diese Schätzwerte haben Nachkommastellen und können unter 0 liegen. Sie sind für weitere "
-        "Berechnungen bestimmt. Die amtlichen Zahlen stehen in der Datei {file}."
+        "Dies sind Schätzwerte mit Nachkommastellen, die unter 0 liegen können. Sie sind nur für "
+        "eigene Summen bestimmt, etwa über mehrere Gebiete. Einzelne Zahlen und Summen stehen in "
+        "der Datei {file}; dort wurden kleine Zahlen etwas erhöht und große etwas gesenkt."
+    ),
+    "official_meaning": (
+        "Einzelne Zahlen und Summen sind aus dieser Datei zu entnehmen. Nur für eigene Summen, "
+        "etwa über mehrere Gebiete, addieren Sie die Schätzwerte der Datei {file}: Sie wurden "
+        "weder erhöht noch gesenkt."
     ),
     "about": "Zu dieser Veröffentlichung",
     "publisher": "Herausgeber: {text}",
@@ -46,6 +52,11 @@ WORDS = {
         "Grenze je „{id}“: höchstens {total} einer Tabelle. Was darüber liegt, fällt weg: "
         "Anzahlen können zu niedrig sein, andere Zahlen zu niedrig oder zu hoch. Keine "
         "Fehlerspanne deckt das ab. Tabellen: {sheets}."
+    ),
+    "limits_of_people": (
+        "Jede Einheit „{id}“ zählt in höchstens {groups} einer Tabelle. Was darüber liegt, fällt "
+        "weg: Anzahlen können zu niedrig sein. Keine Fehlerspanne deckt das ab. Tabellen: "
+        "{sheets}."
     ),
     "guarantee": "Wie der Schutz wirkt",
     "noise": (
@@ -90,8 +101,20 @@ WORDS = {
     "negative": (
         "Zahlen unter 0 entstehen durch die Zufallsänderung: als wenige oder keine zu lesen."
     ),
+    "raised": (
+        "Kleine Zahlen wurden etwas erhöht und große etwas gesenkt, sodass keine unter 0 liegt "
+        "und alle sich addieren."
+    ),
+    "adjusted": (
+        "„{column}“ kennzeichnet Zahlen, die aus ihrer Spanne verschoben wurden, damit sich alle "
+        "addieren, oder in deren Fehlerspanne keine ganze Zahl ab 0 liegt. Bitte nicht zitieren."
+    ),
+    "full_range": (
+        "Die Spanne {low} bis {high} sagt nichts aus: Sie ist so breit wie die Grenzen der Werte. "
+        "Bitte nicht zitieren."
+    ),
     "classes": "Qualitätsklassen neben den Zahlen, und Zeichen in Zellen ohne Zahl:",
-    "weak": "Zahlen in grauer Kursivschrift sind unzuverlässig. Bitte nicht zitieren.",
+    "weak": "Von Zahlen in grauer Kursivschrift nicht die Zahl zitieren, höchstens ihre Spanne.",
     "own_noise": (
         "Summen wurden gesondert ermittelt, mit eigener Zufallsänderung und eigenen Obergrenzen: "
         "Die Teile müssen sich nicht zu ihnen addieren."

@@ -20,8 +20,14 @@ WORDS = {
     "one_table": "This worksheet contains one table.",
     "estimates": "Estimates",
     "estimates_meaning": (
-        "These estimates have decimals, and may be below 0. They are for further computation. The "
-        "official figures are in the file {file}."
+        "These are estimates, with decimals, and they may be below 0. Use them only for sums of "
+        "your own, for instance of several areas. Take single numbers and totals from the file "
+        "{file}, where small numbers were raised and large ones lowered a little."
+    ),
+    "official_meaning": (
+        "Take single numbers and totals from this file. Only for sums of your own, for instance "
+        "of several areas, add up the estimates in the file {file}: these were not raised or "
+        "lowered."
     ),
     "about": "About this publication",
     "publisher": "Published by: {text}",
@@ -44,6 +50,10 @@ WORDS = {
         "Limit for each “{id}”: at most {total} of a table. What is above it is left out: counts "
         "can be too low, other numbers too low or too high. No margin of error covers this. "
         "Tables: {sheets}."
+    ),
+    "limits_of_people": (
+        "Each “{id}” counts in at most {groups} of a table. What is above it is left out: counts "
+        "can be too low. No margin of error covers this. Tables: {sheets}."
     ),
     "guarantee": "How the protection works",
     "noise": (
@@ -81,8 +91,19 @@ WORDS = {
     "differ": "Two numbers differ clearly only if their ranges do not overlap.",
     "sums": "If you add up numbers, the margin of error of the sum is usually larger than theirs.",
     "negative": "Numbers below 0 come from noise: read them as few or none.",
+    "raised": (
+        "Small numbers were raised and large ones lowered a little, so that none is below 0 and "
+        "all add up."
+    ),
+    "adjusted": (
+        "“{column}” marks numbers that were moved out of their own range so that all add up, or "
+        "that have no whole number from 0 up within their margin. Don’t quote them."
+    ),
+    "full_range": (
+        "The range {low} to {high} says nothing: it is as wide as the bounds. Don’t quote it."
+    ),
     "classes": "Quality classes next to the numbers, and signs in cells without a number:",
-    "weak": "Numbers in grey italics are unreliable. Don't quote them.",
+    "weak": "Don’t quote numbers in grey italics, at most their ranges.",
     "own_noise": (
         "Totals are measured separately, with noise and limits of their own: the parts need not "
         "add up to them."

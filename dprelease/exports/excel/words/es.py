@@ -20,8 +20,14 @@ WORDS = {
     "one_table": "Esta hoja contiene una tabla.",
     "estimates": "Estimaciones",
     "estimates_meaning": (
-        "Estas estimaciones tienen decimales y pueden ser inferiores a 0. Sirven para otros "
-        "cálculos. Las cifras oficiales están en el archivo {file}."
+        "Son estimaciones, con decimales, que pueden ser inferiores a 0. Úselas solo para sumas "
+        "propias, por ejemplo de varias zonas. Tome las cifras sueltas y los totales del archivo "
+        "{file}, donde las cifras pequeñas se aumentaron un poco y las grandes se redujeron."
+    ),
+    "official_meaning": (
+        "Tome de este archivo las cifras sueltas y los totales. Solo para sumas propias, por "
+        "ejemplo de varias zonas, sume las estimaciones del archivo {file}: no se aumentaron ni "
+        "se redujeron."
     ),
     "about": "Sobre esta publicación",
     "publisher": "Publicado por: {text}",
@@ -44,6 +50,11 @@ WORDS = {
         "Límite por cada «{id}»: como máximo {total} de una tabla. Lo que lo supera se descarta: "
         "los recuentos pueden ser demasiado bajos; las demás cifras, demasiado bajas o altas. "
         "Ningún margen de error cubre esto. Tablas: {sheets}."
+    ),
+    "limits_of_people": (
+        "Cada «{id}» cuenta en como máximo {groups} de una tabla. Lo que lo supera se descarta: "
+        "los recuentos pueden ser demasiado bajos. Ningún margen de error cubre esto. Tablas: "
+        "{sheets}."
     ),
     "guarantee": "Cómo funciona la protección",
     "noise": (
@@ -81,8 +92,20 @@ WORDS = {
     "differ": "Dos cifras difieren claramente solo si sus intervalos no se solapan.",
     "sums": "Si suma cifras, el margen de error de la suma suele ser mayor que los de ellas.",
     "negative": "Las cifras inferiores a 0 se deben al ruido: léalas como pocos o ninguno.",
+    "raised": (
+        "Las cifras pequeñas se aumentaron un poco y las grandes se redujeron, para que ninguna "
+        "sea inferior a 0 y todas cuadren."
+    ),
+    "adjusted": (
+        "«{column}» marca las cifras que se sacaron de su intervalo para que todas cuadren, o sin "
+        "ningún número entero desde 0 dentro de su margen. No las cite."
+    ),
+    "full_range": (
+        "El intervalo de {low} a {high} no dice nada: es tan ancho como los límites de los "
+        "valores. No lo cite."
+    ),
     "classes": "Clases de calidad junto a las cifras, y signos en las celdas sin cifra:",
-    "weak": "Las cifras en cursiva gris no son fiables. No las cite.",
+    "weak": "No cite las cifras en cursiva gris, a lo sumo su intervalo.",
     "own_noise": (
         "Los totales se miden por separado, con ruido y límites propios: la suma de las partes "
         "puede diferir de ellos."

@@ -20,8 +20,15 @@ WORDS = {
     "one_table": "Cette feuille contient un tableau.",
     "estimates": "Estimations",
     "estimates_meaning": (
-        "Ces estimations ont des décimales et peuvent être inférieures à 0. Elles servent à "
-        "d’autres calculs. Les chiffres officiels sont dans le fichier {file}."
+        "Ce sont des estimations, avec des décimales, qui peuvent être inférieures à 0. Ne les "
+        "utilisez que pour vos propres sommes, par exemple de plusieurs zones. Prenez les "
+        "chiffres isolés et les totaux dans le fichier {file}, où les petits chiffres ont été un "
+        "peu relevés et les grands un peu abaissés."
+    ),
+    "official_meaning": (
+        "Prenez dans ce fichier les chiffres isolés et les totaux. Pour vos propres sommes "
+        "seulement, par exemple de plusieurs zones, additionnez les estimations du fichier {file} "
+        ": elles n’ont été ni relevées ni abaissées."
     ),
     "about": "À propos de cette publication",
     "publisher": "Publié par : {text}",
@@ -45,6 +52,11 @@ WORDS = {
         "Limite pour chaque « {id} » : au plus {total} d’un tableau. Ce qui dépasse est écarté : "
         "les effectifs peuvent être trop bas, les autres chiffres trop bas ou trop élevés. Aucune"
         " marge d’erreur ne couvre cela. Tableaux : {sheets}."
+    ),
+    "limits_of_people": (
+        "Chaque « {id} » compte dans au plus {groups} d’un tableau. Ce qui dépasse est écarté : "
+        "les effectifs peuvent être trop bas. Aucune marge d’erreur ne couvre cela. Tableaux : "
+        "{sheets}."
     ),
     "guarantee": "Comment fonctionne la protection",
     "noise": (
@@ -87,8 +99,20 @@ WORDS = {
         "grande que les leurs."
     ),
     "negative": "Les chiffres inférieurs à 0 viennent du bruit : à lire comme peu ou aucun.",
+    "raised": (
+        "Les petits chiffres ont été un peu relevés et les grands un peu abaissés, pour qu’aucun "
+        "ne soit inférieur à 0 et que tous s’additionnent."
+    ),
+    "adjusted": (
+        "« {column} » marque les chiffres sortis de leur intervalle pour que tous s’additionnent, "
+        "ou sans nombre entier à partir de 0 dans leur marge. Ne les citez pas."
+    ),
+    "full_range": (
+        "L’intervalle de {low} à {high} ne dit rien : il est aussi large que les bornes des "
+        "valeurs. Ne le citez pas."
+    ),
     "classes": "Classes de qualité à côté des chiffres, et signes dans les cellules sans chiffre :",
-    "weak": "Les chiffres en italique gris ne sont pas fiables. Ne les citez pas.",
+    "weak": "Ne citez pas les chiffres en italique gris, au plus leur intervalle.",
     "own_noise": (
         "Les totaux sont mesurés séparément, avec leur propre bruit et leurs propres limites : la "
         "somme des parties peut en différer."

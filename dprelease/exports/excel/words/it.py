@@ -20,8 +20,15 @@ WORDS = {
     "one_table": "Questo foglio contiene una tabella.",
     "estimates": "Stime",
     "estimates_meaning": (
-        "Queste stime hanno decimali e possono essere inferiori a 0. Servono per ulteriori "
-        "calcoli. I dati ufficiali sono nel file {file}."
+        "Queste sono stime, con decimali, che possono essere inferiori a 0. Vanno usate solo per "
+        "somme proprie, per esempio di più aree. I singoli numeri e i totali vanno presi dal file "
+        "{file}, dove i numeri piccoli sono stati un po’ aumentati e quelli grandi un po’ "
+        "ridotti."
+    ),
+    "official_meaning": (
+        "I singoli numeri e i totali vanno presi da questo file. Solo per somme proprie, per "
+        "esempio di più aree, si sommino le stime del file {file}: non sono state aumentate né "
+        "ridotte."
     ),
     "about": "Su questa pubblicazione",
     "publisher": "Pubblicato da: {text}",
@@ -45,6 +52,11 @@ WORDS = {
         "Limite per ogni «{id}»: al massimo {total} di una tabella. Ciò che lo supera è escluso: "
         "i conteggi possono essere troppo bassi, gli altri numeri troppo bassi o troppo alti. "
         "Nessun margine di errore copre questo. Tabelle: {sheets}."
+    ),
+    "limits_of_people": (
+        "Ogni «{id}» conta in al massimo {groups} di una tabella. Ciò che lo supera è escluso: i "
+        "conteggi possono essere troppo bassi. Nessun margine di errore copre questo. Tabelle: "
+        "{sheets}."
     ),
     "guarantee": "Come funziona la protezione",
     "noise": (
@@ -82,8 +94,20 @@ WORDS = {
     "differ": "Due numeri differiscono chiaramente solo se i loro intervalli non si sovrappongono.",
     "sums": "Se si sommano numeri, il margine di errore della somma è di solito maggiore dei loro.",
     "negative": "I numeri inferiori a 0 derivano dal rumore: vanno letti come pochi o nessuno.",
+    "raised": (
+        "I numeri piccoli sono stati un po’ aumentati e quelli grandi un po’ ridotti, perché "
+        "nessuno sia inferiore a 0 e le somme tornino."
+    ),
+    "adjusted": (
+        "«{column}» segnala i numeri spostati fuori dal loro intervallo perché le somme tornino, o "
+        "senza un numero intero da 0 in su entro il loro margine. Non vanno citati."
+    ),
+    "full_range": (
+        "L’intervallo da {low} a {high} non dice nulla: è ampio quanto i limiti dei valori. Non "
+        "va citato."
+    ),
     "classes": "Classi di qualità accanto ai numeri, e segni nelle celle senza numero:",
-    "weak": "I numeri in corsivo grigio non sono affidabili. Non vanno citati.",
+    "weak": "Dei numeri in corsivo grigio non va citato il numero, al massimo l’intervallo.",
     "own_noise": (
         "I totali sono misurati separatamente, con rumore e limiti propri: la somma delle parti "
         "può differirne."

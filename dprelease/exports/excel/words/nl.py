@@ -20,8 +20,14 @@ WORDS = {
     "one_table": "Dit werkblad bevat één tabel.",
     "estimates": "Schattingen",
     "estimates_meaning": (
-        "Deze schattingen hebben decimalen en kunnen lager dan 0 zijn. Ze zijn bedoeld voor "
-        "verdere berekeningen. De officiële cijfers staan in het bestand {file}."
+        "Dit zijn schattingen, met decimalen, die lager dan 0 kunnen zijn. Gebruik ze alleen voor "
+        "eigen sommen, bijvoorbeeld van meerdere gebieden. Neem losse cijfers en totalen uit het "
+        "bestand {file}, waarin kleine cijfers iets zijn verhoogd en grote iets verlaagd."
+    ),
+    "official_meaning": (
+        "Neem losse cijfers en totalen uit dit bestand. Alleen voor eigen sommen, bijvoorbeeld "
+        "van meerdere gebieden, telt u de schattingen in het bestand {file} op: die zijn niet "
+        "verhoogd of verlaagd."
     ),
     "about": "Over deze publicatie",
     "publisher": "Uitgever: {text}",
@@ -44,6 +50,10 @@ WORDS = {
         "Limiet per “{id}”: hoogstens {total} van een tabel. Wat daarboven ligt, vervalt: "
         "aantallen kunnen te laag zijn, andere cijfers te laag of te hoog. Geen foutmarge dekt "
         "dit. Tabellen: {sheets}."
+    ),
+    "limits_of_people": (
+        "Elke “{id}” telt in hoogstens {groups} van een tabel. Wat daarboven ligt, vervalt: "
+        "aantallen kunnen te laag zijn. Geen foutmarge dekt dit. Tabellen: {sheets}."
     ),
     "guarantee": "Hoe de bescherming werkt",
     "noise": (
@@ -84,8 +94,20 @@ WORDS = {
         "Als u cijfers optelt, is de foutmarge van de som meestal groter dan die van de cijfers."
     ),
     "negative": "Cijfers onder 0 komen door de ruis: lees ze als weinig of geen.",
+    "raised": (
+        "Kleine cijfers zijn iets verhoogd en grote iets verlaagd, zodat geen cijfer onder 0 ligt "
+        "en alles optelt."
+    ),
+    "adjusted": (
+        "“{column}” markeert cijfers die buiten hun interval zijn geplaatst zodat alles optelt, of "
+        "zonder geheel getal vanaf 0 binnen hun marge. Citeer ze niet."
+    ),
+    "full_range": (
+        "Het interval {low} tot {high} zegt niets: het is even breed als de grenzen van de "
+        "waarden. Citeer het niet."
+    ),
     "classes": "Kwaliteitsklassen naast de cijfers, en tekens in cellen zonder cijfer:",
-    "weak": "Cijfers in grijs cursief zijn onbetrouwbaar. Citeer ze niet.",
+    "weak": "Citeer cijfers in grijs cursief niet, hoogstens hun interval.",
     "own_noise": (
         "Totalen zijn apart bepaald, met eigen ruis en eigen limieten: de delen tellen niet "
         "altijd op tot het totaal."

@@ -20,8 +20,15 @@ WORDS = {
     "one_table": "Esta folha contém um quadro.",
     "estimates": "Estimativas",
     "estimates_meaning": (
-        "Estas estimativas têm casas decimais e podem ser inferiores a 0. Destinam-se a outros "
-        "cálculos. Os números oficiais estão no ficheiro {file}."
+        "São estimativas, com casas decimais, que podem ser inferiores a 0. Use-as apenas para "
+        "somas próprias, por exemplo de várias áreas. Retire os números isolados e os totais do "
+        "ficheiro {file}, onde os números pequenos foram um pouco aumentados e os grandes um "
+        "pouco reduzidos."
+    ),
+    "official_meaning": (
+        "Retire deste ficheiro os números isolados e os totais. Apenas para somas próprias, por "
+        "exemplo de várias áreas, some as estimativas do ficheiro {file}: não foram aumentadas "
+        "nem reduzidas."
     ),
     "about": "Sobre esta publicação",
     "publisher": "Publicado por: {text}",
@@ -44,6 +51,11 @@ WORDS = {
         "Limite por cada «{id}»: no máximo {total} de um quadro. O que o excede é excluído: as "
         "contagens podem ser demasiado baixas; os outros números, demasiado baixos ou altos. "
         "Nenhuma margem de erro cobre isto. Quadros: {sheets}."
+    ),
+    "limits_of_people": (
+        "Cada «{id}» conta em no máximo {groups} de um quadro. O que o excede é excluído: as "
+        "contagens podem ser demasiado baixas. Nenhuma margem de erro cobre isto. Quadros: "
+        "{sheets}."
     ),
     "guarantee": "Como funciona a proteção",
     "noise": (
@@ -81,8 +93,20 @@ WORDS = {
     "differ": "Dois números só diferem claramente se os seus intervalos não se sobrepuserem.",
     "sums": "Se somar números, a margem de erro da soma é, em geral, maior do que as deles.",
     "negative": "Os números abaixo de 0 devem-se ao ruído: leia-os como poucos ou nenhum.",
+    "raised": (
+        "Os números pequenos foram um pouco aumentados e os grandes um pouco reduzidos, para que "
+        "nenhum seja inferior a 0 e todos somem certo."
+    ),
+    "adjusted": (
+        "«{column}» assinala números movidos para fora do seu intervalo para que todos somem "
+        "certo, ou sem número inteiro a partir de 0 dentro da sua margem. Não os cite."
+    ),
+    "full_range": (
+        "O intervalo de {low} a {high} não diz nada: é tão largo como os limites dos valores. Não "
+        "o cite."
+    ),
     "classes": "Classes de qualidade ao lado dos números, e sinais nas células sem número:",
-    "weak": "Os números em itálico cinzento não são fiáveis. Não os cite.",
+    "weak": "Não cite os números em itálico cinzento, no máximo o seu intervalo.",
     "own_noise": (
         "Os totais são medidos separadamente, com ruído e limites próprios: a soma das partes "
         "pode diferir deles."
