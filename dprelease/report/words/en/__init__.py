@@ -120,11 +120,10 @@ SENTENCES: dict[str, str] = {
         "{file}."
     ),
     "numbers.limited.figures": (
-        "A figure whose name states a limit does not count rows above it, and can be lower than "
-        "the number of all rows."
+        "A figure whose name states a limit does not count what is above it, so it can be too low."
     ),
     "numbers.limited": (
-        "Limit for each {id}: {limit}. Rows above it are left out, so counts can be too low, and "
+        "Limit for each {id}: {limit}. What is above it is left out, so counts can be too low, and "
         "other numbers too low or too high; no margin covers this."
     ),
     "limit.rows": "at most {number} rows",
