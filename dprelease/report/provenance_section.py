@@ -153,10 +153,7 @@ def _counted_rows_sentences(context: Context) -> Iterator[Markup]:
     for held in context.facts.record.treatments:
         if held.join is not None:
             found[held.join] = None
-    for resolved in context.facts.queries.values():
-        words = contribution_limits_text(resolved)
-        if words:
-            found[words[0].upper() + words[1:] + ("" if words.endswith(".") else ".")] = None
+    found |= dict.fromkeys(_limit_sentences(context))
     sentences = list(found)
     for text in sentences[: context.most]:
         yield context.names.sentence(context.with_unit_labels(text), LONGEST)
@@ -164,6 +161,16 @@ def _counted_rows_sentences(context: Context) -> Iterator[Markup]:
         yield context.words.say(
             "page.more", number=context.words.number(len(sentences) - context.most)
         )
+
+
+def _limit_sentences(context: Context) -> Iterator[str]:
+    """Yield the rows within contribution limits, each sentence with the names of its tables."""
+    limited: dict[str, list[str]] = {}
+    for query in context.facts.queries.values():
+        if words := contribution_limits_text(query):
+            limited.setdefault(words.removesuffix("."), []).append(query.name)
+    for words, names in limited.items():
+        yield f"{table_range_text(names)}: values are {words}."
 
 
 Laws = Mapping[tuple[Any, ...], list[PlannedColumn]]
