@@ -140,4 +140,5 @@ def _population_problems(keys: KeySpace, numbers: PublicNumbers) -> Iterator[tup
             yield "population_from", "its numbers must be above 0"
             return
     if len(numbers.rows) != keys.size:
-        yield "population_from", f"it has {len(numbers.rows):,} numbers for {keys.size:,} cells"
+        found = count_text(len(numbers.rows), "number", "numbers")
+        yield "population_from", f"it has {found} for {count_text(keys.size, 'cell', 'cells')}"
