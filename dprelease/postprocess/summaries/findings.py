@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from dprelease.errors.printable import count_text
 from dprelease.postprocess.families import FamilyTable
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.grouping.group_keys import Key, KeySpace
