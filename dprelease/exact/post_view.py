@@ -59,6 +59,8 @@ def _binder_text(error: duckdb.Error) -> str:
     """Return what the engine says about a wrong name or type; other errors may quote values."""
     if not isinstance(error, duckdb.BinderException | duckdb.CatalogException):
         return ""
+    if "(INTERVAL)" in str(error):
+        return ": a difference of timestamps is no number; use date_diff('hour', first, last)"
     return ": " + str(error).partition("\n")[0].partition(": ")[2][:LONGEST_PROBLEM]
 
 

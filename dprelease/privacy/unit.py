@@ -48,12 +48,15 @@ class PrivacyUnit:
         return most if self.max_rows is None else min(most, self.max_rows)
 
     def limits_groups(self, cells: int) -> bool:
-        """Return whether `max_groups` can leave out rows from a table of `cells` cells.
+        """Return whether `max_groups` has to be applied to a table of `cells` cells.
 
-        If `max_rows` is at most `max_groups`, it limits the groups as well, so that `max_groups`
-        leaves out nothing.
+        If `max_rows` is applied, and is at most `max_groups`, it limits the groups as well. It is
+        not applied where the other limits imply it, so these must then be applied: of `max_groups`
+        and `max_rows`, one may be left out only because of the other one, and never both.
         """
-        return self.max_groups < min(cells, self.max_rows or cells)
+        if self.max_rows is not None and self.max_rows <= self.max_groups:
+            return self.max_groups < cells and not self.limits_all_rows(cells)
+        return self.max_groups < cells
 
     def limits_all_rows(self, cells: int) -> bool:
         """Return whether `max_rows` can leave out rows that the other limits leave in."""
@@ -167,6 +170,8 @@ class Sensitivity:
             total, largest = 2 * total, within_group
         elif neighbours is Neighbours.REPLACE:
             sides = 2
+        if not largest:  # of a column with the bounds 0 and 0, which no rows change
+            return separate
         found = cls._of_all_rows(total, largest, sides, is_choice=is_choice)
         return min([separate, *found], key=lambda one: one.l1**2 * one.l2_squared)
 

@@ -21,7 +21,7 @@ from dprelease.schema.model import normalized_name
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.join_form import JoinSpec
 from dprelease.schema.release_parts.limit_choice import LIMITS, TOTAL, highest_limit
-from dprelease.schema.source_types.row_places import RowPlace, places_of
+from dprelease.schema.source_types.row_places import RowPlace, have_common_rows, places_of
 from dprelease.schema.table import Table, UnitSpec
 
 PRIVATE_SOURCE = "its source is that of a table about people"
@@ -176,7 +176,7 @@ class Views:
 
     def _is_about_people(self, public: Declared) -> bool:
         """Return whether a public table has the source of a table about people."""
-        return not self._places.isdisjoint(places_of(public))
+        return have_common_rows(places_of(public), self._places)
 
     @cached_property
     def _places(self) -> set[RowPlace]:

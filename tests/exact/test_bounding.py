@@ -15,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dprelease.errors import DataError
+from dprelease.exact import table_reader
 from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.bounding import id_ranges, row_samples, row_selection_numpy
 from dprelease.query.resolve import Query
@@ -49,7 +50,11 @@ MEASURES: dict[str, Any] = {
     },
     "without": {"rows": {"count": "*"}, "people": {"count_distinct": "id"}},
 }
-BOUNDS = [(1, 1), (3, 2), (2, 5), (41, 2), (50, 1), (41, 3, 4), (2, 3, 5), (50, 7, 6), (5, 1, 3)]
+BOUNDS = [
+    (1, 1), (3, 2), (2, 5), (41, 2), (50, 1), (41, 3, 4), (2, 3, 5), (50, 7, 6), (5, 1, 3),
+    (1, 1, 1), (2, 1, 2), (3, 1, 3),
+]  # fmt: skip
+"""The limits of groups, of rows in each group, and of all rows; the last ones imply each other."""
 
 
 def build(kind: str, bounds: tuple[int, ...], measures: str) -> Query:
@@ -359,3 +364,29 @@ def test_no_cell_is_preferred(cells: np.ndarray[Any, Any]) -> None:
     expected = 5 * len(ids) / len(cells)
     spread = np.sum((counts - expected) ** 2) / expected / (1 - 5 / len(cells))
     assert spread < len(cells) + 6 * (2 * len(cells)) ** 0.5
+
+
+CROWD = pa.table({"id": [7] * 60, "shop": [*range(5)] * 12, "n": [1] * 60, "m": [1] * 60})
+GRID = [
+    (groups, rows, total)
+    for groups in range(1, 7)
+    for rows in (1, 2)
+    for total in (None, *range(1, 7))
+]
+"""All limits around those that imply each other, for a unit with 12 rows in each of 5 cells."""
+
+
+@pytest.mark.parametrize("many", [0, 2**62], ids=["in memory", "in the engine"])
+@pytest.mark.parametrize("measures", MEASURES)
+def test_every_limit_is_applied_whatever_the_others_are(many: int, measures: str) -> None:
+    """A limit may be left out only where others imply it: as many rows count as all limits allow."""
+    for groups, rows, total in GRID:
+        query = build("integer", (groups, rows, *(() if total is None else (total,))), measures)
+        unit = query.unit
+        with mock.patch.object(table_reader, "MANY_CELLS", many):
+            found = exact(query, CROWD)
+        allowed = min(min(groups, 5) * rows, total or 60)
+        assert found["rows"].sum() == allowed, unit
+        assert found["rows"].max() <= rows
+        if measures == "without":
+            assert found["people"].sum() <= unit.most_groups

@@ -117,6 +117,8 @@ UNITS = [
     {"id": "id", "max_rows": 3},
     {"id": "id", "max_groups": 3, "max_rows_per_group": 2, "max_rows": 5},
     {"id": "id", "max_groups": 2, "max_rows_per_group": 4, "max_rows": 3},
+    {"id": "id", "max_rows": 1},
+    {"id": "id", "max_groups": 2, "max_rows_per_group": 1, "max_rows": 2},
 ]
 KEYS = [[], ["k"], ["k", "m"], ["group", "flag"], ["n"], ["right"]]
 

@@ -53,9 +53,11 @@ _DATE_MACRO = (
 
 _ADDEND_MACRO = (
     "CREATE MACRO dprelease_addend(a) AS list_filter([a], lambda number: "
-    "TRY_CAST(number AS DOUBLE) BETWEEN -1e32 AND 1e32)[1]"
+    "coalesce(TRY_CAST(number AS DOUBLE) BETWEEN -1e32 AND 1e32, true))[1]"
 )
-"""A number that can be added to others and squared, or NULL for a number that is too large."""
+"""A number that can be added to others and squared, or NULL for a number that is too large.
+
+Dates and timestamps are no numbers, and are not changed."""
 _SUMS = (
     exp.Avg, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Sum, exp.Variance, exp.VariancePop,
 )  # fmt: skip

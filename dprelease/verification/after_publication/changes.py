@@ -23,7 +23,7 @@ from dprelease.numerics.lattice import Floats
 from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
-from dprelease.postprocess.consistent.outputs import ESTIMATES
+from dprelease.postprocess.consistent.outputs import ESTIMATES, TABLES
 from dprelease.postprocess.derived_values import WHOLE, whole_margin
 from dprelease.query.measurement import OutputColumn
 from dprelease.query.post import NO_POST_PROCESSING
@@ -134,13 +134,18 @@ def common_tables(old: ReleaseTables, new: ReleaseTables) -> list[str]:
 
 
 def _comparable_tables(release: ReleaseTables) -> dict[str, TableMetadata]:
-    """Return the tables with margins by name: published queries, and estimates of families."""
+    """Return the tables with margins by name: published queries, and estimates of families.
+
+    Integer tables of families are left out, but not the counts of which summaries are computed.
+    """
     queries = {query.name for query in release.queries}
+    tables = {table.name: table for table in release.metadata.tables_for_readers}
     found = {}
-    for table in release.metadata.tables_for_readers:
-        folder, _, name = table.name.rpartition("/")
-        if folder in ("", ESTIMATES) and name in queries:
-            found[table.name] = table
+    for full_name, table in tables.items():
+        folder, _, name = full_name.rpartition("/")
+        is_integer = f"{ESTIMATES}/{name}" in tables
+        if name in queries and (folder in ("", ESTIMATES) or (folder == TABLES and not is_integer)):
+            found[full_name] = table
     return found
 
 
