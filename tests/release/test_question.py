@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sqlglot import TokenType
 from sqlglot.dialects import DuckDB
@@ -622,3 +623,24 @@ def test_private_keys_are_found_or_refused(tmp_path: Path) -> None:
     for wrong in (3, [3]):
         with pytest.raises(DpReleaseError, match="DP-SESSION-016"):
             dprelease.sql(statement, tmp_path / "t.yaml", epsilon=1, private_keys=wrong)  # type: ignore[arg-type]
+
+
+def test_aggregates_of_sets_of_keys_are_published_under_their_names(tmp_path: Path) -> None:
+    """Unless such a name is also that of a column, which the keys may mean."""
+    rows = [f"2024-01-01,1,{'Rome' if i % 2 else 'Bern'},3,2.5\n" for i in range(40)]
+    (tmp_path / "t.csv").write_text("day,adult,place,age,pay\n" + "".join(rows))
+    (tmp_path / "t.yaml").write_text(KINDS)
+    statement = "SELECT place, COUNT(*) AS n, SUM(age) AS years, SUM(age) + 1 AS m FROM t "
+    out = tmp_path / "out"
+    sql = statement + "GROUP BY ROLLUP (place)"
+    found = dprelease.sql(sql, tmp_path / "t.yaml", epsilon=1, output=out)
+    assert list(found.columns) == ["place", "n", "years", "m"]
+    published = [set(pq.read_schema(one).names) for one in out.glob("*.parquet")]
+    assert len(published) == 2
+    assert all({"n", "years"} <= names for names in published)
+    same = "SELECT place, COUNT(*) AS day, SUM(age) AS n FROM t GROUP BY ROLLUP (place)"
+    assert list(dprelease.sql(same, tmp_path / "t.yaml", epsilon=1).columns) == [
+        "place",
+        "day",
+        "n",
+    ]

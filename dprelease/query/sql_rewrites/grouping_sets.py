@@ -75,6 +75,13 @@ class _Expansion:
         self.keys: dict[str, exp.Expr] = {}
         self.measured: dict[str, exp.Expr] = {}
         self.groupings: dict[str, Keys] = {}
+        taken = {name.casefold() for name in self.columns}
+        self.names = {
+            self._text(node): name
+            for name, node in self.aliases.items()
+            if is_aggregate(node) and name.isidentifier() and name.casefold() not in taken
+        }
+        """The names of aggregates in the SELECT list, under which they are published."""
 
     def expand(self, group: exp.Expr) -> None:
         """Replace the source of the SELECT by the union of the SELECTs of all sets."""
@@ -148,6 +155,8 @@ class _Expansion:
 
     def _name(self, kind: str, texts: Mapping[str, object], text: str) -> exp.Expr:
         """Return the column of the union that holds a key, an aggregate or a GROUPING."""
+        if kind == "value" and text in self.names:
+            return exp.column(self.names[text])
         return exp.column(f"{self.prefix}{kind}_{list(texts).index(text)}")
 
     def _key(self, node: exp.Expr) -> exp.Expr | None:
