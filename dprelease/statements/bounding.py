@@ -12,8 +12,9 @@ can change it. The selection has three steps:
 
 3. Of these rows, the SQL keeps the first `max_rows` rows, in the order of the same hashes. So the
    rows are kept as if all rows of the person were drawn one after the other, each with the same
-   probability, and a row were passed over if its cell is full. If `max_groups` is not below
-   `max_rows`, step 1 would leave out nothing that step 3 keeps, and is omitted.
+   probability, and a row were passed over if its cell is full. If steps 1 and 2 alone keep at most
+   `max_rows` rows, step 3 is omitted. Otherwise, if `max_groups` is not below `max_rows`, step 1
+   would leave out nothing that step 3 keeps, and is omitted.
 
 Where two hashes are equal, the smaller cell or the smaller number comes first. The hash only
 spreads the selection evenly; the privacy guarantee does not depend on the hash.

@@ -304,7 +304,8 @@ def bounded(
     kept = []
     for person, cells in by_person.items():
         chosen = sorted(cells, key=lambda at: (digest([person, at]), at))
-        if unit.max_rows is None or unit.max_groups < unit.max_rows:
+        most = unit.max_groups * unit.max_rows_per_group
+        if unit.max_rows is None or unit.max_groups < unit.max_rows or most <= unit.max_rows:
             chosen = chosen[: unit.max_groups]
         within = []
         for at in chosen:
