@@ -24,7 +24,7 @@ from dprelease.query.forms.weights import EFFECTIVE_SIZE, WEIGHTED_MEAN, weighte
 from dprelease.query.measurement import Form, OutputColumn
 
 
-def _noised(column: OutputColumn, vectors: Vectors) -> tuple[Floats, Floats]:
+def _noisy_sums(column: OutputColumn, vectors: Vectors) -> tuple[Floats, Floats]:
     """Return the noisy sums (n,) of products and of weights, in their steps."""
     over, under = (vectors[part.name].astype(np.float64) for part in column.parts)
     return over, under
@@ -55,7 +55,7 @@ def _ends_of_means(column: OutputColumn) -> Ends:
 
 def _means(column: OutputColumn, vectors: Vectors) -> Floats:
     """Return weighted means (n,) in the column's unit; NaN if the noisy divisor is 0 or less."""
-    over, under = _noised(column, vectors)
+    over, under = _noisy_sums(column, vectors)
     means = ratio_or_nan(over, np.maximum(under, 0.0))
     return _in_unit(column, np.clip(means, *_ends_in_steps(column)))
 
@@ -64,7 +64,7 @@ def _mean_estimates(
     column: OutputColumn, vectors: Vectors, parts: list[Mechanism], confidence: float
 ) -> Estimates:
     """Return weighted means with their intervals, in the column's unit."""
-    over, under = _noised(column, vectors)
+    over, under = _noisy_sums(column, vectors)
     found = bounded_ratios(over, under, parts, confidence, _ends_in_steps(column))
     values, lower, upper = (
         _in_unit(column, means) for means in (found.values, found.lower, found.upper)
@@ -79,7 +79,7 @@ def _sizes(column: OutputColumn, vectors: Vectors) -> Floats:
     The square of a weight w is w times a number from the smallest weight above 0 to the largest.
     So the size lies between the sum of weights over the largest and over the smallest of these.
     """
-    squares, weights = (np.maximum(sums, 0.0) for sums in _noised(column, vectors))
+    squares, weights = (np.maximum(sums, 0.0) for sums in _noisy_sums(column, vectors))
     sizes = ratio_or_nan(ratio_or_nan(weights * weights, squares), np.array(float(_coarse(column))))
     smallest, largest = _weights_in_steps(column)
     clipped: Floats = np.clip(sizes, weights / largest, weights / smallest)
@@ -100,7 +100,7 @@ def _size_estimates(
     Both sums lie within their margins at half of the miss probability each, so the size lies
     between the least and the largest that such sums allow.
     """
-    squares, weights = _noised(column, vectors)
+    squares, weights = _noisy_sums(column, vectors)
     half = 1.0 - (1.0 - confidence) / 2
     reach = [float(mechanism.half_width(half)) for mechanism in parts]
     least, largest = np.maximum(weights - reach[1], 0.0), np.maximum(weights + reach[1], 0.0)

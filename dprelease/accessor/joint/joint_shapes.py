@@ -24,8 +24,9 @@ INTERCEPT = "intercept"
 
 def column_list(name: str, columns: object, least: int) -> list[str]:
     """Return a list of at least so many column names; raise UsageError DP-SESSION-016 otherwise."""
-    is_list = isinstance(columns, Iterable) and not isinstance(columns, str | bytes | Mapping)
-    parts: list[object] = list(columns) if is_list else [columns]  # type: ignore[call-overload]
+    parts: list[object] = [columns]
+    if isinstance(columns, Iterable) and not isinstance(columns, str | bytes | Mapping):
+        parts = list(columns)
     names = [one for one in parts if isinstance(one, str)]
     if len(set(names)) < max(least, len(parts)):
         wanted = f"a list of at least {least} different column names"
