@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dprelease.documents.metadata import Role
 from dprelease.exports.excel.localization import WorkbookWords
 from dprelease.exports.excel.sheet_tables import SheetTable, value_of
-from dprelease.report.accuracy.quality import to_floats
+from dprelease.report.accuracy.quality import is_number, to_floats
 from dprelease.report.facts import Facts
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ class NumberNotes:
     def __init__(self, sheet: SheetTable, facts: Facts) -> None:
         self._has_negative, self._full_ranges = False, dict[tuple[float, float], None]()
         self._is_raised = any(map(facts.is_integer_table, sheet.tables))
-        pairs = [(table, column) for table in sheet.tables for column in table.values]
+        values = ((table, column) for table in sheet.tables for column in table.values)
+        pairs = [(table, column) for table, column in values if is_number(column)]
         never = {column.name for table, column in pairs if facts.is_never_negative(table, column)}
         bounds = {column.name: facts.bounds_of(table, column) for table, column in pairs}
         self._never_negative = [one.name for one in sheet.columns if one.metadata.name in never]
