@@ -10,32 +10,20 @@ from typing import Any, ClassVar
 from dprelease.errors.printable import one_line
 from dprelease.errors.state import State
 from dprelease.errors.template import Template
-from dprelease.errors.words import attack_words as attack
-from dprelease.errors.words import audit_words as audit
-from dprelease.errors.words import budget_words as budget
-from dprelease.errors.words import consistent_words as consistent
-from dprelease.errors.words import data_words as data
-from dprelease.errors.words import declaration_words as declaration
-from dprelease.errors.words import engine_words as engine
-from dprelease.errors.words import federated_words as federated
-from dprelease.errors.words import internal_words as internal
-from dprelease.errors.words import join_words as join
-from dprelease.errors.words import label_words as label
-from dprelease.errors.words import ledger_words as ledger
-from dprelease.errors.words import local_words as local
-from dprelease.errors.words import path_words as path
-from dprelease.errors.words import query_words as query
-from dprelease.errors.words import session_words as session
-from dprelease.errors.words import spark_words as spark
-from dprelease.errors.words import variable_words as variable
-from dprelease.errors.words.publishing import area_words as areas
-from dprelease.errors.words.publishing import export_words as export
-from dprelease.errors.words.publishing import output_words as output
-from dprelease.errors.words.publishing import profile_words as profile
-from dprelease.errors.words.publishing import rehearsal_words as rehearsal
-from dprelease.errors.words.publishing import report_words as report
-from dprelease.errors.words.publishing import signature_words as signature
-from dprelease.errors.words.publishing import verification_words as verification
+from dprelease.errors.words import (
+    budget_words,
+    consistent_words,
+    data_words,
+    declaration_words,
+    internal_words,
+    ledger_words,
+    option_words,
+    output_words,
+    query_words,
+    session_words,
+    signature_words,
+    verification_words,
+)
 from dprelease.system.resource_errors import is_exhausted
 
 EXIT_UNEXPECTED, EXIT_INPUT, EXIT_BUDGET, EXIT_VERIFICATION, EXIT_PUBLISHED = 1, 2, 3, 4, 5
@@ -140,66 +128,41 @@ def _restore_error(kind: type[DpReleaseError], attributes: dict[str, object]) ->
 class DeclarationError(DpReleaseError):
     """A table schema, a release file or a path is incomplete, contradictory or unreadable."""
 
-    templates = (
-        declaration.TEMPLATES
-        | variable.TEMPLATES
-        | label.TEMPLATES
-        | join.DECLARED
-        | engine.DECLARED
-        | export.DECLARED
-        | rehearsal.ASKED
-        | attack.ASKED
-        | audit.NAMED
-        | path.TEMPLATES
-    )
+    templates = declaration_words.TEMPLATES | option_words.TEMPLATES
     exit_code = EXIT_INPUT
 
 
 class QueryError(DpReleaseError):
     """A query has no bounded meaning over the declared tables."""
 
-    templates = (
-        query.TEMPLATES
-        | join.ASKED
-        | consistent.ASKED
-        | areas.TEMPLATES
-        | local.TEMPLATES
-        | audit.ASKED
-    )
+    templates = query_words.TEMPLATES | consistent_words.TEMPLATES
     exit_code = EXIT_INPUT
 
 
 class DataError(DpReleaseError):
     """A source can't be opened, or lacks the declared columns or types."""
 
-    templates = data.TEMPLATES | spark.TEMPLATES | join.STORED | engine.OPENED
+    templates = data_words.TEMPLATES
     exit_code = EXIT_INPUT
 
 
 class FrameError(DataError, TypeError):
     """An argument in Python is not a frame; also a TypeError, as Python raises."""
 
-    templates = data.FRAME_ARGUMENTS
+    templates = data_words.FRAME_ARGUMENTS
 
 
 class OutputError(DpReleaseError):
     """The release can't be written to the declared folder."""
 
-    templates = (
-        output.TEMPLATES
-        | export.WRITTEN
-        | rehearsal.WRITTEN
-        | profile.TEMPLATES
-        | report.TEMPLATES
-        | audit.WRITTEN
-    )
+    templates = output_words.TEMPLATES
     exit_code = EXIT_INPUT
 
 
 class BudgetError(DpReleaseError):
     """The budget is spent, too small, or unusable for the mechanism."""
 
-    templates = budget.TEMPLATES | federated.TEMPLATES | consistent.PRICED
+    templates = budget_words.TEMPLATES
     exit_code = EXIT_BUDGET
     price: float = float("inf")
     """The privacy cost of the rejected request, if the cost is what is wrong."""
@@ -208,48 +171,48 @@ class BudgetError(DpReleaseError):
 class LedgerError(DpReleaseError):
     """The ledger can't be used; nothing was read, nothing was spent."""
 
-    templates = ledger.TEMPLATES
+    templates = ledger_words.TEMPLATES
     exit_code = EXIT_INPUT
 
 
 class VerificationError(DpReleaseError):
     """The files of a release differ from its manifest."""
 
-    templates = verification.TEMPLATES | export.FOUND | attack.FOUND | audit.FOUND
+    templates = verification_words.TEMPLATES
     exit_code = EXIT_VERIFICATION
 
 
 class SignatureError(DpReleaseError):
     """A key, or a list of signers, can't be used."""
 
-    templates = signature.TEMPLATES
+    templates = signature_words.TEMPLATES
     exit_code = EXIT_INPUT
 
 
 class SessionError(DpReleaseError):
     """A frame or a session of the pandas accessor can't be used in this way."""
 
-    templates = session.TEMPLATES
+    templates = session_words.TEMPLATES
     exit_code = EXIT_INPUT
 
 
 class UsageError(SessionError, TypeError):
     """A query method of the pandas accessor is called with invalid arguments."""
 
-    templates = session.CALL_ERRORS
+    templates = session_words.CALL_ERRORS
 
 
 class InternalError(DpReleaseError):
     """An assumption of this library does not hold; the run was stopped."""
 
-    templates = internal.TEMPLATES
+    templates = internal_words.TEMPLATES
     exit_code = EXIT_UNEXPECTED
 
 
 class SystemRefusedError(DpReleaseError):
     """The system lacks a resource that the command needs, such as memory; the input is valid."""
 
-    templates = internal.REFUSED
+    templates = internal_words.REFUSED
     exit_code = EXIT_UNEXPECTED
 
 
@@ -259,7 +222,7 @@ class EndedError(DpReleaseError):
     `number`: the number of the signal.
     """
 
-    templates = internal.ENDED
+    templates = internal_words.ENDED
 
     def __init__(self, number: int, state: State) -> None:
         super().__init__("DP-SIGNAL-001", state=state, signal=signal.Signals(number).name)

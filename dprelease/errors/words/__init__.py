@@ -1,1 +1,1 @@
-"""The catalogue of errors: cause and fix of every code, one module for each part of the package."""
+"""The catalogue of errors: cause and fix of every code, one module for each exception class."""

@@ -91,4 +91,29 @@ TEMPLATES: dict[str, Template] = {
         fix="declare less accuracy, or use what is already published; a larger budget is a "
         "decision about the people in the table.",
     ),
+    "DP-FED-001": Template(
+        cause="Noise of '{mechanism}' can't be divided among parties: {reason}.",
+        fix="use symmetric_alpha_stable, for which the privacy cost of the sum includes the "
+        "rounding of every party.",
+    ),
+    "DP-FED-002": Template(
+        cause="'{column}' declares {found}, which a single party can't compute.",
+        fix="remove it, and process the sum of all parties instead.",
+    ),
+    "DP-FED-003": Template(
+        cause="The messages do not belong together: {problem}.",
+        fix="name one folder for each party, all of the same release.",
+    ),
+    "DP-FED-004": Template(
+        cause="{problem}.",
+        fix="agree on a number for each party, starting at 1, and start each run with its own: "
+        "`--party 3`.",
+    ),
+    "DP-CONSIST-005": Template(
+        cause="The noise '{mechanism}' of '{column}' has no known privacy cost here: the "
+        "contributions of one privacy unit to several of the finest cells may add up in one cell "
+        "of a coarser table.",
+        fix="use discrete_gaussian, gaussian or a mechanism with a bounded privacy loss, such as "
+        "discrete_laplace; or limit a privacy unit to one of the finest cells (max_groups: 1).",
+    ),
 }

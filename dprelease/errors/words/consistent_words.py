@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dprelease.errors.template import Template
 
-ASKED: dict[str, Template] = {
+TEMPLATES: dict[str, Template] = {
     "DP-CONSIST-001": Template(
         cause="'{column}' can't be a level of the hierarchy: {reason}.",
         fix="name categories from the largest areas to the smallest; in the table's schema each "
@@ -82,15 +82,5 @@ ASKED: dict[str, Template] = {
         cause="The targets need about {needed}, but only {amount} may be spent: with that, the "
         "margin of '{column}' is at best {margin}.",
         fix="declare a wider margin or fewer targets, or a larger budget.",
-    ),
-}
-
-PRICED: dict[str, Template] = {
-    "DP-CONSIST-005": Template(
-        cause="The noise '{mechanism}' of '{column}' has no known privacy cost here: the "
-        "contributions of one privacy unit to several of the finest cells may add up in one cell "
-        "of a coarser table.",
-        fix="use discrete_gaussian, gaussian or a mechanism with a bounded privacy loss, such as "
-        "discrete_laplace; or limit a privacy unit to one of the finest cells (max_groups: 1).",
     ),
 }

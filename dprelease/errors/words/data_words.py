@@ -1,4 +1,4 @@
-"""Catalogue: sources. No template has a field for a value of the data."""
+"""Catalogue: sources, and engines that read them. No text has a field for a value of the data."""
 
 from __future__ import annotations
 
@@ -191,5 +191,50 @@ TEMPLATES: dict[str, Template] = {
         "floats.",
         fix="declare bounds within {most}, or store it as an integer (in pandas Int64) or as "
         "text: integers of that size are not all different as floats.",
+    ),
+    "DP-SPARK-001": Template(
+        cause="Spark can't read the source of the table '{table}': it is {format}.",
+        fix="store it as Parquet, CSV or JSON lines, each column with one type in all of its "
+        "files, or use the engine duckdb.",
+    ),
+    "DP-SPARK-002": Template(
+        cause="Spark does not support columns stored as {physical}, or may read their values "
+        "differently from other engines: '{column}'.",
+        fix="convert the column in the source, or use the engine duckdb.",
+    ),
+    "DP-SPARK-003": Template(
+        cause="No Spark session can be started: {problem}.",
+        fix="{remedy}.",
+    ),
+    "DP-SPARK-004": Template(
+        cause="The Spark executors can't run the release: {problem}.",
+        fix="{remedy}.",
+    ),
+    "DP-SPARK-005": Template(
+        cause="Spark can't compute this release: {problem}.",
+        fix="use the engine duckdb.",
+    ),
+    "DP-SPARK-006": Template(
+        cause="Only Spark can read the source of the table '{table}': it is {format}.",
+        fix="set `engine: spark`, or use local files, or a URI with s3://, gs://, az:// or "
+        "https://, as the source.",
+    ),
+    "DP-DATA-012": Template(
+        cause="Several rows of the public table '{table}' have the same key {columns}.",
+        fix="keep one row for each key: otherwise a matching row would count several times.",
+    ),
+    "DP-ENGINE-003": Template(
+        cause="No private folder can be made in the temporary directory '{name}'.",
+        fix="name a folder that exists, has room, and that you may write to.",
+    ),
+    "DP-ENGINE-004": Template(
+        cause="The engine does not start with the declared settings.",
+        fix="raise `memory_limit` or lower `threads`.",
+    ),
+    "DP-ENGINE-005": Template(
+        cause="The {format} files of '{table}' need more memory than the engine may use.",
+        fix="raise `memory_limit`, or lower `threads`: each CSV file that is read at the same "
+        "time needs its size in memory, up to 256 MiB, and JSON lines need 34 MiB per thread; "
+        "Parquet needs less.",
     ),
 }

@@ -1,4 +1,4 @@
-"""Catalogue: queries and predicates."""
+"""Catalogue: queries, predicates, joined tables, custom areas and single records."""
 
 from __future__ import annotations
 
@@ -210,5 +210,104 @@ TEMPLATES: dict[str, Template] = {
     "DP-WHERE-009": Template(
         cause="The expression is longer than {limit} characters or nested too deeply.",
         fix="shorten it; put long lists of values in the declared values of a category.",
+    ),
+    "DP-DERIVE-002": Template(
+        cause="'{column}' is computed from itself: {path}.",
+        fix="compute it from stored columns; a column can't depend on itself.",
+    ),
+    "DP-DERIVE-003": Template(
+        cause="'{column}' can't be computed: {problem}.",
+        fix="write an expression over columns of the same row whose result can be read as the "
+        "declared type.",
+    ),
+    "DP-DERIVE-004": Template(
+        cause="The name '{column}' is already used: {where} has such a column, perhaps in other "
+        "case.",
+        fix="choose another name: in `derive`, by `name` of the histogram, or in the joined "
+        "table's schema.",
+    ),
+    "DP-JOIN-003": Template(
+        cause="'{table}' can't be joined: {reason}.",
+        fix="join a public table `on` its key, or another table about the same people with "
+        "`on_unit: true`.",
+    ),
+    "DP-JOIN-004": Template(
+        cause="'{left}' and '{right}' can't be compared: {problem}.",
+        fix="join integers with integers, texts with texts, dates with dates; declare the true "
+        "type of both columns.",
+    ),
+    "DP-JOIN-005": Template(
+        cause="The table '{table}' is public, so nothing in it needs protection.",
+        fix="publish it as it is, or join it to a table about people.",
+    ),
+    "DP-AREA-001": Template(
+        cause="The areas can't be read: {reason}.",
+        fix="use a CSV file, or a frame, with a column `leaf` (or named as the last level of the "
+        "hierarchy), a column `area` and optionally `share`: one row for each leaf of an area.",
+    ),
+    "DP-AREA-002": Template(
+        cause="'{leaf}' is not a value of '{column}', the last level of the hierarchy{nearest}.",
+        fix="use the values in the release's key file.",
+    ),
+    "DP-AREA-003": Template(
+        cause="The leaf '{leaf}' can't be assigned to '{area}': {reason}.",
+        fix="assign each leaf to one area; or state in `share` which fraction of it belongs to "
+        "each area: numbers above 0 that sum to at most 1 for each leaf.",
+    ),
+    "DP-AREA-004": Template(
+        cause="Custom areas can't be computed from the release: {reason}.",
+        fix="name a release with `hierarchy` and `consistent` that publishes the last level.",
+    ),
+    "DP-COMPARE-001": Template(
+        cause="No table can be compared: {problem}. Tables of both releases: {names}.",
+        fix="name one of these tables; tables of both releases need the same name.",
+    ),
+    "DP-COMPARE-002": Template(
+        cause="The two tables can't be compared: {reason}.",
+        fix="compare tables with the same keys, contribution limits and columns; select cells of "
+        "one release by different values of a key.",
+    ),
+    "DP-COMPARE-003": Template(
+        cause="The shares can't be computed: {reason}.",
+        fix="name a count, or a sum of values that are not negative, which no later step changed.",
+    ),
+    "DP-LOCAL-001": Template(
+        cause="A local release protects the values of a record, not whether it exists.",
+        fix="write `neighbours: replace` in the budget: the number of records is published.",
+    ),
+    "DP-LOCAL-002": Template(
+        cause="The privacy units of '{table}' are identified by '{id}', and each may have several "
+        "records.",
+        fix="use a table with one record for each privacy unit and remove `privacy_unit`, or "
+        "publish aggregates instead.",
+    ),
+    "DP-LOCAL-003": Template(
+        cause="Records without a declared value of '{column}' can't be dropped: that would reveal "
+        "which records have none.",
+        fix="declare {keys} for the column: the value that such records get before noise is added.",
+    ),
+    "DP-LOCAL-004": Template(
+        cause="Noise can't be added to single records of '{column}': {reason}.",
+        fix="declare public values or both bounds for it, or remove it.",
+    ),
+    "DP-LOCAL-005": Template(
+        cause="'{column}' has {kind}, which '{mechanism}' does not support.",
+        fix="use {known}, or remove the mechanism.",
+    ),
+    "DP-LOCAL-006": Template(
+        cause="'{column}' has {found} possible values; randomized response needs 2 to {limit}.",
+        fix="declare other bounds or values, or remove the column.",
+    ),
+    "DP-LOCAL-008": Template(
+        cause="Nothing can be estimated: {problem}.",
+        fix="{way}.",
+    ),
+    "DP-LOCAL-007": Template(
+        cause="A local release has no chart.",
+        fix="remove --plot.",
+    ),
+    "DP-AUDIT-001": Template(
+        cause="There is no query '{name}' in this release{nearest}.",
+        fix="name a query, or one of its tables: {known}.",
     ),
 }

@@ -1,4 +1,4 @@
-"""Catalogue: writing a release."""
+"""Catalogue: folders and files that are written."""
 
 from __future__ import annotations
 
@@ -114,5 +114,84 @@ TEMPLATES: dict[str, Template] = {
     "DP-OUTPUT-010": Template(
         cause="The output '{name}' is a mount point, and can't be replaced in one step.",
         fix="publish into a folder inside it, or mount its parent folder instead.",
+    ),
+    "DP-EXPORT-006": Template(
+        cause="The output '{name}' already exists, and nothing in it is replaced.",
+        fix="name a new folder with --output, or remove this one first.",
+    ),
+    "DP-EXPORT-007": Template(
+        cause="The output '{name}' is inside the release, which must stay as it was published.",
+        fix="name a folder outside the release with --output.",
+    ),
+    "DP-EXPORT-009": Template(
+        cause="The format {format} failed on the tables of this release: {problem}.",
+        fix="remove the format and run again; if the state below says that the budget counts as "
+        "spent, the new run is charged in addition. Please report this with the release file; no "
+        "value of the data is needed.",
+    ),
+    "DP-EXPORT-011": Template(
+        cause="The database can't be written: {problem}.",
+        fix="use a new or existing file of DuckDB (.duckdb) or SQLite (.sqlite), or "
+        "postgresql://... without a password; nothing was changed in it.",
+    ),
+    "DP-EXPORT-012": Template(
+        cause="The database already has a table '{name}', which is not replaced.",
+        fix="write into another file or schema; --overwrite replaces only tables of releases that "
+        "an export has written there.",
+    ),
+    "DP-EXPORT-013": Template(
+        cause="The name '{name}' has more than the {limit} bytes that the database allows.",
+        fix="write into a file of DuckDB or SQLite, or publish the release with shorter names.",
+    ),
+    "DP-EXPORT-014": Template(
+        cause="The release can't be copied into the store: {problem}.",
+        fix="{way}. The release in the local folder is unchanged, and no budget was spent; if the "
+        "copy was begun, it has no manifest, and the same command completes it.",
+    ),
+    "DP-EXPORT-015": Template(
+        cause="The folder in the store holds {found}, and nothing in it is replaced.",
+        fix="use another folder{way}.",
+    ),
+    "DP-REHEARSE-004": Template(
+        cause="'{name}' contains something other than a rehearsal, which a rehearsal does not "
+        "replace.",
+        fix="choose another folder with --output: a release was charged to a budget, and can't be "
+        "made again.",
+    ),
+    "DP-PROFILE-001": Template(
+        cause="The profile would be as confidential as the data, and the output is not a terminal.",
+        fix="run it in a terminal, or write to a new file with --output; use --i-may-see-it only "
+        "if whatever reads the output may see the data.",
+    ),
+    "DP-PROFILE-002": Template(
+        cause="'{name}' would be in '{folder}', which is for published files.",
+        fix="choose a place that only people who may see the data can reach.",
+    ),
+    "DP-PROFILE-003": Template(
+        cause="A release {problem}; it has no profile.",
+        fix="profile a release of aggregates with the engine duckdb, such as a copy of this one "
+        "with another source.",
+    ),
+    "DP-REPORT-001": Template(
+        cause="A report needs {packages}, and at least one of them is not installed.",
+        fix="install the extra: pip install 'dprelease[report]'.",
+    ),
+    "DP-REPORT-003": Template(
+        cause="The release has no texts in the language '{language}', only in: {known}.",
+        fix="choose one of these, or declare labels in that language under `about` and run again.",
+    ),
+    "DP-REPORT-004": Template(
+        cause="The report '{name}' would be in the folder of the release, whose manifest lists "
+        "all files that may be there.",
+        fix="write it to another folder.",
+    ),
+    "DP-AUDIT-002": Template(
+        cause="'{name}' already exists, and an audit replaces nothing.",
+        fix="choose another folder with --output, or move this one.",
+    ),
+    "DP-AUDIT-008": Template(
+        cause="The audit can't run the release with invented people: {problem}.",
+        fix="correct this, and audit again; the runs write to the temporary folder that TMPDIR "
+        "names.",
     ),
 }

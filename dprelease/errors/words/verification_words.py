@@ -1,4 +1,4 @@
-"""Catalogue: verifying a release."""
+"""Catalogue: releases, exports and audits that differ from their manifest or declaration."""
 
 from __future__ import annotations
 
@@ -124,5 +124,34 @@ TEMPLATES: dict[str, Template] = {
         cause="The file '{name}' in the format {format} does not match the tables.",
         fix="do not rely on it: take the numbers from the tables, or get the release again from "
         "its publisher.",
+    ),
+    "DP-EXPORT-010": Template(
+        cause="A rehearsal can't be exported: a file such as a CSV could not state that its "
+        "numbers are not about the declared people.",
+        fix="use its Parquet tables, or the page that `dprelease report` makes of it; export the "
+        "release after it has been run.",
+    ),
+    "DP-ATTACK-001": Template(
+        cause="The folder contains '{found}', not a rehearsal; only for a rehearsal are the true "
+        "values known.",
+        fix="rehearse the same release with `dprelease rehearse`, and attack the rehearsal.",
+    ),
+    "DP-ATTACK-004": Template(
+        cause="The true values in '{file}' are not those of the people in the rehearsal.",
+        fix="rehearse again: this folder was changed after it was written.",
+    ),
+    "DP-AUDIT-006": Template(
+        cause="The audit's check of {check} found that '{what}' does not hold: claimed is "
+        "{claimed}, found was {seen}{pair}.",
+        fix="do not publish; keep the folder that --output wrote, and report it.",
+    ),
+    "DP-AUDIT-007": Template(
+        cause="The audit that the release names is not about this release: {problem}.",
+        fix="do not use the release; ask its publisher.",
+    ),
+    "DP-AUDIT-009": Template(
+        cause="'{name}' is not an unchanged result of an audit: {problem}.",
+        fix="to verify a release, name its folder. To verify an audit, get its audit.json again "
+        "from whoever audited the release.",
     ),
 }
