@@ -117,7 +117,6 @@ def _verdicts(events: Sequence[Event], guarantee: Guarantee) -> Sequence[Certifi
 
 
 def _proof_text(one: CertifiedClaim) -> str:
-    """Return a text on what is proved about a claim."""
     return (
         "nothing is proved" if one.at_most is None else f"no more than {one.at_most:.9g} is proved"
     )
@@ -204,7 +203,6 @@ def _run_steps(
     draws: bool,
     progress: Callable[[str], None],
 ) -> Outcome:
-    """Run all checks of the audit, and return the outcome."""
     bits = ReplayedBits(digest_of_declaration(declaration))
     time_shares = TIME_SHARES[draws]
     progress("sensitivities")
@@ -265,7 +263,6 @@ def _audit_record(
     outcome: Mapping[str, object],
     findings: Sequence[AuditFinding],
 ) -> Audit:
-    """Return the sealed record of the audit."""
     return seal_audit(
         declaration,
         {

@@ -267,7 +267,6 @@ def _is_unmapped(problem: Exception) -> bool:
 
 
 def _current_folder_exists() -> bool:
-    """Return whether the current folder exists."""
     try:
         os.getcwd()
     except FileNotFoundError:

@@ -234,7 +234,6 @@ class ColumnMetadataBuilder:
         )
 
     def _value_metadata(self, request: ColumnRequest, name: str, kind: str) -> ColumnMetadata:
-        """Return the metadata of a value column."""
         label, query = self._label(request), request.query
         if request.limits is not None:
             label = label_with_limits(label, request.limits, self._unit_label(query))
@@ -264,7 +263,6 @@ class ColumnMetadataBuilder:
     def _companion_metadata(
         self, request: ColumnRequest, name: str, kind: str, role: Role
     ) -> ColumnMetadata:
-        """Return the metadata of a companion of a value column."""
         of, limits = request.published.name, request.limits
         is_number = role in IN_ITS_UNIT
         label = companion_label(self._label(request), name.removeprefix(f"{of}_"))
@@ -291,7 +289,6 @@ class ColumnMetadataBuilder:
         return {tag: OPEN_END.get(tag.partition("-")[0], OPEN_END["en"]) for tag in self.languages}
 
     def _quality_codes(self, request: ColumnRequest) -> CodeList:
-        """Return the quality codes of a column, with their labels."""
         labels = quality_labels(request.published.quality, self.languages)
         return CodeList(CODES, cast("Mapping[Code, Mapping[str, str]]", labels))
 

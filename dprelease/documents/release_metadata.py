@@ -150,7 +150,6 @@ class ReleaseMetadata:
         return self._table_metadata(part.name, part.name, columns, rows)
 
     def _key_columns(self, query: Query) -> list[ColumnMetadata]:
-        """Return the metadata of the keys of a query."""
         return list(self.builder.key_columns(query.key_columns, query, Role.KEY))
 
     def _integer_table(self, name: str, query: Query, measured: Sequence[str]) -> TableMetadata:

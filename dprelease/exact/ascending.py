@@ -49,7 +49,6 @@ class AscendingVector:
         self._ranges, self._number = ranges, number
 
     def __getitem__(self, cells: slice) -> Integers:
-        """Return the integers of a range of cells."""
         return self._ranges.vectors_in(cells)[self._number]
 
     def __repr__(self) -> str:

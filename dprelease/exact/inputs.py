@@ -294,7 +294,6 @@ def latest_version(declared: Declared, source: Source) -> int:
 
 
 def _open_source(declared: Declared, source: Source, opening: Opening) -> OpenedSource:
-    """Return an opened source."""
     reader = reader_of(source.type)
     return _without_message(declared, source, lambda: reader.open(declared, source, opening))
 

@@ -198,7 +198,6 @@ def _complete_schema(schema: dict[str, Any]) -> dict[str, Any]:
 def _field_descriptor(
     column: LayoutColumn, layout: TableLayout, metadata: Metadata
 ) -> dict[str, Any]:
-    """Return the properties of one field of a table."""
     source = column.metadata
 
     def texts_of(language: str) -> dict[str, str]:
@@ -247,7 +246,6 @@ def _listed_categories(codes: CodeList | None, metadata: Metadata) -> list[Any]:
 
 
 def _label_property(codes: CodeList, value: Code, language: str) -> dict[str, str]:
-    """Return the label of a value in a language."""
     return {"label": codes.label(value, language)}
 
 

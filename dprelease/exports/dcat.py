@@ -183,18 +183,15 @@ def licence_node(licence: str, language: str) -> Node:
 
 
 def _iri_node(address: str) -> Node:
-    """Return a reference to an address."""
     return {"@id": address}
 
 
 def _text_node(language: str, text: str) -> Node:
-    """Return a text in a language."""
     tag = {} if language == UNDETERMINED else {"@language": language}
     return {"@value": text, **tag}
 
 
 def _text_nodes(texts: Texts) -> Sequence[Node]:
-    """Return a text in all of its languages."""
     return [_text_node(language, text) for language, text in texts.items()]
 
 

@@ -163,7 +163,6 @@ def _named_tuple(tree: Any) -> Any:
 
 
 def _dp_accounting_events() -> Any:
-    """Import the module of dp-accounting that defines events, and return it."""
     return importlib.import_module(MODULE)
 
 

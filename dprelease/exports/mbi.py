@@ -102,7 +102,6 @@ def _table_record(release: PublishedRelease, table: TableMetadata) -> TableRecor
 
 
 def _number_of_rows(release: PublishedRelease, table: TableMetadata) -> int:
-    """Return the number of rows of a table."""
     return _table_record(release, table).rows
 
 

@@ -133,7 +133,6 @@ class _CubeRows:
             yield [*first, text, *status, *others, *last]
 
     def _attribute_texts(self, batch: pa.RecordBatch, attribute: str, value: str) -> Cells:
-        """Return an attribute of a value, cell by cell."""
         column = self._cube.attribute_columns[attribute].get(value)
         if column is None:
             return [None] * batch.num_rows
@@ -174,7 +173,6 @@ def _code_ids(array: pa.Array) -> Cells:
 
 
 def _csv_line(fields: Iterable[str | None]) -> str:
-    """Return fields as one line of a CSV file."""
     return ",".join(map(_csv_field, fields)) + "\n"
 
 
@@ -314,7 +312,6 @@ def _add_names(element: Element, item: Item) -> None:
 
 
 def _add_texts(parent: Element, tag: str, texts: Texts) -> None:
-    """Add a text in all of its languages."""
     for language, text in texts.items():
         _add_text(parent, tag, text).set("xml:lang", language)
 
@@ -327,7 +324,6 @@ def _add_text(parent: Element, tag: str, text: str) -> Element:
 
 
 def _urn(structures: Structures, kind: str, own: str) -> str:
-    """Return the URN of a structure of the release."""
     return f"{URN}.{kind}={structures.agency}:{own}({structures.version})"
 
 

@@ -141,7 +141,6 @@ class Store:
             raise damage_error(self.path, UNREADABLE_PAGES)
 
     def _read_integer(self, query: str) -> int:
-        """Return the integer that a statement returns."""
         return int(self._run(query)[0][0])
 
     def _run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -307,7 +306,6 @@ def _refuse_forked(path: Path) -> None:
 
 @contextmanager
 def _open_connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    """Yield a configured connection to a ledger file, and close it."""
     with parent_only(breaks_ledgers=True) as open_resources:
         _refuse_forked(path)
         maker = Maker()

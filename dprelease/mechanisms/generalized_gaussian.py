@@ -170,7 +170,6 @@ class PowerLoss(PrivacyLoss):
 
     @property
     def _shift_in_scales(self) -> Fraction:
-        """The shift as a multiple of the scale."""
         return Fraction(self.shift) / Fraction(self.scale)
 
     @cached_property

@@ -130,7 +130,6 @@ class FreshNoise:
     columns: tuple[PlannedColumn, ...]
 
     def __call__(self, exact: ExactTable) -> dict[str, Integers]:
-        """Return the noised vectors of the cells of a table."""
         return perturb(exact, self.columns, Entropy()).columns
 
 

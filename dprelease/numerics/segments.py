@@ -165,7 +165,6 @@ class SegmentSampler:
         return self._certain_segments(position, error)
 
     def _certain_segments(self, position: Floats, error: Floats | float) -> tuple[Floats, Flags]:
-        """Return the segment of each position, and whether it is certain."""
         position *= 2.0**-self.width
         return certain_floor(position, error * 2.0**-self.width)
 

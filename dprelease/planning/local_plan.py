@@ -155,7 +155,6 @@ def prepare_local(declaration: Declaration) -> LocalPlan:
 
 
 def _column_place(declaration: Declaration, table: Records, column: RecordColumn) -> Place:
-    """Return the position of a declared column of records."""
     return declaration.place("records", table.name, "columns", column.name)
 
 
@@ -192,7 +191,6 @@ def _choose_noises(
 
 
 def _is_randomized_response(request: NoiseRequest) -> bool:
-    """Return whether a column requests randomized response."""
     return request.measurement.mechanism.name == RandomizedResponse.name
 
 

@@ -146,7 +146,6 @@ def _label_text(names: Sequence[str], values: Sequence[float]) -> str:
 
 
 def _label_line_count(chart: MarginChart) -> int:
-    """Return the number of lines of all labels of a chart."""
     return sum(label.count("\n") + 1 for label in chart.labels())
 
 

@@ -123,14 +123,12 @@ def _ends_of_ratio_values(column: OutputColumn) -> Ends:
 
 
 def _ends_of_quantile_ratio(column: OutputColumn) -> Ends:
-    """Return the bounds of ratios of quantiles."""
     lattice = column.parts[0].aggregate.lattice
     positive = lattice is not None and lattice.lower > 0
     return 1.0, lattice.upper / lattice.lower if lattice and positive else math.inf
 
 
 def _ends_of_share(column: OutputColumn) -> Ends:
-    """Return the bounds of shares."""
     return 0.0, 100.0 if column.form == PERCENTAGE else 1.0
 
 
@@ -142,7 +140,6 @@ def _ends_of_mean(column: OutputColumn) -> Ends:
 
 
 def _ends_of_variance(column: OutputColumn) -> Ends:
-    """Return the bounds of variances."""
     total = narrow_aggregate(column.parts[1].aggregate, Sum)
     return 0.0, _widest(total) * float(total.step) ** 2
 
@@ -196,7 +193,6 @@ def sum_margin(column: OutputColumn, laws: Laws, confidence: float) -> int:
 
 
 def _part_mechanisms(column: OutputColumn, laws: Laws) -> list[Mechanism]:
-    """Return the noise of every part of a column."""
     of_parts = [laws[part.name] for part in column.parts]
     return [mechanism for mechanism in of_parts if isinstance(mechanism, Mechanism)]
 

@@ -170,7 +170,6 @@ class FormulaInterval:
         return np.where(unsure, math.nan, low), np.where(unsure, math.nan, high)
 
     def _by_arithmetic(self, formula: Formula, numbers: Numbers, size: int) -> Ends:
-        """Return the ends of the intervals of a formula, by interval arithmetic."""
         if formula.column in self.widths:
             width, values = self.widths[formula.column], numbers(formula.column)
             return values - width, values + width

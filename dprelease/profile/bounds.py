@@ -120,7 +120,6 @@ def _has_limits_by_query(declaration: Declaration) -> bool:
 def _effects_on_columns(
     query: Query, tried: TriedLimit, limited: Sums, unlimited: Sums, plan: Plan | None
 ) -> Iterator[TriedLimit]:
-    """Yield, for each column of a query, the effects of a tried limit on the column."""
     errors: dict[str, float | None] = {}
     if plan is not None:
         planned = plan.of_query(query.name)

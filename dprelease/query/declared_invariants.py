@@ -136,7 +136,6 @@ def _invariant_table(family: QuerySpec, spec: InvariantSpec) -> _FamilyTable | N
 
 
 def _family_table(family: QuerySpec, keys: Sequence[str]) -> _FamilyTable:
-    """Return the table of a family that has these keys."""
     areas = [key for key in keys if key in family.hierarchy]
     level = 1 + family.hierarchy.index(areas[0]) if areas else 0
     return _FamilyTable(level, frozenset(keys) - {*areas})

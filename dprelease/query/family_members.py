@@ -153,7 +153,6 @@ class FamilyQueries:
 
 
 def _table_key_path(spec: QuerySpec, level: str | None, number: int) -> tuple[str | int, ...]:
-    """Return the key path, below the query, of one of the tables at a level."""
     if level in spec.marginals_at:
         return "marginals_at", str(level), number
     return ("marginals", number) if spec.marginals else ("family",)

@@ -86,7 +86,6 @@ def with_chosen_limits(declaration: Declaration, chosen: ChosenLimits) -> Declar
 
 
 def _choices_of(declaration: Declaration) -> LimitChoices:
-    """Return the choices of limits of a release that has some."""
     if declaration.choices is None:
         raise TypeError("the release chooses no limits")
     return declaration.choices

@@ -201,7 +201,6 @@ def _with_choices(declaration: Declaration, queries: list[Query]) -> list[Query]
 
 
 def _with_contributions(limited: Declaration, queries: list[Query]) -> list[Query]:
-    """Return the queries that choose limits, with the contributions to the limited queries."""
     limits = () if limited.choices is None else limited.choices.limits
     choices = {choice.name: choice for choice in limits}
     table_of = {query: table for table, query in limited.spec.query_of_table.items()}

@@ -154,7 +154,6 @@ def _distinguishing_numbers(
 
 
 def _cell_of_number(key: Key, number: Fraction, columns: Mapping[str, Column]) -> int:
-    """Return the cell of a key that contains a number."""
     declared = columns[key.column]
     other = OUTSIDE if key.others is None else key.others
     if isinstance(declared, CutColumn):

@@ -136,7 +136,6 @@ def _tables_of_invariants(family: Family, query: Query, one: Measurement) -> Ite
 
 
 def _is_count(one: Measurement) -> bool:
-    """Return whether a measurement counts all rows."""
     return isinstance(one.aggregate, Count) and one.aggregate.column is None
 
 

@@ -175,7 +175,6 @@ class ColumnGenerator:
         return _shift_day(min(days), -366), _shift_day(max(days), 366)
 
     def _days(self, column: DateColumn, n: int) -> pa.Array:
-        """Return n random days."""
         import pyarrow as pa
 
         first, last = self._day_range(column)
@@ -183,7 +182,6 @@ class ColumnGenerator:
         return pa.array(drawn.astype(np.int32)).cast(pa.date32())
 
     def _timestamps(self, column: TimestampColumn, n: int) -> pa.Array:
-        """Return n random timestamps."""
         import pyarrow as pa
 
         first, last = self._day_range(column)
@@ -205,7 +203,6 @@ class ColumnGenerator:
 
 
 def _with_nulls(values: pa.Array, missing: Flags) -> pa.Array:
-    """Return values in which some are replaced by missing values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -63,7 +63,6 @@ def party_of_unit(unit: object, parties: int) -> int:
 
 
 def _parties_of_rows(table: pa.Table, declared: Table, parties: int) -> Integers:
-    """Return the index of the party of every row of a table."""
     name, rows = declared.unit.id, len(table)
     if name is None or name not in table.column_names:
         return np.arange(rows, dtype=np.int64) % parties
@@ -74,7 +73,6 @@ def _parties_of_rows(table: pa.Table, declared: Table, parties: int) -> Integers
 
 
 def _rows_of_party(table: pa.Table, party_of_row: Integers, party: int) -> pa.Table:
-    """Return the rows of a table that belong to a party."""
     import pyarrow as pa
 
     return table.filter(pa.array(party_of_row == party))

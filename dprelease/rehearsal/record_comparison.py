@@ -107,7 +107,6 @@ def _counts(values: pa.ChunkedArray, column: RecordColumn) -> Integers:
 
 
 def _mean(values: pa.ChunkedArray) -> float:
-    """Return the mean of a column."""
     numbers = _to_floats(values)
     return float(numbers.sum() / len(numbers))
 
@@ -188,7 +187,6 @@ def _change_flags(noised: pa.ChunkedArray, true: pa.ChunkedArray) -> Floats:
 
 
 def _to_floats(values: pa.ChunkedArray) -> Floats:
-    """Return a column as floats."""
     import pyarrow as pa
 
     floats: Floats = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)

@@ -196,7 +196,6 @@ def _missing_flags(column: OutputColumn, vectors: Mapping[str, Integers]) -> Fla
 
 
 def _cells_of_rows(published: pa.Table, keys: KeySpace) -> Integers:
-    """Return the cell of each row of a published table."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -323,7 +322,6 @@ def _declared_candidates(query: Query, name: str) -> pa.Array:
 
 
 def _to_floats(array: pa.Array | pa.ChunkedArray) -> Floats:
-    """Return an Arrow array as floats."""
     import pyarrow as pa
 
     floats: Floats = array.cast(pa.float64()).to_numpy(zero_copy_only=False)

@@ -138,12 +138,10 @@ def answer_of(
 
 
 def _numbers_of(table: pa.Table) -> Callable[[str], Floats]:
-    """Return a function that returns a column of a table as floats, by its name."""
     return lambda name: as_floats(table.column(name).combine_chunks())
 
 
 def _with_columns(table: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
-    """Return a table with further columns."""
     for name, values in columns.items():
         table = table.append_column(name, values)
     return table

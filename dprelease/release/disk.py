@@ -249,7 +249,6 @@ def _planned_output_file(output: Output, query: Query, parts: int) -> _PlannedFi
 
 
 def _file_bytes(file: _PlannedFile) -> int:
-    """Return the maximum bytes of a planned file."""
     rows, space = TableSize(file.rows, file.parts), KeySpace(tuple(file.keys))
     total = FILE * file.parts + rows.max_row_groups * COLUMN * len(file.schema)
     kinds = dict(file.schema)
@@ -353,7 +352,6 @@ def refuse_full_disk(
 
 
 def _disk_number(folder: Path) -> int:
-    """Return the number of the disk that holds a folder."""
     return os.stat(folder).st_dev
 
 

@@ -249,7 +249,6 @@ def _replaced_release_path(target: Path) -> Path:
 
 
 def _private_folder_prefix(target: Path) -> str:
-    """Return the beginning of the names of private folders for a target."""
     return f".{target.name}.dprelease-staging-"
 
 

@@ -271,7 +271,6 @@ class PlannedRecords(_PlannedWithoutFamilies):
         return records_to_arrow(noisy, part.columns)
 
     def _manifest(self, written: Written, ledger: LedgerRecord | None) -> ReleaseManifest:
-        """Return the sealed manifest of the records."""
         from dprelease.documents import local_manifest
 
         return local_manifest.build(self.declaration, self.plan, written, ledger)

@@ -134,7 +134,6 @@ class Facts:
     def _standard_errors(
         self,
     ) -> Mapping[tuple[str, str], tuple[AgreedColumnRecord, ErrorsRecord]]:
-        """Return standard errors of consistent tables, by table and column."""
         return {
             (errors.table, column.name): (column, errors)
             for family in self.central.families

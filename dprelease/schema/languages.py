@@ -86,7 +86,6 @@ def localized_texts_in(model: Model, keys: KeyPath = ()) -> Iterator[tuple[KeyPa
 
 
 def _localized_texts(value: Any, keys: KeyPath) -> Iterator[tuple[KeyPath, LocalizedText]]:
-    """Yield every localized text in a value, with its key path."""
     if isinstance(value, LocalizedText):
         yield keys, value
     elif isinstance(value, Model):

@@ -293,7 +293,6 @@ def _refuse_data(name: str, place: Place, target: str, hint: str) -> None:
 
 
 def _refuse_release(document: Document) -> None:
-    """Raise an error for a release file where a table schema is expected."""
     if not {"table", "columns"} & document.values.keys() and "budget" in document.values:
         raise DeclarationError(
             "DP-RELEASE-018",
@@ -305,7 +304,6 @@ def _refuse_release(document: Document) -> None:
 
 
 def _refuse_table(document: Document) -> None:
-    """Raise an error for a table schema where a release file is expected."""
     if {"table", "columns"} <= document.values.keys() and "queries" not in document.values:
         raise DeclarationError(
             "DP-RELEASE-018",
@@ -360,5 +358,4 @@ def _value_at(document: Document, keys: KeyPath) -> Plain:
 
 
 def _error_list(error: DpReleaseError) -> list[DpReleaseError]:
-    """Return the single errors of an error."""
     return list(error.errors) if isinstance(error, Findings) else [error]

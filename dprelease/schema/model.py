@@ -260,7 +260,6 @@ def _reported_key_path(
 
 
 def _value_at(document: Document, keys: KeyPath) -> Plain:
-    """Return the value at a key path that exists in the document."""
     value: Plain = document.values
     for key in keys:
         value = value[key]  # type: ignore[index]

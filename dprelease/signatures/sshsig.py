@@ -122,7 +122,6 @@ class Signature:
 
 
 def _key_type(public: bytes) -> bytes:
-    """Return the name of the type of a public key."""
     return SshReader(public).string()
 
 

@@ -53,9 +53,7 @@ class Spread(Protocol):
 
     def __call__(
         self, work: Callable[[Task], Result], tasks: Iterable[Task], /
-    ) -> Iterator[Result]:
-        """Return the result of each task."""
-        ...
+    ) -> Iterator[Result]: ...
 
 
 def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:

@@ -32,7 +32,6 @@ class Summarized(ABC):
         return "\n".join([f"<{title}", *(f"  {line}" for line in [*lines, *more]), ">"])
 
     def _repr_html_(self) -> str:
-        """Return the table in HTML."""
         title, heads, rows, more = _cells(self._summary())
         head = "".join(f"<th>{escape(cell)}</th>" for cell in heads if any(heads))
         body = "".join(

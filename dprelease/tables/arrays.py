@@ -93,7 +93,6 @@ def wrap_array(kind: pa.DataType, values: NDArray[Any]) -> pa.Array:
 
 
 def _booleans(values: NDArray[Any]) -> pa.Array:
-    """Return the Arrow array of these booleans."""
     import pyarrow as pa
 
     bits = pa.py_buffer(np.packbits(values, bitorder="little"))
@@ -116,7 +115,6 @@ def text_array(values: Sequence[object]) -> pa.Array:
 
 
 def _texts(lengths: Integers | NDArray[np.int32], joined: bytes) -> pa.Array:
-    """Return the Arrow array of texts with these lengths in bytes, which are joined."""
     import pyarrow as pa
 
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)

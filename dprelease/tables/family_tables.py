@@ -184,7 +184,6 @@ class _PieceBuffer:
         self._part += 1
 
     def _piece(self, rows: pa.Table) -> Piece:
-        """Return these rows as a piece of the output."""
         self._begun = True
         part = None if self._parts is None else self._part
         return Piece(self._output.name, rows.combine_chunks(), part)

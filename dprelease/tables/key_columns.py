@@ -65,7 +65,6 @@ class PublicKeys:
 
 
 def _key_array(key: Key, codes: Integers | NDArray[np.int32], values: pa.Array | None) -> pa.Array:
-    """Return the values of a key with these codes, as an Arrow array."""
     import pyarrow as pa
 
     if key.kind == "boolean":

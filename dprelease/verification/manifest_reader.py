@@ -114,7 +114,6 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _manifest_error(code: str, **fields: str) -> VerificationError:
-    """Return the error for the manifest of a folder."""
     named: dict[str, Any] = dict(fields)
     # Without a manifest it is unknown whether there was a release.
     state = State.NOTHING if code == "DP-VERIFY-001" else State.RELEASED

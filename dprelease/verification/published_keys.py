@@ -56,7 +56,6 @@ def has_nulls(path: Path, columns: Sequence[str] | None = None) -> bool:
 
 
 def _key_batches(path: Path, query: Query) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches of the key columns of a published table."""
     yield from formats.PUBLISHED_FORMAT.batches(path, [key.column for key in query.key_columns])
 
 

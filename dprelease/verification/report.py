@@ -227,7 +227,6 @@ def is_published_table(
 def _is_table_file(
     path: Path, table_metadata: TableMetadata, rows: int, note: str, *, rehearsal: bool
 ) -> bool:
-    """Return whether a file has the columns, the rows and the notes of a table."""
     import pyarrow as pa
 
     try:

@@ -45,7 +45,6 @@ class SingleNumber:
     kind: str = ""
 
     def __call__(self, drawn: Integers) -> Floats:
-        """Return (n,) numbers."""
         numbers: Floats = drawn[self.feature].astype(np.float64)
         return numbers
 
@@ -62,7 +61,6 @@ class Residue:
     kind: ClassVar[str] = "residue"
 
     def __call__(self, drawn: Integers) -> Floats:
-        """Return (n,) residues."""
         residues: Floats = np.mod(drawn[self.feature], self.modulus).astype(np.float64)
         return residues
 
@@ -76,7 +74,6 @@ class LinearScore:
     kind: ClassVar[str] = "linear score"
 
     def __call__(self, drawn: Integers) -> Floats:
-        """Return (n,) scores."""
         total: Floats = np.zeros(drawn.shape[1])
         for feature, weight in zip(self.features.tolist(), self.weights.tolist(), strict=True):
             if weight:
@@ -94,7 +91,6 @@ class AdditiveScore:
     kind: ClassVar[str] = "additive score"
 
     def __call__(self, drawn: Integers) -> Floats:
-        """Return (n,) scores."""
         total: Floats = np.zeros(drawn.shape[1])
         for feature, edges, weights in zip(
             self.features.tolist(), self.edges, self.weights, strict=True

@@ -312,7 +312,6 @@ class _GroupTest:
     def _interval_counts(
         self, binned_statistics: list[list[BinnedStatistic]], n: int, until: float
     ) -> tuple[list[list[Counts]], int]:
-        """Return the counts in all intervals of the statistics, and the number of answers."""
         counts = [
             [(np.zeros_like(binned.order), np.zeros_like(binned.order)) for binned in fitted]
             for fitted in binned_statistics

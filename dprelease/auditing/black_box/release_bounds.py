@@ -357,7 +357,6 @@ def _question_groups(
 
 
 def _has_tables_of(query: Query, pair: Pair) -> bool:
-    """Return whether a pair has all tables that a query reads."""
     joined = [] if query.join is None else [query.join.declared.table]
     return all(table.name in pair.one for table in (query.declared.table, *joined))
 

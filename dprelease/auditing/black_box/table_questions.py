@@ -231,7 +231,6 @@ class TableQuestions:
 
     @cached_property
     def _release_claim(self) -> Claim:
-        """Return the guarantee of the release as a claim."""
         guarantee = self.plan.guarantee
         priced = [column.accounting_input for column in self.plan.noisy_columns]
         return Claim.of(priced, guarantee.delta, guarantee.epsilon)
@@ -369,12 +368,10 @@ def is_vector(column: PlannedColumn) -> bool:
 
 
 def _measurement_name(column: PlannedColumn) -> tuple[str, str]:
-    """Return the names of the query and of the measurement of a column."""
     return column.query.name, column.measurement.name
 
 
 def _question_labels(column: PlannedColumn) -> tuple[str, str, str]:
-    """Return the names of the query, the measurement and the mechanism of a column."""
     return (*_measurement_name(column), column.mechanism.name)
 
 

@@ -32,7 +32,6 @@ class TiledIntegers:
         self._tile = np.resize(vector, CHUNK + 2 * self._cells)
 
     def __getitem__(self, cells: slice) -> Integers:
-        """Return the integers of a range of cells."""
         begin, end, _ = cells.indices(self._size)
         first, length = begin % self._cells, end - begin
         if first + length <= len(self._tile):
@@ -58,7 +57,6 @@ def tiled_table(
 
 
 def _profile_of_copies(profile: Profile, n: int) -> Profile:
-    """Return the profile of n copies of the same cells."""
     pairs = len(profile.values)
     starts = np.concatenate(
         [(profile.starts[:-1] + np.arange(n)[:, None] * pairs).ravel(), [n * pairs]]

@@ -300,7 +300,6 @@ def _pair_of_all_tables(
     base: Mapping[str, pa.Table],
     storages: tuple[str, str] = (AS_DECLARED, AS_DECLARED),
 ) -> Pair:
-    """Return a pair with all tables of the release."""
     pair = situation_pair(group.tables, situation, group.public, storages)
     return replace(pair, one={**base, **pair.one}, other={**base, **pair.other})
 
@@ -366,7 +365,6 @@ def _write_sources(tables: Tables, source_form: str, folder: Path) -> dict[str, 
 
 
 def _write_parquet(table: pa.Table, path: Path) -> None:
-    """Write a table as a Parquet file."""
     import pyarrow.parquet as pq
 
     pq.write_table(table, path.absolute())

@@ -36,7 +36,6 @@ def warning_text(warning: DeclarationError) -> str:
 
 
 def _sentence(error: DpReleaseError) -> str:
-    """Return the code, the cause and the fix of an error in one line."""
     return f"{error.code}  {error.cause} {error.fix[:1].upper()}{error.fix[1:]}"
 
 

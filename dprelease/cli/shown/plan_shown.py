@@ -120,7 +120,6 @@ def noise_by_limit_texts(planned: Plan, noises: Sequence[NoiseByLimit], *, wide:
 
 
 def _guarantee_text(planned: Plan) -> str:
-    """Return the guarantee in one line."""
     guarantee = planned.guarantee
     at = f" at delta {float(guarantee.delta):g}" if guarantee.delta else ""
     parts = [f"epsilon {guarantee.epsilon:.6g}{at}", f"neighbours {guarantee.neighbours.value}"]
@@ -173,7 +172,6 @@ def rounded_up_text(value: float) -> str:
 
 
 def _percent_text(confidence: Fraction | float) -> str:
-    """Return a confidence in percent."""
     return f"{100 * float(confidence):g} %"
 
 

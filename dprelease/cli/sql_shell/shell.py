@@ -97,7 +97,6 @@ class Shell:
         self.show(self.budget_text())
 
     def _tables_text(self) -> str:
-        """Return the tables with their columns."""
         return "\n".join(
             f"{name}: {', '.join(f'{column} ({label(one)})' for column, one in found.items())}"
             for name, found in ((name, table.columns) for name, table in self.tables.items())

@@ -310,7 +310,6 @@ def is_more_accurate(
 def _sum_of_parts(
     sizes: tuple[int, ...], table: Table, finer: Table, variance_of: Mapping[Table, float]
 ) -> float:
-    """Return the sum of the variances of the parts that a cell has in a finer table."""
     return cell_count(sizes, set(finer) - set(table)) * variance_of[finer]
 
 

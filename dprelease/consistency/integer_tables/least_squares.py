@@ -119,7 +119,6 @@ def _iterations(variances: Variances, finest: Table, level: int) -> int:
 
 
 def _axes(finest: Table, tables: Sequence[Table]) -> list[Table]:
-    """Return tables as sets of axes of the finest table."""
     return [tuple(finest.index(i) for i in table) for table in tables]
 
 

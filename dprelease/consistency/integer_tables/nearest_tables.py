@@ -239,7 +239,6 @@ def _sum(x: Floats, axis: int) -> Floats:
 
 
 def _index(axis: int, at: int) -> tuple[slice | int, ...]:
-    """Return the index of one entry of an axis."""
     return (*(slice(None),) * axis, at)
 
 

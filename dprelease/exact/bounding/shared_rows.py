@@ -66,7 +66,6 @@ class HeldRows:
         )
 
     def _id_rows(self, columns: TableColumns) -> Iterator[IdRows]:
-        """Yield the ids, cells and values of each batch, for the rows of one table."""
         for batch, ids in zip(self.batches, self.numbers.ids, strict=True):
             cells = batch.column(columns.cells)
             arrays = [batch.column(place) for _, place in columns.values]

@@ -109,7 +109,6 @@ def _blocks(held: BytesIO) -> Iterator[int]:
 
 
 def _array(item: Reader) -> Reader:
-    """Return the reader of a list."""
     return lambda held: [item(held) for count in _blocks(held) for _ in range(count)]
 
 
@@ -121,7 +120,6 @@ def _map(value: Reader) -> Reader:
 
 
 def _record(fields: list[tuple[str, Reader]]) -> Reader:
-    """Return the reader of a record."""
     return lambda held: {name: read(held) for name, read in fields}
 
 

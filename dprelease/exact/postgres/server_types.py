@@ -171,7 +171,6 @@ def _reading_of_type(stored: StoredColumn) -> ColumnReading | None:
 
 
 def _arrow_type(name: str) -> pa.DataType:
-    """Return the Arrow type with this short name."""
     import pyarrow as pa
 
     if name.startswith("timestamp"):

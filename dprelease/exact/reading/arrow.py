@@ -60,7 +60,6 @@ def _conversions() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], 
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    """Return whether an Arrow type is one of the types of texts."""
     import pyarrow as pa
 
     types = pa.types

@@ -63,7 +63,6 @@ class CellRows:
             yield self._batch(rows)
 
     def _batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
-        """Return the record batch of these rows."""
         import pyarrow as pa
 
         cells = zip(*rows, strict=True)

@@ -326,7 +326,6 @@ def _separators_to_declare(
 
 
 def _apparent_type(values: list[str], decimal: str, thousands: str | None) -> ApparentType:
-    """Return the type that fits all of these texts."""
     if not values:
         return ApparentType("text")
     if _is_number(values, decimal, thousands):
@@ -355,7 +354,6 @@ def _apparent_date_type(values: list[str]) -> ApparentType:
 
 
 def _all_match_format(values: list[str], layout: str) -> bool:
-    """Return whether all values are dates in this format."""
     try:
         for value in values:
             datetime.strptime(value, layout)

@@ -58,7 +58,6 @@ class StoreCopies:
     def _copy_source(
         self, declared: Declared, source: Source, address: StoreAddress
     ) -> tuple[Path, ...]:
-        """Return the copies of all objects of a source."""
         if address.scheme != WEB and not objects.is_installed():
             table = declared.table.name
             raise DataError("DP-DATA-025", table=table, package=objects.PACKAGE, extra="stores")

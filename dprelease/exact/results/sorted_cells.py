@@ -94,7 +94,6 @@ class SortedVector:
     _number: int
 
     def __getitem__(self, cells: slice) -> Integers:
-        """Return the integers of a range of cells."""
         first, last, _ = cells.indices(self._cells.size)
         return self._cells.between(first, last, self._number)
 

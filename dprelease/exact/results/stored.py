@@ -34,7 +34,6 @@ class StoredVector:
         self._length += len(values)
 
     def __getitem__(self, cells: slice) -> Integers:
-        """Return the integers of a range of cells."""
         first, last, _ = cells.indices(self._length)
         integers: Integers = np.empty(max(last - first, 0), dtype=np.int64)
         left, place = integers.data.cast("B"), first * BYTES_PER_CELL

@@ -127,7 +127,6 @@ def read_noisy_blocks(
 
 
 def _count_blocks(task: BlockNoise) -> int:
-    """Return the number of blocks of a table."""
     return -(-task.size // task.block)
 
 

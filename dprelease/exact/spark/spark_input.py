@@ -140,7 +140,6 @@ def locate_rows(
 def _text_files_input(
     spark: SparkSession, given: Input, reader: EngineCall, physical: Types
 ) -> TaskInput:
-    """Return the input of text files, which the tasks read in pieces."""
     sizes = [file.stat().st_size if file.exists() else 0 for file in given.files]
     pieces = group_files(sizes, cores_of(spark))
     files = tuple(map(str, given.files))

@@ -182,7 +182,6 @@ def table_stamp(spark: SparkSession, declared: Declared) -> list[Any]:
 
 
 def _is_read_by_path(declared: Declared) -> bool:
-    """Return whether the source of a table is a path."""
     return declared.table.source is not None and declared.table.source.path is not None
 
 

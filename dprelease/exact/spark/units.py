@@ -88,7 +88,6 @@ def job_over_stored_rows(
 
 
 def _value_columns(query: Query) -> tuple[str, ...]:
-    """Return the names of the columns with the values that the measurements read."""
     return tuple(f"v{j}" for j, m in enumerate(query.measurements) if m.aggregate.reads_values)
 
 

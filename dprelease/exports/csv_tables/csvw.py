@@ -184,5 +184,4 @@ def _link_or_text(text: str) -> str | dict[str, str]:
 
 
 def _texts_with_language(*several: Texts) -> list[dict[str, str]]:
-    """Return texts, each with its language."""
     return [{"@value": text, "@language": tag} for texts in several for tag, text in texts.items()]

@@ -282,7 +282,6 @@ class Sheet:
             self._row += rows
 
     def _write_cells(self, cells: Iterable[tuple[Cell, str | Look]]) -> None:
-        """Write the cells of a row."""
         for column, (cell, look) in enumerate(cells):
             self._write_cell(column, cell, self._book.style(look))
         self._row += 1

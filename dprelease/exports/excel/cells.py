@@ -207,7 +207,6 @@ def common_title(titles: Sequence[str]) -> str:
 
 
 def _is_number(column: ColumnMetadata) -> bool:
-    """Return whether the cells of a column are numbers."""
     return column.codes is None and column.kind.startswith(("int", "double", "decimal"))
 
 
@@ -222,7 +221,6 @@ def _number_width(title: str) -> int:
 
 
 def _longest_word(title: str) -> int:
-    """Return the length of the longest word of a title."""
     return max(map(len, title.split()), default=0)
 
 

@@ -56,7 +56,6 @@ def decode_id(code: str) -> str:
 
 
 def _escape_match(found: re.Match[str]) -> str:
-    """Return the escape of the matched character."""
     return f"_x{ord(found[0]):04X}_"
 
 

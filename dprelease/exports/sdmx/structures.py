@@ -193,7 +193,6 @@ def _data_structure(made: Structures, cube: Cube) -> Structure:
 
 
 def _dimension_component(made: Structures, key: ColumnMetadata) -> Component:
-    """Return the dimension of a key."""
     concept = made.concept(key)
     codes = made.code_list(key) if is_coded(key) else ""
     text_type = "" if codes else TEXT_TYPES.get(key.kind, "String")

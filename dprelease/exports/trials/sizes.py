@@ -80,7 +80,6 @@ def max_bytes(names: Iterable[str], metadata: Metadata) -> int:
 
 
 def _table_size(table: TableMetadata) -> _Size:
-    """Return the size of a table from its metadata."""
     others = [column for column in table.columns if column.role != Role.KEY]
     row, keys, values = (
         sum(map(_field_bytes, table.columns)),

@@ -38,7 +38,6 @@ class ScoreRuns:
         )
 
     def __iter__(self) -> Iterator[tuple[Integers, Integers]]:
-        """Yield the scores and lengths of the runs of each cell."""
         for first, last in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True):
             yield self.scores[first:last], self.lengths[first:last]
 

@@ -200,7 +200,6 @@ def _tried_targets(amount: Fraction, plan: Plan) -> Iterator[_TriedAmount]:
 
 
 def _consistent_columns(plan: Plan) -> Iterator[tuple[FamilyColumn, ConsistentSpec]]:
-    """Yield the consistent columns of all families, with what was declared for them."""
     for family in plan.families:
         if isinstance(family.step, Consistent):
             for agreed in consistent_columns(Shape.of(family.tables)):

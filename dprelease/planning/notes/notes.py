@@ -225,7 +225,6 @@ class Note:
     items: list[str]
 
     def __str__(self) -> str:
-        """Return the text of the note with its items."""
         return self.words.format("; ".join(self.items))
 
 

@@ -120,7 +120,6 @@ class PublishedColumn:
 
     @property
     def _noise(self) -> dict[str, Randomizer]:
-        """Return the noise of each part by name."""
         return {part.measurement.name: part.mechanism for part in self.parts}
 
     @cached_property

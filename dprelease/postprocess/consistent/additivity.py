@@ -58,7 +58,6 @@ def _smallest_finer(tables: Sequence[PlacedTable]) -> FinerTable:
 
 
 def _smallest_with_attributes(tables: Sequence[PlacedTable]) -> FinerTable:
-    """Return a function from a table to the smallest table with all of its attributes."""
     return lambda one: _smallest(t for t in tables if {*t.attributes} >= {*one.attributes})
 
 
@@ -74,7 +73,6 @@ def spans(shape: Shape, placed: PlacedTable) -> Iterator[tuple[int, int]]:
 
 
 def _axes_to_sum(fine: PlacedTable, coarse: PlacedTable) -> tuple[int, ...]:
-    """Return the axes of the finer table over which the coarser table is the sum."""
     return tuple(1 + i for i, a in enumerate(fine.attributes) if a not in coarse.attributes)
 
 

@@ -176,7 +176,6 @@ class RowMaker:
     def _rows(
         self, output: OutputTable, parts: Sequence[_ColumnAreas], start: int, stop: int
     ) -> Iterator[NamedBatch]:
-        """Yield the rows of one table for some areas of its level."""
         cells_per_area = cell_count(self.sizes, output.attributes)
         numbers = np.arange(start * cells_per_area, stop * cells_per_area)
         areas = stop - start
@@ -219,7 +218,6 @@ class RowMaker:
         rows: slice | Integers,
         areas: int,
     ) -> Values:
-        """Return some rows of an integer table, each with its interval."""
         vector, cells_per_area = part.column.vector, cell_count(self.sizes, output.attributes)
         estimates = output.order.flatten_for_file(part.tables[output.attributes])[rows]
         never = ~np.tile(output.possible, areas)[rows]

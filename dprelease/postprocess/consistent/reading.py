@@ -196,7 +196,6 @@ def _largest_number(sizes: tuple[int, ...], bits: int) -> int:
 def _can_compute_estimates(
     measured: MeasuredColumn, found: Variances, wanted: Sequence[Sequence[Table]], first: FirstPass
 ) -> bool:
-    """Return whether all estimates can be computed on a lattice, by computing them."""
     try:
         for _piece in pieces(found, measured.read, wanted, first=first):
             pass

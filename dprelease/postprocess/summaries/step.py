@@ -146,7 +146,6 @@ def _table_batch(held: NoisedTable) -> Batch:
 
 
 def _summary_output(query: str, name: str, spec: SummarySpec, table: FamilyTable) -> Output:
-    """Return the table of one summary, by the other keys of the table."""
     keys = KeySpace(tuple(key for key in table.query.keys.keys if key.column != spec.over))
     ends = {f"{name}_lower": Role.LOWER, f"{name}_upper": Role.UPPER}
     columns: dict[str, Kind] = {name: Real(), **dict.fromkeys(ends, Real())}

@@ -192,5 +192,4 @@ class OffsetIntegerLoss(MonotoneLoss):
 
 
 def _sum_by_bin(bin_of_integer: Integers, probabilities: Floats, bins: int) -> Floats:
-    """Return the sum of the probabilities in each bin."""
     return np.bincount(bin_of_integer, probabilities, bins).astype(np.float64)

@@ -82,7 +82,6 @@ def _refuse(node: exp.Expr, name: str, values: Sequence[str], place: Place) -> N
 
 
 def _is_number(node: exp.Expr) -> bool:
-    """Return whether a node is a constant number."""
     inner = node.this if isinstance(node, exp.Neg) else node
     return isinstance(inner, exp.Literal) and not inner.is_string and _exact(inner.name) is not None
 
@@ -103,7 +102,6 @@ def _exact(text: str) -> Fraction | None:
 
 
 def _numbers_of(values: Sequence[str]) -> list[tuple[str, Fraction]]:
-    """Return the values that are numbers, with these numbers."""
     numbers = ((text, _exact(text)) for text in values if text[:1] in "+-.0123456789")
     return [(text, number) for text, number in numbers if number is not None]
 

@@ -195,7 +195,6 @@ class TermChecker:
         return Term("TRUE" if node.this else "FALSE", Kind.BOOLEAN)
 
     def _null(self, node: exp.Null, depth: int) -> Term:
-        """Return the term of NULL."""
         return Term("NULL", Kind.NULL)
 
     def _negative(self, node: exp.Neg, depth: int) -> Term:
@@ -226,7 +225,6 @@ class TermChecker:
         return Term(f"({left} {ARITHMETIC_OF_ROWS[type(node)]} {right})", Kind.NUMBER)
 
     def _double_sql(self, node: exp.Expression, depth: int) -> str:
-        """Return the SQL of a node that must be a number, as a DOUBLE."""
         return f"CAST({self._sql_of_kind(node, Kind.NUMBER, depth)} AS DOUBLE)"
 
     def _logic(self, node: exp.Expression, depth: int) -> Term:
@@ -252,7 +250,6 @@ class TermChecker:
         raise QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:LONGEST_QUOTE])
 
     def _between(self, node: exp.Between, depth: int) -> Term:
-        """Return the term of BETWEEN with two ends."""
         self._refuse_other_args(node, "this", "low", "high")
         parts = [node.this, node.args["low"], node.args["high"]]
         parts = with_codes(self.table, node, parts, self.place)
@@ -376,12 +373,10 @@ class TermChecker:
         return f"CAST({self._sql_of_kind(node, Kind.DATE, depth)} AS DATE)"
 
     def _starts_with(self, node: exp.StartsWith, depth: int) -> Term:
-        """Return the term of starts_with with two texts."""
         parts = [self._sql_of_kind(p, Kind.TEXT, depth) for p in (node.this, node.expression)]
         return Term(f"starts_with({', '.join(parts)})", Kind.BOOLEAN)
 
     def _trim(self, node: exp.Trim, depth: int) -> Term:
-        """Return the term of trim with one text."""
         self._refuse_other_args(node, "this")
         return Term(f"trim({self._sql_of_kind(node.this, Kind.TEXT, depth)})", Kind.TEXT)
 

@@ -22,7 +22,6 @@ Entry = tuple[int, int]
 
 
 def _text(what: str, column: OutputColumn) -> str:
-    """Return what is computed, and from which moments."""
     return f"{what} from the moments {', '.join(column.part_names)}"
 
 

@@ -50,17 +50,14 @@ class Places(Sequence[int]):
         return int(self._held[np.searchsorted(self._ends, place, side="right")])
 
     def __len__(self) -> int:
-        """Return the number of positions."""
         return len(self._held) if self._ends is None else int(self._ends[-1])
 
     def __iter__(self) -> Iterator[int]:
-        """Yield all positions."""
         numbers = self.numbers
         for first in range(0, len(numbers), AT_ONCE):
             yield from numbers[first : first + AT_ONCE].tolist()
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the other sequence has the same positions."""
         return self is other or (isinstance(other, Places) and self._bytes == other._bytes)
 
     def __hash__(self) -> int:
@@ -69,7 +66,6 @@ class Places(Sequence[int]):
 
     @cached_property
     def _hash(self) -> int:
-        """Return the hash of the stored bytes."""
         return hash(self._bytes)
 
     @property

@@ -66,7 +66,6 @@ def _by_name(params: Params) -> dict[str, object]:
 
 
 def _constant(name: str, value: object) -> exp.Expr:
-    """Return a value as a constant."""
     if value is None:
         return exp.Null()
     if isinstance(value, bool):

@@ -81,7 +81,6 @@ class SharedSource:
 
 
 def _by_column(query: Query) -> dict[str, Key]:
-    """Return the keys of a query, by column."""
     return {key.column: key for key in query.keys.keys}
 
 

@@ -128,11 +128,9 @@ class _RowForms:
         return exp.Paren(this=exp.Mod(this=day, expression=number(7)))
 
     def _day_name(self, node: exp.Dayname) -> exp.Expr:
-        """Return the English name of the day of the week."""
         return self._name(exp.DayOfWeekIso(this=self._inner(strip_date_cast(node.this))), _DAYS)
 
     def _month_name(self, node: exp.Monthname) -> exp.Expr:
-        """Return the English name of the month."""
         return self._name(exp.Month(this=self._inner(strip_date_cast(node.this))), _MONTHS)
 
     def _name(self, value: exp.Expr, names: tuple[str, ...]) -> exp.Expr:
@@ -163,7 +161,6 @@ class _RowForms:
         return _without_fraction(self._inner(node.this))
 
     def _sign(self, node: exp.Sign) -> exp.Expr:
-        """Return the sign of a number."""
         value = self._inner(node.this)
         arms = (exp.GT, number(1)), (exp.LT, exp.Neg(this=number(1))), (exp.EQ, number(0))
         return case_of(

@@ -75,7 +75,6 @@ def rewrite_rows(select: exp.Select, tables: Mapping[str, Table]) -> RowsOfSelec
 
 
 def _refuse_queries(where: exp.Expr | None) -> None:
-    """Refuse a condition on rows with a sub-query."""
     for query in () if where is None else where.find_all(exp.Query):
         reason = "a condition reads one row, and no other rows"
         refuse(query, reason, "join a public table by its key, or list constants in IN")
@@ -140,14 +139,12 @@ class _Rewriter:
         select.set("joins", None)
 
     def _row_clauses(self) -> Iterator[exp.Expr]:
-        """Yield the clauses that read rows."""
         for name in ("where", "group"):
             clause = self.select.args.get(name)
             if clause is not None:
                 yield clause
 
     def _declare_join(self, matched: bool) -> None:
-        """Declare the join of the source."""
         join = self.source.join
         if join is None:
             return
@@ -282,7 +279,6 @@ def _joined_table(source: Source) -> Table:
 
 
 def _shown_name(item: exp.Expr) -> str:
-    """Return the name of a column of the result."""
     return item.alias or (item.name if isinstance(item, exp.Column) else quoted(item))
 
 

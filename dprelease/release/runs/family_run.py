@@ -309,7 +309,6 @@ class _OpenTable:
 
 
 def _with_metadata(table: pa.Table, notes: Mapping[str, str]) -> pa.Table:
-    """Return a table with additional metadata."""
     if not notes:
         return table
     more = {name.encode(): text.encode() for name, text in notes.items()}

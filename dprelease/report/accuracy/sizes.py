@@ -90,7 +90,6 @@ def _cells_of_code(counts: Sequence[CellCounts], code: str, size: int) -> int:
 
 
 def _class_text(words: Words, size: int) -> str:
-    """Return the name of a size class as text."""
     low, high = class_bounds(size)
     ends = {"low": words.number(low), "high": words.number(high)}
     return words.plain("size.row" if low else "size.row.first", **ends)

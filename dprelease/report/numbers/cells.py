@@ -122,7 +122,6 @@ def _needed_columns(table: TableMetadata, columns: Sequence[ColumnQuality]) -> l
 def _rows_of(
     table: TableMetadata, columns: Sequence[ColumnQuality], batch: pa.RecordBatch
 ) -> list[Row]:
-    """Return the rows of a batch."""
     keys = [batch.column(key.name).to_pylist() for key in table.keys]
     numbers = [list(_numbers_of(one, batch)) for one in columns]
     return [
@@ -132,7 +131,6 @@ def _rows_of(
 
 
 def _numbers_of(one: ColumnQuality, batch: pa.RecordBatch) -> Iterator[Number]:
-    """Yield the numbers of one column of a batch."""
     values = batch.column(one.column.name).to_pylist()
     codes = _texts(batch, one.quality_column)
     if not is_number(one.column):

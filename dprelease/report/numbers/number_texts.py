@@ -81,7 +81,6 @@ class NumberTexts:
         return self._text(number.number)
 
     def _text(self, value: float) -> str:
-        """Return a number with the decimals of the column."""
         return self.context.words.number(value, self.one.column.decimals)
 
     def _margin(self, number: Number) -> str:

@@ -155,7 +155,6 @@ def _key_figures(context: Context, read: ReadTables) -> list[KeyFigure]:
 def _key_figure(
     context: Context, cells: TableCells, row: int, place: int, where: Markup
 ) -> KeyFigure:
-    """Return one number of a table as a key figure."""
     one = cells.columns[place]
     texts = NumberTexts(context, one)
     return KeyFigure(
@@ -165,7 +164,6 @@ def _key_figure(
 
 
 def _shown_table(context: Context, read: ReadTables, table: TableMetadata, i: int) -> ShownTable:
-    """Return one table of the page."""
     cells, words = read.cells[table.name], context.words
     panels = panels_of(context, cells)
     values = read.values.get(table.name)

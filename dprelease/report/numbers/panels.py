@@ -261,7 +261,6 @@ class _Heat:
         return min((w for w in map(_half_width, numbers) if w is not None), default=math.inf)
 
     def _cell(self, down: Code, across: Code, fixed: dict[int, Code]) -> HeatCell:
-        """Return one cell with its number and its shade."""
         return heat_cell(self.picture.texts, self._number(down, across, fixed), self.largest)
 
 

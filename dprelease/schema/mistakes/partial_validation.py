@@ -251,7 +251,6 @@ def _dependent_names(document: Document, path: KeyPath) -> Iterator[str]:
 
 
 def _texts_in(value: Plain) -> Iterator[str]:
-    """Yield every text in a value."""
     if isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
             yield from _texts_in(part)

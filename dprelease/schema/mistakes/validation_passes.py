@@ -83,14 +83,12 @@ def _rejections(
 
 
 def _error_key_path(document: Document, error: DpReleaseError) -> KeyPath:
-    """Return the key path of an error."""
     return next((keys for keys in document.lines if dotted_path(keys) == error.place.key), ())
 
 
 def _may_result_from_removal(
     document: Document, error: DpReleaseError, problem: ErrorDetails, dropped: Iterable[KeyPath]
 ) -> bool:
-    """Return whether an error may result from the removal of other values."""
     own = _error_key_path(document, error)
     texts = [text for text in problem.get("ctx", {}).values() if isinstance(text, str)]
     for path in dropped:

@@ -45,7 +45,6 @@ class KeyValues(tuple[str, ...]):
     _hash: int | None = None
 
     def __hash__(self) -> int:
-        """Return the hash of the tuple."""
         if self._hash is None:
             self._hash = super().__hash__()
         return self._hash
@@ -128,13 +127,9 @@ class CsvRows(Protocol):
 
     line_num: int
 
-    def __iter__(self) -> Iterator[list[str]]:
-        """Return itself."""
-        ...
+    def __iter__(self) -> Iterator[list[str]]: ...
 
-    def __next__(self) -> list[str]:
-        """Return the next row."""
-        ...
+    def __next__(self) -> list[str]: ...
 
 
 def _columns_of_csv(rows: CsvRows, spec: ValuesFrom, within: str | None) -> Columns:

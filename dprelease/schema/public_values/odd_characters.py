@@ -72,7 +72,6 @@ def _lookalikes(text: str, *, among_latin: bool) -> list[str]:
 
 
 def _is_latin(letter: str) -> bool:
-    """Return whether a letter is a Latin letter, by its name in Unicode."""
     return unicodedata.name(letter, "").startswith("LATIN ")
 
 
@@ -82,12 +81,10 @@ def _character_name(character: str) -> str:
 
 
 def _blank_name(character: str) -> str:
-    """Return the description of a blank at an end of a text."""
     return f"{_character_name(character)} at an end"
 
 
 def _lookalike_text(letter: str) -> str:
-    """Return the description of a letter that looks like a Latin letter."""
     return f"{_character_name(letter)}, which looks like {LATIN_LOOKALIKES[letter]}"
 
 

@@ -26,7 +26,6 @@ class ShareSpec(Model):
 
 
 def _expand_share(value: object) -> object:
-    """Expand a number to a share with this weight."""
     return {"weight": value} if isinstance(value, str | int | float) else value
 
 

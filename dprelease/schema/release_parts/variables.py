@@ -122,7 +122,6 @@ def variables_of(document: Document, values: Mapping[str, str]) -> Variables:
 
 
 def _variable_error(code: str, document: Document, name: str, **more: str) -> DeclarationError:
-    """Return an error at the declaration of a variable."""
     place = document.place("variables", name)
     fields: dict[str, Any] = {"name": name, **more}
     return DeclarationError(code, place=place, **fields)
@@ -273,7 +272,6 @@ def _text_with_values(
 
 
 def _sql_literal(value: str, kind: str) -> str:
-    """Return a value as an SQL literal."""
     if kind in FORMS:
         # without the space, two minus signs would start a comment
         return f" {value}" if value.startswith("-") else value

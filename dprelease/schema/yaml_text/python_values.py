@@ -129,7 +129,6 @@ class PythonDeclaration:
 
 
 def _unused_file_name(table: object, used: set[str]) -> str:
-    """Return a file name for the schema of a table."""
     base = table if isinstance(table, str) and table.isidentifier() else "table"
     name, number = f"{base}.yaml", 1
     while name in used:

@@ -256,7 +256,6 @@ class _DocumentBuilder:
             self.findings[keys] = finding
 
     def _skip_value(self, event: yaml.Event) -> None:
-        """Skip one value."""
         depth = int(isinstance(event, yaml.CollectionStartEvent))
         while depth:
             event = next(self.events)

@@ -162,7 +162,6 @@ def _dash_flaw(stop: _ParserStop) -> SyntaxFlaw | None:
 
 
 def _start_character_flaw(stop: _ParserStop) -> SyntaxFlaw | None:
-    """Return the flaw of a value that starts with a character of the syntax."""
     began = [stop.start_column] if stop.start == stop.line else []
     for column in (stop.column, stop.column - 1, *began):
         mark = stop.here[column : column + 1]

@@ -115,7 +115,6 @@ def matches(pattern: str, key: str) -> bool:
 
 
 def _match_parts(pattern: Sequence[str], parts: Sequence[str]) -> bool:
-    """Return whether the parts of a key match the parts of a pattern."""
     if not pattern:
         return not parts
     first, rest = pattern[0], pattern[1:]

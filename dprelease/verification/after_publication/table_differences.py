@@ -162,7 +162,6 @@ def _areas_moved(old: Query, new: Query, name: str) -> bool:
 
 
 def _condition_columns(query: Query) -> set[str]:
-    """Return the columns that the condition reads."""
     return set() if query.predicate is None else set(query.predicate.columns)
 
 

@@ -125,7 +125,6 @@ class CountTask:
         yield from redact_failures(lambda: self._count_parts(batches))
 
     def _count_parts(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Yield the sums of the counts of all parts."""
         with self.reading.register_parts(batches) as (link, parts):
             sums = SumCollector(link)
             for _ in parts:
@@ -146,7 +145,6 @@ class JointTablesTask:
         yield from redact_failures(lambda: self._fill_tables(batches))
 
     def _fill_tables(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Yield the sums of the joint tables of all parts."""
         with self.reading.register_parts(batches) as (link, parts):
             seen = 0
 

@@ -75,7 +75,6 @@ class BucketRows:
                     yield from self._packed_rows(batch)
 
     def _packed_rows(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a batch, packed as bytes by bucket."""
         buckets = to_numpy(batch.column(0))
         order = np.argsort(
             buckets, kind="stable"
