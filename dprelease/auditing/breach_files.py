@@ -45,10 +45,8 @@ def write_outcome(outcome: Outcome, folder: Path) -> Path:
     both sides, and a script that runs the release without its ledger. If the function raises an
     error, there is no new folder.
 
-    Raises
-    ------
-    OutputError
-        DP-AUDIT-002 if the folder exists, DP-OUTPUT-002 if the operating system refuses to write.
+    Raises OutputError: DP-AUDIT-002 if the folder exists, DP-OUTPUT-002 if the operating system
+    refuses to write.
     """
     refuse_folder(folder)
     try:

@@ -78,10 +78,7 @@ class AuditedRelease:
     def of(cls, declaration: Declaration, engine: str = DEFAULT_ENGINE) -> AuditedRelease:
         """Return a release without its sources, with the noise of the declared release.
 
-        Raises
-        ------
-        QueryError, BudgetError, Findings
-            The errors of `prepare`.
+        Raises QueryError, BudgetError or Findings: the errors of `prepare`.
         """
         spec = declaration.spec.model_copy(update={"engine": engine, "duckdb": DuckDBSpec()})
         without_sources = replace(
@@ -109,12 +106,8 @@ class AuditedRelease:
     def engines(self, queries: Sequence[Query], tables: Tables) -> Iterator[dict[str, QueryEngine]]:
         """Yield the engine of each query, which reads synthetic tables.
 
-        Raises
-        ------
-        EngineFailure
-            If the engine fails when it is opened or used.
-        TypeError
-            If a query belongs to a declaration with sources.
+        Raises EngineFailure if the engine fails when it is opened or used. Raises TypeError if a
+        query belongs to a declaration with sources.
         """
         for query in queries:
             joined = [] if query.join is None else [query.join.declared]

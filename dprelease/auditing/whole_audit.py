@@ -177,15 +177,10 @@ def run_audit(
     starts. `draws` says whether the audit also draws millions of answers, which takes most of the
     time. `progress` is called with the name of each step.
 
-    Raises
-    ------
-    QueryError
-        DP-AUDIT-001 for an unknown query.
-    OutputError
-        DP-AUDIT-008 if there is no temporary folder for whole runs, or if no run finishes.
-    DpReleaseError
-        The errors of `prepare`, because a release that can't run can't be audited; also the error
-        of an engine that is unavailable.
+    Raises QueryError: DP-AUDIT-001 for an unknown query. Raises OutputError: DP-AUDIT-008 if there
+    is no temporary folder for whole runs, or if no run finishes. Raises DpReleaseError: the errors
+    of `prepare`, because a release that can't run can't be audited; also the error of an engine
+    that is unavailable.
     """
     start = time.monotonic()
     audited = AuditedRelease.of(declaration, engine or declaration.spec.engine)

@@ -136,10 +136,7 @@ def _printable_usage_errors() -> Iterator[None]:
 def print_result(as_json: bool, answer: object, words: str) -> None:
     """Print a result: as JSON for programs, as text for people.
 
-    Raises
-    ------
-    OutputError
-        DP-OUTPUT-007 if the result can't be written to standard output.
+    Raises OutputError: DP-OUTPUT-007 if the result can't be written to standard output.
     """
     print_text(json.dumps(answer, indent=2, ensure_ascii=False) if as_json else words)
 
@@ -147,10 +144,7 @@ def print_result(as_json: bool, answer: object, words: str) -> None:
 def print_text(text: str, *, end: bool = True) -> None:
     """Print a text to standard output, without characters that a terminal would obey.
 
-    Raises
-    ------
-    OutputError
-        DP-OUTPUT-007 if the text can't be written.
+    Raises OutputError: DP-OUTPUT-007 if the text can't be written.
     """
     failure: OutputError | None = None
     try:

@@ -72,10 +72,7 @@ def _value_text(value: object) -> str:
 def parameters_of(options: Sequence[str]) -> dict[str, object]:
     """Return the values of the options NAME=VALUE, by name.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-008 for an option without `=`, or a second value for the same name.
+    Raises QueryError: DP-SQL-008 for an option without `=`, or a second value for the same name.
     """
     found: dict[str, object] = {}
     for option in options:

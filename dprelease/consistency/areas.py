@@ -55,10 +55,8 @@ def area_variances(variances: Variances, area: Area) -> dict[Table, float]:
     Use as `standard_errors.variance_upper_bound(variances, coefficients, lambda space:
     np.array([F[space]]))`.
 
-    Raises
-    ------
-    ValueError
-        If there is not one set of leaves for each level, or if one of the leaves contains another.
+    Raises ValueError if there is not one set of leaves for each level, or if one of the leaves
+    contains another.
     """
     if len(area.leaves) != variances.structure.tree.levels:
         raise ValueError("an area names leaves of every level, perhaps none")

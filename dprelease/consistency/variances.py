@@ -269,10 +269,7 @@ class Variances:
     def with_largest(self, largest: int) -> Variances:
         """Return the same variances, with the unit of values for another declared largest number.
 
-        Raises
-        ------
-        ValueError
-            If the largest number leaves no room for 64-bit arithmetic.
+        Raises ValueError if the largest number leaves no room for 64-bit arithmetic.
         """
         old = self.structure
         found = copy(self)

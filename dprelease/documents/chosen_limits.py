@@ -30,12 +30,8 @@ def read_chosen_limits(declaration: Declaration, folder: Path) -> ChosenLimits:
     The folder must be a complete release of the limits of this very declaration. What its manifest
     states is checked by `verify`, not here.
 
-    Raises
-    ------
-    OSError
-        If a file can't be read.
-    ValueError
-        If the folder is not such a release; the text says why, and quotes nothing.
+    Raises OSError if a file can't be read. Raises ValueError if the folder is not such a release;
+    the text says why, and quotes nothing.
     """
     record = _read_manifest(folder)
     if record.declaration.chooses != "limits":

@@ -13,10 +13,7 @@ def listed_files(record: Mapping[str, Any]) -> dict[str, str]:
 
     `record`: a manifest as JSON values, possibly of an older version.
 
-    Raises
-    ------
-    KeyError, TypeError, AttributeError
-        If `record` is not a manifest.
+    Raises KeyError, TypeError or AttributeError if `record` is not a manifest.
     """
     exported = [file for export in record.get("exports", ()) for file in export["files"]]
     tables = [one for file in record["files"] for one in _digests_of(file).items()]

@@ -64,10 +64,7 @@ def encode_errors(errors: Sequence[ColumnErrors]) -> bytes:
 def decode_errors(raw: bytes) -> list[ColumnErrors]:
     """Return all errors from the bytes of a file.
 
-    Raises
-    ------
-    ValueError, TypeError, RecursionError
-        If the file has other content.
+    Raises ValueError, TypeError or RecursionError if the file has other content.
     """
     return [ColumnErrors.model_validate(one) for one in json.loads(raw)]
 

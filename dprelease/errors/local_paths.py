@@ -56,11 +56,8 @@ def check_paths(*value: object) -> None:
     Other arguments, such as a frame in place of a file, are accepted, because other code checks
     their types.
 
-    Raises
-    ------
-    DeclarationError
-        DP-PATH-001 for a URI, 002 for `~` at its start, 003 for a name that is not UTF-8, 005 for
-        a path that no file can have.
+    Raises DeclarationError: DP-PATH-001 for a URI, 002 for `~` at its start, 003 for a name that is
+    not UTF-8, 005 for a path that no file can have.
     """
     for path in _paths_in(value):
         fields = uri_fields(path)

@@ -42,10 +42,7 @@ MOST_CACHED_FILES = 256
 def open_connection(scratch: Path, settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a new connection to a database in memory, which spills into a private folder.
 
-    Raises
-    ------
-    DataError
-        DP-ENGINE-004 if the engine does not accept the settings.
+    Raises DataError: DP-ENGINE-004 if the engine does not accept the settings.
     """
     maker = Maker()
     link: duckdb.DuckDBPyConnection | None = None

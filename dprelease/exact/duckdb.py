@@ -117,11 +117,9 @@ class Engine(RecordEngine):
         connections of a run to servers; if None, the engine opens its own connections. `queries`:
         all queries that the engine will run; None if they are not known.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared, DP-DATA-006 if a
-            relation fails while it is fetched, DP-ENGINE-003 to 005 for unusable settings.
+        Raises DataError: DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared,
+        DP-DATA-006 if a relation fails while it is fetched, DP-ENGINE-003 to 005 for unusable
+        settings.
         """
         with ExitStack() as stack:
             tables = [(declared, frame), *([] if joined is None else [(joined, joined_frame)])]
@@ -138,11 +136,8 @@ class Engine(RecordEngine):
 
         The method reads no row except the keys of a joined public table, which must be unique.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-002 for a missing column, DP-DATA-004 or 005 for an unusable type, DP-DATA-012
-            for a public table with a duplicate key.
+        Raises DataError: DP-DATA-002 for a missing column, DP-DATA-004 or 005 for an unusable type,
+        DP-DATA-012 for a public table with a duplicate key.
         """
         if self._compiled is None or self._compiled[0] is not query:
             self._floats.refuse_others(query, [given.physical for given in self._inputs])
@@ -168,10 +163,7 @@ class Engine(RecordEngine):
     def run(self, query: Query) -> ExactTable:
         """Return the true aggregates of every cell, which are zero for a cell without rows.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
+        Raises DataError: DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
         return self._read_table(query) if self._tables is None else self._tables.table(query)
 
@@ -269,10 +261,7 @@ class Engine(RecordEngine):
     def partitions(self, query: Query) -> Partitions:
         """Return the partitions of a query with private keys, and their numbers of privacy units.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
+        Raises DataError: DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
         self.compile(query)
         sql = compile_partitions(query, self.physical, self.joined_types)
@@ -283,10 +272,7 @@ class Engine(RecordEngine):
     def compile_records(self, records: Records) -> CompiledRecords:
         """Return the SQL of records over the actual types of the source.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-002 for a missing column, DP-DATA-004 for an unusable type.
+        Raises DataError: DP-DATA-002 for a missing column, DP-DATA-004 for an unusable type.
         """
         from dprelease.statements.record_statements import compile_records, stored_columns_of
 
@@ -297,10 +283,7 @@ class Engine(RecordEngine):
     def records(self, records: Records) -> ExactRecords:
         """Return the true records, in the order of the source, which must never be published.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
+        Raises DataError: DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
         from dprelease.exact.results.true_records import exact_records
 

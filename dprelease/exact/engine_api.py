@@ -36,30 +36,21 @@ class QueryEngine(ABC):
     def compile(self, query: Query) -> object:
         """Check a query against the sources, without reading any row about people.
 
-        Raises
-        ------
-        DataError
-            If a source lacks something that the query needs.
+        Raises DataError if a source lacks something that the query needs.
         """
 
     @abstractmethod
     def run(self, query: Query) -> ExactTable:
         """Return the true aggregates of every cell, which are zero for a cell without rows.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
+        Raises DataError: DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
 
     @abstractmethod
     def partitions(self, query: Query) -> Partitions:
         """Return the partitions of a query with private keys, and their numbers of privacy units.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
+        Raises DataError: DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
 
     def expect(self, queries: Sequence[Query]) -> None:  # noqa: B027 - no plan is needed
@@ -78,20 +69,14 @@ class QueryEngine(ABC):
         returns, all noise has been drawn, once for each cell. The caller must read the result to
         its end.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
+        Raises DataError: DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
         return None
 
     def spread(self, work: Callable[[Task], Made], tasks: Iterable[Task]) -> Iterator[Made]:
         """Yield the result of each task, in the order of the tasks.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if the engine fails.
+        Raises DataError: DP-DATA-006 if the engine fails.
         """
         return in_threads(work, tasks)
 
@@ -103,20 +88,14 @@ class RecordEngine(QueryEngine):
     def compile_records(self, records: Records) -> object:
         """Check records against the source, without reading any row about people.
 
-        Raises
-        ------
-        DataError
-            If the source lacks something that the records need.
+        Raises DataError if the source lacks something that the records need.
         """
 
     @abstractmethod
     def records(self, records: Records) -> ExactRecords:
         """Return the true values of every record, in the order of the source.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
+        Raises DataError: DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
 
 
@@ -152,11 +131,8 @@ class EngineKind(ABC):
         `spec`: the release that the engine runs, if there is one. `settings`: the settings of
         DuckDB.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared; or another error
-            of the engine.
+        Raises DataError: DP-DATA-001, 003, 008 or 009 if a source can't be opened as declared; or
+        another error of the engine.
         """
 
     def exposure_texts(self, spec: ReleaseSpec) -> list[str]:
@@ -168,9 +144,6 @@ class EngineKind(ABC):
 
         All engines that the block opens for a release use these parts.
 
-        Raises
-        ------
-        DataError
-            If the engine can't be started.
+        Raises DataError if the engine can't be started.
         """
         return nullcontext()

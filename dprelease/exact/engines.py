@@ -34,12 +34,9 @@ def open_engines(
     engine and its configuration. The statements of all queries are compiled first, so that an
     error, such as a missing column, occurs before any row about people is read.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-001 to 006, 008, 009 or 012 if a source is not as declared, DP-ENGINE-003 or 004 if
-        the engine can't be set up; DP-SPARK-001 to 004 if Spark is not available, or could read a
-        source differently.
+    Raises DataError: DP-DATA-001 to 006, 008, 009 or 012 if a source is not as declared,
+    DP-ENGINE-003 or 004 if the engine can't be set up; DP-SPARK-001 to 004 if Spark is not
+    available, or could read a source differently.
     """
     pairs: dict[tuple[str, str | None], list[Query]] = {}
     for query in queries:
@@ -86,10 +83,7 @@ def engine_kind(name: str) -> EngineKind:
 def keep_engine_alive(spec: ReleaseSpec) -> AbstractContextManager[None]:
     """Return a context manager that keeps parts alive which the engines of a release share.
 
-    Raises
-    ------
-    DataError
-        DP-SPARK-003 or 004 if Spark is not available.
+    Raises DataError: DP-SPARK-003 or 004 if Spark is not available.
     """
     return engine_kind(spec.engine).keep_alive(spec)
 
@@ -113,12 +107,8 @@ def open_duckdb(
 def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:
     """Raise for frames that no table would read, because rows would then come from other sources.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-016 for a name that no table has, two frames for one table, or None for a frame.
-    FrameError
-        DP-DATA-020 if `frames` is not a mapping.
+    Raises DataError: DP-DATA-016 for a name that no table has, two frames for one table, or None
+    for a frame. Raises FrameError: DP-DATA-020 if `frames` is not a mapping.
     """
     known: dict[str, str] = {}
     for table in tables:

@@ -48,10 +48,7 @@ class FinestTables:
         `physical`: the engine's types of the stored columns of the query's table. `joined`: the
         types of the stored columns of the joined table.
 
-        Raises
-        ------
-        DataError
-            If a statement can't be compiled for these types, or fails in the engine.
+        Raises DataError if a statement can't be compiled for these types, or fails in the engine.
         """
         aggregates = [m.aggregate for m in query.measurements]
         held, unit, added = self._made or (None, None, [])

@@ -136,10 +136,7 @@ class Input:
     def fetch(self, link: duckdb.DuckDBPyConnection) -> None:
         """Copy batches into their tables, and text files into their plain copies, each once.
 
-        Raises
-        ------
-        OSError
-            If a file does not have the declared format, or there is no space.
+        Raises OSError if a file does not have the declared format, or there is no space.
         """
         while self.rows:
             name, rows = self.rows.popitem()
@@ -200,11 +197,8 @@ def refuse_missing_columns(given: Input, names: Iterable[str]) -> None:
 def refuse_unusable_columns(inputs: Sequence[Input], query: Query) -> None:
     """Raise for columns that a query can't use, based on the sources' metadata.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-002 for a column that a source lacks, 005 for ids that are floats, 026 for ids and
-        join keys that a source does not compare character by character.
+    Raises DataError: DP-DATA-002 for a column that a source lacks, 005 for ids that are floats, 026
+    for ids and join keys that a source does not compare character by character.
     """
     unit, pairs = query.unit.id, () if query.join is None else query.join.on
     for i, (given, names) in enumerate(zip(inputs, columns_to_read(query), strict=False)):
@@ -251,11 +245,8 @@ def find_input(
     `before`: the first input of the same engine; if both inputs read the same DuckDB file, the file
     is attached only once. `servers`: the connections for tables on servers.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-001, 003, 004, 008, 009, 014, 024, 025 or 027 if the source is not as declared,
-        DP-SPARK-006 if only Spark could read it.
+    Raises DataError: DP-DATA-001, 003, 004, 008, 009, 014, 024, 025 or 027 if the source is not as
+    declared, DP-SPARK-006 if only Spark could read it.
     """
     batches = None if frame is None else frame_batches(frame, declared)
     if batches is not None:
@@ -283,10 +274,7 @@ def find_input(
 def latest_version(declared: Declared, source: Source) -> int:
     """Return the latest version of a table of a source type whose tables have versions.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-001 or 024 if the source can't be read.
+    Raises DataError: DP-DATA-001 or 024 if the source can't be read.
     """
     reader = reader_of(source.type)
     with locate_errors([Input(declared, SOURCE)]):

@@ -48,10 +48,8 @@ class FloatColumns:
     def refuse_others(self, query: Query, physical: Sequence[Types]) -> None:
         """Refuse a query that reads other float columns than these.
 
-        Raises
-        ------
-        AssertionError
-            If the query reads other float columns: an engine must be opened for all its queries.
+        Raises AssertionError if the query reads other float columns: an engine must be opened for
+        all its queries.
         """
         for names, types, asked in zip(columns_to_read(query), physical, self.tables, strict=False):
             if not asked.issuperset(_float_columns(names, types)):

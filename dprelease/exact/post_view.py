@@ -30,10 +30,8 @@ def run_statement(
     its settings are locked. `trial`: the tables have no value of a release, so that an error may
     quote the engine.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-007 if the engine can't compute the result, for example for a wrong type.
+    Raises QueryError: DP-SQL-007 if the engine can't compute the result, for example for a wrong
+    type.
     """
     config: Config = {**CONNECTION_OPTIONS, "enable_external_access": False}
     connection = duckdb.connect(config=config)

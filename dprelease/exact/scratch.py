@@ -30,10 +30,7 @@ def private_folder(parent: Path, prefix: str, again: Path | None = None) -> Iter
     removes nothing, because the folder belongs to its parent. `again`: the path of an earlier
     folder, which is used again unless another file has this path.
 
-    Raises
-    ------
-    OSError
-        If the folder can't be created, or its file system has no locks.
+    Raises OSError if the folder can't be created, or its file system has no locks.
     """
     remove_stale(parent, prefix)
     made: tuple[Path, Lock] | None = None

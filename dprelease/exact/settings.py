@@ -48,10 +48,7 @@ class Settings:
 
         Folders that killed runs left behind are removed too.
 
-        Raises
-        ------
-        DataError
-            DP-ENGINE-003 if the folder can't be created.
+        Raises DataError: DP-ENGINE-003 if the folder can't be created.
         """
         with ExitStack() as stack:
             parent, made = self.temp_directory, None

@@ -73,10 +73,7 @@ class SortedFamilies:
     ) -> dict[str, VectorBlock] | None:
         """Return the vectors of one table by name; None if the engine must sum them.
 
-        Raises
-        ------
-        DataError
-            If a statement can't be compiled, or fails in the engine.
+        Raises DataError if a statement can't be compiled, or fails in the engine.
         """
         if not is_summed_by_ranges(query):
             return None

@@ -77,10 +77,7 @@ class TallyingEngine(EngineOfIds):
     def tallies(self, query: Query) -> Tallies:
         """Return how many rows a query loses, and how many values it clamps.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
+        Raises DataError: DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
         self.compile(query)
         lost = compile_left_out_rows(query, self.physical, self.joined_types)
@@ -105,10 +102,7 @@ class TallyingEngine(EngineOfIds):
     def contributions(self, query: Query) -> Contributions:
         """Return how many groups and rows privacy units have, before contribution limits.
 
-        Raises
-        ------
-        DataError
-            The errors of `tallies`.
+        Raises DataError: the errors of `tallies`.
         """
         sql = contributions_sql(self._rows_of_ids_sql(query))
         found = self._read_rows(lambda link: link.execute(sql).fetchall())

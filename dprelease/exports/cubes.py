@@ -106,10 +106,7 @@ def cube_of(table: TableMetadata) -> Cube | None:
 def _value_indices(column: pa.Array, values: Sequence[Any]) -> Any:
     """Return the index of each key value in the list of the key's values.
 
-    Raises
-    ------
-    ArrowException
-        If a value is not in the list.
+    Raises ArrowException if a value is not in the list.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -141,10 +141,7 @@ def _tree_node(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 def dp_event(tree: Mapping[str, Any]) -> DpEvent:
     """Return the dp-accounting event of a tree from `event_tree`; the tree may come from a file.
 
-    Raises
-    ------
-    ValueError
-        For a tree with a class of another module.
+    Raises ValueError for a tree with a class of another module.
     """
     event: DpEvent = _dp_accounting_events().DpEvent.from_named_tuple(_named_tuple(tree))
     return event

@@ -101,8 +101,6 @@ class PackagedExport(Protocol):
     def has_same_content(self, one: Path, other: Path) -> bool:
         """Return whether two files of the format have the same content, even if their bytes differ.
 
-        Raises
-        ------
-        OSError, ValueError, KeyError, ArrowException
-            If a file is not in this format, which is possible since anybody may have written it.
+        Raises OSError, ValueError, KeyError or ArrowException if a file is not in this format,
+        which is possible since anybody may have written it.
         """

@@ -40,14 +40,8 @@ def write_formats(
     Each format can read the files of the formats before it. `trial`: the position of `formats` in
     the declaration, if this is only a trial.
 
-    Raises
-    ------
-    DeclarationError
-        DP-EXPORT-008 if a format fails in a trial.
-    OutputError
-        DP-EXPORT-009 if a format fails for a release.
-    OSError
-        If the folder can't be written.
+    Raises DeclarationError: DP-EXPORT-008 if a format fails in a trial. Raises OutputError:
+    DP-EXPORT-009 if a format fails for a release. Raises OSError if the folder can't be written.
     """
     records = []
     written = dict(release.written)

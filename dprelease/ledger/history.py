@@ -96,10 +96,7 @@ class State:
     def of(cls, entries: Sequence[Entry]) -> State:
         """Return the state after all entries.
 
-        Raises
-        ------
-        ImpossibleEntry
-            For an entry that no ledger would write after the entries before it.
+        Raises ImpossibleEntry for an entry that no ledger would write after the entries before it.
         """
         state = cls({}, {}, entries[0].digest if entries else "")
         for entry in entries:
@@ -215,10 +212,7 @@ class State:
 def open_period(state: State, table: str, now: datetime) -> int | None:
     """Return the period of a charge at the time `now`; None for a budget that does not renew.
 
-    Raises
-    ------
-    LedgerError
-        DP-LEDGER-014 if there is no budget for the current period.
+    Raises LedgerError: DP-LEDGER-014 if there is no budget for the current period.
     """
     period, renewal = state.period(table, now), state.accounts[table].renewal
     problem = None if renewal is None or period is None else renewal.problem_at(period)

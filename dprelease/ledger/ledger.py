@@ -62,10 +62,8 @@ class Ledger:
     def open_account(self, account: Account) -> Entry:
         """Open the budget of a table, which can't be changed later; create a missing file.
 
-        Raises
-        ------
-        LedgerError
-            DP-LEDGER-007 if the table already has a budget; 002 to 005 for problems of the file.
+        Raises LedgerError: DP-LEDGER-007 if the table already has a budget; 002 to 005 for problems
+        of the file.
         """
         Store.create(self.path)
         with Store.open(self.path) as store, store.transaction():
@@ -82,13 +80,9 @@ class Ledger:
         by a key in this list, and every later list by a key in the previous list. A missing file is
         created.
 
-        Raises
-        ------
-        LedgerError
-            DP-LEDGER-015 without a key, 016 for a key that may not sign; 002 to 005 for problems of
-            the file.
-        SignatureError
-            DP-SIGN-007 for an invalid list, or one whose keys may not sign now; errors of the key.
+        Raises LedgerError: DP-LEDGER-015 without a key, 016 for a key that may not sign; 002 to 005
+        for problems of the file. Raises SignatureError: DP-SIGN-007 for an invalid list, or one
+        whose keys may not sign now; errors of the key.
         """
         new = signers_without_local_times(text)
         Store.create(self.path)
@@ -143,16 +137,12 @@ class Ledger:
     ) -> Reservation:
         """Charge a release to all its tables or to none; `state` records whether it was charged.
 
-        Raises
-        ------
-        BudgetError
-            DP-BUDGET-091 if the remaining budget of a table is too small.
-        LedgerError
-            DP-LEDGER-006 for a table without a budget; 008 for a budget with another privacy unit
-            or neighbour relation; 010 for noise that the budget's measure can't count; 014 for a
-            budget without a current period; 015 and 016 for entries that the key can't sign; 020
-            for an invariant that the budget was not opened with; 022 for an invariant whose name
-            stands for another function; 001 to 005 for problems of the file.
+        Raises BudgetError: DP-BUDGET-091 if the remaining budget of a table is too small. Raises
+        LedgerError: DP-LEDGER-006 for a table without a budget; 008 for a budget with another
+        privacy unit or neighbour relation; 010 for noise that the budget's measure can't count; 014
+        for a budget without a current period; 015 and 016 for entries that the key can't sign; 020
+        for an invariant that the budget was not opened with; 022 for an invariant whose name stands
+        for another function; 001 to 005 for problems of the file.
         """
         state_before = self.state()
         accounts = state_before.accounts

@@ -98,10 +98,7 @@ class Lifetime:
 def recomputed_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """Compute the result of `Lifetime.record` again, from its budget, renewal and period.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For an invalid budget or renewal.
+    Raises ValueError or TypeError for an invalid budget or renewal.
     """
     renews = {name: record[name] for name in ("every", "begins", "periods")}
     account = {"table": "", "neighbours": "", "unit": "", **record["budget"], "renews": renews}

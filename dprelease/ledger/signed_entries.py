@@ -34,12 +34,9 @@ def signers_of_entry(entry: Entry) -> Signers:
 def signers_without_local_times(text: str) -> Signers:
     """Return the list of signers in a text that is to be stored in a ledger.
 
-    Raises
-    ------
-    SignatureError
-        DP-SIGN-007 for an invalid text, or for a text with times in local time. In another time
-        zone, the signer of a valid entry might not be accepted, and the ledger would count as
-        damaged.
+    Raises SignatureError: DP-SIGN-007 for an invalid text, or for a text with times in local time.
+    In another time zone, the signer of a valid entry might not be accepted, and the ledger would
+    count as damaged.
     """
     signers = signers_of(text, LIST_NAME)
     if any(line.is_local for line in signers.lines):

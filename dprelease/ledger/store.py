@@ -90,11 +90,8 @@ class Store:
     def open(cls, path: Path) -> Iterator[Store]:
         """Yield the ledger in an existing file.
 
-        Raises
-        ------
-        LedgerError
-            DP-LEDGER-001 if the file is missing, 002 if it is not a ledger, 003 if its format is
-            newer, 023 in a child that was forked while a ledger was open.
+        Raises LedgerError: DP-LEDGER-001 if the file is missing, 002 if it is not a ledger, 003 if
+        its format is newer, 023 in a child that was forked while a ledger was open.
         """
         _refuse_second_names(path)
         with _open_connection(path, "rw") as connection:
@@ -182,11 +179,8 @@ class Store:
     def entries(self) -> list[Entry]:
         """Check the tables and the chain of the ledger, and return all its entries.
 
-        Raises
-        ------
-        LedgerError
-            DP-LEDGER-002 if another program changed, removed or added an entry, or if the file has
-            other or unreadable tables or triggers.
+        Raises LedgerError: DP-LEDGER-002 if another program changed, removed or added an entry, or
+        if the file has other or unreadable tables or triggers.
         """
         with self._read_snapshot():
             self._check_pages()
@@ -216,10 +210,7 @@ class Store:
     def append(self, body: dict[str, Any], key: SigningKey | None = None) -> Entry:
         """Add an entry inside a transaction, with a signature if there is a key; return the entry.
 
-        Raises
-        ------
-        ValueError
-            For an invalid body, with which no version could read the ledger any more.
+        Raises ValueError for an invalid body, with which no version could read the ledger any more.
         """
         number, previous = self._run("SELECT number, digest FROM head")[0]
         if key is not None:

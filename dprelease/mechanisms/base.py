@@ -54,13 +54,8 @@ class Mechanism(Randomizer):
         rounding, belongs to the same noise family. The sum of rounded shares differs from the
         rounded sum, and `privacy/rounded_shares.py` bounds the difference for stable noise.
 
-        Raises
-        ------
-        ValueError
-            If `parties` is below 1.
-        BudgetError
-            DP-FED-001 if no such shares exist, and DP-MECH-001 if the scale of a share can't be
-            certified.
+        Raises ValueError if `parties` is below 1. Raises BudgetError: DP-FED-001 if no such shares
+        exist, and DP-MECH-001 if the scale of a share can't be certified.
         """
         reason = "a sum of such noise is not of its own kind"
         raise BudgetError("DP-FED-001", mechanism=self.name, reason=reason)
@@ -269,10 +264,7 @@ def parse_shape_number(
 ) -> Fraction:
     """Return the exact value of a declared shape parameter.
 
-    Raises
-    ------
-    BudgetError
-        DP-MECH-003 if the value is missing or not a decimal number.
+    Raises BudgetError: DP-MECH-003 if the value is missing or not a decimal number.
     """
     try:
         return exact(str(value))

@@ -83,12 +83,8 @@ class Gaussian(SymmetricQuantileMechanism):
         The scale of a share is scale / sqrt(parties), rounded up. The sum of shares has exactly
         this distribution only before rounding.
 
-        Raises
-        ------
-        ValueError
-            If `parties` is below 1.
-        BudgetError
-            DP-MECH-001 if the scale of a share can't be certified.
+        Raises ValueError if `parties` is below 1. Raises BudgetError: DP-MECH-001 if the scale of a
+        share can't be certified.
         """
         if parties < 1:
             raise ValueError("at least one party adds noise")

@@ -83,10 +83,8 @@ class GaussianThreshold(DiscreteGaussian):
     ) -> Self:
         """Return the selection with the least threshold for a scale and a delta for each key.
 
-        Raises
-        ------
-        BudgetError
-            DP-MECH-001, 003 or 005 for a scale or a delta that is out of range or not a number.
+        Raises BudgetError: DP-MECH-001, 003 or 005 for a scale or a delta that is out of range or
+        not a number.
         """
         cls.of(place, scale=scale)
         delta = parse_shape_number(cls, shape.get("delta"), "delta", place)
@@ -123,10 +121,7 @@ class GaussianThreshold(DiscreteGaussian):
     def losses(self, shift: int) -> tuple[PrivacyLoss, ...]:
         """Return the losses of a key of several units, and of a key of one unit.
 
-        Raises
-        ------
-        ValueError
-            If `shift` is not 1, the only valid value.
+        Raises ValueError if `shift` is not 1, the only valid value.
         """
         if shift != 1:
             raise ValueError("a unit counts once for each key")

@@ -92,10 +92,7 @@ class Optimal(SymmetricMechanism):
     def of(cls, place: Place | None = None, /, **parameters: str | float) -> Self:
         """Return the noise with a scale and masses, both passed as the texts in `parameters`.
 
-        Raises
-        ------
-        BudgetError
-            DP-MECH-001 to 003 and 005 for invalid parameters.
+        Raises BudgetError: DP-MECH-001 to 003 and 005 for invalid parameters.
         """
         known = "masses, scale"
         for name in parameters.keys() - {"scale", "masses"}:
@@ -126,12 +123,9 @@ class Optimal(SymmetricMechanism):
     ) -> Self:
         """Return the noise with the least error at epsilon = largest shift / scale and `delta`.
 
-        Raises
-        ------
-        BudgetError
-            DP-MECH-001 for a scale whose distribution would have too many masses, or whose epsilon
-            is above 20; DP-MECH-005 for a delta out of range, a shift above 512, an unknown error
-            measure, or a scale for which the linear program has no certified solution.
+        Raises BudgetError: DP-MECH-001 for a scale whose distribution would have too many masses,
+        or whose epsilon is above 20; DP-MECH-005 for a delta out of range, a shift above 512, an
+        unknown error measure, or a scale for which the linear program has no certified solution.
         """
         scale, delta, power = cls._checked_arguments(scale, sensitivity, place, **shape)
         try:
@@ -161,10 +155,8 @@ class Optimal(SymmetricMechanism):
     ) -> tuple[float, float, int]:
         """Return the scale, delta, and the power of the error measure.
 
-        Raises
-        ------
-        BudgetError
-            The errors of `design`, except a linear program without a certified solution.
+        Raises BudgetError: the errors of `design`, except a linear program without a certified
+        solution.
         """
         scale = float(scale)
         cls._require_admissible({"scale": scale}, place)
@@ -278,10 +270,7 @@ def _private_masses(scale: float, delta: float, shift: int, power: int) -> tuple
     The function reserves a part of delta for the tolerance of the solver and for rounding. It tries
     a few parts in ascending order, and uses the first one that suffices.
 
-    Raises
-    ------
-    ArithmeticError
-        If no part of delta suffices.
+    Raises ArithmeticError if no part of delta suffices.
     """
     # Two floats lower, so that epsilon is below every decimal that Python reads as shift / scale.
     ratio = math.nextafter(round_down(Fraction(shift) / Fraction(scale)), 0.0)

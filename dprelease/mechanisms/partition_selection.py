@@ -133,10 +133,7 @@ class PartitionSelection(Randomizer):
     def losses(self, shift: int) -> tuple[ApproximateLoss, ...]:
         """Return the loss of the selection of one key; the only valid `shift` is 1.
 
-        Raises
-        ------
-        ValueError
-            If `shift` is not 1.
+        Raises ValueError if `shift` is not 1.
         """
         if shift != 1:
             raise ValueError("a unit counts once for each key")

@@ -119,11 +119,8 @@ class Randomizer(ABC):
     def of(cls, place: Place | None = None, /, **parameters: str | float) -> Self:
         """Return the mechanism with these parameters, passed as floats or as their decimal texts.
 
-        Raises
-        ------
-        BudgetError
-            DP-MECH-001 and 005 for a value outside its range, DP-MECH-002 for a parameter that
-            does not exist, DP-MECH-003 for a parameter that is missing or not a number.
+        Raises BudgetError: DP-MECH-001 and 005 for a value outside its range, DP-MECH-002 for a
+        parameter that does not exist, DP-MECH-003 for a parameter that is missing or not a number.
         """
         known = [field.name for field in fields(cls)]
         for name in parameters:
@@ -160,10 +157,7 @@ class Randomizer(ABC):
         `shape` has the values of `shape_parameters` by name, with lengths in steps. A mechanism
         whose parameters depend on the shift of a cell takes the shift from `sensitivity`.
 
-        Raises
-        ------
-        BudgetError
-            The errors of `of`; each mechanism defines its admissible ranges.
+        Raises BudgetError: the errors of `of`; each mechanism defines its admissible ranges.
         """
         return cls.of(place, scale=scale, **shape)
 

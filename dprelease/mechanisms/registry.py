@@ -67,10 +67,8 @@ def require_known_name(name: str, place: Place | None = None) -> None:
 def get(name: str, place: Place | None = None) -> type[Mechanism]:
     """Return the class of the noise mechanism with this name.
 
-    Raises
-    ------
-    BudgetError
-        DP-MECH-004 if no noise mechanism has this name; the message suggests the nearest name.
+    Raises BudgetError: DP-MECH-004 if no noise mechanism has this name; the message suggests the
+    nearest name.
     """
     _require_known(name, names(), place)
     return mechanism_class(name)
@@ -79,10 +77,7 @@ def get(name: str, place: Place | None = None) -> type[Mechanism]:
 def randomizer_class(name: str, place: Place | None = None) -> type[Randomizer]:
     """Return the class of the noise or selection mechanism with this name.
 
-    Raises
-    ------
-    BudgetError
-        DP-MECH-004 if no mechanism has this name.
+    Raises BudgetError: DP-MECH-004 if no mechanism has this name.
     """
     if name in KEY_SELECTIONS:
         return KEY_SELECTIONS[name]
@@ -94,10 +89,7 @@ def mechanism_of_event(event: Event) -> Randomizer:
 
     Releases and ledgers call the same function, so a ledger can compute the cost of every release.
 
-    Raises
-    ------
-    BudgetError
-        DP-MECH-001 to 005 for an unknown mechanism or invalid parameters.
+    Raises BudgetError: DP-MECH-001 to 005 for an unknown mechanism or invalid parameters.
     """
     name = event.mechanism
     kind = mechanism_class(name) if name in RECORD_NAMES else randomizer_class(name)
@@ -107,10 +99,8 @@ def mechanism_of_event(event: Event) -> Randomizer:
 def record_mechanism_of_event(event: Event) -> Mechanism:
     """Return the mechanism of an event about single records, for which no selection is allowed.
 
-    Raises
-    ------
-    BudgetError
-        DP-MECH-001 to 005 for an unknown mechanism, invalid parameters, or a selection.
+    Raises BudgetError: DP-MECH-001 to 005 for an unknown mechanism, invalid parameters, or a
+    selection.
     """
     _require_known(event.mechanism, (*names(), *RECORD_NAMES), None)
     return cast("Mechanism", mechanism_of_event(event))
@@ -140,10 +130,7 @@ def selection_names() -> tuple[str, ...]:
 def selection_class(name: str, place: Place | None = None) -> type[Selection]:
     """Return the class of the selection mechanism with this name.
 
-    Raises
-    ------
-    BudgetError
-        DP-MECH-004 if no selection mechanism has this name.
+    Raises BudgetError: DP-MECH-004 if no selection mechanism has this name.
     """
     _require_known(name, selection_names(), place)
     selection: type[Selection] = importlib.import_module(f"{selections.__name__}.{name}").SELECTION

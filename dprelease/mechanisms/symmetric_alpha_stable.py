@@ -106,12 +106,8 @@ class SymmetricAlphaStable(SymmetricQuantileMechanism):
         The scale of a share is rounded up to a float, so the sum has at least this scale. The sum
         of shares has this distribution only before rounding.
 
-        Raises
-        ------
-        ValueError
-            If `parties` is below 1.
-        BudgetError
-            DP-MECH-001 if the scale of a share can't be certified.
+        Raises ValueError if `parties` is below 1. Raises BudgetError: DP-MECH-001 if the scale of a
+        share can't be certified.
         """
         if parties < 1:
             raise ValueError("at least one party adds noise")

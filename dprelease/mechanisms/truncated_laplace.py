@@ -124,10 +124,8 @@ class TruncatedLaplace(RealQuantileMechanism):
         The shift is the largest shift of `sensitivity`. `shape` has `delta` and at most one of the
         keys `upper`, `lower` (both lengths in steps) and `short_side`.
 
-        Raises
-        ------
-        BudgetError
-            DP-MECH-005, with the admissible range, for a scale, a delta or a length out of range.
+        Raises BudgetError: DP-MECH-005, with the admissible range, for a scale, a delta or a length
+        out of range.
         """
         least = sensitivity.largest_shift / MOST_EPSILON
         if not scale >= least:

@@ -44,10 +44,7 @@ def answer_query(engine: QueryEngine, columns: Sequence[PlannedColumn], bits: Bi
     If the query has private keys, a separate mechanism selects keys first. The selected keys are
     public from then on, and the other columns are computed and noised for the cells of these keys.
 
-    Raises
-    ------
-    DataError
-        The errors of `QueryEngine.run`.
+    Raises DataError: the errors of `QueryEngine.run`.
     """
     query = columns[0].query
     if query.private is None:
@@ -91,10 +88,7 @@ def noisy_batches(
     The last batch may be smaller. If other machines have the cells, these machines draw the noise.
     In both cases, the engine has read all rows before the first batch.
 
-    Raises
-    ------
-    DataError
-        The errors of `QueryEngine.run`.
+    Raises DataError: the errors of `QueryEngine.run`.
     """
     if isinstance(bits, Entropy):
         drawn = engine.noisy_vectors(query, FreshNoise(tuple(columns)))
@@ -126,10 +120,7 @@ def key_threshold(mechanism: Mechanism) -> int:
     its noised number is always below this threshold. So leaving out smaller numbers is
     post-processing of a vector over all possible keys.
 
-    Raises
-    ------
-    ValueError
-        If the noise is not bounded, or if its largest value can't be determined.
+    Raises ValueError if the noise is not bounded, or if its largest value can't be determined.
     """
 
     def can_be_reached(k: int) -> bool:

@@ -71,10 +71,7 @@ def change_batch_size(
 
     `size` is the total number of cells. The last batch may be smaller.
 
-    Raises
-    ------
-    LookupError
-        If the vectors do not have `size` cells.
+    Raises LookupError if the vectors do not have `size` cells.
     """
     chunks = (dict(vectors) for vectors in drawn)
     left = next(chunks, {})
@@ -136,10 +133,7 @@ class FreshNoise:
 def _noise_of_vector(column: PlannedColumn) -> Mechanism:
     """Return the noise mechanism of a vector.
 
-    Raises
-    ------
-    TypeError
-        If a vector has no noise, unless it is a declared invariant or a sum of one.
+    Raises TypeError if a vector has no noise, unless it is a declared invariant or a sum of one.
     """
     mechanism = column.mechanism
     if not isinstance(mechanism, Mechanism) or isinstance(mechanism, Invariant) is not bool(

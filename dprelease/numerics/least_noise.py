@@ -81,10 +81,7 @@ def solve(epsilon: float, delta: float, shift: int, power: int) -> OptimalNoise:
     The arguments must satisfy 0 < epsilon <= 20 and 1e-20 <= delta < 1. The running time depends on
     the shift only, and is 20 ms for a shift of 64.
 
-    Raises
-    ------
-    ArithmeticError
-        If the solver finds no solution.
+    Raises ArithmeticError if the solver finds no solution.
     """
     from scipy.optimize import linprog
 

@@ -19,11 +19,8 @@ Number = int | float | str | Decimal | Fraction
 def exact(text: str) -> Fraction:
     """Return the exact number of a decimal text, such as "0.1", "-3" or "1e-9".
 
-    Raises
-    ------
-    ValueError
-        For all other texts, such as nan, inf, hexadecimal numbers, numbers with underscores, or
-        exponents of four digits.
+    Raises ValueError for all other texts, such as nan, inf, hexadecimal numbers, numbers with
+    underscores, or exponents of four digits.
     """
     if not _DECIMAL.fullmatch(text):
         raise ValueError("not a decimal number")
@@ -35,10 +32,8 @@ def exact_of(value: object) -> Fraction:
 
     A float stands for the decimal number that Python prints for it.
 
-    Raises
-    ------
-    ValueError
-        For all other values, such as booleans, nan, inf, or numbers with thousands of digits.
+    Raises ValueError for all other values, such as booleans, nan, inf, or numbers with thousands of
+    digits.
     """
     if isinstance(value, Fraction):
         if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS:
@@ -52,10 +47,7 @@ def exact_of(value: object) -> Fraction:
 def round_up(x: Fraction) -> float:
     """Return the least float that is >= `x`.
 
-    Raises
-    ------
-    OverflowError
-        If no finite float is large enough.
+    Raises OverflowError if no finite float is large enough.
     """
     nearest = float(x)  # Python rounds a Fraction to the nearest float
     if Fraction(nearest) < x:
@@ -68,10 +60,7 @@ def round_up(x: Fraction) -> float:
 def round_down(x: Fraction) -> float:
     """Return the greatest float that is <= `x`.
 
-    Raises
-    ------
-    OverflowError
-        If no finite float is small enough.
+    Raises OverflowError if no finite float is small enough.
     """
     return 0.0 - round_up(-x)  # 0.0 - 0.0 keeps zero positive
 

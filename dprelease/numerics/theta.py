@@ -47,10 +47,7 @@ def weight_from(scale: float, ratio: float | Fraction, k: int) -> arb:
     Poisson's formula yields the sum over all integers, from which the terms of 0 and of negative
     integers are subtracted.
 
-    Raises
-    ------
-    ValueError
-        If the ratio is negative and k is not 1.
+    Raises ValueError if the ratio is negative and k is not 1.
     """
     if ratio >= 0:
         return _cached_weight_from(scale, ratio, k, ctx.prec)

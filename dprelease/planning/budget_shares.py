@@ -199,10 +199,7 @@ def spend_budget(
     means that the budget declares no amount, so that every column must declare an accuracy or an
     amount. `known` and `rough` are those of `solve_scales`.
 
-    Raises
-    ------
-    BudgetError
-        DP-BUDGET-004 to 008; DP-MECH-001 to 005 for a shape without a mechanism.
+    Raises BudgetError: DP-BUDGET-004 to 008; DP-MECH-001 to 005 for a shape without a mechanism.
     """
     by_column: dict[int, Randomizer] = {}
     _settle_share(

@@ -64,10 +64,8 @@ class UnscaledNoise:
     def at(self, factor: float) -> Randomizer:
         """Return the mechanism whose scale is factor x base.
 
-        Raises
-        ------
-        BudgetError
-            DP-MECH-001 to 005 if no such mechanism exists, or its numbers can't be certified.
+        Raises BudgetError: DP-MECH-001 to 005 if no such mechanism exists, or its numbers can't be
+        certified.
         """
         scale = round_up(self.base * Fraction(factor))
         return self.kind.design(scale, self.sensitivity, self.place, **self.shape)
@@ -83,11 +81,8 @@ class UnscaledNoise:
     def with_declared_accuracy(self) -> Randomizer:
         """Return the mechanism with the most noise whose margin of error is at most `width`.
 
-        Raises
-        ------
-        BudgetError
-            DP-BUDGET-008 if no mechanism is that accurate; DP-MECH-001 to 005, as from `at`, if no
-            mechanism exists at any scale.
+        Raises BudgetError: DP-BUDGET-008 if no mechanism is that accurate; DP-MECH-001 to 005, as
+        from `at`, if no mechanism exists at any scale.
         """
         width = self.width or Fraction(0)
         built_any = False
@@ -174,11 +169,8 @@ def solve_scales(
     factor x base. The search starts from the factors in `known`, and stores its result in them.
     With `rough`, the cost is only near the budget, above or below, for comparisons of candidates.
 
-    Raises
-    ------
-    BudgetError
-        DP-BUDGET-004 if no noise that can be certified fits; DP-MECH-001 to 005 for a shape without
-        a mechanism.
+    Raises BudgetError: DP-BUDGET-004 if no noise that can be certified fits; DP-MECH-001 to 005 for
+    a shape without a mechanism.
     """
     known = {} if known is None else known
     if budget.variant is Variant.PURE:

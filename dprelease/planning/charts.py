@@ -42,10 +42,7 @@ def draw_comparison(rows: Sequence[MechanismComparison], path: Path) -> None:
 
     Bars would mislead, because their lengths have no meaning on an axis without 0.
 
-    Raises
-    ------
-    OutputError
-        DP-OUTPUT-002 if the file can't be written.
+    Raises OutputError: DP-OUTPUT-002 if the file can't be written.
     """
     from matplotlib.figure import Figure
 

@@ -44,10 +44,8 @@ def load_declaration(
 ) -> Declaration:
     """Return the release that a file declares; arguments as in `read_declaration`.
 
-    Raises
-    ------
-    DeclarationError, QueryError, BudgetError, Findings
-        The errors of `read_declaration`, together with the errors in the valid parts of the file.
+    Raises DeclarationError, QueryError, BudgetError or Findings: the errors of `read_declaration`,
+    together with the errors in the valid parts of the file.
     """
     errors: list[DpReleaseError] = []
     try:

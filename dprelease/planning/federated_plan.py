@@ -162,11 +162,8 @@ class FederatedPlan(Plan):
 def resolve_federated(declaration: Declaration) -> tuple[Query, ...]:
     """Return the queries of a federated release, with stable noise in place of `auto`.
 
-    Raises
-    ------
-    QueryError, BudgetError, Findings
-        The errors of `resolve`; DP-FED-001 for other noise, DP-FED-002 for results that parties
-        can't compute from their own rows.
+    Raises QueryError, BudgetError or Findings: the errors of `resolve`; DP-FED-001 for other noise,
+    DP-FED-002 for results that parties can't compute from their own rows.
     """
     errors: list[DpReleaseError] = []
     queries = []
@@ -215,11 +212,9 @@ def _column_errors(measurement: Measurement, query: Query, place: Place) -> Iter
 def prepare_federated(declaration: Declaration) -> FederatedPlan:
     """Return the plan in which the noise of the honest parties spends the budget.
 
-    Raises
-    ------
-    QueryError, BudgetError, Findings
-        The errors of `resolve_federated` and `make_plan`; DP-QUERY-013 for tables that a step, such
-        as consistent tables, publishes; DP-MECH-001 if a share can't be certified.
+    Raises QueryError, BudgetError or Findings: the errors of `resolve_federated` and `make_plan`;
+    DP-QUERY-013 for tables that a step, such as consistent tables, publishes; DP-MECH-001 if a
+    share can't be certified.
     """
     spec = declaration.spec.federated
     if spec is None:

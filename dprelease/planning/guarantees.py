@@ -142,10 +142,7 @@ def budget_number(name: str, value: object) -> Fraction | None:
 def release_budget(place: Place, **numbers: object) -> BudgetSpec:
     """Return the budget of one release, from numbers of any type; a number may be None.
 
-    Raises
-    ------
-    BudgetError
-        DP-BUDGET-001, 002 or 009 for a value that is not a number, or out of range.
+    Raises BudgetError: DP-BUDGET-001, 002 or 009 for a value that is not a number, or out of range.
     """
     amounts = {name: value for name, value in numbers.items() if value is not None}
     known = {name: budget_number(name, value) for name, value in amounts.items()}

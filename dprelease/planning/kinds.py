@@ -70,10 +70,8 @@ class ReleaseKind(Generic[Part]):
     def plan(self, declaration: Declaration, weights: Weights = EQUAL_WEIGHTS) -> Plan:
         """Return the plan; `weights` divide the budget among consistent tables.
 
-        Raises
-        ------
-        QueryError, BudgetError, Findings
-            If a query has no bounded meaning, or nothing fits the budget.
+        Raises QueryError, BudgetError or Findings if a query has no bounded meaning, or nothing
+        fits the budget.
         """
         queries, errors = queries_and_findings(declaration)
         raise_all(errors)

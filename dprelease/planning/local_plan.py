@@ -121,10 +121,8 @@ def prepare_local(declaration: Declaration) -> LocalPlan:
     The costs of all columns of all tables of records add up, as if the tables were about the same
     people.
 
-    Raises
-    ------
-    QueryError, BudgetError, Findings
-        DP-LOCAL-001 to 006 if a column can't be noised, or nothing fits the budget.
+    Raises QueryError, BudgetError or Findings: DP-LOCAL-001 to 006 if a column can't be noised, or
+    nothing fits the budget.
     """
     records = resolve_records(declaration)
     spec = declaration.spec.budget

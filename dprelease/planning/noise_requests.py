@@ -79,11 +79,8 @@ class NoiseRequest:
     def options(self) -> AutoOptions:
         """Return the options of `auto`.
 
-        Raises
-        ------
-        BudgetError
-            DP-MECH-002 for an unknown option, DP-MECH-004 for an unknown mechanism, DP-MECH-005 for
-            an invalid value of the option.
+        Raises BudgetError: DP-MECH-002 for an unknown option, DP-MECH-004 for an unknown mechanism,
+        DP-MECH-005 for an invalid value of the option.
         """
         declared = self.measurement.mechanism.shape if self.is_auto else {}
         for name in declared:
@@ -179,12 +176,9 @@ class NoiseRequest:
     def shape(self) -> Shape:
         """Return the declared shape, with valid keys and with lengths converted to steps.
 
-        Raises
-        ------
-        BudgetError
-            DP-MECH-002 for a key that the mechanism does not have, DP-MECH-003 for a value that is
-            not a number and for a missing key that `auto` can't optimize, DP-MECH-005 for a text
-            that is not among the allowed ones.
+        Raises BudgetError: DP-MECH-002 for a key that the mechanism does not have, DP-MECH-003 for
+        a value that is not a number and for a missing key that `auto` can't optimize, DP-MECH-005
+        for a text that is not among the allowed ones.
         """
         if self.is_auto:
             return {}

@@ -329,12 +329,8 @@ def make_plan(
     without it, columns share the budget by their weights. `charged` is the measure of a ledger;
     `auto` then minimizes errors for the ledger's charge.
 
-    Raises
-    ------
-    BudgetError
-        DP-BUDGET-001 to 010, DP-MECH-001 to 005.
-    QueryError, Findings
-        DP-QUERY-014 for totals that may be too large.
+    Raises BudgetError: DP-BUDGET-001 to 010, DP-MECH-001 to 005. Raises QueryError or Findings:
+    DP-QUERY-014 for totals that may be too large.
     """
     place_of = place or _place_without_file
     check_budget(budget, place_of("", ""))

@@ -17,11 +17,8 @@ from dprelease.schema.load import Declaration
 def prepare(declaration: Declaration) -> tuple[tuple[Query, ...], Plan]:
     """Return the queries and the plan of a declaration.
 
-    Raises
-    ------
-    QueryError, BudgetError, Findings
-        If the sensitivity of a query is not bounded, no noise fits the budget, or a family of
-        tables is impossible as declared.
+    Raises QueryError, BudgetError or Findings if the sensitivity of a query is not bounded, no
+    noise fits the budget, or a family of tables is impossible as declared.
     """
     kind = kind_of(declaration.spec)
     plan = kind.plan(declaration)

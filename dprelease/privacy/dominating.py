@@ -52,10 +52,7 @@ def grid_of(loss: PrivacyLoss, width: float) -> Grid:
     This means that, up to the factor of the distribution and `LOSS_ERROR`, its delta(epsilon) is at
     least the delta(epsilon) of `loss` for every epsilon.
 
-    Raises
-    ------
-    OverflowError
-        If the losses reach too far for a grid of this width.
+    Raises OverflowError if the losses reach too far for a grid of this width.
     """
     if 2 * min(loss.largest_relevant_loss, LARGEST_LOSS) / width > LARGEST_GRID:
         raise OverflowError("the grid of losses is too long")

@@ -115,10 +115,7 @@ class PrivacyLoss(ABC):
         that Python would read as this float, and a Fraction is exact. `epsilon` may be any real
         number or infinity.
 
-        Raises
-        ------
-        ValueError
-            If epsilon is NaN.
+        Raises ValueError if epsilon is NaN.
         """
         if isinstance(epsilon, float) and math.isnan(epsilon):
             raise ValueError("epsilon is not a number")

@@ -60,12 +60,9 @@ def profile(
     `frames` are the frames of tables without a source. The ledger is only read, as in `plan`, and
     not charged. `state` records that rows are read.
 
-    Raises
-    ------
-    OutputError
-        DP-PROFILE-003 for single records, several parties, or an engine other than duckdb.
-    DpReleaseError
-        The errors of `prepare`, and the errors of sources that don't match their declaration.
+    Raises OutputError: DP-PROFILE-003 for single records, several parties, or an engine other than
+    duckdb. Raises DpReleaseError: the errors of `prepare`, and the errors of sources that don't
+    match their declaration.
     """
     state = RunState() if state is None else state
     _refuse_without_profile(declaration)

@@ -33,10 +33,7 @@ def tried_by_panel(bounds: Sequence[TriedLimit]) -> dict[tuple[str, str, str], l
 def draw_limits(bounds: Sequence[TriedLimit], file: BinaryIO, name: str) -> None:
     """Draw the errors of a cell by tried limit into a PNG, SVG or PDF file.
 
-    Raises
-    ------
-    OutputError
-        DP-OUTPUT-004 without Matplotlib.
+    Raises OutputError: DP-OUTPUT-004 without Matplotlib.
     """
     try:
         from matplotlib.figure import Figure

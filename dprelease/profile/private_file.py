@@ -19,11 +19,8 @@ MANIFEST = "manifest.json"
 def private_file(path: Path, declaration: Declaration) -> Iterator[BinaryIO]:
     """Yield a new file with the permissions 0600, which is removed if the `with` block raises.
 
-    Raises
-    ------
-    OutputError
-        DP-PROFILE-002 for a path in a release, or in the declared folder of this release;
-        DP-OUTPUT-014 if the file exists, 002 if the operating system refuses to write it.
+    Raises OutputError: DP-PROFILE-002 for a path in a release, or in the declared folder of this
+    release; DP-OUTPUT-014 if the file exists, 002 if the operating system refuses to write it.
     """
     _refuse_published(path, declaration)
     refused: OutputError | None = None

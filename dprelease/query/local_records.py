@@ -88,10 +88,8 @@ class Records:
 def resolve_records(declaration: Declaration) -> tuple[Records, ...]:
     """Return the records of a release of mode `local`, in declared order.
 
-    Raises
-    ------
-    QueryError, Findings
-        DP-LOCAL-001 to 006 and DP-QUERY-001; all errors are raised together.
+    Raises QueryError or Findings: DP-LOCAL-001 to 006 and DP-QUERY-001; all errors are raised
+    together.
     """
     errors: list[DpReleaseError] = []
     if declaration.spec.budget.neighbours is not Neighbours.REPLACE:

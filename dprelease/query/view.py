@@ -232,10 +232,8 @@ class Views:
 def public_table_formulas(public: Declared, tables: Mapping[str, Declared]) -> Formulas:
     """Return the computed columns of a public table that is read after the noise.
 
-    Raises
-    ------
-    QueryError
-        DP-JOIN-003 if its source is that of a table about people; errors of its expressions.
+    Raises QueryError: DP-JOIN-003 if its source is that of a table about people; errors of its
+    expressions.
     """
     return Views(tables, []).formulas_after_noise(public)
 

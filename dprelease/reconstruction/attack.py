@@ -161,10 +161,7 @@ def area_attribute(
 
     The result is None without `column` if there are fewer than two attributes.
 
-    Raises
-    ------
-    DeclarationError
-        DP-ATTACK-005 for a column that no table counts by.
+    Raises DeclarationError: DP-ATTACK-005 for a column that no table counts by.
     """
     names = [attribute.column for attribute in combinations.attributes]
     if column is not None:
@@ -187,10 +184,8 @@ def divide_by_area(
 ) -> Areas:
     """Return one block of all combinations if they are few, and otherwise one block per area.
 
-    Raises
-    ------
-    DeclarationError
-        DP-ATTACK-005 for too many combinations, if no table distinguishes areas.
+    Raises DeclarationError: DP-ATTACK-005 for too many combinations, if no table distinguishes
+    areas.
     """
     if len(combinations) <= MOST_TOGETHER:
         return Areas(attribute, (np.arange(len(combinations)),), tuple(tables), {})

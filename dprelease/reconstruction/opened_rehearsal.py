@@ -41,14 +41,10 @@ class OpenedRehearsal:
 def open_rehearsal(folder: Path, on: OptionValues = None) -> OpenedRehearsal:
     """Verify a rehearsal and return it; `on` are the public stand-in files that it names.
 
-    Raises
-    ------
-    VerificationError
-        DP-VERIFY-001 to 003 for a folder without a manifest; DP-ATTACK-001 for a release, whose
-        true values must stay unknown; all errors of `verify`.
-    DeclarationError
-        DP-ATTACK-002 for public files that are missing or different; also the errors of
-        `requested_files`.
+    Raises VerificationError: DP-VERIFY-001 to 003 for a folder without a manifest; DP-ATTACK-001
+    for a release, whose true values must stay unknown; all errors of `verify`. Raises
+    DeclarationError: DP-ATTACK-002 for public files that are missing or different; also the errors
+    of `requested_files`.
     """
     record = read_any_manifest(folder)
     if not isinstance(record, RehearsalManifest):

@@ -48,10 +48,7 @@ class Combinations:
 def combinations_of(tables: Sequence[CountedTable]) -> Combinations:
     """Return all combinations that tables count.
 
-    Raises
-    ------
-    DeclarationError
-        DP-ATTACK-003 for more than `MOST_COMBINATIONS` combinations.
+    Raises DeclarationError: DP-ATTACK-003 for more than `MOST_COMBINATIONS` combinations.
     """
     attributes = attributes_of([table.query for table in tables])
     sizes = [attribute.size for attribute in attributes]

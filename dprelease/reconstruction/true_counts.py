@@ -52,12 +52,8 @@ def true_counts(
 ) -> TrueCounts:
     """Return the true counts of a rehearsal, by combination and by cell.
 
-    Raises
-    ------
-    VerificationError
-        DP-ATTACK-004 if the counts differ from the true answers in the rehearsal.
-    DeclarationError
-        DP-ATTACK-003 for keys that have too many joint cells.
+    Raises VerificationError: DP-ATTACK-004 if the counts differ from the true answers in the
+    rehearsal. Raises DeclarationError: DP-ATTACK-003 for keys that have too many joint cells.
     """
     queries_by_name = {query.name: query for query in resolve(rehearsal.stand_ins.declaration)}
     queries = [queries_by_name[one.name] for one in tables]

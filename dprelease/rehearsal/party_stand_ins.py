@@ -34,10 +34,8 @@ def split_among_parties(stand_ins: StandIns, parties: int, scratch: Path) -> Ite
     Rows without an id are distributed to the parties in turn. Every party has all public tables.
     `scratch` is an empty folder for the files with each party's rows of public stand-in files.
 
-    Raises
-    ------
-    DeclarationError
-        DP-REHEARSE-003 for a stand-in file whose rows can't be divided among parties.
+    Raises DeclarationError: DP-REHEARSE-003 for a stand-in file whose rows can't be divided among
+    parties.
     """
     tables = {name: declared.table for name, declared in stand_ins.declaration.tables.items()}
     people = {name: table for name, table in tables.items() if not table.public}

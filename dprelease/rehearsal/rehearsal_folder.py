@@ -72,10 +72,8 @@ def rehearsal_publication(
     written in addition to the tables. `tables` is the maximum number of bytes of the tables, as in
     `open_publication`.
 
-    Raises
-    ------
-    OutputError
-        DP-REHEARSE-004 if a release would be replaced; also the errors of `open_publication`.
+    Raises OutputError: DP-REHEARSE-004 if a release would be replaced; also the errors of
+    `open_publication`.
     """
     refuse_own_source(request.declaration, plan, request.target, list(files))
     with open_publication(

@@ -20,10 +20,7 @@ def requested_rows(declaration: Declaration, options: OptionValues) -> dict[str,
     The option `N` is the number of rows of every table about people, and the option `table=N` the
     number of rows of one table.
 
-    Raises
-    ------
-    DeclarationError
-        DP-REHEARSE-002 for an invalid number of rows, or an unknown table.
+    Raises DeclarationError: DP-REHEARSE-002 for an invalid number of rows, or an unknown table.
     """
     about_people = [name for name, d in declaration.tables.items() if not d.table.public]
     rows: dict[str, int] = {}
@@ -46,10 +43,8 @@ def requested_files(declaration: Declaration, options: OptionValues) -> dict[str
     The option `FILE=table` names the table that the file replaces; `FILE` replaces the only table
     about people.
 
-    Raises
-    ------
-    DeclarationError
-        DP-PATH-001 for a URI, DP-REHEARSE-003 for a file whose table is unknown or missing.
+    Raises DeclarationError: DP-PATH-001 for a URI, DP-REHEARSE-003 for a file whose table is
+    unknown or missing.
     """
     check_paths(options)
     files: dict[str, Path] = {}

@@ -68,13 +68,9 @@ MOST_PARTIES = 100
 def rehearse_parties(request: RehearsalRequest, stand_ins: StandIns) -> Path:
     """Run every party over its stand-ins, add up the messages, and return the rehearsal's folder.
 
-    Raises
-    ------
-    DeclarationError
-        DP-REHEARSE-001 for more than `MOST_PARTIES`; also the errors of `split_among_parties` and
-        of `rehearse`.
-    BudgetError
-        DP-FED-003 for sums that do not fit into 64 bits.
+    Raises DeclarationError: DP-REHEARSE-001 for more than `MOST_PARTIES`; also the errors of
+    `split_among_parties` and of `rehearse`. Raises BudgetError: DP-FED-003 for sums that do not fit
+    into 64 bits.
     """
     _refuse_too_many_parties(request.declaration)
     queries = resolve_federated(stand_ins.declaration)
@@ -173,10 +169,7 @@ def _write_messages(
 def sum_table(folder: Path, query: Query, plan: FederatedPlan) -> pa.Table:
     """Return the sums of the messages of all parties in a folder, with their margins of error.
 
-    Raises
-    ------
-    BudgetError
-        DP-FED-003 for sums that do not fit into 64 bits.
+    Raises BudgetError: DP-FED-003 for sums that do not fit into 64 bits.
     """
     import pyarrow as pa
 

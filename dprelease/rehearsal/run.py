@@ -60,14 +60,10 @@ def rehearse(
     `rows` the numbers of rows of the other tables, which are generated. `output` is the folder of
     the rehearsal; the default is a folder next to that of the release. `bits` is for tests.
 
-    Raises
-    ------
-    DeclarationError
-        DP-REHEARSE-001 for more parties than can be rehearsed, 003 for an invalid stand-in file.
-    OutputError
-        DP-REHEARSE-004 if a release would be replaced; also the errors of `open_publication`.
-    DpReleaseError
-        The errors of `pipeline.run`, except the errors that only a source or a ledger can cause.
+    Raises DeclarationError: DP-REHEARSE-001 for more parties than can be rehearsed, 003 for an
+    invalid stand-in file. Raises OutputError: DP-REHEARSE-004 if a release would be replaced; also
+    the errors of `open_publication`. Raises DpReleaseError: the errors of `pipeline.run`, except
+    the errors that only a source or a ledger can cause.
     """
     request = RehearsalRequest(declaration, output, overwrite, bits or Entropy(), progress, state)
     other, stand_ins = _other_mode(declaration), StandIns.of(declaration, on or {}, rows or {})

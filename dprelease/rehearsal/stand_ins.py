@@ -73,10 +73,7 @@ class StandIns:
         Stand-ins are read by the default engine with default settings, because declared folders and
         clusters may belong to another machine; the answers are the same. A rehearsal is not signed.
 
-        Raises
-        ------
-        DeclarationError
-            DP-REHEARSE-003 for a file that can't be a stand-in.
+        Raises DeclarationError: DP-REHEARSE-003 for a file that can't be a stand-in.
         """
         tables = {
             name: replace(declared, table=declared.table.model_copy(update={"source": source}))
@@ -116,10 +113,7 @@ class StandIns:
     def engines(self, queries: Sequence[Query]) -> Iterator[dict[str, QueryEngine]]:
         """Yield the engine of each query, which reads the stand-ins of the query's tables.
 
-        Raises
-        ------
-        TypeError
-            If a query belongs to another declaration, which may have declared sources.
+        Raises TypeError if a query belongs to another declaration, which may have declared sources.
         """
         for query in queries:
             joined = [] if query.join is None else [query.join.declared]
@@ -131,10 +125,7 @@ class StandIns:
     def recorders(self, parts: Sequence[Records]) -> Iterator[dict[str, RecordEngine]]:
         """Yield the engine of each table of records, which reads the table's stand-in.
 
-        Raises
-        ------
-        TypeError
-            If records belong to another declaration, which may have declared sources.
+        Raises TypeError if records belong to another declaration, which may have declared sources.
         """
         declared = {part.declared.table.name: part.declared for part in parts}
         self._refuse_sources([part.declared for part in parts])
@@ -189,12 +180,9 @@ class StandIns:
 def _stand_in_source(declaration: Declaration, name: str, path: Path) -> Source:
     """Return the source that describes a public file which replaces a table.
 
-    Raises
-    ------
-    DeclarationError
-        DP-REHEARSE-003 for a file that does not exist, that has an unknown format, or that is a
-        declared source of any table. A declared source is refused because a rehearsal publishes the
-        true values of its stand-ins.
+    Raises DeclarationError: DP-REHEARSE-003 for a file that does not exist, that has an unknown
+    format, or that is a declared source of any table. A declared source is refused because a
+    rehearsal publishes the true values of its stand-ins.
     """
     declared = declaration.tables[name]
     own = declared.table.source

@@ -56,12 +56,8 @@ class Truth:
 def truths(stand_ins: StandIns, queries: Sequence[Query]) -> Iterator[Truth]:
     """Yield the exact answers to queries of the declaration of stand-ins.
 
-    Raises
-    ------
-    DataError
-        If a stand-in does not match the declaration of its table.
-    TypeError
-        If a query reads a declared source, as in `StandIns.engines`.
+    Raises DataError if a stand-in does not match the declaration of its table. Raises TypeError if
+    a query reads a declared source, as in `StandIns.engines`.
     """
     unlimited_queries = [_without_limits(query) for query in queries]
     has_limits = any(query.unit.id is not None for query in queries)

@@ -41,10 +41,7 @@ NO_TABLES: Tables = MappingProxyType({})
 def blank_public_tables(declaration: Declaration, split: SplitStatement) -> Tables:
     """Return the public tables of a statement without rows, by their names in it.
 
-    Raises
-    ------
-    QueryError
-        DP-JOIN-003 if the source of a public table is that of a table about people.
+    Raises QueryError: DP-JOIN-003 if the source of a public table is that of a table about people.
     """
     if not split.public:
         return NO_TABLES
@@ -63,10 +60,7 @@ def read_public_tables(
 ) -> Tables:
     """Return the public tables of a statement by their names in it, before anything is charged.
 
-    Raises
-    ------
-    DataError
-        If a source can't be read as declared.
+    Raises DataError if a source can't be read as declared.
     """
     if not split.public:
         return NO_TABLES
@@ -90,10 +84,7 @@ Intervals = Mapping[str, Mapping[Formula, FormulaInterval]]
 def prepare_intervals(split: SplitStatement, plan: Plan) -> Intervals:
     """Return the intervals of the formulas of a statement, by core, before anything is charged.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-006 for a formula of dates, which are no numbers.
+    Raises QueryError: DP-SQL-006 for a formula of dates, which are no numbers.
     """
     laws: dict[str, dict[str, Randomizer]] = {name: {} for name in split.cores}
     columns: dict[str, dict[str, OutputColumn]] = {}
@@ -152,10 +143,8 @@ def try_statement(
 ) -> None:
     """Compute a statement from blank tables and public tables, before anything is charged.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-007 if the engine can't compute it, for example with values of the wrong type.
+    Raises QueryError: DP-SQL-007 if the engine can't compute it, for example with values of the
+    wrong type.
     """
     tables = {}
     for query in queries:
@@ -250,10 +239,8 @@ def without_declared_keys(
 def declared_values(query: Query, *, is_filtered: bool) -> pa.Table:
     """Return the declared values of the keys of a query, with a row for each combination.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-006 if only some rows are meant (`is_filtered`), on which these values do not depend.
+    Raises QueryError: DP-SQL-006 if only some rows are meant (`is_filtered`), on which these values
+    do not depend.
     """
     import pyarrow as pa
 

@@ -20,11 +20,8 @@ UNFINISHED = "ended before everything was tested"
 def with_audit(declaration: Declaration, path: str | Path | None) -> Declaration:
     """Return the declaration of a release with an audit file; unchanged if `path` is None.
 
-    Raises
-    ------
-    DeclarationError
-        DP-AUDIT-003 if the file is not the result of an audit, 004 if it audited another
-        declaration, 005 if the audit was incomplete or had findings.
+    Raises DeclarationError: DP-AUDIT-003 if the file is not the result of an audit, 004 if it
+    audited another declaration, 005 if the audit was incomplete or had findings.
     """
     if path is None:
         return declaration
@@ -42,10 +39,7 @@ def with_audit(declaration: Declaration, path: str | Path | None) -> Declaration
 def read_audit(path: Path) -> tuple[bytes, Audit]:
     """Return the bytes of an audit file, and the outcome of the audit that they hold.
 
-    Raises
-    ------
-    DeclarationError
-        DP-AUDIT-003 if the file is not the outcome of an audit.
+    Raises DeclarationError: DP-AUDIT-003 if the file is not the outcome of an audit.
     """
     problem = ""
     try:

@@ -120,13 +120,10 @@ def open_publication(
     the tables. `exports`: the formats of the release. They are tried in the private folder before
     anything is charged, because a later failure would cost budget.
 
-    Raises
-    ------
-    OutputError
-        DP-OUTPUT-012, raised by `refuse_own_source`; 001 to 003, 006 and 008 to 010, raised by
-        `claim_target`; 015 if a disk lacks space for the release, or for its temporary files.
-    DeclarationError, BudgetError, LedgerError
-        The errors of `charge_release`; DP-RELEASE-020, raised by `copy_declared_files`.
+    Raises OutputError: DP-OUTPUT-012, raised by `refuse_own_source`; 001 to 003, 006 and 008 to
+    010, raised by `claim_target`; 015 if a disk lacks space for the release, or for its temporary
+    files. Raises DeclarationError, BudgetError or LedgerError: the errors of `charge_release`;
+    DP-RELEASE-020, raised by `copy_declared_files`.
     """
     state = RunState() if state is None else state
     refuse_own_source(declaration, plan, output)
@@ -165,13 +162,9 @@ class Publication:
     def publish(self, record: ReleaseManifest) -> None:
         """Add a manifest, sign it if there is a key, and make everything readable in one step.
 
-        Raises
-        ------
-        OutputError
-            DP-OUTPUT-017 if another process removed files from the private folder, or added files
-            to it.
-        LedgerError, OSError
-            If the system refuses; `state` records whether the release is readable nevertheless.
+        Raises OutputError: DP-OUTPUT-017 if another process removed files from the private folder,
+        or added files to it. Raises LedgerError or OSError if the system refuses; `state` records
+        whether the release is readable nevertheless.
         """
         content = record.to_json()
         manifest, files = canonical(content), {NAME, *listed_files(content)}
@@ -198,12 +191,8 @@ def copy_declared_files(declaration: Declaration, folder: Path) -> None:
 
     The file of the audit that the release names is also copied, and the release of its limits.
 
-    Raises
-    ------
-    DeclarationError, OutputError
-        DP-RELEASE-020 or DP-OUTPUT-023 for a file that has changed since it was read.
-    OSError
-        If a copy can't be written.
+    Raises DeclarationError or OutputError: DP-RELEASE-020 or DP-OUTPUT-023 for a file that has
+    changed since it was read. Raises OSError if a copy can't be written.
     """
     if declaration.audit is not None:
         (folder / AUDIT).write_bytes(declaration.audit)
@@ -305,11 +294,8 @@ def answer_family(
     `columns`: all planned columns of the family's queries, which read one source. `opening`: yields
     the engine over that source. `charged`: charges the answer while it is drawn.
 
-    Raises
-    ------
-    DataError
-        Before the charge if a source is not as declared; after the charge the errors of
-        `QueryEngine.run`.
+    Raises DataError before the charge if a source is not as declared; after the charge the errors
+    of `QueryEngine.run`.
     """
     queries = [table.query for table in family.tables]
     with opening as engine:
@@ -334,11 +320,8 @@ def answer_queries(
     `opening`: yields an engine for each query, which has compiled it. `charged`: charges the answer
     while it is drawn.
 
-    Raises
-    ------
-    DataError
-        Before the charge if a source is not as declared; after the charge the errors of
-        `QueryEngine.run`.
+    Raises DataError before the charge if a source is not as declared; after the charge the errors
+    of `QueryEngine.run`.
     """
     with opening as engines, charged:
         bits = Entropy()

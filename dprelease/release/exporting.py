@@ -56,12 +56,8 @@ class Exports:
     ) -> AnyGuaranteed:
         """Write the formats into a release's folder; return the manifest with their entries.
 
-        Raises
-        ------
-        OutputError
-            DP-EXPORT-009 if a format fails.
-        OSError
-            If the folder can't be written.
+        Raises OutputError: DP-EXPORT-009 if a format fails. Raises OSError if the folder can't be
+        written.
         """
         from dprelease.exports.export import PublishedRelease
         from dprelease.exports.writer import write_formats

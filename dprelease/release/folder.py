@@ -46,10 +46,8 @@ class Claim:
     def folder(self) -> Path:
         """Return the private folder.
 
-        Raises
-        ------
-        OutputError
-            DP-OUTPUT-013 in a forked process, because claim and folder belong to the parent's run.
+        Raises OutputError: DP-OUTPUT-013 in a forked process, because claim and folder belong to
+        the parent's run.
         """
         if not self._maker.is_here:
             raise OutputError("DP-OUTPUT-013", name=self.target.name)
@@ -91,13 +89,9 @@ class Claim:
     def publish(self, state: RunState) -> None:
         """Make the folder readable under its final name by a rename; before it nothing is readable.
 
-        Raises
-        ------
-        OutputError
-            The errors of `claim_target` if something now exists that would be replaced; those of
-            `folder`.
-        OSError
-            If the system refuses; `state` records whether the release is readable nevertheless.
+        Raises OutputError: the errors of `claim_target` if something now exists that would be
+        replaced; those of `folder`. Raises OSError if the system refuses; `state` records whether
+        the release is readable nevertheless.
         """
         replaces = self._overwrite and os.path.lexists(self.target)
         if replaces:
@@ -126,11 +120,8 @@ class Claim:
 def claim_target(target: Path, overwrite: bool, state: RunState) -> Iterator[Claim]:
     """Claim a target during the block; the private folder is removed at the end of the block.
 
-    Raises
-    ------
-    OutputError
-        DP-OUTPUT-001, 003, 009 or 010 if no release may be published here; 006 if another run has
-        claimed the target; 002 if the system refuses, also later in the block.
+    Raises OutputError: DP-OUTPUT-001, 003, 009 or 010 if no release may be published here; 006 if
+    another run has claimed the target; 002 if the system refuses, also later in the block.
     """
     failure: OSError | None = None
     try:

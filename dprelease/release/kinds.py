@@ -58,11 +58,8 @@ class PlannedRelease:
 
         `trial`: whether to try the formats on blank tables.
 
-        Raises
-        ------
-        DpReleaseError
-            DP-RELEASE-011 for a table without a name for ledgers; the errors of `exports`;
-            DP-EXPORT-008.
+        Raises DpReleaseError: DP-RELEASE-011 for a table without a name for ledgers; the errors of
+        `exports`; DP-EXPORT-008.
         """
         raise_all(missing_owner_errors(self.declaration, self.plan.queries))
         exports = self.exports()
@@ -76,10 +73,8 @@ class PlannedRelease:
 
         No package of a format is loaded.
 
-        Raises
-        ------
-        DeclarationError, Findings
-            DP-EXPORT-002, 003 or 005 if the declaration can't be exported in a format.
+        Raises DeclarationError or Findings: DP-EXPORT-002, 003 or 005 if the declaration can't be
+        exported in a format.
         """
         spec = self.declaration.spec
         if not (spec.extra_formats or spec.wide):

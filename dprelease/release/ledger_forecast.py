@@ -129,11 +129,8 @@ def ledger_outlooks(
 ) -> tuple[Outlook, ...] | None:
     """Return the remaining budget in a release's ledger, table by table; None without a ledger.
 
-    Raises
-    ------
-    LedgerError
-        DP-LEDGER-001 to 008, 014, 020 and 022 if the ledger is missing, or can't pay for these
-        tables.
+    Raises LedgerError: DP-LEDGER-001 to 008, 014, 020 and 022 if the ledger is missing, or can't
+    pay for these tables.
     """
     if declaration.spec.ledger is None:
         return None

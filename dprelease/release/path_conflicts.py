@@ -40,11 +40,8 @@ def refuse_own_source(
     `output` replaces the declared folder. `more`: names of the files that are written in addition
     to the tables.
 
-    Raises
-    ------
-    OutputError
-        DP-OUTPUT-012 if a source is in the folder, or the pattern of a source matches files of the
-        folder.
+    Raises OutputError: DP-OUTPUT-012 if a source is in the folder, or the pattern of a source
+    matches files of the folder.
     """
     target = output or declaration.folder / declaration.spec.output
     names = [name for family in plan.families for name in family.published_names]

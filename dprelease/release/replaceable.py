@@ -18,11 +18,8 @@ def refuse_irreplaceable(target: Path) -> None:
 
     Replacing a folder deletes everything in it: another release, the ledger, the source.
 
-    Raises
-    ------
-    OutputError
-        DP-OUTPUT-003 if it is not a release, 009 if it holds more than one, 010 if it is a mount
-        point.
+    Raises OutputError: DP-OUTPUT-003 if it is not a release, 009 if it holds more than one, 010 if
+    it is a mount point.
     """
     names = _release_file_names(target)
     if names is None:

@@ -43,12 +43,8 @@ def engine_exposures(declaration: Declaration) -> list[str]:
 def with_engine(declaration: Declaration, engine: str | None) -> Declaration:
     """Return the declaration with another engine; its texts, which are published, stay the same.
 
-    Raises
-    ------
-    UsageError
-        DP-SESSION-016 for an unknown engine.
-    DataError
-        DP-SPARK-005 if only DuckDB can run the release.
+    Raises UsageError: DP-SESSION-016 for an unknown engine. Raises DataError: DP-SPARK-005 if only
+    DuckDB can run the release.
     """
     if engine is None or engine == declaration.spec.engine:
         return declaration
@@ -69,11 +65,8 @@ def with_sources(declaration: Declaration, sources: Mapping[str, str | Path] | N
     `sources`: the path of a source by the name of its table, of the declared source type. A
     relative path is relative to the current folder. The manifest names the tables, not the paths.
 
-    Raises
-    ------
-    DeclarationError, Findings
-        DP-PATH-004 for a name of no table, or a source of another type; the errors of a path that
-        a schema can't have. All are raised together.
+    Raises DeclarationError or Findings: DP-PATH-004 for a name of no table, or a source of another
+    type; the errors of a path that a schema can't have. All are raised together.
     """
     if not isinstance({} if sources is None else sources, Mapping):
         problem = "they must be a mapping of table names to paths"
@@ -132,10 +125,7 @@ def with_table_versions(declaration: Declaration, frames: Mapping[str, object]) 
     If no version is declared, it is the latest one, so that all queries of a run read the same
     rows. `frames`: the frames that are read in place of sources.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-001 or 024 if the log of a table can't be read.
+    Raises DataError: DP-DATA-001 or 024 if the log of a table can't be read.
     """
     from dprelease.exact.engines import frame_of
     from dprelease.exact.inputs import latest_version
@@ -158,10 +148,7 @@ def with_table_versions(declaration: Declaration, frames: Mapping[str, object]) 
 def parse_sources(texts: list[str] | None) -> dict[str, str]:
     """Return the paths of sources from `--source table=path`.
 
-    Raises
-    ------
-    DeclarationError
-        DP-PATH-004 for an argument without a name and "=", or a repeated name.
+    Raises DeclarationError: DP-PATH-004 for an argument without a name and "=", or a repeated name.
     """
     found: dict[str, str] = {}
     for text in texts or ():
@@ -177,10 +164,7 @@ def parse_sources(texts: list[str] | None) -> dict[str, str]:
 def with_party(declaration: Declaration, party: int | None) -> Declaration:
     """Return the declaration for one party; unchanged if `party` is None.
 
-    Raises
-    ------
-    BudgetError
-        DP-FED-004 for a number that belongs to no party.
+    Raises BudgetError: DP-FED-004 for a number that belongs to no party.
     """
     if party is not None:
         _refuse_unknown_party(declaration, party)
@@ -190,10 +174,7 @@ def with_party(declaration: Declaration, party: int | None) -> Declaration:
 def party_of(declaration: Declaration) -> int:
     """Return the number of the party that runs a federated release.
 
-    Raises
-    ------
-    BudgetError
-        DP-FED-004 if the number is missing, or belongs to no party.
+    Raises BudgetError: DP-FED-004 if the number is missing, or belongs to no party.
     """
     place = declaration.place("federated")
     if declaration.party is None:

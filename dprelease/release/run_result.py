@@ -138,12 +138,8 @@ def publish(
 ) -> RunResult:
     """Publish a release, unless the same declaration is already published in its folder.
 
-    Raises
-    ------
-    OutputError
-        DP-OUTPUT-018, with its own exit code, if it is published, and `if_published` is "fail".
-    DpReleaseError
-        The errors of `pipeline.run`.
+    Raises OutputError: DP-OUTPUT-018, with its own exit code, if it is published, and
+    `if_published` is "fail". Raises DpReleaseError: the errors of `pipeline.run`.
     """
     from dprelease.release.runs.pipeline import publish as publish_planned
 

@@ -104,10 +104,7 @@ class Signers:
 def read_signers(path: Path) -> Signers:
     """Return the list of signers in a file.
 
-    Raises
-    ------
-    SignatureError
-        DP-SIGN-008 if the file can't be read, 007 for its first invalid line.
+    Raises SignatureError: DP-SIGN-008 if the file can't be read, 007 for its first invalid line.
     """
     problem = ""
     try:

@@ -41,10 +41,7 @@ class SshReader:
 def parse_base64(text: bytes) -> bytes:
     """Return the bytes of a Base64 text, ignoring blanks.
 
-    Raises
-    ------
-    ValueError
-        If the text is not the canonical Base64 encoding of the bytes.
+    Raises ValueError if the text is not the canonical Base64 encoding of the bytes.
     """
     compact = b"".join(text.split())
     data = base64.b64decode(compact, validate=True)

@@ -65,10 +65,7 @@ def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
     Signals do not interrupt the creation or the removal. A child process that is forked in the
     meantime does not remove the folder, which belongs to the parent.
 
-    Raises
-    ------
-    OSError
-        If the folder can't be created.
+    Raises OSError if the folder can't be created.
     """
     folder: Path | None = None
     maker = Maker()

@@ -16,10 +16,7 @@ def entries(
     yields all other folders, links, and the folders for which `closed` returns True, as they are.
     No file is opened.
 
-    Raises
-    ------
-    OSError
-        If a folder can't be read.
+    Raises OSError if a folder can't be read.
     """
     parent_paths = {
         name[: i + 1] for name in expected for i, sign in enumerate(name) if sign == "/"

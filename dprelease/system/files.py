@@ -39,14 +39,9 @@ class TooLarge(OSError):
 def read_file(path: Path, most: int) -> bytes:
     """Return the bytes of a regular file of at most `most` bytes.
 
-    Raises
-    ------
-    NotRegularFile
-        For a folder, a pipe, a socket or a device, which is not opened.
-    TooLarge
-        For a file with more than `most` bytes.
-    OSError
-        If the file does not exist or can't be read, or if no file can have its name.
+    Raises NotRegularFile for a folder, a pipe, a socket or a device, which is not opened. Raises
+    TooLarge for a file with more than `most` bytes. Raises OSError if the file does not exist or
+    can't be read, or if no file can have its name.
     """
     try:
         require_regular_file(path.stat())

@@ -19,10 +19,8 @@ _TEXT = re.compile(rb'"[^"]*"')
 def parse_json(raw: bytes, refuse_constant: Callable[[str], Any] | None = None) -> Any:
     """Return the value of a JSON text.
 
-    Raises
-    ------
-    ValueError, RecursionError
-        If the text is not JSON or not UTF-8, is nested too deeply, or has too many values.
+    Raises ValueError or RecursionError if the text is not JSON or not UTF-8, is nested too deeply,
+    or has too many values.
     """
     if len(raw) > MOST_BYTES or _has_many_items(raw):
         raise ValueError("larger than what is read")

@@ -33,10 +33,7 @@ class Lock:
     def acquire(cls, path: Path) -> Lock | None:
         """Return the lock of a file, which is created if missing; None if the lock is held.
 
-        Raises
-        ------
-        OSError
-            If the file can't be created, or if its file system has no locks.
+        Raises OSError if the file can't be created, or if its file system has no locks.
         """
         while True:
             handle = _open_or_create(path)

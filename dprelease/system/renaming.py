@@ -38,10 +38,7 @@ def exchange(folder: Path, target: Path, aside: Path) -> Path:
     then the first folder gets its name. If the second step fails, the second folder gets its name
     back.
 
-    Raises
-    ------
-    OSError
-        If the system refuses to rename a folder.
+    Raises OSError if the system refuses to rename a folder.
     """
     if _rename_with_flags(folder, target, EXCHANGE):
         return folder

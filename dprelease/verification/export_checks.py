@@ -46,11 +46,8 @@ def check_exports(report: Report, metadata: Metadata, record: GuaranteedManifest
     content for readers. If a required package is missing, the report gets a note, and only the
     digests of the export are checked.
 
-    Raises
-    ------
-    OutputError
-        DP-OUTPUT-016 if the temporary folder can't be written, which says nothing about the
-        release.
+    Raises OutputError: DP-OUTPUT-016 if the temporary folder can't be written, which says nothing
+    about the release.
     """
     from dprelease.exports.export import PublishedRelease
 

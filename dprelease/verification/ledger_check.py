@@ -23,10 +23,7 @@ UNBOUND = (
 def check_charge(path: Path, record: ReleaseManifest) -> tuple[str | None, str]:
     """Return why a ledger was not charged for a manifest, or None; and a text on its entries.
 
-    Raises
-    ------
-    LedgerError
-        For a file that is not a ledger, or whose chain is broken.
+    Raises LedgerError for a file that is not a ledger, or whose chain is broken.
     """
     held = record.paid_by
     if held is None:

@@ -54,12 +54,9 @@ def read_sealed(folder: Path, *models: type[Wanted]) -> Wanted:
 
     `models` are the models of the expected kinds of manifests.
 
-    Raises
-    ------
-    VerificationError
-        DP-VERIFY-001 if there is no manifest, 002 for bytes that the tool would not write, 003 for
-        an unknown format, 025 for an unexpected format. No other error is raised, whatever the
-        folder contains.
+    Raises VerificationError: DP-VERIFY-001 if there is no manifest, 002 for bytes that the tool
+    would not write, 003 for an unknown format, 025 for an unexpected format. No other error is
+    raised, whatever the folder contains.
     """
     raw = _read_bytes(folder / NAME)
     try:

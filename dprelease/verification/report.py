@@ -148,12 +148,7 @@ def _is_wrong_version(declaration: Declaration, name: str, version: int) -> bool
 def rebuild_declaration(record: ReleaseManifest, folder: Path) -> Declaration:
     """Return the declaration of a manifest, from its texts and the copied files in its folder.
 
-    Raises
-    ------
-    KeyError
-        If a text is missing.
-    DpReleaseError
-        If the declaration is invalid.
+    Raises KeyError if a text is missing. Raises DpReleaseError if the declaration is invalid.
     """
     held = record.declaration
     declared = declaration_from_texts(

@@ -61,10 +61,8 @@ def lower_limit(hits: int, draws: int, error_probability: Fraction) -> Fraction:
     The limit is wrong with at most the probability `error_probability`. It is an exact fraction, at
     or just below the lower limit of Clopper and Pearson.
 
-    Raises
-    ------
-    ValueError
-        For more hits than draws, or an error probability that is not between 0 and 1/2.
+    Raises ValueError for more hits than draws, or an error probability that is not between 0 and
+    1/2.
     """
     if not (0 <= hits <= draws and draws > 0 and 0 < error_probability < Fraction(1, 2)):
         raise ValueError("hits are some of the draws, and a miss is between 0 and 1/2")

@@ -234,10 +234,7 @@ class QueryGroup:
         `first` selects the side that has the unit. `storage` is the way in which columns are
         stored, and `keys` are the non-public keys on either side, as in `measure_stack`.
 
-        Raises
-        ------
-        EngineFailure
-            If the engine fails, as in `AuditedRelease.engines`.
+        Raises EngineFailure if the engine fails, as in `AuditedRelease.engines`.
         """
         stacked = stack_side(self.tables, situations, first=first, storage=storage)
         queries = stacked_queries(self.queries, len(situations))

@@ -196,10 +196,7 @@ def run_canaries(
     One run publishes every possible format, and the others fail on purpose. The function returns
     the results, the findings, and texts on checks that were left out.
 
-    Raises
-    ------
-    OutputError
-        DP-AUDIT-008 if the release can't be run.
+    Raises OutputError: DP-AUDIT-008 if the release can't be run.
     """
     tables = {name: table for group in groups for name, table in group.tables.items()}
     all_canaries = make_canaries(tables)

@@ -40,10 +40,7 @@ RELEASE_FOLDER = "release"
 def folder_for_runs() -> Iterator[Path]:
     """Yield a temporary folder for whole runs.
 
-    Raises
-    ------
-    OutputError
-        DP-AUDIT-008 if the operating system can't create the folder.
+    Raises OutputError: DP-AUDIT-008 if the operating system can't create the folder.
     """
     problem = ""
     try:

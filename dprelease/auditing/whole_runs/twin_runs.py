@@ -190,10 +190,7 @@ def run_twins(
     `worst` has the situations with the largest changes. `folder` is a folder for the files of the
     runs. `until` is the deadline, by `time.monotonic()`, after which no further twins are run.
 
-    Raises
-    ------
-    OutputError
-        DP-AUDIT-008 if the release can't be run.
+    Raises OutputError: DP-AUDIT-008 if the release can't be run.
     """
     findings: list[AuditFinding] = []
     left_out: list[str] = []

@@ -43,12 +43,8 @@ class Shell:
     def run(self, text: str) -> bool:
         """Run a statement or a command; return whether the shell goes on.
 
-        Raises
-        ------
-        BudgetError
-            DP-BUDGET-090 if the remaining budget does not cover a statement.
-        DpReleaseError
-            The errors of the statement.
+        Raises BudgetError: DP-BUDGET-090 if the remaining budget does not cover a statement. Raises
+        DpReleaseError: the errors of the statement.
         """
         text = text.strip().removesuffix(";").strip()
         command, _, rest = text.partition(" ")

@@ -190,11 +190,8 @@ def exact_tables(variances: Variances, level: int) -> list[Table]:
     """Return the largest tables known exactly at every area of a level, from measurements there and
     below.
 
-    Raises
-    ------
-    ValueError
-        If a table is known exactly at some areas of the level and not at others: exact tables of
-        children then have no exact sum at their parents.
+    Raises ValueError if a table is known exactly at some areas of the level and not at others:
+    exact tables of children then have no exact sum at their parents.
     """
     structure = variances.structure
     known: set[Table] = set()
@@ -217,10 +214,7 @@ def exact_tables(variances: Variances, level: int) -> list[Table]:
 def _exact_chain(variances: Variances, finest: Table, level: int) -> list[Table]:
     """Return the exact table along which a level is rounded, and the finest; nothing without one.
 
-    Raises
-    ------
-    ValueError
-        If exact tables of the level are not nested in each other.
+    Raises ValueError if exact tables of the level are not nested in each other.
     """
     fixed = _exact_part(variances, finest, level)
     return [] if fixed is None else [fixed, finest] if fixed != finest else [finest]

@@ -169,10 +169,7 @@ def is_self_consistent(audit: Audit) -> bool:
 def parse_audit(raw: bytes) -> Audit:
     """Return the outcome of an audit from the bytes of its file.
 
-    Raises
-    ------
-    ValueError
-        With a message, if the file is not an outcome, or was changed.
+    Raises ValueError with a message, if the file is not an outcome, or was changed.
     """
     problem = ""
     try:

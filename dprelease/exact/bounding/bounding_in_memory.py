@@ -69,10 +69,7 @@ def limit_contributions(
     SELECT has no values, the table has one row for each id and cell, with `n`, the number of kept
     rows. If this can't be done in memory, the function returns False and creates no table.
 
-    Raises
-    ------
-    duckdb.Error
-        If the engine fails.
+    Raises duckdb.Error if the engine fails.
     """
     most_rows = most_rows_in_memory(link)
     narrow = narrow_ids(link, sql)

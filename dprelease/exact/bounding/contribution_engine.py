@@ -61,10 +61,7 @@ class ContributionEngine(EngineOfIds):
     def run(self, query: Query) -> ExactTable:
         """Return how many persons have each number of groups or rows, up to the highest limit.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
+        Raises DataError: DP-DATA-006 if the engine fails, DP-DATA-007 if a file changed meanwhile.
         """
         of = _contributions(query)
         sql = contributions_sql(self._rows_of_ids_sql(of.query))

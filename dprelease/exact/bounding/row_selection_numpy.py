@@ -98,10 +98,7 @@ def select_kept_rows(
     cell, with `n`, the number of kept rows. `blocks`: all rows, in batches. `total`: the number of
     all rows. `hashes`: the hash of each id, by the number of the id.
 
-    Raises
-    ------
-    NoRoomError
-        If the kept rows do not fit in memory.
+    Raises NoRoomError if the kept rows do not fit in memory.
     """
     held = _Candidates(hashes | LARGEST_HASH << HASH_BITS, bounds)
     seen = 0

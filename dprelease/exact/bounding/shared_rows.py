@@ -40,10 +40,7 @@ class HeldRows:
 
         `taken`: the bytes of other rows that are already held.
 
-        Raises
-        ------
-        duckdb.Error
-            If the engine fails.
+        Raises duckdb.Error if the engine fails.
         """
         row = bounding.ROW_BYTES + COLUMN_BYTES * max(0, compiled.wide - FEW_COLUMNS)
         most_rows = bounding.most_rows_in_memory(link, row, taken)

@@ -25,10 +25,8 @@ MAGIC, SYNC_BYTES = b"Obj\x01", 16
 def read_records(path: Path) -> Iterator[Any]:
     """Yield the records of an Avro file, with mappings for records.
 
-    Raises
-    ------
-    OSError, ValueError, LookupError, TypeError, RecursionError
-        If the file can't be read, or is not such a file.
+    Raises OSError, ValueError, LookupError, TypeError or RecursionError if the file can't be read,
+    or is not such a file.
     """
     held = BytesIO(read_file(path, MOST_BYTES))
     if held.read(4) != MAGIC:

@@ -120,12 +120,8 @@ def latest_version(folder: Path) -> int:
 def read_version(folder: Path, version: int | None) -> LakeVersion:
     """Return a version of the table in a folder; the latest one if `version` is None.
 
-    Raises
-    ------
-    LakeProblem
-        If the version does not exist, or can't be read exactly.
-    OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError
-        If the log can't be read.
+    Raises LakeProblem if the version does not exist, or can't be read exactly. Raises OSError,
+    ValueError, LookupError, TypeError, AttributeError or RecursionError if the log can't be read.
     """
     latest = latest_version(folder)
     if version is not None and version > latest:

@@ -64,12 +64,9 @@ def read_version(path: Path, snapshot: int | None, *, can_guess: bool = False) -
 
     `can_guess`: whether the metadata file with the highest number is current, if no file says so.
 
-    Raises
-    ------
-    LakeProblem
-        If the snapshot does not exist, or can't be read exactly.
-    OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError
-        If the metadata can't be read.
+    Raises LakeProblem if the snapshot does not exist, or can't be read exactly. Raises OSError,
+    ValueError, LookupError, TypeError, AttributeError or RecursionError if the metadata can't be
+    read.
     """
     root = Path(os.path.realpath(path.parent / os.pardir if path.is_file() else path))
     metadata = _metadata_of(path, snapshot, can_guess=can_guess)

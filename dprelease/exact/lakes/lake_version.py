@@ -70,10 +70,8 @@ def find_data_files(folder: Path, listed: Iterable[LakeFile], advice: str) -> tu
 
     `advice`: what to do if a file is missing.
 
-    Raises
-    ------
-    LakeProblem
-        If a file is missing, is outside of the folder, has another size, or is listed twice.
+    Raises LakeProblem if a file is missing, is outside of the folder, has another size, or is
+    listed twice.
     """
     root, found = os.path.realpath(folder), dict[Path, LakeFile]()
     for one in listed:

@@ -141,13 +141,9 @@ class _CatalogueRows:
 def describe_server_table(address: str, table: str) -> ServerTable:
     """Return a server's catalogue description of one of its tables.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-001 if there is no such table, 014 if it is not a stored table, 024 for a server or
-        a table that can't be read, 025 without the driver.
-    SchemaError
-        DP-SCHEMA-020 or 021 for an address that a schema may not contain.
+    Raises DataError: DP-DATA-001 if there is no such table, 014 if it is not a stored table, 024
+    for a server or a table that can't be read, 025 without the driver. Raises SchemaError:
+    DP-SCHEMA-020 or 021 for an address that a schema may not contain.
     """
     declared = _declare_table(address, table, {"n": "integer"})
     held: _CatalogueRows | None = None

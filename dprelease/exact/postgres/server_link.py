@@ -82,10 +82,7 @@ class Link:
     def begin(self, tables: Iterable[Declared]) -> None:
         """Lock the tables of a run, and take the snapshot from which all rows are read.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-001, 014 or 024 for a table that can't be locked.
+        Raises DataError: DP-DATA-001, 014 or 024 for a table that can't be locked.
         """
         tables = list(tables)
         try:
@@ -146,10 +143,7 @@ class Link:
     def run(self, sql: str) -> None:
         """Run a statement that has no rows.
 
-        Raises
-        ------
-        ServerError
-            With the server's error code alone.
+        Raises ServerError with the server's error code alone.
         """
         self._result(sql, lambda _: None)
 
@@ -219,10 +213,8 @@ class Servers:
     def link(self, declared: Declared) -> Link:
         """Return the connection to a table's server, in whose transaction the table is locked.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-001, 014 or 024 if the table can't be locked, DP-DATA-025 without the driver.
+        Raises DataError: DP-DATA-001, 014 or 024 if the table can't be locked, DP-DATA-025 without
+        the driver.
         """
         source = declared.table.source
         path = "" if source is None else source.path or ""

@@ -121,12 +121,9 @@ def _cast_to_declared(array: pa.Array, field: pa.Field) -> pa.Array:
 def server_rows(declared: Declared, servers: Servers) -> ServerRows:
     """Return the declared columns of a table of a server, without reading its rows.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-001 if there is no such table, DP-DATA-003 for columns that differ only in case,
-        DP-DATA-004 for a type that can't be read, DP-DATA-014 if it is not a stored table,
-        DP-DATA-024 for a server or a table that can't be read, DP-DATA-025 without the driver.
+    Raises DataError: DP-DATA-001 if there is no such table, DP-DATA-003 for columns that differ
+    only in case, DP-DATA-004 for a type that can't be read, DP-DATA-014 if it is not a stored
+    table, DP-DATA-024 for a server or a table that can't be read, DP-DATA-025 without the driver.
     """
     import pyarrow as pa
 
@@ -161,10 +158,7 @@ class CatalogueTable:
 def describe_table(link: Link, declared: Declared) -> CatalogueTable | None:
     """Return the catalogue's description of a table; None if it does not exist.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-014 or 024 for a table that exists but can't be read.
+    Raises DataError: DP-DATA-014 or 024 for a table that exists but can't be read.
     """
     schema, table = map(quoting.text, address_of(declared))
     relations = link.ask(RELATION_SQL.format(schema=schema, table=table))

@@ -138,10 +138,7 @@ DECIMAL = "DECIMAL"
 def column_request(name: str, stored: StoredColumn, column: Column) -> ColumnQuery:
     """Return how a declared column is read: as NULL if its type may have lost the original values.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-004 for a type whose values are not read.
+    Raises DataError: DP-DATA-004 for a type whose values are not read.
     """
     import pyarrow as pa
 

@@ -107,10 +107,7 @@ def cell_rows(
 def wanted_columns(declared: Declared, names: Sequence[str]) -> list[str]:
     """Return the declared columns that a source has; `names`: all columns of the source.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-003 for names that differ only in case.
+    Raises DataError: DP-DATA-003 for names that differ only in case.
     """
     folded = [name.casefold() for name in names]
     for name in stored_columns(declared):

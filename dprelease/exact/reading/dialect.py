@@ -103,10 +103,7 @@ class DetectedFormat:
 def detect_csv_format(file: Path) -> DetectedFormat:
     """Return the apparent format of a CSV file.
 
-    Raises
-    ------
-    OSError
-        If the first bytes of the file can't be read.
+    Raises OSError if the first bytes of the file can't be read.
     """
     source, text, encoding_is_unknown = read_first_lines(file, "csv")
     by_default = Source(path=file.name, format="csv")

@@ -36,13 +36,9 @@ Made = TypeVar("Made")
 def to_arrow(frame: object, declared: Declared) -> pa.Table:
     """Return an Arrow table, in memory, with the declared columns that a frame has.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-003 for names that differ only in case, DP-DATA-004 for a column of a type that
-        Arrow does not know, DP-DATA-006 if there is not enough memory.
-    FrameError
-        DP-DATA-017 if `frame` is not a frame.
+    Raises DataError: DP-DATA-003 for names that differ only in case, DP-DATA-004 for a column of a
+    type that Arrow does not know, DP-DATA-006 if there is not enough memory. Raises FrameError:
+    DP-DATA-017 if `frame` is not a frame.
     """
     return attempt(declared, lambda: _to_arrow(frame, declared))
 
@@ -98,10 +94,7 @@ def polars_types(
 ) -> dict[str, pa.DataType]:
     """Return the Arrow types of columns of a polars frame, by their polars types alone.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-004 if Arrow has no type for the column.
+    Raises DataError: DP-DATA-004 if Arrow has no type for the column.
     """
     import polars as pl
 
@@ -128,10 +121,7 @@ def refuse_ambiguous_names(names: Sequence[str | None], declared: Declared) -> N
 def _column_names(frame: object, declared: Declared) -> list[str | None]:
     """Return the names of a frame's columns, None for labels that are not texts.
 
-    Raises
-    ------
-    FrameError
-        DP-DATA-017 if `frame` is not a frame.
+    Raises FrameError: DP-DATA-017 if `frame` is not a frame.
     """
     if is_instance_of(frame, "pandas", "DataFrame"):
         return column_labels(frame)  # type: ignore[arg-type]
@@ -174,10 +164,7 @@ def kind_of_object(given: object) -> str:
 def _read_pandas_column(array: Any, name: str, declared: Declared) -> pa.Array | pa.ChunkedArray:
     """Return a column of a pandas frame in a type that the engine reads.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-004 if the engine has no type for the column.
+    Raises DataError: DP-DATA-004 if the engine has no type for the column.
     """
     import pyarrow as pa
 
@@ -322,10 +309,7 @@ def read_as_declared(
 ) -> pa.Array | pa.ChunkedArray:
     """Return a column in a type that the engine reads, such that no value can make reading fail.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-004 if the engine has no type for the column.
+    Raises DataError: DP-DATA-004 if the engine has no type for the column.
     """
     import pyarrow as pa
 

@@ -36,10 +36,7 @@ class FileBatches:
     def schema(self) -> pa.Schema:
         """Return the columns with the types that they have in common in all files; reads no row.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-004 for a type that no declared type is read from.
+        Raises DataError: DP-DATA-004 for a type that no declared type is read from.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -51,10 +51,7 @@ def peek_at_file(source: Path, table: str | None = None) -> dict[str, ColumnPeek
 
     `table`: the name of a table of a SQLite file, or of a sheet of a workbook.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-013 if the values can't be read.
+    Raises DataError: DP-DATA-013 if the values can't be read.
     """
     import pyarrow as pa
 
@@ -72,10 +69,7 @@ def peek_at_file(source: Path, table: str | None = None) -> dict[str, ColumnPeek
 def peek_at_server(form: ServerTable) -> dict[str, ColumnPeek]:
     """Return a summary of each usable column of a server's table.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-013 if the values can't be read.
+    Raises DataError: DP-DATA-013 if the values can't be read.
     """
     import pyarrow as pa
 

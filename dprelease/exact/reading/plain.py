@@ -60,10 +60,7 @@ class TextDecoding:
     def chunks(self, raw: pa.NativeFile) -> Iterator[bytes]:
         """Yield the text of a file in UTF-8, one piece after the other.
 
-        Raises
-        ------
-        OSError
-            If the file is incomplete, or not compressed as declared.
+        Raises OSError if the file is incomplete, or not compressed as declared.
         """
         parts = _decompress(raw, self.compression)
         utf_8 = self.encoding == UTF_8
@@ -76,10 +73,7 @@ class TextDecoding:
         If the engine can read a CSV file unchanged, `target` becomes a link to the file instead.
         Whether a copy or a link is made depends on all rows, but no result of a run depends on it.
 
-        Raises
-        ------
-        OSError
-            As `chunks`, or if there is no space.
+        Raises OSError as `chunks`, or if there is no space.
         """
         if self._is_readable_unchanged(file):
             target.unlink(missing_ok=True)

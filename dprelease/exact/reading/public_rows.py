@@ -46,11 +46,8 @@ def read_public_rows(
 
     `frame`: a frame that is read in place of the table's source, or None.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-001 to 004 or 009 if the source is not as declared, or has numbers that are too
-        large; other errors of sources as for any other table.
+    Raises DataError: DP-DATA-001 to 004 or 009 if the source is not as declared, or has numbers
+    that are too large; other errors of sources as for any other table.
     """
     if not declared.table.public:
         raise TypeError("only rows of public tables can be read")

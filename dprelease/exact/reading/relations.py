@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 def frame_batches(frame: object, declared: Declared) -> FrameBatches | None:
     """Return the declared columns of a frame whose rows arrive in batches; None for other frames.
 
-    Raises
-    ------
-    DataError
-        The errors of `relation_batches` and `stream_batches`; no row is read.
+    Raises DataError: the errors of `relation_batches` and `stream_batches`; no row is read.
     """
     if is_relation(frame):
         return relation_batches(frame, declared)
@@ -49,11 +46,8 @@ def relation_batches(frame: object, declared: Declared) -> FrameBatches:
     The caller's connection runs nothing but the caller's relation: first without rows, to find its
     types and how it compares texts, and then once for its rows. No table and no setting is created.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-003 for names that differ only in case, DP-DATA-004 for a type that can't be read
-        as declared, DP-DATA-027 if the relation can't be run.
+    Raises DataError: DP-DATA-003 for names that differ only in case, DP-DATA-004 for a type that
+    can't be read as declared, DP-DATA-027 if the relation can't be run.
     """
 
     if not isinstance(frame, duckdb.DuckDBPyRelation):

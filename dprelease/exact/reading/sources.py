@@ -190,10 +190,7 @@ def files_of_source(
 
     `copies`: the copies of objects that a run reads from stores.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-001 if there is no file, 024 if some of the files may be stale.
+    Raises DataError: DP-DATA-001 if there is no file, 024 if some of the files may be stale.
     """
     if source.store is not None and copies is not None:
         return copies.files(declared, source)

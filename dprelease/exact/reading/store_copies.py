@@ -42,11 +42,8 @@ class StoreCopies:
     def files(self, declared: Declared, source: Source) -> tuple[Path, ...]:
         """Return the copies of all objects of a source, in the order of their keys.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-001 if there is no object, 024 if the objects can't be copied, or are no
-            complete table, 025 without the package that reads stores.
+        Raises DataError: DP-DATA-001 if there is no object, 024 if the objects can't be copied, or
+        are no complete table, 025 without the package that reads stores.
         """
         address = source.store
         if address is None:
@@ -90,12 +87,8 @@ def _copy_objects(
 ) -> tuple[Path, ...]:
     """Copy all objects of a source into a folder, and return the paths of the copies.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-024 if the objects are no complete table.
-    StoreError, OSError
-        If an object can't be read, or its copy can't be written.
+    Raises DataError: DP-DATA-024 if the objects are no complete table. Raises StoreError or OSError
+    if an object can't be read, or its copy can't be written.
     """
     if address.scheme == WEB:
         copy = folder / _local_name(address.key)

@@ -142,10 +142,7 @@ def union_sql(parts: Sequence[Part], declared: Declared) -> str:
     `parts`: the relations, which store columns with different types. A column is in all relations,
     or in none.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-004, 005 or 015 for an unusable type.
+    Raises DataError: DP-DATA-004, 005 or 015 for an unusable type.
     """
     names = [name for name in stored_columns(declared) if name in parts[0][1]]
     differ = {name for name in names if len({types[name] for _, types, _ in parts}) > 1}

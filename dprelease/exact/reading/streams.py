@@ -54,10 +54,7 @@ class FrameBatches:
     def table(self) -> pa.Table:
         """Return all rows in memory.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if the frame can't be read.
+        Raises DataError: DP-DATA-006 if the frame can't be read.
         """
         import pyarrow as pa
 
@@ -130,13 +127,9 @@ rows, and their batches."""
 def stream_batches(frame: object, declared: Declared) -> FrameBatches | None:
     """Return the declared columns that a frame has, without reading rows; None for other frames.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-003 for names that differ only in case, DP-DATA-004 for a type that can't be read
-        as declared, DP-DATA-027 if the library of the frame fails.
-    FrameError
-        DP-DATA-021 if the frame can be read only once, and was read before.
+    Raises DataError: DP-DATA-003 for names that differ only in case, DP-DATA-004 for a type that
+    can't be read as declared, DP-DATA-027 if the library of the frame fails. Raises FrameError:
+    DP-DATA-021 if the frame can be read only once, and was read before.
     """
     opener = _opener(frame)
     if opener is None or is_eager(frame):

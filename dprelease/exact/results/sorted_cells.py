@@ -45,10 +45,7 @@ class SortedCells:
     def append(self, cells: Integers, sums: Sequence[Integers]) -> None:
         """Write cells that all come after the cells written before.
 
-        Raises
-        ------
-        OSError
-            If the disk is full.
+        Raises OSError if the disk is full.
         """
         self._cells.append(cells)
         for stored, values in zip(self._sums, sums, strict=True):

@@ -109,10 +109,8 @@ def read_noisy_blocks(
 ) -> Iterator[dict[str, Integers]]:
     """Yield the noisy vectors of each block; the driver holds only some blocks at a time.
 
-    Raises
-    ------
-    LookupError, ValueError
-        If a block of cells does not exist exactly once, or is not of this run.
+    Raises LookupError or ValueError if a block of cells does not exist exactly once, or is not of
+    this run.
     """
     from pyspark.sql import functions
 

@@ -171,12 +171,9 @@ class SparkEngine(QueryEngine):
     ) -> Iterator[SparkEngine]:
         """Yield an engine that reads the declared source, or `frame` instead of the source.
 
-        Raises
-        ------
-        DataError
-            The errors of the engine duckdb; DP-SPARK-001 or 002 for a table that only Spark can
-            read, and that Spark does not read unchanged; DP-SPARK-003 if Spark is not available,
-            DP-SPARK-004 if its executors have other versions than the driver.
+        Raises DataError: the errors of the engine duckdb; DP-SPARK-001 or 002 for a table that only
+        Spark can read, and that Spark does not read unchanged; DP-SPARK-003 if Spark is not
+        available, DP-SPARK-004 if its executors have other versions than the driver.
         """
         settings = settings or SparkSettings()
         with open_session(settings) as spark:
@@ -196,11 +193,8 @@ class SparkEngine(QueryEngine):
     def compile(self, query: Query) -> PartialQuery | None:
         """Return the statement that executors run; None if private keys must be selected first.
 
-        Raises
-        ------
-        DataError
-            The errors of the engine duckdb; DP-SPARK-001 or 002 for sources that Spark could read
-            differently.
+        Raises DataError: the errors of the engine duckdb; DP-SPARK-001 or 002 for sources that
+        Spark could read differently.
         """
         self._reader.compile(query)
         at = self._sources.locate_inputs(query)
@@ -218,10 +212,7 @@ class SparkEngine(QueryEngine):
     def run(self, query: Query) -> ExactTable:
         """Return the true aggregates of every cell, which are zero for a cell without rows.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if Spark fails, DP-DATA-007 if a file changed meanwhile.
+        Raises DataError: DP-DATA-006 if Spark fails, DP-DATA-007 if a file changed meanwhile.
         """
         self._reader.compile(query)
         return self._scanned.table(query)
@@ -233,10 +224,7 @@ class SparkEngine(QueryEngine):
         is in this process. Through Spark Connect files can't be removed, so the noise is then added
         in this process.
 
-        Raises
-        ------
-        DataError
-            The errors of `run`.
+        Raises DataError: the errors of `run`.
         """
         staging = self._settings.staging
         if staging is None or not self._is_for_executors(query):
@@ -254,10 +242,7 @@ class SparkEngine(QueryEngine):
 
         While the results of a wave are used, the next wave runs.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if Spark fails.
+        Raises DataError: DP-DATA-006 if Spark fails.
         """
         failure = reading_failure_error(self.declared.table.name, self._reader.inputs[0].kind)
         waves = Waves(self._spark, work, tasks)
@@ -277,10 +262,7 @@ class SparkEngine(QueryEngine):
     def partitions(self, query: Query) -> Partitions:
         """Return the partitions of a query with private keys, and their numbers of privacy units.
 
-        Raises
-        ------
-        DataError
-            The errors of `run`.
+        Raises DataError: the errors of `run`.
         """
         self._reader.compile(query)
         at = self._sources.locate_inputs(query)
@@ -371,10 +353,7 @@ def _find_spark_table(
 ) -> StoredTable | None:
     """Return the table to read, if only Spark can read it.
 
-    Raises
-    ------
-    DataError
-        DP-SPARK-001 for files in a store that only the engine duckdb reads.
+    Raises DataError: DP-SPARK-001 for files in a store that only the engine duckdb reads.
     """
     source = declared.table.source
     if frame is not None or source is None or not source.is_only_for_spark:

@@ -96,10 +96,8 @@ def locate_rows(
     `place`: the index of the input. `names`: the columns to read. `stored`: the table as Spark
     found it, if only Spark can read it; otherwise None.
 
-    Raises
-    ------
-    DataError
-        DP-SPARK-001 or 002 for a source or a column that Spark could read differently.
+    Raises DataError: DP-SPARK-001 or 002 for a source or a column that Spark could read
+    differently.
     """
     given = reader.inputs[place]
     physical = {name: given.physical[name] for name in names}

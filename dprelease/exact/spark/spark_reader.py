@@ -38,10 +38,7 @@ class DriverReader(Engine):
     def public_rows(self, names: Sequence[str]) -> bytes:
         """Return the rows of a joined public table, as bytes of Arrow.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if the engine fails.
+        Raises DataError: DP-DATA-006 if the engine fails.
         """
         given = self._inputs[1]
         column_list = ", ".join(map(quoting.identifier, names)) or "1 AS one"
@@ -57,10 +54,7 @@ class DriverReader(Engine):
         `place`: the index of the input that has the files. Files can't be divided if a column has
         the name that the engine uses for the row number.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-001 if a file has no such number.
+        Raises DataError: DP-DATA-001 if a file has no such number.
         """
         if place not in self._lengths:  # safe to cache: a file that changes meanwhile is refused
             self._lengths[place] = self._read_lengths(self._inputs[place])

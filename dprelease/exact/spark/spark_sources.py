@@ -35,10 +35,7 @@ class SparkSources:
     def locate_inputs(self, query: Query) -> list[TaskInput]:
         """Return the locations of the rows of all tables about people that a query reads.
 
-        Raises
-        ------
-        DataError
-            DP-SPARK-001 or 002 for sources that Spark could read differently.
+        Raises DataError: DP-SPARK-001 or 002 for sources that Spark could read differently.
         """
         needed = [needed_columns(query)]
         if query.join is not None and query.join.by_unit:
@@ -56,10 +53,7 @@ class SparkSources:
     def public_data(self, query: Query, key_tables: Sequence[KeyTable]) -> PublicData:
         """Return the public data that the statements of a query read.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if a joined public table can't be read.
+        Raises DataError: DP-DATA-006 if a joined public table can't be read.
         """
         joined = None
         if query.join is not None and not query.join.by_unit:

@@ -83,10 +83,7 @@ class StoredTable:
     def empty(self) -> pa.Table:
         """Return no rows of the declared columns, with the types of all rows.
 
-        Raises
-        ------
-        DataError
-            DP-SPARK-002 for a type that can't be passed on unchanged.
+        Raises DataError: DP-SPARK-002 for a type that can't be passed on unchanged.
         """
         names = set(stored_columns(self.declared))
         fields = [field for field in self.frame.schema.fields if field.name in names]
@@ -96,10 +93,7 @@ class StoredTable:
     def rows(self) -> pa.Table:
         """Return all rows of the declared columns, of a public table.
 
-        Raises
-        ------
-        DataError
-            DP-DATA-006 if Spark fails.
+        Raises DataError: DP-DATA-006 if Spark fails.
         """
         from pyspark.sql import functions
 
@@ -119,11 +113,8 @@ class StoredTable:
 def find_stored_table(spark: SparkSession, declared: Declared) -> StoredTable:
     """Return a table that only Spark can read.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-001 if the table does not exist, 024 if some of its files may be stale, DP-SPARK-001
-        if it is a view or has another format.
+    Raises DataError: DP-DATA-001 if the table does not exist, 024 if some of its files may be
+    stale, DP-SPARK-001 if it is a view or has another format.
     """
     failure = DataError(
         "DP-DATA-001", **source_fields(declared), format=source_type_label(declared)
@@ -155,10 +146,7 @@ def refuse_change(spark: SparkSession, seen: StoredTable) -> None:
 def table_stamp(spark: SparkSession, declared: Declared) -> list[Any]:
     """Return data that change when rows of a table are written or replaced: its current files.
 
-    Raises
-    ------
-    DataError
-        DP-DATA-001 if it does not exist.
+    Raises DataError: DP-DATA-001 if it does not exist.
     """
     from pyspark.sql import functions
 

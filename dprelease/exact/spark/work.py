@@ -90,10 +90,8 @@ class Waves:
     def next_results(self) -> list[Any]:
         """Return the results of the next wave, in the order of its tasks; none after the last wave.
 
-        Raises
-        ------
-        LookupError, ValueError
-            If a result does not exist exactly once, or is not of this run.
+        Raises LookupError or ValueError if a result does not exist exactly once, or is not of this
+        run.
         """
         sent = list(itertools.islice(self._tasks, self._most))
         if not sent:

@@ -72,13 +72,9 @@ def write_release(
     `manifest`: the manifest as text. `overwrite`: whether to replace releases in the database that
     have tables of the same names. The caller commits.
 
-    Raises
-    ------
-    OutputError
-        DP-EXPORT-012 for a table that exists already, and is not part of a replaced release;
-        DP-EXPORT-013 for a name that the database can't have.
-    DatabaseError
-        If the database refuses a statement.
+    Raises OutputError: DP-EXPORT-012 for a table that exists already, and is not part of a replaced
+    release; DP-EXPORT-013 for a name that the database can't have. Raises DatabaseError if the
+    database refuses a statement.
     """
     tables = list(release.metadata.tables_for_readers)
     names = [table.name for table in tables]

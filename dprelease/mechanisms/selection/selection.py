@@ -91,11 +91,8 @@ class Selection(Randomizer):
     def choose(self, scores: Sequence[int], bits: BitSource) -> int:
         """Return the index of a random candidate, selected with its exact probability.
 
-        Raises
-        ------
-        BudgetError
-            DP-MECH-005 if there is no candidate, if there are more than 2^20 candidates, or if a
-            score is no integer.
+        Raises BudgetError: DP-MECH-005 if there is no candidate, if there are more than 2^20
+        candidates, or if a score is no integer.
         """
         return self._choose(self._to_integers(scores), bits)
 

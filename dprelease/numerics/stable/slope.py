@@ -29,10 +29,7 @@ def central_log_slope_bound(alpha: float) -> float:
 
     The bound is rigorous if `RELATIVE_ERROR` bounds the errors of the density.
 
-    Raises
-    ------
-    ValueError
-        The error of `log_pdf`.
+    Raises ValueError: the error of `log_pdf`.
     """
     if alpha == 1.0:
         return 1.0  # the slope is 2 x / (1 + x^2)

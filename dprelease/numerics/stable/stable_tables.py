@@ -139,10 +139,7 @@ def pdf(alpha: float, x: Floats) -> Floats:
 def log_pdf(alpha: float, x: Floats) -> Floats:
     """Return the logarithm of the density at x (n,).
 
-    Raises
-    ------
-    ValueError
-        If alpha is not in [1, LARGEST_ALPHA] and not 2.
+    Raises ValueError if alpha is not in [1, LARGEST_ALPHA] and not 2.
     """
     x = np.abs(x)
     if alpha == 1.0:
@@ -156,10 +153,7 @@ def log_pdf(alpha: float, x: Floats) -> Floats:
 def sf(alpha: float, x: Floats) -> Floats:
     """Return P(X > x) at x (n,), with small relative errors in the tail.
 
-    Raises
-    ------
-    ValueError
-        The error of `log_pdf`.
+    Raises ValueError: the error of `log_pdf`.
     """
     if alpha == 1.0:
         return np.arctan2(1.0, x) / math.pi
@@ -175,10 +169,7 @@ def sf(alpha: float, x: Floats) -> Floats:
 def quantile(alpha: float, u: Floats) -> Floats:
     """Return the x >= 0 with P(X > x) = u for u (n,) in (0, 1/2].
 
-    Raises
-    ------
-    ValueError
-        The error of `log_pdf`.
+    Raises ValueError: the error of `log_pdf`.
     """
     if alpha == 1.0:
         return np.asarray(np.cos(math.pi * u) / np.sin(math.pi * u))

@@ -68,10 +68,7 @@ def noises_of(
     Candidates are compared by approximate costs, and the best of them by exact costs. `charged` is
     the ledger's measure, see `ErrorEstimator`. `known` stores the solved factors of the noises.
 
-    Raises
-    ------
-    BudgetError
-        DP-BUDGET-003, DP-MECH-001 to 005, and DP-BUDGET-004 if no candidate fits.
+    Raises BudgetError: DP-BUDGET-003, DP-MECH-001 to 005, and DP-BUDGET-004 if no candidate fits.
     """
     for request in requests:
         request.check(budget)

@@ -243,10 +243,7 @@ def family_margins(errors: Iterable[AgreedErrors]) -> dict[tuple[str, str], floa
 def draw_agreed_errors(plan: Plan, path: Path) -> None:
     """Write a chart for each column of consistent tables, next to the file of other charts.
 
-    Raises
-    ------
-    OutputError
-        DP-OUTPUT-002 if a chart can't be written.
+    Raises OutputError: DP-OUTPUT-002 if a chart can't be written.
     """
     for errors in agreed_errors(plan):
         target = path.with_name(f"{path.stem}_{errors.family}_{errors.agreed.name}{path.suffix}")

@@ -27,10 +27,7 @@ def tables_with_step(spec: ReleaseSpec) -> frozenset[str]:
 def refuse_families(declaration: Declaration, families: Sequence[Family]) -> None:
     """Raise errors for families with tables that do not suit their step, without opening data.
 
-    Raises
-    ------
-    QueryError, Findings
-        DP-QUERY-013, and the errors of the steps themselves.
+    Raises QueryError or Findings: DP-QUERY-013, and the errors of the steps themselves.
     """
     findings: list[DpReleaseError] = []
     for family in families:

@@ -136,10 +136,7 @@ def best_weights(
     its shares are proven to be to the optimum. `current_weights` has the factors of the plan; a
     missing factor is 1.
 
-    Raises
-    ------
-    QueryError, Findings
-        DP-CONSIST-020 for targets that no shares reach.
+    Raises QueryError or Findings: DP-CONSIST-020 for targets that no shares reach.
     """
     weights: dict[tuple[str, str], Fraction] = {}
     findings: list[DpReleaseError] = []

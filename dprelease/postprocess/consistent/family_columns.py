@@ -114,10 +114,7 @@ class FamilyColumn:
     def noise_moments(self) -> MomentsByLevel:
         """Return the moments of all tables' noise by level.
 
-        Raises
-        ------
-        TypeError
-            If noise has no certified variance, which `step.all_findings` rejects.
+        Raises TypeError if noise has no certified variance, which `step.all_findings` rejects.
         """
         return tuple(
             tuple((one.attributes, self._moments(one)) for one in self.shape.at(level))

@@ -57,10 +57,8 @@ def short_side_bounds(ends: EndSearch) -> tuple[float, float]:
 def other_length(ends: EndSearch, length: float) -> float:
     """Return the length of the other side, slightly above the exact length.
 
-    Raises
-    ------
-    ValueError
-        If no length of the other side has this delta, or if one side is shorter than the shift.
+    Raises ValueError if no length of the other side has this delta, or if one side is shorter than
+    the shift.
     """
     return _certify_length(ends, approximate_other_length(ends, length), length)
 
@@ -68,10 +66,7 @@ def other_length(ends: EndSearch, length: float) -> float:
 def approximate_other_length(ends: EndSearch, length: float) -> float:
     """Return the length of the other side with the accuracy of floats, for comparisons only.
 
-    Raises
-    ------
-    ValueError
-        The errors of `other_length`.
+    Raises ValueError: the errors of `other_length`.
     """
     if length < ends.shift:
         raise ValueError("a side is shorter than the shift")
@@ -94,10 +89,7 @@ def _certify_length(ends: EndSearch, length: float, fixed: float | None) -> floa
 
     The other side has the length `fixed`, or the same length if `fixed` is None.
 
-    Raises
-    ------
-    ValueError
-        If no length near `length` can be certified.
+    Raises ValueError if no length near `length` can be certified.
     """
     for i in range(24):
         # If the exact length is the logarithm of a small difference, several bits are lost.

@@ -181,10 +181,7 @@ class Aggregate(ABC):
 def narrow_aggregate(aggregate: Aggregate, kind: type[Kind]) -> Kind:
     """Return the same aggregate, checked to be of the class that a form or a mechanism needs.
 
-    Raises
-    ------
-    TypeError
-        If the aggregate is of another class, because mismatched parts were combined.
+    Raises TypeError if the aggregate is of another class, because mismatched parts were combined.
     """
     if not isinstance(aggregate, kind):
         raise TypeError(f"{kind.__name__} is needed, not {type(aggregate).__name__}")

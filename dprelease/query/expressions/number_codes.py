@@ -36,11 +36,8 @@ def with_codes(
 ) -> list[exp.Expression]:
     """Return the operands of a comparison or of IN, with codes of a category for numbers.
 
-    Raises
-    ------
-    QueryError
-        DP-WHERE-013 for a number that several values, or one of another spelling, equal, and for
-        an order of numbers; with the condition to write instead.
+    Raises QueryError: DP-WHERE-013 for a number that several values, or one of another spelling,
+    equal, and for an order of numbers; with the condition to write instead.
     """
     plain = [part.unnest() for part in parts]
     columns = {one.name for one in plain if isinstance(one, exp.Column)}

@@ -23,10 +23,8 @@ from dprelease.schema.table import Table
 def parse_predicate(where: str, table: Table, place: Place) -> Predicate:
     """Return the checked predicate.
 
-    Raises
-    ------
-    QueryError
-        DP-WHERE-001 to 009 if it is not a row-wise, total condition on declared columns.
+    Raises QueryError: DP-WHERE-001 to 009 if it is not a row-wise, total condition on declared
+    columns.
     """
     term, columns = _parse_term(where, table, place)
     if term.kind is not Kind.BOOLEAN:
@@ -37,10 +35,8 @@ def parse_predicate(where: str, table: Table, place: Place) -> Predicate:
 def parse_expression(text: str, table: Table, place: Place) -> tuple[Formula, Kind]:
     """Return the checked expression of a computed column, and the kind of its values.
 
-    Raises
-    ------
-    QueryError
-        DP-WHERE-001 to 009 if it is not a row-wise, total expression over declared columns.
+    Raises QueryError: DP-WHERE-001 to 009 if it is not a row-wise, total expression over declared
+    columns.
     """
     term, columns = _parse_term(text, table, place)
     sql = f"CAST({term.sql} AS DOUBLE)" if term.kind is Kind.NUMBER else term.sql

@@ -31,11 +31,8 @@ def number_parameters(text: str) -> str:
 def insert_parameters(tree: exp.Query, params: Params) -> None:
     """Replace the parameters of a statement by constants.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-008 for a parameter without a value, a value without a parameter, or a value that is
-        no number, text, date, boolean or None.
+    Raises QueryError: DP-SQL-008 for a parameter without a value, a value without a parameter, or a
+    value that is no number, text, date, boolean or None.
     """
     values = _by_name(params)
     used = set()

@@ -16,10 +16,7 @@ def check_scalar_queries(tree: exp.Query, tables: Collection[str]) -> None:
 
     `tables`: the noised tables with a row for each key.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-006 for a sub-query that has all rows of such a table.
+    Raises QueryError: DP-SQL-006 for a sub-query that has all rows of such a table.
     """
     names = {name.casefold() for name in tables}
     ctes = {cte.alias.casefold(): cte.this for cte in tree.find_all(exp.CTE)}

@@ -88,10 +88,8 @@ def split_statement(
     `params`: the values of `$name` by name, or of `?` in their order. `margins`: whether the answer
     has the margins and intervals of its aggregates. `confidence`: that of all intervals.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-001 to 006, with the reason why the statement can't be answered, and what can be.
+    Raises QueryError: DP-SQL-001 to 006, with the reason why the statement can't be answered, and
+    what can be.
     """
     text = number_parameters(text)
     tree = _parsed(text)

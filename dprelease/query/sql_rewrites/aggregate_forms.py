@@ -47,10 +47,7 @@ def is_aggregate(node: exp.Expr) -> bool:
 def with_known_names(tree: exp.Query) -> Any:
     """Return a statement with aggregates that have several names by the same name.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-006 for an aggregate that has no answer with noise.
+    Raises QueryError: DP-SQL-006 for an aggregate that has no answer with noise.
     """
     return tree.transform(_known_name, copy=False)
 

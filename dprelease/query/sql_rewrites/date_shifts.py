@@ -62,10 +62,7 @@ def between_as_comparisons(node: exp.Between) -> exp.Expr:
 def difference_of_dates(node: exp.Sub, table: Table) -> exp.Expr:
     """Return the difference of two dates as a number of days; other differences stay.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-006 for a difference of timestamps, which SQL returns as an interval.
+    Raises QueryError: DP-SQL-006 for a difference of timestamps, which SQL returns as an interval.
     """
     left, right = _unwrapped(node.this), _unwrapped(node.expression)
     sides = [side for side in (left, right) if isinstance(side, exp.Column)]

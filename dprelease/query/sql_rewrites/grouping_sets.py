@@ -34,10 +34,7 @@ def expand_grouping_sets(select: exp.Select, tables: Mapping[str, Table], prefix
 
     `prefix`: the beginning of names that the statement does not contain.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-006 for too many sets, and for GROUPING of what is no key.
+    Raises QueryError: DP-SQL-006 for too many sets, and for GROUPING of what is no key.
     """
     group = select.args.get("group")
     nodes = [] if group is None else list(group.iter_expressions())

@@ -78,10 +78,7 @@ class KeyColumn:
 def key_column(node: exp.Expr, table: Table) -> KeyColumn:
     """Return the computed key of an expression.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-006 if the expression has no public list of values.
+    Raises QueryError: DP-SQL-006 if the expression has no public list of values.
     """
     if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
         return _truncated_date(node, table)

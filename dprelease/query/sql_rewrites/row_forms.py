@@ -43,10 +43,7 @@ HIGHEST_POWER = 8
 def row_form(node: exp.Expr, table: Table) -> exp.Expr:
     """Return an expression over one row in the spelling of computed columns.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-006 or DP-WHERE-004 to 010 for a part without such a spelling.
+    Raises QueryError: DP-SQL-006 or DP-WHERE-004 to 010 for a part without such a spelling.
     """
     return node.copy().transform(_RowForms(table).form)
 

@@ -48,11 +48,8 @@ def rewrite_rows(select: exp.Select, tables: Mapping[str, Table]) -> RowsOfSelec
     Afterwards, the SELECT reads one declared table, groups by columns, and its aggregates are those
     of columns. A SELECT that reads from no declared table stays as it is.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-006 for a part that can't be answered; DP-WHERE-004 to 010 for an expression over
-        rows.
+    Raises QueryError: DP-SQL-006 for a part that can't be answered; DP-WHERE-004 to 010 for an
+    expression over rows.
     """
     _refuse_queries(select.args.get("where"))
     source = sources(select, tables)

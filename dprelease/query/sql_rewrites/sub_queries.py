@@ -59,10 +59,8 @@ def table_of(node: exp.Expr, tables: Mapping[str, Table]) -> Table | None:
 def source_of(node: exp.Expr, tables: Mapping[str, Table]) -> Source | None:
     """Return the source that a node of FROM names; None if it is no declared table.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-006 for a sub-query that can't be merged, and DP-WHERE-005 for unknown columns.
+    Raises QueryError: DP-SQL-006 for a sub-query that can't be merged, and DP-WHERE-005 for unknown
+    columns.
     """
     if isinstance(node, exp.Subquery):
         if not isinstance(node.this, exp.Select):

@@ -43,10 +43,7 @@ _CALENDAR: dict[type, tuple[int, int]] = {
 def column_declaration(node: exp.Expr, columns: Mapping[str, Column]) -> dict[str, Any]:
     """Return the type, bounds and step of a computed column with the values of an expression.
 
-    Raises
-    ------
-    QueryError
-        DP-SQL-006 if the expression has no finite bounds.
+    Raises QueryError: DP-SQL-006 if the expression has no finite bounds.
     """
     found = bounded_range(node, columns)
     lower, upper = found.lower or Fraction(0), found.upper or Fraction(0)

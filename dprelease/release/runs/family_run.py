@@ -138,10 +138,7 @@ def streaming(
     result of `answer_query` and `shown` bit by bit, for the same stream of random bits. At the end
     no thread is running.
 
-    Raises
-    ------
-    DataError
-        The errors of `QueryEngine.run`.
+    Raises DataError: the errors of `QueryEngine.run`.
     """
     query = columns[0].query
     if query.private is not None:
@@ -169,10 +166,7 @@ def write_family_tables(
     measurements of a family with a step; the step reads them from the files that will be published,
     as a verifier does. `metadata`: the column metadata of the files.
 
-    Raises
-    ------
-    DataError
-        The errors of `QueryEngine.run`.
+    Raises DataError: the errors of `QueryEngine.run`.
     """
     notes = {table.name: field_notes(table) for table in metadata.tables}
     with table_writers(sum(len(family.tables) for family in plan.families)) as writers:

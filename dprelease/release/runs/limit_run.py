@@ -42,11 +42,9 @@ def with_private_limits(
     If an earlier run has published limits for this declaration, they are used, and nothing is
     charged. The parameters are those of `pipeline.run`.
 
-    Raises
-    ------
-    DpReleaseError
-        The errors of `execute`, for the release of the limits. DP-OUTPUT-023 if the folder of the
-        limits is not such a release; DP-BUDGET-091 if the ledger can't pay for limits and tables.
+    Raises DpReleaseError: the errors of `execute`, for the release of the limits. DP-OUTPUT-023 if
+    the folder of the limits is not such a release; DP-BUDGET-091 if the ledger can't pay for limits
+    and tables.
     """
     if declaration.choices is None:
         return declaration

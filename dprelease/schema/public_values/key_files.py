@@ -97,10 +97,8 @@ def values_of_file(spec: ValuesFrom, files: Files, within: str | None) -> Column
 
     The areas are the values of the column `within`, if it is set; the labels come last.
 
-    Raises
-    ------
-    PydanticCustomError
-        DP-SCHEMA-004 if the file can't be read, or lacks one of these columns.
+    Raises PydanticCustomError: DP-SCHEMA-004 if the file can't be read, or lacks one of these
+    columns.
     """
     try:
         large = files.large_file(spec.file)

@@ -30,11 +30,8 @@ def listed_values(
     Returns no values if they are declared as a plain list, and None if the declaration of a file is
     invalid, which the model reports.
 
-    Raises
-    ------
-    PydanticCustomError
-        The errors of `values_of_file`, `labels_of_rows`, `labels_of_values_file`, `parts_of_areas`
-        and `refuse_repeated_values`.
+    Raises PydanticCustomError: the errors of `values_of_file`, `labels_of_rows`,
+    `labels_of_values_file`, `parts_of_areas` and `refuse_repeated_values`.
     """
     labels = labels_of_values_file(raw.get("values"), within)
     listed: Columns = [(), ()]

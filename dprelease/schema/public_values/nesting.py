@@ -91,10 +91,8 @@ def nested_columns(columns: Mapping[str, ColumnT]) -> Iterator[tuple[str, Catego
 
     Then the parts of an area are adjacent, in declared order. Higher levels are sorted first.
 
-    Raises
-    ------
-    PydanticCustomError
-        DP-SCHEMA-016, 018 and 019 for columns whose values don't lie in areas of the other column.
+    Raises PydanticCustomError: DP-SCHEMA-016, 018 and 019 for columns whose values don't lie in
+    areas of the other column.
     """
     from dprelease.schema.columns import CategoryColumn  # it imports this module
 

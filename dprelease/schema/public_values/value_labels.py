@@ -65,10 +65,8 @@ def all_differ(values: Sequence[str]) -> bool:
 def labels_of_values_file(values: object, within: str | None) -> dict[str, LocalizedText]:
     """Return the labels that are declared with the values of a category; none for plain lists.
 
-    Raises
-    ------
-    PydanticCustomError
-        DP-LABEL-001 or 004, at the value; DP-DECL-003 for values by area without `within`.
+    Raises PydanticCustomError: DP-LABEL-001 or 004, at the value; DP-DECL-003 for values by area
+    without `within`.
     """
     if not isinstance(values, Mapping):
         return {}
@@ -92,10 +90,8 @@ def labels_of_rows(
     `columns` are the columns of labels, by language; their cells start at index `first` of a row. A
     value without any text has no label.
 
-    Raises
-    ------
-    PydanticCustomError
-        DP-LABEL-001 for a text that can't be displayed, 002 for one that lacks a language.
+    Raises PydanticCustomError: DP-LABEL-001 for a text that can't be displayed, 002 for one that
+    lacks a language.
     """
     tags = list(columns.by_language)
     labels: dict[str, LocalizedText] = {}

@@ -34,11 +34,8 @@ def with_defaults(
 ) -> Document:
     """Return a release file with its shared keys filled in, and store their file's text.
 
-    Raises
-    ------
-    DeclarationError
-        DP-YAML-001 or 002 if the file can't be read, 003 to 007 for its form; DP-VAR-009 if the
-        file is in another folder.
+    Raises DeclarationError: DP-YAML-001 or 002 if the file can't be read, 003 to 007 for its form;
+    DP-VAR-009 if the file is in another folder.
     """
     name = document.values.get(KEY)
     if not isinstance(name, str):

@@ -174,10 +174,8 @@ def split_choices(
     one, with the highest limits and the rest of the budget. So whoever plans or runs it never
     spends more than the declared budget.
 
-    Raises
-    ------
-    QueryError, Findings
-        DP-QUERY-016 for each limit that can't be chosen privately, or does not belong to a query.
+    Raises QueryError or Findings: DP-QUERY-016 for each limit that can't be chosen privately, or
+    does not belong to a query.
     """
     from dprelease.errors import raise_all
 

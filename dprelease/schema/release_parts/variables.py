@@ -100,11 +100,9 @@ class Variables:
 def variables_of(document: Document, values: Mapping[str, str]) -> Variables:
     """Return the variables that a release file declares, with the values for this run.
 
-    Raises
-    ------
-    Findings, DeclarationError
-        DP-DECL-003 if variables are declared in a wrong form, DP-VAR-001 for a value of an unknown
-        variable, 002 for a variable without a value, and 004 for a value of another type.
+    Raises Findings or DeclarationError: DP-DECL-003 if variables are declared in a wrong form,
+    DP-VAR-001 for a value of an unknown variable, 002 for a variable without a value, and 004 for a
+    value of another type.
     """
     declared = document.values.get("variables", {})
     known: dict[str, str] = {}
@@ -310,10 +308,7 @@ def _precedes_value(token: Any) -> bool:
 def parse_assignments(texts: Mapping[str, object] | list[str] | None) -> dict[str, str]:
     """Return the values of variables from `--set name=value`, or from a Python mapping.
 
-    Raises
-    ------
-    DeclarationError
-        DP-VAR-008 for an argument without a name and "=", or a repeated name.
+    Raises DeclarationError: DP-VAR-008 for an argument without a name and "=", or a repeated name.
     """
     if texts is None or isinstance(texts, Mapping):
         return {str(name): str(value) for name, value in (texts or {}).items()}

@@ -29,10 +29,8 @@ WRITTEN = "texts, numbers, booleans, dates, paths, None, lists and mappings"
 def yaml_text(values: Mapping[str, object], keys: KeyPath = ()) -> str:
     """Return a mapping as YAML text; `keys` is its position, for messages.
 
-    Raises
-    ------
-    DeclarationError
-        DP-DECL-003 for an object that YAML does not have, DP-YAML-006 for too many levels.
+    Raises DeclarationError: DP-DECL-003 for an object that YAML does not have, DP-YAML-006 for too
+    many levels.
     """
     return yaml.safe_dump(_plain(values, keys), sort_keys=False, allow_unicode=True, width=100)
 

@@ -74,10 +74,8 @@ def dotted_path(keys: KeyPath) -> str:
 def read_document(path: Path) -> Document:
     """Return the document of a YAML (or JSON) file.
 
-    Raises
-    ------
-    DeclarationError
-        DP-YAML-001 to 007, except 005. The errors 005, 008 and 010 are added to `findings`.
+    Raises DeclarationError: DP-YAML-001 to 007, except 005. The errors 005, 008 and 010 are added
+    to `findings`.
     """
     place = Place(path.name)
     try:

@@ -106,10 +106,7 @@ class Store:
     def write_if_unchanged(self, key: str, content: bytes, before: StoredObject | None) -> None:
         """Write an object if it is still `before`; None if it may not exist.
 
-        Raises
-        ------
-        StoreError
-            With the cause CHANGED if another program wrote or removed it since.
+        Raises StoreError with the cause CHANGED if another program wrote or removed it since.
         """
         import obstore
 

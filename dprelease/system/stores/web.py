@@ -32,12 +32,8 @@ class _EncryptedRedirects(urllib.request.HTTPRedirectHandler):
 def download(address: StoreAddress, target: BinaryIO) -> None:
     """Write the bytes of a file of a web server into a local file.
 
-    Raises
-    ------
-    StoreError
-        If the server can't be reached, or refuses, or the answer ends early.
-    OSError
-        If the local file can't be written.
+    Raises StoreError if the server can't be reached, or refuses, or the answer ends early. Raises
+    OSError if the local file can't be written.
     """
     cause: Cause | None = None
     url = quote(address.url, safe="/:%[]!$&'()*+,;=~@-._")

@@ -40,10 +40,7 @@ def shares_of(
 ) -> pd.DataFrame:
     """Return the share of each cell in the total of the cells with the same values of some keys.
 
-    Raises
-    ------
-    QueryError
-        DP-COMPARE-001 without such a table, 003 for a column without shares.
+    Raises QueryError: DP-COMPARE-001 without such a table, 003 for a column without shares.
     """
     import pandas as pd
 
@@ -80,10 +77,8 @@ def changes_along(
 
     The columns are those of `changes_between`, after the later value of the key.
 
-    Raises
-    ------
-    QueryError
-        DP-COMPARE-001 without such a table, 002 for a key with a single value, or none of its keys.
+    Raises QueryError: DP-COMPARE-001 without such a table, 002 for a key with a single value, or
+    none of its keys.
     """
     import pandas as pd
 
@@ -109,10 +104,7 @@ def changes_along(
 def in_library(frame: pd.DataFrame, library: Library) -> object:
     """Return a frame as a frame of pandas or polars, or as an Arrow table.
 
-    Raises
-    ------
-    OutputError
-        DP-OUTPUT-021 if polars is not installed.
+    Raises OutputError: DP-OUTPUT-021 if polars is not installed.
     """
     if library == "pandas":
         return frame

@@ -63,11 +63,8 @@ def _refuse_changed_file(folder: Path, name: str, digest: str) -> None:
 def read_release_tables(folder: Path) -> ReleaseTables:
     """Return a published release; its tables are not read yet.
 
-    Raises
-    ------
-    VerificationError
-        DP-VERIFY-001 to 003, 007, 009 or 025 for a folder that is not a release of aggregates, or
-        whose manifest its declaration does not allow. `verify` checks more.
+    Raises VerificationError: DP-VERIFY-001 to 003, 007, 009 or 025 for a folder that is not a
+    release of aggregates, or whose manifest its declaration does not allow. `verify` checks more.
     """
     report = Report(folder)
     record = read_sealed(folder, Manifest)

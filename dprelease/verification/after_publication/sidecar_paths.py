@@ -24,12 +24,8 @@ def sidecar_path(folder: Path, ending: str) -> Path:
 def write_file_atomically(path: Path, data: bytes, *, replace: bool) -> None:
     """Write a file by a rename, so that an interruption never leaves a partial file.
 
-    Raises
-    ------
-    FileExistsError
-        If the path exists and `replace` is false.
-    OSError
-        If writing fails.
+    Raises FileExistsError if the path exists and `replace` is false. Raises OSError if writing
+    fails.
     """
     name = path.with_name(f".{path.name}-{uuid4().hex}")
     try:

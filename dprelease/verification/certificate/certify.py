@@ -58,10 +58,7 @@ def claims_of(guarantee: GuaranteeRecord) -> list[Claim]:
     or the exact number in the text if that number is larger. The texts are untrusted, so numbers
     are checked before any computation with them.
 
-    Raises
-    ------
-    ValueError
-        For an invalid cost, or a delta that is not a probability.
+    Raises ValueError for an invalid cost, or a delta that is not a probability.
     """
     delta = exact(guarantee.delta)
     if not 0 <= delta < 1:

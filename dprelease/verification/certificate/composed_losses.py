@@ -142,10 +142,8 @@ class LossGrids:
 
     Each distribution dominates the losses of its cell minus `slack`.
 
-    Raises
-    ------
-    TooLongError
-        If the losses of one cell span too wide a range for a grid, or have no proven bound.
+    Raises TooLongError if the losses of one cell span too wide a range for a grid, or have no
+    proven bound.
     """
 
     def __init__(
@@ -244,10 +242,8 @@ def composed_losses(
 ) -> ComposedLosses:
     """Return the losses of all vectors together, on a grid that is fine enough for a delta.
 
-    Raises
-    ------
-    TooLongError
-        If the losses of one cell span too wide a range for a grid, or have no proven bound.
+    Raises TooLongError if the losses of one cell span too wide a range for a grid, or have no
+    proven bound.
     """
     grids = LossGrids(kinds, delta, resolution)
     allowance = int(delta * 2**grids.bits / (grids.cells * 2 ** (resolution.raised + 2)))

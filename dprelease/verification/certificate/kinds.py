@@ -131,11 +131,9 @@ class VectorKind:
 def vector_kinds_of(events: Sequence[Event]) -> list[VectorKind]:
     """Return the kinds of recorded vectors, at the current precision of the flint context.
 
-    Raises
-    ------
-    BudgetError
-        DP-MECH-001 to 005 for an unknown mechanism or invalid parameters; DP-BUDGET-012 if the
-        sensitivity follows from a limit of all rows, and holds only for other mechanisms.
+    Raises BudgetError: DP-MECH-001 to 005 for an unknown mechanism or invalid parameters;
+    DP-BUDGET-012 if the sensitivity follows from a limit of all rows, and holds only for other
+    mechanisms.
     """
     named: dict[tuple[Randomizer, Sensitivity], list[str]] = {}
     for event in events:

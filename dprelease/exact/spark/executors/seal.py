@@ -42,10 +42,7 @@ class Seal:
     def decrypt_block(self, block: int, sealed: bytes) -> bytes:
         """Return the content of a block.
 
-        Raises
-        ------
-        ValueError
-            If it was encrypted in another run or for another block, or was changed.
+        Raises ValueError if it was encrypted in another run or for another block, or was changed.
         """
         nonce, rest = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
         try:

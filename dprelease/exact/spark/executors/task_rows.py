@@ -49,12 +49,8 @@ class TaskRows(Protocol):
 
         `batches`: data from Spark. `folder`: a private folder of the task.
 
-        Raises
-        ------
-        pyarrow.ArrowException, duckdb.Error, OSError
-            If the source is invalid in its format.
-        TypesDiffer
-            If the source is valid, but its types have changed.
+        Raises pyarrow.ArrowException, duckdb.Error or OSError if the source is invalid in its
+        format. Raises TypesDiffer if the source is valid, but its types have changed.
         """
         ...
 

@@ -55,10 +55,7 @@ def private_settings(master: str | None, config: Mapping[str, str]) -> Iterator[
 
     Folders left by killed runs are removed as well.
 
-    Raises
-    ------
-    DataError
-        DP-SPARK-003 if the folders can't be made.
+    Raises DataError: DP-SPARK-003 if the folders can't be made.
     """
     defaults = Defaults.read()
     alone = is_local(master or config.get("spark.master") or defaults.get("spark.master", "local"))
