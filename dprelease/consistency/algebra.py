@@ -104,14 +104,10 @@ def own_weights(
 def contrasts(sizes: tuple[int, ...], table: Table, values: Whole) -> Contrasts:
     """Return the exact contrasts of a table at several nodes, if sums stay within 64 bits.
 
-    Parameters
-    ----------
-    sizes
-        Numbers of values of all attributes.
-    table
-        The attributes of the table, in rising order.
-    values
-        Whole numbers of shape (nodes, n_i for i in table): the cells of the table at each node.
+    - `sizes`: numbers of values of all attributes.
+    - `table`: the attributes of the table, in rising order.
+    - `values`: whole numbers of shape (nodes, n_i for i in table): the cells of the table at each
+      node.
     """
     nodes = len(values)
     parts: dict[Table, Whole] = {(): values.reshape(nodes, 1, cell_count(sizes, table))}
@@ -167,11 +163,8 @@ def _contrast_count(sizes: tuple[int, ...], space: Table) -> int:
 def squared_lengths(sizes: tuple[int, ...], query: Whole) -> dict[Table, Fraction]:
     """Return exactly |P_T q|^2 of a query over all cells, for every residual space T.
 
-    Parameters
-    ----------
-    query
-        Whole weights of shape (n_1, ..., n_k). The function computes with Python's integers, which
-        can't overflow.
+    - `query`: whole weights of shape (n_1, ..., n_k). The function computes with Python's integers,
+      which can't overflow.
     """
     lengths: dict[Table, Fraction] = {}
     for space in spaces_of(sizes, tuple(range(len(sizes)))):

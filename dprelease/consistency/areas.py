@@ -37,12 +37,8 @@ _SQUARE_SLACK = 2.0**-32
 class Area:
     """Leaves with weights, which make up one area.
 
-    Parameters
-    ----------
-    leaves
-        By level, the ascending indices of the areas or leaves whose tables are added up.
-    shares
-        By level, the weight of each of these areas or leaves, from 0 to 1.
+    - `leaves`: by level, the ascending indices of the areas or leaves whose tables are added up.
+    - `shares`: by level, the weight of each of these areas or leaves, from 0 to 1.
     """
 
     leaves: list[Whole]

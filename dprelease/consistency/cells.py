@@ -43,13 +43,9 @@ _BATCH_SIZE = 1 << 16  # cells per batch of families: their arrays stay in the c
 class CellsOfAreas:
     """Cells of a table at some areas.
 
-    Parameters
-    ----------
-    values
-        (nodes, n_i for i in the table) the cells, in units of values.
-    before
-        The exact running sums before each node's first child, from which the cells of its children
-        are computed.
+    - `values`: (nodes, n_i for i in the table) the cells, in units of values.
+    - `before`: the exact running sums before each node's first child, from which the cells of its
+      children are computed.
     """
 
     values: Whole
@@ -61,23 +57,13 @@ def additive_cells(
 ) -> CellsOfAreas:
     """Return the published cells of a table at the children of some areas, additive in each family.
 
-    Parameters
-    ----------
-    structure
-        The declaration.
-    table
-        The table; residual spaces that `final` does not have are 0.
-    final
-        The final contrasts of the children.
-    families
-        (parents + 1,) where each parent's children start.
-    before
-        The field `CellsOfAreas.before` of each parent; zeros for the roots.
+    - `structure`: the declaration.
+    - `table`: the table; residual spaces that `final` does not have are 0.
+    - `final`: the final contrasts of the children.
+    - `families`: (parents + 1,) where each parent's children start.
+    - `before`: the field `CellsOfAreas.before` of each parent; zeros for the roots.
 
-    Raises
-    ------
-    FixedPointRangeError
-        If cells are too large for the declared largest number.
+    Raises FixedPointRangeError if cells are too large for the declared largest number.
     """
     cells_per_area = cell_count(structure.sizes, table)
     spaces = spaces_of(structure.sizes, table)

@@ -24,18 +24,12 @@ CELLS_AT_MOST = 1 << 21  # per level of a piece: a few arrays of 16 MB
 class Piece:
     """Estimates of some areas.
 
-    Parameters
-    ----------
-    level
-        The level of the highest areas of the piece. Their estimates are also in the piece above,
-        the top of the tree.
-    ranges
-        For each level from `level` down, the start and stop of the areas of the piece.
-    tables
-        For each of these levels, the cells of each published table in units of values. The highest
-        level is included, because integer tables are computed from those of the parents.
-    top
-        Whether the piece is the top of the tree, whose highest areas are the roots.
+    - `level`: the level of the highest areas of the piece. Their estimates are also in the piece
+      above, the top of the tree.
+    - `ranges`: for each level from `level` down, the start and stop of the areas of the piece.
+    - `tables`: for each of these levels, the cells of each published table in units of values. The
+      highest level is included, because integer tables are computed from those of the parents.
+    - `top`: whether the piece is the top of the tree, whose highest areas are the roots.
     """
 
     level: int
@@ -48,15 +42,11 @@ class Piece:
 class FirstPass:
     """Results of the upward pass that stay in memory between the upward and the downward pass.
 
-    Parameters
-    ----------
-    level, spans
-        The level of the pieces below the top of the tree, and the highest areas of each piece.
-    top
-        The results for the top of the tree.
-    estimates, sums
-        For each level, the largest absolute contrast of an area, and the largest absolute sum of
-        the contrasts of its children.
+    - `level`, `spans`: the level of the pieces below the top of the tree, and the highest areas of
+      each piece.
+    - `top`: the results for the top of the tree.
+    - `estimates`, `sums`: for each level, the largest absolute contrast of an area, and the largest
+      absolute sum of the contrasts of its children.
     """
 
     level: int
@@ -139,27 +129,17 @@ def pieces(
 ) -> Iterator[Piece]:
     """Yield the estimates of the top of the tree first, then those of each set of subtrees below.
 
-    Parameters
-    ----------
-    variances
-        The variances of the declared structure.
-    read
-        `read(level, table, start, stop)` returns the measured whole numbers of some areas; it is
-        called twice for each area.
-    published
-        For each level, the required tables; all of their residual spaces must be estimable there. A
-        table published at a level must be published at every level above it, because running sums
-        are carried downwards.
-    cells_at_most
-        The largest number of cells of one level of a piece; a piece has more only if the children
-        of a single area have more. The results don't depend on this number.
-    first
-        The result of `first_pass`, if the caller has computed it already.
+    - `variances`: the variances of the declared structure.
+    - `read`: `read(level, table, start, stop)` returns the measured whole numbers of some areas; it
+      is called twice for each area.
+    - `published`: for each level, the required tables; all of their residual spaces must be
+      estimable there. A table published at a level must be published at every level above it,
+      because running sums are carried downwards.
+    - `cells_at_most`: the largest number of cells of one level of a piece; a piece has more only if
+      the children of a single area have more. The results don't depend on this number.
+    - `first`: the result of `first_pass`, if the caller has computed it already.
 
-    Raises
-    ------
-    FixedPointRangeError
-        If measured numbers are too large for the declared largest number.
+    Raises FixedPointRangeError if measured numbers are too large for the declared largest number.
     """
     first = first or first_pass(variances, read, cells_at_most)
     top = top_estimates(variances, first, published)
@@ -219,17 +199,10 @@ def top_estimates(
 def subtree_estimates(placed: PlacedSubtree, published: Sequence[Sequence[Table]]) -> Piece:
     """Return the estimates of a subtree, from its measurements and the results above it.
 
-    Parameters
-    ----------
-    placed
-        The subtree, with the results above it.
-    published
-        For each level of the whole tree, the required tables.
+    - `placed`: the subtree, with the results above it.
+    - `published`: for each level of the whole tree, the required tables.
 
-    Raises
-    ------
-    FixedPointRangeError
-        If measured numbers are too large for the declared largest number.
+    Raises FixedPointRangeError if measured numbers are too large for the declared largest number.
     """
     part, variances = placed.subtree, placed.subtree.variances
     up = upward_pass(variances, part.read, 0, part.own)

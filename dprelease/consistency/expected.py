@@ -39,27 +39,17 @@ class ErrorRange:
 class ExpectedError:
     """The expected errors of one published table at one level.
 
-    Parameters
-    ----------
-    level, table
-        The level, and the attributes of the table.
-    areas
-        The number of areas of the level.
-    cells
-        The number of cells of the table, over all of these areas.
-    measured
-        The variance of a measured cell; None if the table is not measured.
-    summed
-        The least variance of a cell as a sum of cells of one measured table of this level: the
-        table itself or a finer table. This is the error without consistent tables; None if there
-        is no such measured table.
-    variance
-        The variance of the least-squares estimate of a cell; infinite if the cell can't be
-        estimated.
-    standard_error
-        The square root of `variance`, rounded up.
-    margin
-        `quantile` standard errors, plus the fixed-point error.
+    - `level`, `table`: the level, and the attributes of the table.
+    - `areas`: the number of areas of the level.
+    - `cells`: the number of cells of the table, over all of these areas.
+    - `measured`: the variance of a measured cell; None if the table is not measured.
+    - `summed`: the least variance of a cell as a sum of cells of one measured table of this level:
+      the table itself or a finer table. This is the error without consistent tables; None if there
+      is no such measured table.
+    - `variance`: the variance of the least-squares estimate of a cell; infinite if the cell can't
+      be estimated.
+    - `standard_error`: the square root of `variance`, rounded up.
+    - `margin`: `quantile` standard errors, plus the fixed-point error.
     """
 
     level: int
@@ -80,14 +70,9 @@ def expected_errors(
 
     The function opens no data.
 
-    Parameters
-    ----------
-    variances
-        The variances of the declared structure.
-    published
-        For each level, the published tables.
-    quantile
-        The number of standard errors in a margin, as in `standard_errors.half_widths`.
+    - `variances`: the variances of the declared structure.
+    - `published`: for each level, the published tables.
+    - `quantile`: the number of standard errors in a margin, as in `standard_errors.half_widths`.
     """
     sizes, known = variances.structure.sizes, set(variances.of)
     added = {

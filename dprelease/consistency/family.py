@@ -57,20 +57,14 @@ def integer_pieces(
 
     The results don't depend on the size of the pieces.
 
-    Parameters
-    ----------
-    cliques
-        How the integer tables of each clique are computed, in the order of `cliques.cliques`.
-    published
-        For each level, the tables with required estimates in addition to those of the cliques.
-    first
-        The result of `first_pass`, if the caller has computed it already.
+    - `cliques`: how the integer tables of each clique are computed, in the order of
+      `cliques.cliques`.
+    - `published`: for each level, the tables with required estimates in addition to those of the
+      cliques.
+    - `first`: the result of `first_pass`, if the caller has computed it already.
 
-    Raises
-    ------
-    ValueError
-        For the reasons of `estimates.pieces`, or if exact tables contradict each other or the
-        structural zeros.
+    Raises ValueError for the reasons of `estimates.pieces`, or if exact tables contradict each
+    other or the structural zeros.
     """
     wanted = with_cliques(cliques, published or [[]] * variances.structure.tree.levels)
     first = first or first_pass(variances, read, cells_at_most)
@@ -114,20 +108,12 @@ def integer_tables_of_subtree(
 ) -> IntegerPiece:
     """Return estimates and integer tables of a subtree, from its measurements and the tree above.
 
-    Parameters
-    ----------
-    placed
-        The subtree, with the integer tables of its highest areas.
-    cliques
-        How the integer tables of each clique are computed.
-    published
-        For each level of the whole tree, the tables with required estimates; those of the cliques
-        are among them.
+    - `placed`: the subtree, with the integer tables of its highest areas.
+    - `cliques`: how the integer tables of each clique are computed.
+    - `published`: for each level of the whole tree, the tables with required estimates; those of
+      the cliques are among them.
 
-    Raises
-    ------
-    ValueError
-        If exact tables contradict each other or the structural zeros.
+    Raises ValueError if exact tables contradict each other or the structural zeros.
     """
     part = placed.subtree
     if placed.whole is None:

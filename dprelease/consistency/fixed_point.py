@@ -79,17 +79,11 @@ def require_below(x: Whole, limit: int) -> Whole:
 def sibling_sums(x: Whole, starts: Whole) -> Whole:
     """Return the sum over the children of each parent: (parents, ...); 0 if it has no children.
 
-    Parameters
-    ----------
-    x
-        (children, ...) numbers of the children; siblings are consecutive.
-    starts
-        (parents + 1,) where each parent's children start in `x`.
+    - `x`: (children, ...) numbers of the children; siblings are consecutive.
+    - `starts`: (parents + 1,) where each parent's children start in `x`.
 
-    Raises
-    ------
-    FixedPointRangeError
-        If a sum, without the last 20 bits of each child, reaches 2**61: no sum wraps silently.
+    Raises FixedPointRangeError if a sum, without the last 20 bits of each child, reaches 2**61: no
+    sum wraps silently.
     """
     out = np.zeros((len(starts) - 1, *x.shape[1:]), np.int64)
     filled = np.flatnonzero(np.diff(starts))

@@ -24,14 +24,10 @@ from dprelease.consistency.fixed_point import Whole
 class Intervals:
     """Integer intervals of the cells of a table, published next to its integers.
 
-    Parameters
-    ----------
-    lower, upper
-        The ends of the intervals.
-    moe
-        The larger distance from the published integer to an end of its interval.
-    adjusted
-        Whether the published integer is outside the interval, or no integer is within the margin.
+    - `lower`, `upper`: the ends of the intervals.
+    - `moe`: the larger distance from the published integer to an end of its interval.
+    - `adjusted`: whether the published integer is outside the interval, or no integer is within the
+      margin.
     """
 
     lower: Whole
@@ -45,16 +41,10 @@ def intervals(
 ) -> Intervals:
     """Return the intervals of the cells of some areas.
 
-    Parameters
-    ----------
-    estimates
-        (areas, n_i ...) estimates in units of 2**-bits.
-    half_widths
-        (areas,) margins of the estimates in the same units, rounded up.
-    whole
-        (areas, n_i ...) integers of layer 2.
-    non_negative
-        Whether true values are known to be at least 0.
+    - `estimates`: (areas, n_i ...) estimates in units of 2**-bits.
+    - `half_widths`: (areas,) margins of the estimates in the same units, rounded up.
+    - `whole`: (areas, n_i ...) integers of layer 2.
+    - `non_negative`: whether true values are known to be at least 0.
     """
     margin = half_widths.reshape(-1, *[1] * (estimates.ndim - 1))
     lower = -((margin - estimates) >> bits)  # the least integer at or above the end

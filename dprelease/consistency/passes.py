@@ -45,12 +45,8 @@ Read = Callable[
 class UpwardPass:
     """Results of the upward pass of a piece.
 
-    Parameters
-    ----------
-    best
-        For each level, the estimates u of its nodes from their own subtrees.
-    sums
-        For each level, the sums s of the children's estimates.
+    - `best`: for each level, the estimates u of its nodes from their own subtrees.
+    - `sums`: for each level, the sums s of the children's estimates.
     """
 
     best: list[Contrasts]
@@ -92,23 +88,14 @@ def upward_pass(
 ) -> UpwardPass:
     """Return the estimates of every node of a piece from its own subtree.
 
-    Parameters
-    ----------
-    variances
-        The variances of the whole structure.
-    read
-        A function that returns the measured whole numbers of some areas of a level.
-    level
-        The level of the piece's highest areas.
-    ranges
-        For each level from `level` down, the piece's areas.
-    given
-        The estimates u of the lowest areas of `ranges`, if these aren't the lowest of the tree.
+    - `variances`: the variances of the whole structure.
+    - `read`: a function that returns the measured whole numbers of some areas of a level.
+    - `level`: the level of the piece's highest areas.
+    - `ranges`: for each level from `level` down, the piece's areas.
+    - `given`: the estimates u of the lowest areas of `ranges`, if these aren't the lowest of the
+      tree.
 
-    Raises
-    ------
-    FixedPointRangeError
-        If numbers are too large for the declared largest number.
+    Raises FixedPointRangeError if numbers are too large for the declared largest number.
     """
     structure, tree = variances.structure, variances.structure.tree
     best: list[Contrasts] = []
@@ -165,12 +152,9 @@ def downward_pass(
 ) -> list[Contrasts]:
     """Return the final contrasts x of every node of a piece, by level.
 
-    Parameters
-    ----------
-    up
-        The result of `upward_pass` for the piece.
-    top
-        The final contrasts x of the piece's highest areas; those of roots are their estimates u.
+    - `up`: the result of `upward_pass` for the piece.
+    - `top`: the final contrasts x of the piece's highest areas; those of roots are their estimates
+      u.
     """
     final = [top]
     for at in range(level + 1, level + len(ranges)):
@@ -211,10 +195,7 @@ def _child_differences(
 def rounding_bounds(variances: Variances, space: Table) -> list[float]:
     """Return, by level, a bound of |x - exact least squares| in units of values, without data.
 
-    Parameters
-    ----------
-    space
-        The residual space; the bound holds for each of its contrasts.
+    - `space`: the residual space; the bound holds for each of its contrasts.
     """
     if space not in variances.rounding_bounds:
         variances.rounding_bounds[space] = _compute_rounding_bounds(variances, space)

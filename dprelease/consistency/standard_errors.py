@@ -37,12 +37,9 @@ def product_coefficients(
 ) -> dict[Table, Fraction]:
     """Return the coefficients, other than 0, of F_T in the variance of a product of weights.
 
-    Parameters
-    ----------
-    sizes
-        Numbers of values of all attributes.
-    weights
-        For each attribute, the weight of each of its values; all ones to sum over the attribute.
+    - `sizes`: numbers of values of all attributes.
+    - `weights`: for each attribute, the weight of each of its values; all ones to sum over the
+      attribute.
     """
     inside, outside = [], []
     for n, a in zip(sizes, weights, strict=True):
@@ -79,13 +76,9 @@ def variance_upper_bound(
 ) -> Floats:
     """Return a variance that is at least the exact variance; infinite where it is not estimable.
 
-    Parameters
-    ----------
-    coefficients
-        The coefficient of each residual space of the query.
-    final
-        A function that returns F of a residual space at these areas, such as
-        `final_variances_at(variances, level, start, stop)`.
+    - `coefficients`: the coefficient of each residual space of the query.
+    - `final`: a function that returns F of a residual space at these areas, such as
+      `final_variances_at(variances, level, start, stop)`.
     """
     total: Floats | None = None
     for space, coefficient in coefficients.items():
@@ -144,17 +137,11 @@ def half_widths(
 ) -> Whole:
     """Return margins of estimates in whole units of values, with rounding errors: (stop - start,).
 
-    Parameters
-    ----------
-    quantile
-        The number of standard errors in the margin. For normal or discrete Gaussian noise use the
-        normal quantile; sqrt(2 ln(2 / alpha)) is a guarantee for sub-Gaussian noise. The caller is
-        responsible for it.
+    - `quantile`: the number of standard errors in the margin. For normal or discrete Gaussian noise
+      use the normal quantile; sqrt(2 ln(2 / alpha)) is a guarantee for sub-Gaussian noise. The
+      caller is responsible for it.
 
-    Raises
-    ------
-    ValueError
-        If the table is not estimable at one of these areas.
+    Raises ValueError if the table is not estimable at one of these areas.
     """
     errors = standard_errors(variances, table, level, start, stop)
     if not np.isfinite(errors).all():

@@ -16,13 +16,9 @@ from dprelease.consistency.tree import Ranges, Tree
 class NoiseMoments:
     """The mean and variance of the noise in the cells of a measured table, in steps.
 
-    Parameters
-    ----------
-    variance
-        The exact variance, or an upper bound; margins hold for every smaller variance too. 0 means
-        that true values are published (an invariant).
-    mean
-        The mean of the noise, which is subtracted from measurements.
+    - `variance`: the exact variance, or an upper bound; margins hold for every smaller variance
+      too. 0 means that true values are published (an invariant).
+    - `mean`: the mean of the noise, which is subtracted from measurements.
     """
 
     variance: Fraction
@@ -32,24 +28,15 @@ class NoiseMoments:
 class Structure:
     """Everything that is known of a family of tables before data is read.
 
-    Parameters
-    ----------
-    sizes
-        The number of values of each attribute.
-    tree
-        The areas.
-    noise_moments
-        For each level of the tree, the measured tables (attributes in ascending order), each with
-        the moments of its noise.
-    largest
-        A public, conservative bound of every count or sum, noise included; the unit of values
-        follows from it.
+    - `sizes`: the number of values of each attribute.
+    - `tree`: the areas.
+    - `noise_moments`: for each level of the tree, the measured tables (attributes in ascending
+      order), each with the moments of its noise.
+    - `largest`: a public, conservative bound of every count or sum, noise included; the unit of
+      values follows from it.
 
-    Raises
-    ------
-    ValueError
-        If there is not one set of measured tables for each level, a table is not an ascending set
-        of attributes, or a variance is negative.
+    Raises ValueError if there is not one set of measured tables for each level, a table is not an
+    ascending set of attributes, or a variance is negative.
     """
 
     def __init__(

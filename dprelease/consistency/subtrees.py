@@ -31,15 +31,11 @@ _NARROW_TYPES = (np.int8, np.int16, np.int32)
 class Subtree:
     """Some areas and all areas below them, with their measurements.
 
-    Parameters
-    ----------
-    level, ranges
-        The level of the highest areas, and the areas of each level from there down, as numbered in
-        the whole tree.
-    variances
-        The variances of these areas (`Variances.part`).
-    measured
-        Measured numbers (nodes, n_i ...) by level and table. Level 0 is that of the highest areas.
+    - `level`, `ranges`: the level of the highest areas, and the areas of each level from there
+      down, as numbered in the whole tree.
+    - `variances`: the variances of these areas (`Variances.part`).
+    - `measured`: measured numbers (nodes, n_i ...) by level and table. Level 0 is that of the
+      highest areas.
     """
 
     level: int
@@ -66,15 +62,11 @@ class Subtree:
 class PlacedSubtree:
     """A subtree, and the results of the tree above for its highest areas.
 
-    Parameters
-    ----------
-    final
-        The final contrasts of the highest areas.
-    before
-        The cells of the highest areas and the running sums before them, by published table; see
-        `cells.CellsOfAreas`.
-    whole
-        (areas, n_i ...) by clique, the integer tables of the highest areas, if they are computed.
+    - `final`: the final contrasts of the highest areas.
+    - `before`: the cells of the highest areas and the running sums before them, by published table;
+      see `cells.CellsOfAreas`.
+    - `whole`: (areas, n_i ...) by clique, the integer tables of the highest areas, if they are
+      computed.
     """
 
     subtree: Subtree
@@ -87,13 +79,9 @@ class PlacedSubtree:
 class SubtreeMessage:
     """The results of the upward pass of a subtree, which the tree above needs.
 
-    Parameters
-    ----------
-    best
-        The estimates of the highest areas from their own subtrees.
-    estimates, sums
-        For each level of the subtree, the largest absolute contrast of an area, and the largest
-        absolute sum of the contrasts of its children.
+    - `best`: the estimates of the highest areas from their own subtrees.
+    - `estimates`, `sums`: for each level of the subtree, the largest absolute contrast of an area,
+      and the largest absolute sum of the contrasts of its children.
     """
 
     best: Contrasts

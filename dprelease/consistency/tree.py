@@ -18,18 +18,13 @@ Ranges = list[tuple[int, int]]  # of each level from the first on, the nodes sta
 class Tree:
     """Areas by level: level 0 has the roots, and every other area has a parent in the level above.
 
-    Parameters
-    ----------
-    roots
-        The number of areas of level 0; usually one, the total.
-    parents
-        For every level from 1 on, the index of the parent of each area in the level above. Indices
-        ascend, so that the children of an area are consecutive, in the order of their parents.
+    - `roots`: the number of areas of level 0; usually one, the total.
+    - `parents`: for every level from 1 on, the index of the parent of each area in the level above.
+      Indices ascend, so that the children of an area are consecutive, in the order of their
+      parents.
 
-    Raises
-    ------
-    ValueError
-        If a level is empty, names a parent that does not exist, or is not in its parents' order.
+    Raises ValueError if a level is empty, names a parent that does not exist, or is not in its
+    parents' order.
     """
 
     def __init__(self, roots: int, parents: Sequence[NDArray[np.int64]] = ()) -> None:

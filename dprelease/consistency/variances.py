@@ -56,12 +56,9 @@ INFINITE = -1  # a number that stands for an infinite variance
 class SpaceVariances:
     """V, U, gains and F of one residual space T on the whole tree.
 
-    Parameters
-    ----------
-    tree
-        The areas.
-    own
-        For each level, the variance v with which its tables measure T; None if none of them does.
+    - `tree`: the areas.
+    - `own`: for each level, the variance v with which its tables measure T; None if none of them
+      does.
     """
 
     def __init__(self, tree: Tree, own: list[float | None]) -> None:
@@ -243,10 +240,7 @@ def _combine_variances(summed: Floats, own: float) -> tuple[Floats, Floats]:
 class Variances:
     """Variances of all residual spaces of a structure, and the tables that can be published.
 
-    Parameters
-    ----------
-    structure
-        The declaration.
+    - `structure`: the declaration.
     """
 
     def __init__(self, structure: Structure) -> None:

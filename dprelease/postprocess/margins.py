@@ -136,12 +136,8 @@ def compatible_ratios(
     is computed exactly. If there are several parts, what is between them counts as compatible. If
     no t is compatible, the result is `ends`.
 
-    Parameters
-    ----------
-    over, under
-        Noisy values (n,) in steps; `under` may be 0 or negative.
-    ends
-        The range that the true ratio can't leave; an end may be infinite.
+    - `over`, `under`: noisy values (n,) in steps; `under` may be 0 or negative.
+    - `ends`: the range that the true ratio can't leave; an end may be infinite.
     """
     low, high = np.full(over.shape, math.inf), np.full(over.shape, -math.inf)
     for piece in _pieces(pivot, ends):

@@ -22,12 +22,9 @@ def quantile_ratio_estimates(
 
     A ratio is unsure if the interval of its divisor reaches 0.
 
-    Parameters
-    ----------
-    over, under
-        The larger and the smaller quantile of each cell (n,), and the ends of their intervals.
-    most
-        The largest ratio that the bounds allow, which may be infinite.
+    - `over`, `under`: the larger and the smaller quantile of each cell (n,), and the ends of their
+      intervals.
+    - `most`: the largest ratio that the bounds allow, which may be infinite.
     """
     upper_ends, lower_ends = np.sort(np.stack(over), axis=0), np.sort(np.stack(under), axis=0)
     unsure = ~(lower_ends[0] > 0.0)

@@ -57,14 +57,9 @@ def share_estimates(parts: Floats, groups: Integers, factor: float) -> Estimates
 
     A negative value counts as 0 in the shares, which are from 0 to 1 and add up to 1 in each group.
 
-    Parameters
-    ----------
-    parts
-        The noisy values (n,), whose noises are independent and have the same distribution.
-    groups
-        The number (n,) of the group of each value.
-    factor
-        The factor of `margin_factor`, in the unit of the values.
+    - `parts`: the noisy values (n,), whose noises are independent and have the same distribution.
+    - `groups`: the number (n,) of the group of each value.
+    - `factor`: the factor of `margin_factor`, in the unit of the values.
     """
     _, group = np.unique(groups, return_inverse=True)
     cells = np.bincount(group)[group].astype(np.float64) if len(group) else np.zeros(0)

@@ -61,20 +61,13 @@ def quality_codes(
 ) -> Codes:
     """Return the quality codes (n,) of published values, as positions in `CODES`.
 
-    Parameters
-    ----------
-    values
-        Published values (n,) after post-processing; NaN for an empty cell.
-    lower, upper
-        Ends (n,) of the 95 % interval, in the unit of the values; for a margin of error m, these
-        are values - m and values + m. NaN or infinite if there is no end.
-    limits
-        The largest half-widths of the codes A, B and C, as fractions of the value.
-    at_bound
-        Which values (n,) are at a bound to which values are moved.
-    emptied
-        Which cells (n,) were left empty, by the code of the reason; the first reason counts. An
-        empty cell without a reason is `undefined`.
+    - `values`: published values (n,) after post-processing; NaN for an empty cell.
+    - `lower`, `upper`: ends (n,) of the 95 % interval, in the unit of the values; for a margin of
+      error m, these are values - m and values + m. NaN or infinite if there is no end.
+    - `limits`: the largest half-widths of the codes A, B and C, as fractions of the value.
+    - `at_bound`: which values (n,) are at a bound to which values are moved.
+    - `emptied`: which cells (n,) were left empty, by the code of the reason; the first reason
+      counts. An empty cell without a reason is `undefined`.
     """
     codes = np.full(values.shape, CODES.index(UNRELIABLE), dtype=np.int8)
     with np.errstate(invalid="ignore"):

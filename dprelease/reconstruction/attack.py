@@ -261,26 +261,15 @@ def attack(
     attributes are independent, except where a table shows that they are not. The same attack is run
     on other forms of the same counts.
 
-    Parameters
-    ----------
-    folder
-        The folder of a rehearsal.
-    request
-        The options of the attack.
-    on
-        The public files that replaced tables in the rehearsal; they are not in its folder.
-    bits
-        The source of random bits for rounding and swapping; for tests only.
-    progress
-        A function that is called with the name of each form.
+    - `folder`: the folder of a rehearsal.
+    - `request`: the options of the attack.
+    - `on`: the public files that replaced tables in the rehearsal; they are not in its folder.
+    - `bits`: the source of random bits for rounding and swapping; for tests only.
+    - `progress`: a function that is called with the name of each form.
 
-    Raises
-    ------
-    VerificationError
-        DP-ATTACK-001 for a folder that is not a rehearsal, 004 if its true values can't be
-        reproduced; also the errors of `verify`.
-    DeclarationError
-        DP-ATTACK-002, 003, 005 and 006 for rehearsals or options that can't be attacked.
+    Raises VerificationError: DP-ATTACK-001 for a folder that is not a rehearsal, 004 if its true
+    values can't be reproduced; also the errors of `verify`. Raises DeclarationError: DP-ATTACK-002,
+    003, 005 and 006 for rehearsals or options that can't be attacked.
     """
     settings = request or AttackRequest()
     rehearsal = open_rehearsal(folder, on)

@@ -120,16 +120,10 @@ def likeliest_records(
     likelihood are concave and piecewise linear in integers (between a few large integers, the
     logarithm of a factorial is approximated linearly), so that the program is linear.
 
-    Parameters
-    ----------
-    problem
-        The program.
-    logs
-        The logarithms of the expected numbers of records, one for each combination.
-    seconds
-        The time limit, after which the best numbers so far are returned.
-    gap
-        The relative gap to the lowest cost within which a solution counts as proven.
+    - `problem`: the program.
+    - `logs`: the logarithms of the expected numbers of records, one for each combination.
+    - `seconds`: the time limit, after which the best numbers so far are returned.
+    - `gap`: the relative gap to the lowest cost within which a solution counts as proven.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 

@@ -206,19 +206,12 @@ def without_declared_keys(
 ) -> tuple[SplitStatement, DeclaredKeys]:
     """Return a statement without its cores of declared keys alone, and the values of these keys.
 
-    Parameters
-    ----------
-    private
-        The names of the cores whose keys are found in the data.
-    resolve
-        Returns the query of a core with the columns `COUNT_ROWS`.
-    is_filtered
-        Whether the rows have other conditions than those of the statement.
+    - `private`: the names of the cores whose keys are found in the data.
+    - `resolve`: returns the query of a core with the columns `COUNT_ROWS`.
+    - `is_filtered`: whether the rows have other conditions than those of the statement.
 
-    Raises
-    ------
-    QueryError
-        DP-QUERY-002 for a key without declared values, DP-SQL-006 for a condition on rows.
+    Raises QueryError: DP-QUERY-002 for a key without declared values, DP-SQL-006 for a condition on
+    rows.
     """
     found, cores = DeclaredKeys(), {}
     for name, core in split.cores.items():

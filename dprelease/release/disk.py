@@ -124,16 +124,10 @@ def value_bytes(kind: str, rows: TableSize, near: NearCounts | None = None) -> i
 def key_bytes(longest: int, distinct: int, changes: int, rows: TableSize) -> int:
     """Return the maximum bytes of a key column whose rows are in the order of cells.
 
-    Parameters
-    ----------
-    longest
-        Maximum bytes of a value.
-    distinct
-        Maximum number of different values in a row group.
-    changes
-        Number of runs of equal values in the order of the cells, in the whole table.
-    rows
-        The size of the table.
+    - `longest`: maximum bytes of a value.
+    - `distinct`: maximum number of different values in a row group.
+    - `changes`: number of runs of equal values in the order of the cells, in the whole table.
+    - `rows`: the size of the table.
     """
     bits = max(1, (distinct - 1).bit_length())
     runs = min(rows.number, changes) + rows.max_row_groups
@@ -324,16 +318,11 @@ def refuse_full_disk(
 ) -> None:
     """Raise OutputError DP-OUTPUT-015 if a disk has less space than a release may take.
 
-    Parameters
-    ----------
-    folder
-        The folder that will be written. Its own disk is checked, wherever the folder is mounted.
-    name
-        The name of the output in the error message.
-    needed
-        The maximum bytes of the output.
-    temporary
-        The temporary folder, and its maximum bytes; the folder may be on the same disk.
+    - `folder`: the folder that will be written. Its own disk is checked, wherever the folder is
+      mounted.
+    - `name`: the name of the output in the error message.
+    - `needed`: the maximum bytes of the output.
+    - `temporary`: the temporary folder, and its maximum bytes; the folder may be on the same disk.
     """
     asked = [(folder, name, needed)]
     if temporary is not None:

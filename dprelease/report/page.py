@@ -33,17 +33,11 @@ def page_of(
 ) -> bytes:
     """Return the report on a release: the same bytes for the same release.
 
-    Parameters
-    ----------
-    release
-        A verified release of tables; its manifest is trusted.
-    language
-        The language of labels, one of those of the metadata; by default the first one. The report's
-        own texts are in English if they don't exist in this language.
-    checks
-        The results of `verify`.
-    truth
-        The true values of a rehearsal.
+    - `release`: a verified release of tables; its manifest is trusted.
+    - `language`: the language of labels, one of those of the metadata; by default the first one.
+      The report's own texts are in English if they don't exist in this language.
+    - `checks`: the results of `verify`.
+    - `truth`: the true values of a rehearsal.
     """
     facts = Facts(release.record)
     columns = list(quality_of(release, facts))

@@ -25,14 +25,10 @@ def certify_claims(
     A claim below the proven cost gets the finding DP-VERIFY-024, and an unproved claim
     DP-VERIFY-026. A release that differs from its declaration is not certified.
 
-    Parameters
-    ----------
-    guarantee
-        The guarantee as the manifest records it.
-    events
-        The drawn noise, with the sensitivities that follow from the declaration.
-    beside
-        Other claims, which the certificate does not cover: each gets the finding DP-VERIFY-026.
+    - `guarantee`: the guarantee as the manifest records it.
+    - `events`: the drawn noise, with the sensitivities that follow from the declaration.
+    - `beside`: other claims, which the certificate does not cover: each gets the finding
+      DP-VERIFY-026.
     """
     from dprelease.verification.certificate.certify import certify, claims_of
     from dprelease.verification.certificate.verdicts import Verdict

@@ -246,22 +246,16 @@ def lower_bounds(
     All bounds hold together with a confidence of 1 - 1e-9. Pairs on which the engine fails are left
     out.
 
-    Parameters
-    ----------
-    worst
-        The pair of tables with the largest change of each measurement, by the names of its query
-        and of the measurement.
-    joint_pairs
-        Pairs that change many measurements together, for questions about whole releases.
-    alone
-        Pairs without other units, by measurement. In these pairs, a true value of 0 changes to the
-        smallest or to the largest value that one unit can cause. For single records, the pairs have
-        values across the range of each column.
-    until
-        The deadline, by `time.monotonic()`. Near the deadline fewer answers are drawn, and
-        questions that are left after it have no bound.
-    bits
-        A function that returns a stream of random bits for each run of the noise stage.
+    - `worst`: the pair of tables with the largest change of each measurement, by the names of its
+      query and of the measurement.
+    - `joint_pairs`: pairs that change many measurements together, for questions about whole
+      releases.
+    - `alone`: pairs without other units, by measurement. In these pairs, a true value of 0 changes
+      to the smallest or to the largest value that one unit can cause. For single records, the pairs
+      have values across the range of each column.
+    - `until`: the deadline, by `time.monotonic()`. Near the deadline fewer answers are drawn, and
+      questions that are left after it have no bound.
+    - `bits`: a function that returns a stream of random bits for each run of the noise stage.
     """
     left_out: list[str] = []
     alone = alone or {}

@@ -22,12 +22,8 @@ from dprelease.consistency.algebra import Table, cell_count
 class Clique:
     """The attributes of one table, and those that it shares with earlier ones.
 
-    Parameters
-    ----------
-    table
-        The attributes.
-    separator
-        The shared attributes; None for the first clique.
+    - `table`: the attributes.
+    - `separator`: the shared attributes; None for the first clique.
     """
 
     table: Table
@@ -37,12 +33,8 @@ class Clique:
 def cliques(sizes: tuple[int, ...], tables: Iterable[Table]) -> list[Clique]:
     """Return cliques of which every table is a subset, each after the one with its separator.
 
-    Parameters
-    ----------
-    sizes
-        The number of values of each attribute.
-    tables
-        The declared tables.
+    - `sizes`: the number of values of each attribute.
+    - `tables`: the declared tables.
     """
     found = _maximal(_eliminated(sizes, list(tables)))
     first = max(found, key=lambda clique: (cell_count(sizes, clique), clique))

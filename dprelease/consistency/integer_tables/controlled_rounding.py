@@ -35,17 +35,13 @@ def round_tables(
 ) -> Whole:
     """Return integer tables near `x` whose sums over children are `sums`, in the shape of `x`.
 
-    Parameters
-    ----------
-    x
-        (n_i ..., children, problems) tables of at least 0, whose sums are near those of the
-        parents.
-    possible
-        (n_i ..., children, problems) the entries that can be more than 0.
-    sums
-        (n_i ..., problems) the tables of the parents; None for roots, which are rounded freely.
-    tables
-        The tables whose errors count, as sets of axes, in addition to the finest and the total.
+    - `x`: (n_i ..., children, problems) tables of at least 0, whose sums are near those of the
+      parents.
+    - `possible`: (n_i ..., children, problems) the entries that can be more than 0.
+    - `sums`: (n_i ..., problems) the tables of the parents; None for roots, which are rounded
+      freely.
+    - `tables`: the tables whose errors count, as sets of axes, in addition to the finest and the
+      total.
     """
     sizes, last = x.shape[:-2], x.shape[-2:]
     target = x.reshape(-1, *last) if sums is None else _with_exact_sums(x, possible, sums)

@@ -52,26 +52,16 @@ _MAX_ROUNDED_CELLS = 1 << 14  # cells of one area up to which they are rounded o
 class Refinement:
     """How integer tables (layer 2) are computed: decided without data, recorded in the manifest.
 
-    Parameters
-    ----------
-    finest
-        The table of a clique (`cliques`), of which published tables are sums.
-    chains
-        For each level, the nested tables that are computed one after another, the finest last. With
-        least squares, the tables along which results are rounded; empty for controlled rounding of
-        all measured tables.
-    exact
-        For each level, the tables of its chain that are known exactly.
-    zeros
-        (n_i of the finest table) which cells are 0 at every area.
-    composed
-        For each level, whether totals are estimated from the parents' composition.
-    methods
-        For each level, how its tables are computed.
-    first
-        For each level with least squares, the tables that are made non-negative first.
-    separator
-        The table that is known already from another clique; None for the first clique.
+    - `finest`: the table of a clique (`cliques`), of which published tables are sums.
+    - `chains`: for each level, the nested tables that are computed one after another, the finest
+      last. With least squares, the tables along which results are rounded; empty for controlled
+      rounding of all measured tables.
+    - `exact`: for each level, the tables of its chain that are known exactly.
+    - `zeros`: (n_i of the finest table) which cells are 0 at every area.
+    - `composed`: for each level, whether totals are estimated from the parents' composition.
+    - `methods`: for each level, how its tables are computed.
+    - `first`: for each level with least squares, the tables that are made non-negative first.
+    - `separator`: the table that is known already from another clique; None for the first clique.
     """
 
     finest: Table
@@ -97,29 +87,18 @@ def refinement(
 ) -> Refinement:
     """Return how integer tables (layer 2) are computed, from the declaration only.
 
-    Parameters
-    ----------
-    zeros
-        Cells of the finest table that are 0 at every area; none by default.
-    chains
-        For each level, its chain of tables; by default chains follow from the variances.
-    composition
-        Whether to add totals as the first table of each chain that doesn't begin with them, and to
-        estimate these totals from the parents' composition.
-    method
-        How tables are computed at all levels: by least squares over all measured tables, or fast,
-        along the chains. By default levels with very many cells, and all levels with passed chains
-        or with `composition`, are fast, and others are least squares.
-    weights
-        Weights of tables at levels, which decide between chains.
-    separator
-        The table that is known from another clique, if any.
+    - `zeros`: cells of the finest table that are 0 at every area; none by default.
+    - `chains`: for each level, its chain of tables; by default chains follow from the variances.
+    - `composition`: whether to add totals as the first table of each chain that doesn't begin with
+      them, and to estimate these totals from the parents' composition.
+    - `method`: how tables are computed at all levels: by least squares over all measured tables, or
+      fast, along the chains. By default levels with very many cells, and all levels with passed
+      chains or with `composition`, are fast, and others are least squares.
+    - `weights`: weights of tables at levels, which decide between chains.
+    - `separator`: the table that is known from another clique, if any.
 
-    Raises
-    ------
-    ValueError
-        If exact tables of one level are not nested in each other, or if the tables of a passed
-        chain are not nested or leave out an exact table.
+    Raises ValueError if exact tables of one level are not nested in each other, or if the tables of
+    a passed chain are not nested or leave out an exact table.
     """
     methods = _methods(variances.structure, finest, method, fast=composition or chains is not None)
     shape = tuple(variances.structure.sizes[i] for i in finest)

@@ -53,16 +53,11 @@ _BATCH_ENTRIES = 1 << 18
 class Measured:
     """How precisely the areas of a level are measured.
 
-    Parameters
-    ----------
-    precisions
-        (areas,) for each residual space of the finest table, what `nearest_tables` needs.
-    coarse
-        The measured tables with fewer attributes than the finest, without the total.
-    first
-        The tables that are made non-negative first.
-    iterations
-        Iterations for children; `ROOT_ITERATIONS` is the least number for roots.
+    - `precisions`: (areas,) for each residual space of the finest table, what `nearest_tables`
+      needs.
+    - `coarse`: the measured tables with fewer attributes than the finest, without the total.
+    - `first`: the tables that are made non-negative first.
+    - `iterations`: iterations for children; `ROOT_ITERATIONS` is the least number for roots.
     """
 
     precisions: Mapping[Table, Floats]
@@ -127,22 +122,13 @@ def nearest_children(
 ) -> Whole:
     """Return the finest integer tables of all children: (children, n_i ...).
 
-    Parameters
-    ----------
-    level
-        The children with their estimates and parents.
-    measured
-        How precisely the children are measured.
-    chain
-        Nested tables along which the results are rounded, the finest last; empty for controlled
-        rounding of all measured tables.
-    exact
-        The tables of the chain that are known exactly.
+    - `level`: the children with their estimates and parents.
+    - `measured`: how precisely the children are measured.
+    - `chain`: nested tables along which the results are rounded, the finest last; empty for
+      controlled rounding of all measured tables.
+    - `exact`: the tables of the chain that are known exactly.
 
-    Raises
-    ------
-    ValueError
-        If exact numbers of children contradict those of their parents.
+    Raises ValueError if exact numbers of children contradict those of their parents.
     """
     totals = level.parents.reshape(len(level.parents), -1).sum(axis=1)
     integers = np.zeros(level.estimates.shape, np.int64)

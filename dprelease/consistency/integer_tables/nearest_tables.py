@@ -69,22 +69,16 @@ def nearest_tables(
 ) -> Floats:
     """Return non-negative tables near the estimates whose sums over children are nearly `sums`.
 
-    Parameters
-    ----------
-    estimates
-        (n_i ..., children, problems) of the finest table; 0 for a child that does not exist.
-    precisions
-        The precisions of the estimates.
-    possible
-        (n_i ..., children, problems) the entries that can be more than 0.
-    sums
-        (n_i ..., problems) the tables of the parents; None for roots.
-    coarse
-        The measured tables other than the finest and the total, as sets of axes.
-    first
-        The tables that are made non-negative first: sums of coarse measured tables, or these.
-    iterations
-        The number of iterations for the finest table; coarser ones have `COARSE_ITERATIONS`.
+    - `estimates`: (n_i ..., children, problems) of the finest table; 0 for a child that does not
+      exist.
+    - `precisions`: the precisions of the estimates.
+    - `possible`: (n_i ..., children, problems) the entries that can be more than 0.
+    - `sums`: (n_i ..., problems) the tables of the parents; None for roots.
+    - `coarse`: the measured tables other than the finest and the total, as sets of axes.
+    - `first`: the tables that are made non-negative first: sums of coarse measured tables, or
+      these.
+    - `iterations`: the number of iterations for the finest table; coarser ones have
+      `COARSE_ITERATIONS`.
     """
     tables = sorted(first, key=lambda table: (len(table), table))
     trusted: dict[Table, Floats] = dict(precisions)

@@ -50,14 +50,9 @@ SHARE_BITS = 20
 def composed_totals(estimates: Whole, parents: Whole, families: Whole) -> Whole:
     """Return the totals of children estimated from their parents' composition: (children,).
 
-    Parameters
-    ----------
-    estimates
-        (children, cells) the estimates of the finest table, in units of values.
-    parents
-        (parents, cells) the integer tables of the parents.
-    families
-        (parents + 1,) where each parent's children start.
+    - `estimates`: (children, cells) the estimates of the finest table, in units of values.
+    - `parents`: (parents, cells) the integer tables of the parents.
+    - `families`: (parents + 1,) where each parent's children start.
     """
     count = parents.shape[1]
     total = np.maximum(parents.sum(axis=1), 1).astype(np.float64)
@@ -79,21 +74,13 @@ _MAX_SIZE_RATIO = 1.6  # largest ratio of sizes within one batch
 class Level:
     """The finest estimates of the children of some areas, and the integer tables of these areas.
 
-    Parameters
-    ----------
-    structure
-        The declaration.
-    finest
-        The finest table.
-    estimates
-        (children, n_i ...) the estimates of the finest table, in units of values.
-    parents
-        (parents, n_i ...) the integer tables of the parents.
-    families
-        (parents + 1,) where each parent's children start.
-    targets
-        (children, n_i ...) the values that integers approximate where no table is exact, in units
-        of values; by default the estimates.
+    - `structure`: the declaration.
+    - `finest`: the finest table.
+    - `estimates`: (children, n_i ...) the estimates of the finest table, in units of values.
+    - `parents`: (parents, n_i ...) the integer tables of the parents.
+    - `families`: (parents + 1,) where each parent's children start.
+    - `targets`: (children, n_i ...) the values that integers approximate where no table is exact,
+      in units of values; by default the estimates.
     """
 
     def __init__(
@@ -135,22 +122,13 @@ def children(
 ) -> Whole:
     """Return the finest integer tables of all children: (children, n_i ...).
 
-    Parameters
-    ----------
-    level
-        The children with their estimates and parents.
-    chain
-        Nested tables, the finest last.
-    exact
-        The tables of the chain that are known exactly.
-    composed
-        Whether the totals, the first table of the chain, are estimated from the parents'
-        composition.
+    - `level`: the children with their estimates and parents.
+    - `chain`: nested tables, the finest last.
+    - `exact`: the tables of the chain that are known exactly.
+    - `composed`: whether the totals, the first table of the chain, are estimated from the parents'
+      composition.
 
-    Raises
-    ------
-    ValueError
-        If exact numbers of children contradict those of their parents.
+    Raises ValueError if exact numbers of children contradict those of their parents.
     """
     integers: Whole | None = None
     coarser_table: Table = ()
@@ -285,15 +263,9 @@ def _split_in_two(level: Level, z: Whole, first: Whole, integers: Whole) -> Whol
 def roots(level: Level, chain: list[Table], exact: set[Table], zeros: NDArray[np.bool_]) -> Whole:
     """Return the finest integer tables of the roots. `level.parents` is not used.
 
-    Parameters
-    ----------
-    zeros
-        (n_i ...) which cells of the finest table are 0 at every area.
+    - `zeros`: (n_i ...) which cells of the finest table are 0 at every area.
 
-    Raises
-    ------
-    ValueError
-        If exact numbers contradict the structural zeros.
+    Raises ValueError if exact numbers contradict the structural zeros.
     """
     possible = np.broadcast_to(~zeros, level.estimates.shape).astype(np.int64)
     integers: Whole | None = None

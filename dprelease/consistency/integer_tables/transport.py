@@ -42,22 +42,13 @@ _MAX_ROUNDS = 200
 def fit_to_margins(z: Whole, live: Mask, rows: Whole, columns: Whole, bits: int) -> Whole:
     """Return integer tables with given margins, near to estimates: (problems, n, k).
 
-    Parameters
-    ----------
-    z
-        (problems, n, k) estimates in units of 2**-bits.
-    live
-        (problems, n) the rows that exist.
-    rows, columns
-        (problems, n) and (problems, k) whole margins from 0 up, with equal sums; 0 for rows that
-        don't exist.
-    bits
-        The exponent of the unit 2**-bits of `z`.
+    - `z`: (problems, n, k) estimates in units of 2**-bits.
+    - `live`: (problems, n) the rows that exist.
+    - `rows`, `columns`: (problems, n) and (problems, k) whole margins from 0 up, with equal sums; 0
+      for rows that don't exist.
+    - `bits`: the exponent of the unit 2**-bits of `z`.
 
-    Raises
-    ------
-    ValueError
-        If the sums of the rows and of the columns of a table differ.
+    Raises ValueError if the sums of the rows and of the columns of a table differ.
     """
     if (rows.sum(axis=1) != columns.sum(axis=1)).any() or rows[~live].any():
         raise ValueError("the rows and the columns of a table have different sums")
@@ -126,12 +117,8 @@ def repair_margins(y: Whole, rows: Whole, columns: Whole) -> Whole:
 def round_table(y: Whole, z: Whole, bits: int) -> Whole:
     """Return integer tables with the margins of `y`, whose entries differ from `y` by less than 1.
 
-    Parameters
-    ----------
-    y
-        (problems, n, k) at least 0, in units of 2**-bits, all margins whole.
-    z
-        The estimates to approximate, in the same units.
+    - `y`: (problems, n, k) at least 0, in units of 2**-bits, all margins whole.
+    - `z`: the estimates to approximate, in the same units.
     """
     flat = y.ravel()
     positions = np.flatnonzero(flat & ((1 << bits) - 1))  # integer entries don't change

@@ -48,22 +48,14 @@ class NotEstimableError(ValueError):
 class Design:
     """Everything that shares depend on, known before data is read.
 
-    Parameters
-    ----------
-    sizes
-        The number of values of each attribute.
-    areas
-        The tree, or a shape where only numbers of areas are known (`Shape.even`).
-    prices
-        For each level, the tables that may be measured there, each with kappa: the variance of one
-        of its cells if the whole budget were spent on this table at this level. Positive.
-    exact
-        For each level, the tables whose true values are published; none by default.
+    - `sizes`: the number of values of each attribute.
+    - `areas`: the tree, or a shape where only numbers of areas are known (`Shape.even`).
+    - `prices`: for each level, the tables that may be measured there, each with kappa: the variance
+      of one of its cells if the whole budget were spent on this table at this level. Positive.
+    - `exact`: for each level, the tables whose true values are published; none by default.
 
-    Raises
-    ------
-    ValueError
-        If there is not one set of prices for each level, or a price is not positive and finite.
+    Raises ValueError if there is not one set of prices for each level, or a price is not positive
+    and finite.
     """
 
     sizes: tuple[int, ...]

@@ -62,15 +62,11 @@ _LEAST_SCALED_SHARE = 1e-6  # shares below it count as much as this when steps a
 class Aim:
     """The objective that shares minimise, and its constraints.
 
-    Parameters
-    ----------
-    weights
-        For a level and a table, the weight of the mean variance of the table's cells over the areas
-        of the level. The weighted sum of these is minimised.
-    limits
-        For a level and a table, the limit of the variance of a cell at every area of the level.
-        Without weights the greatest ratio of a variance to its limit is minimised; with weights all
-        limits are constraints.
+    - `weights`: for a level and a table, the weight of the mean variance of the table's cells over
+      the areas of the level. The weighted sum of these is minimised.
+    - `limits`: for a level and a table, the limit of the variance of a cell at every area of the
+      level. Without weights the greatest ratio of a variance to its limit is minimised; with
+      weights all limits are constraints.
     """
 
     weights: Mapping[Placed, float] = field(default_factory=dict)
@@ -81,16 +77,10 @@ class Aim:
 class EvaluatedShares:
     """Shares and the variances that they achieve.
 
-    Parameters
-    ----------
-    shares
-        The shares, which sum to 1.
-    total
-        The weighted sum of mean variances; 0 without weights.
-    parts
-        For each limit, the greatest ratio of a variance to it.
-    worst
-        For each limit, the class of areas with the greatest variance.
+    - `shares`: the shares, which sum to 1.
+    - `total`: the weighted sum of mean variances; 0 without weights.
+    - `parts`: for each limit, the greatest ratio of a variance to it.
+    - `worst`: for each limit, the class of areas with the greatest variance.
     """
 
     shares: Floats

@@ -32,15 +32,10 @@ Numbers = NDArray[np.inexact]
 class Shape:
     """Classes of equivalent areas by level.
 
-    Parameters
-    ----------
-    roots
-        For each class of level 0, the number of its areas.
-    parents
-        For every level from 1 on, the parent class of each of its classes; rising.
-    copies
-        For every level from 1 on, how many areas of a class each area of its parent has; a fraction
-        for an average.
+    - `roots`: for each class of level 0, the number of its areas.
+    - `parents`: for every level from 1 on, the parent class of each of its classes; rising.
+    - `copies`: for every level from 1 on, how many areas of a class each area of its parent has; a
+      fraction for an average.
     """
 
     def __init__(self, roots: Floats, parents: Sequence[Whole], copies: Sequence[Floats]) -> None:
@@ -113,12 +108,8 @@ class Shape:
 class Sources:
     """The sources of each residual space by level: (levels, spaces).
 
-    Parameters
-    ----------
-    measured
-        Whether a table with noise measures the space.
-    exact
-        Whether an exact table determines the space.
+    - `measured`: whether a table with noise measures the space.
+    - `exact`: whether an exact table determines the space.
     """
 
     measured: Mask
@@ -137,14 +128,9 @@ class Sources:
 class Unknown:
     """By level, which areas have no information on a space: arrays of shape (classes, spaces).
 
-    Parameters
-    ----------
-    below
-        V is infinite: neither the tables of the area nor those below it determine the space.
-    children
-        The number of children with an infinite V.
-    final
-        F is infinite: no table determines the space.
+    - `below`: v is infinite: neither the tables of the area nor those below it determine the space.
+    - `children`: the number of children with an infinite V.
+    - `final`: f is infinite: no table determines the space.
     """
 
     below: list[Mask]
@@ -180,12 +166,8 @@ def final_variances(
 ) -> list[Numbers]:
     """Return F of every class by level: (classes, spaces); arbitrary where `lost.final` is true.
 
-    Parameters
-    ----------
-    lost
-        The result of `unknown` for the same shape and sources.
-    precisions
-        lambda by level and space: (levels, spaces).
+    - `lost`: the result of `unknown` for the same shape and sources.
+    - `precisions`: lambda by level and space: (levels, spaces).
     """
     best, sums = _upward_variances(shape, sources, lost, precisions)
     final = [best[0]]

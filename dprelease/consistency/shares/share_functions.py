@@ -26,12 +26,8 @@ _STEP = 1e-30  # of a complex step, relative to the precision
 class Row:
     """One function of the shares: the variance of a table's cell at one class, or its mean.
 
-    Parameters
-    ----------
-    placed
-        The level and the table.
-    node
-        The class of areas of that level, or MEAN.
+    - `placed`: the level and the table.
+    - `node`: the class of areas of that level, or MEAN.
     """
 
     placed: Placed

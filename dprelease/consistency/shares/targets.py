@@ -47,18 +47,12 @@ _FLOAT_ERROR_FACTOR = 1 + 2.0**-30  # covers float errors
 class Allocation:
     """Shares of the budget, and a bound on their distance from optimal.
 
-    Parameters
-    ----------
-    shares
-        For each level, tables to measure with their shares of the budget; together 1. Tables that
-        are not worth measuring are left out.
-    value
-        The minimised value: the weighted sum of mean variances, or the greatest ratio of a variance
-        to its limit (`least_greatest`).
-    bound
-        A lower bound of the value for all shares.
-    parts
-        For each limit, the greatest ratio of a variance at any area to it.
+    - `shares`: for each level, tables to measure with their shares of the budget; together 1.
+      Tables that are not worth measuring are left out.
+    - `value`: the minimised value: the weighted sum of mean variances, or the greatest ratio of a
+      variance to its limit (`least_greatest`).
+    - `bound`: a lower bound of the value for all shares.
+    - `parts`: for each limit, the greatest ratio of a variance at any area to it.
     """
 
     shares: list[dict[Table, Fraction]]
@@ -112,12 +106,8 @@ def cell_weights(design: Design, published: Collection[Placed]) -> dict[Placed, 
 def margin_limit(margin: float, quantile: float) -> float:
     """Return the variance of a cell for a required margin.
 
-    Parameters
-    ----------
-    margin
-        Half the width of the interval.
-    quantile
-        The number of standard errors in the margin, as in `standard_errors.half_widths`.
+    - `margin`: half the width of the interval.
+    - `quantile`: the number of standard errors in the margin, as in `standard_errors.half_widths`.
     """
     return (margin / quantile) ** 2
 
@@ -129,25 +119,16 @@ def least_mean(
 ) -> Allocation:
     """Return the shares with the least weighted sum of mean variances.
 
-    Parameters
-    ----------
-    design
-        What may be measured, with prices for the whole budget.
-    weights
-        For a level and a table, the weight of the variance of its cells, a mean over the areas of
-        the level; above 0. Each table that is published needs one, or may be left unmeasured.
-    limits
-        For a level and a table, the largest allowed variance of a cell at any area.
+    - `design`: what may be measured, with prices for the whole budget.
+    - `weights`: for a level and a table, the weight of the variance of its cells, a mean over the
+      areas of the level; above 0. Each table that is published needs one, or may be left
+      unmeasured.
+    - `limits`: for a level and a table, the largest allowed variance of a cell at any area.
 
-    Raises
-    ------
-    NotEstimableError
-        If a table with a weight or a limit can't be estimated whatever the shares are.
-    UnreachableTargetsError
-        If no shares of the budget satisfy all limits, or if they do by less than the certificate's
-        gap.
-    ValueError
-        If there is no weight, or a weight or a limit is not positive and finite.
+    Raises NotEstimableError if a table with a weight or a limit can't be estimated whatever the
+    shares are. Raises UnreachableTargetsError if no shares of the budget satisfy all limits, or if
+    they do by less than the certificate's gap. Raises ValueError if there is no weight, or a weight
+    or a limit is not positive and finite.
     """
     aim = Aim(weights, limits or {})
     if not weights:
@@ -169,19 +150,11 @@ def least_greatest(design: Design, limits: Mapping[Placed, float]) -> Allocation
 
     The same shares are best for every budget. Equal limits make the greatest variance the least.
 
-    Parameters
-    ----------
-    design
-        What may be measured, with prices for the whole budget.
-    limits
-        For a level and a table, the limit of the variance of a cell, at every area.
+    - `design`: what may be measured, with prices for the whole budget.
+    - `limits`: for a level and a table, the limit of the variance of a cell, at every area.
 
-    Raises
-    ------
-    NotEstimableError
-        If a table with a limit can't be estimated whatever the shares are.
-    ValueError
-        If there is no limit, or one is not positive and finite.
+    Raises NotEstimableError if a table with a limit can't be estimated whatever the shares are.
+    Raises ValueError if there is no limit, or one is not positive and finite.
     """
     if not limits:
         raise ValueError("a greatest variance needs limits")

@@ -105,22 +105,13 @@ class TooManyRows(Exception):
 def sorted_cells(rows: Iterable[Rows], size: int, number: int, folder: Path) -> SortedCells:
     """Return the sums of rows by cell.
 
-    Parameters
-    ----------
-    rows
-        Batches of rows in any order. Rows with a cell from `size` on do not count. No row may add
-        so much that the sums of `vectors.MOST_ROWS` rows exceed 64 bits.
-    size, number
-        The number of cells, and the number of vectors.
-    folder
-        The scratch folder.
+    - `rows`: batches of rows in any order. Rows with a cell from `size` on do not count. No row may
+      add so much that the sums of `vectors.MOST_ROWS` rows exceed 64 bits.
+    - `size`, `number`: the number of cells, and the number of vectors.
+    - `folder`: the scratch folder.
 
-    Raises
-    ------
-    TooManyRows
-        If there are more than `vectors.MOST_ROWS` rows.
-    OSError
-        If the disk is full.
+    Raises TooManyRows if there are more than `vectors.MOST_ROWS` rows. Raises OSError if the disk
+    is full.
     """
     span = max(CELLS_PER_MARK, MOST_RANGE_SUMS // max(1, number) // CELLS_PER_MARK * CELLS_PER_MARK)
     edges = np.minimum(np.arange(math.ceil(size / span) + 1) * span, size)

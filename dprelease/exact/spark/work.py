@@ -70,14 +70,9 @@ class EncryptedWork:
 class Waves:
     """Tasks that are sent in waves; a wave is one job with as many tasks as fit in memory.
 
-    Parameters
-    ----------
-    spark
-        The session; its executors have been checked for the version.
-    work
-        The work on each task; a deterministic function.
-    tasks
-        In the order of the results; generated as they are sent.
+    - `spark`: the session; its executors have been checked for the version.
+    - `work`: the work on each task; a deterministic function.
+    - `tasks`: in the order of the results; generated as they are sent.
     """
 
     def __init__(

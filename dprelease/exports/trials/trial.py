@@ -54,19 +54,11 @@ SAMPLE_TEXTS = ("", "a", 'a "b", c', " é\n", "=1+1", "-1", "\U0001f600")
 def blank_release(record: GuaranteedManifest, metadata: Metadata, folder: Path) -> PublishedRelease:
     """Write a release of blank tables into a folder, and return it.
 
-    Parameters
-    ----------
-    record
-        The manifest of such a release; digests and numbers of rows are filled in here.
-    metadata
-        The metadata of the release. Tables without all cells get their number of rows.
-    folder
-        An empty folder.
+    - `record`: the manifest of such a release; digests and numbers of rows are filled in here.
+    - `metadata`: the metadata of the release. Tables without all cells get their number of rows.
+    - `folder`: an empty folder.
 
-    Raises
-    ------
-    OSError
-        If the files can't be written.
+    Raises OSError if the files can't be written.
     """
     published = PublishedRelease(folder, record, metadata)
     most = max(LEAST_ROWS, min(MOST_ROWS, ALL_ROWS // max(1, len(metadata.tables))))
@@ -183,21 +175,13 @@ def try_formats(
 ) -> None:
     """Write the formats of blank tables, then delete all files.
 
-    Parameters
-    ----------
-    record
-        The manifest that the release would have, without the entries of formats and its digest.
-    place
-        The position of `formats` in the declaration.
-    folder
-        The folder for temporary files; by default that of the system.
+    - `record`: the manifest that the release would have, without the entries of formats and its
+      digest.
+    - `place`: the position of `formats` in the declaration.
+    - `folder`: the folder for temporary files; by default that of the system.
 
-    Raises
-    ------
-    DeclarationError
-        DP-EXPORT-008 for the first format that fails.
-    OSError
-        If the system can't write the files.
+    Raises DeclarationError: DP-EXPORT-008 for the first format that fails. Raises OSError if the
+    system can't write the files.
     """
     with temporary_folder(".dprelease-trial-", folder) as private:
         release = blank_release(record, metadata, private)

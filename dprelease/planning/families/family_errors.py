@@ -52,25 +52,14 @@ def draw_family_errors(
     A ring is the error of the best estimate from a single measured table of the level. A dot is the
     median error after least squares, and the line through the dot covers the errors of all areas.
 
-    Parameters
-    ----------
-    errors
-        The result of `expected_errors`; at least one.
-    levels
-        Names of the tree's levels, from the top.
-    tables
-        Names of the tables.
-    path
-        The file; its suffix determines the image format.
-    step
-        One step of the errors, in the unit of the chart.
-    unit
-        The name of that unit.
+    - `errors`: the result of `expected_errors`; at least one.
+    - `levels`: names of the tree's levels, from the top.
+    - `tables`: names of the tables.
+    - `path`: the file; its suffix determines the image format.
+    - `step`: one step of the errors, in the unit of the chart.
+    - `unit`: the name of that unit.
 
-    Raises
-    ------
-    OutputError
-        DP-OUTPUT-002 if the file can't be written.
+    Raises OutputError: DP-OUTPUT-002 if the file can't be written.
     """
     from matplotlib.figure import Figure
 

@@ -102,18 +102,11 @@ def optimize_shares(
 ) -> Plan:
     """Return the plan of a release with the best shares for its consistent tables.
 
-    Parameters
-    ----------
-    plan
-        The plan with the declared weights.
-    make_plan_again
-        Function that makes the plan with other weights.
+    - `plan`: the plan with the declared weights.
+    - `make_plan_again`: function that makes the plan with other weights.
 
-    Raises
-    ------
-    QueryError, Findings
-        DP-CONSIST-020 for a margin that no shares reach, DP-CONSIST-021 where targets can't share a
-        budget.
+    Raises QueryError or Findings: DP-CONSIST-020 for a margin that no shares reach, DP-CONSIST-021
+    where targets can't share a budget.
     """
     weights: Weights = {}
     for _ in range(TRIES):

@@ -60,17 +60,10 @@ class _TriedAmount:
 def plan_of_least_budget(declaration: Declaration, plan: Plan, plan_at: PlanAt) -> Plan:
     """Return the plan that reaches all targets with the least amount, to a part in a hundred.
 
-    Parameters
-    ----------
-    plan
-        The plan with the declared weights, which spends the whole amount.
-    plan_at
-        Function that makes the plan of a declaration, with weights of tables.
+    - `plan`: the plan with the declared weights, which spends the whole amount.
+    - `plan_at`: function that makes the plan of a declaration, with weights of tables.
 
-    Raises
-    ------
-    QueryError
-        DP-CONSIST-021 to 023.
+    Raises QueryError: DP-CONSIST-021 to 023.
     """
     check_limits(declaration, plan)
     columns = list(shared_columns(declaration, plan))

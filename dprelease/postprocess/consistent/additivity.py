@@ -19,12 +19,8 @@ Read = Callable[[PlacedTable, int, int], Integers]
 def unequal_sums(shape: Shape, tables: Sequence[PlacedTable], read: Read) -> Iterator[str]:
     """Yield the tables that are not the sums of finer tables, or of tables of the level below.
 
-    Parameters
-    ----------
-    tables
-        The published tables.
-    read
-        A function that returns the cells (areas, n_i ...) of some areas of a table.
+    - `tables`: the published tables.
+    - `read`: a function that returns the cells (areas, n_i ...) of some areas of a table.
     """
     for level in range(len(shape.levels)):
         here = [one for one in tables if one.level == level]

@@ -38,10 +38,7 @@ def wrong_invariants(
 ) -> Iterator[Reason]:
     """Yield places below `consistent`, and why invariants there are impossible.
 
-    Parameters
-    ----------
-    never
-        Which finest cells are 0 everywhere.
+    - `never`: which finest cells are 0 everywhere.
     """
     for agreed in columns:
         exact = invariant_tables(agreed)

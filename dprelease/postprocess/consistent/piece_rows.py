@@ -116,20 +116,12 @@ class _ColumnAreas:
 class RowMaker:
     """Makes the rows of a family.
 
-    Parameters
-    ----------
-    sizes
-        The number of values of each attribute.
-    tables
-        Of each level.
-    columns
-        In declared order.
-    derived
-        Columns computed from the estimates of two columns.
-    wanted
-        For each level, the tables with required estimates.
-    records
-        The name of the synthetic persons, if they are published.
+    - `sizes`: the number of values of each attribute.
+    - `tables`: of each level.
+    - `columns`: in declared order.
+    - `derived`: columns computed from the estimates of two columns.
+    - `wanted`: for each level, the tables with required estimates.
+    - `records`: the name of the synthetic persons, if they are published.
     """
 
     sizes: tuple[int, ...]

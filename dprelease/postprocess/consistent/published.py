@@ -34,14 +34,9 @@ AT_ONCE_KNOWN = 1 << 14
 class PublishedColumn:
     """One column of a family as read from its files, tables by level and attributes.
 
-    Parameters
-    ----------
-    column
-        The column.
-    bits
-        Bits after the point of the lattice of its estimates.
-    files
-        The Arrow batches of every output, by name.
+    - `column`: the column.
+    - `bits`: bits after the point of the lattice of its estimates.
+    - `files`: the Arrow batches of every output, by name.
     """
 
     def __init__(self, column: FamilyColumn, bits: int, files: Files) -> None:

@@ -37,12 +37,8 @@ FINEST, FINE = 20, 12
 class MeasuredColumn:
     """The measured numbers of one column.
 
-    Parameters
-    ----------
-    agreed
-        The column of the family.
-    noised
-        All tables of the family, in declared order.
+    - `agreed`: the column of the family.
+    - `noised`: all tables of the family, in declared order.
     """
 
     def __init__(self, agreed: FamilyColumn, noised: Sequence[NoisedTable]) -> None:

@@ -27,14 +27,9 @@ def persons_of_areas(
     equally many. Which of them are joined follows from their numbers alone, spread evenly by
     multiples of the golden ratio, so that keys that share no table are nearly independent.
 
-    Parameters
-    ----------
-    cliques
-        The integer tables of the cliques at these areas.
-    order
-        The table of each clique and its separator, in the order in which they were computed.
-    sizes
-        The number of values of each key.
+    - `cliques`: the integer tables of the cliques at these areas.
+    - `order`: the table of each clique and its separator, in the order in which they were computed.
+    - `sizes`: the number of values of each key.
     """
     (first, _), *others = order
     areas, every = len(cliques[first]), tuple(range(len(sizes)))

@@ -49,16 +49,10 @@ def gini_estimates(
 
     The value is that of values which are spread evenly in each band; negative counts count as 0.
 
-    Parameters
-    ----------
-    counts
-        The noisy counts (groups, bands), with independent noise of the same distribution.
-    edges
-        The edges (bands + 1,) of the bands, ascending from at least 0.
-    noise
-        The noise of each count.
-    confidence
-        The confidence of the intervals.
+    - `counts`: the noisy counts (groups, bands), with independent noise of the same distribution.
+    - `edges`: the edges (bands + 1,) of the bands, ascending from at least 0.
+    - `noise`: the noise of each count.
+    - `confidence`: the confidence of the intervals.
     """
     groups, bands = counts.shape
     inner = max(bands - 1, 1)

@@ -29,14 +29,9 @@ def rate_estimates(
     If the population of a stratum is not clearly above 0, the rate is unsure. Its interval then has
     no upper end, and the lower end is that of the other strata.
 
-    Parameters
-    ----------
-    events, population
-        The noisy numbers (groups, strata), and the noisy or public ones.
-    weights
-        The weights (strata,), which add up to 1; strata with weight 0 don't count.
-    margins
-        The margins of one event count and of one population count; 0 for public numbers.
+    - `events`, `population`: the noisy numbers (groups, strata), and the noisy or public ones.
+    - `weights`: the weights (strata,), which add up to 1; strata with weight 0 don't count.
+    - `margins`: the margins of one event count and of one population count; 0 for public numbers.
     """
     over, under = margins
     groups = len(events)

@@ -231,16 +231,11 @@ def write_pieces(
 ) -> dict[str, FileDigest]:
     """Write several tables into a folder as their rows arrive; return their digests by name.
 
-    Parameters
-    ----------
-    folder
-        The folder of a release, which is private until everything is written.
-    pieces
-        Rows of each table in ascending order, so that only one of its parts is open at a time.
-    parts
-        The files of partitioned tables, by the name of the table.
-    notes
-        The metadata that every file gets, as keys and values.
+    - `folder`: the folder of a release, which is private until everything is written.
+    - `pieces`: rows of each table in ascending order, so that only one of its parts is open at a
+      time.
+    - `parts`: the files of partitioned tables, by the name of the table.
+    - `notes`: the metadata that every file gets, as keys and values.
     """
     tables: dict[str, _OpenTable] = {}
     with ExitStack() as files:

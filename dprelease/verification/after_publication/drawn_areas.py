@@ -47,19 +47,12 @@ class _AreaRow:
 def drawn_areas(given: object, key: Key) -> list[DrawnArea]:
     """Return the areas in a CSV file or a frame, in the order in which they first appear.
 
-    Parameters
-    ----------
-    given
-        The path of a CSV file, or a frame or a mapping, with the columns `leaf` (or the name of the
-        key), `area` and optionally `share`.
-    key
-        The key whose values are the leaves: the last level of areas.
+    - `given`: the path of a CSV file, or a frame or a mapping, with the columns `leaf` (or the name
+      of the key), `area` and optionally `share`.
+    - `key`: the key whose values are the leaves: the last level of areas.
 
-    Raises
-    ------
-    QueryError
-        DP-AREA-001 for input that can't be read or has no areas, 002 for unknown leaves, 003 for
-        leaves whose shares sum to more than 1.
+    Raises QueryError: DP-AREA-001 for input that can't be read or has no areas, 002 for unknown
+    leaves, 003 for leaves whose shares sum to more than 1.
     """
     name = one_line(Path(given).name) if isinstance(given, str | Path) else "areas"
     rows = (

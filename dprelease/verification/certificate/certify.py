@@ -88,15 +88,9 @@ def certify(
 ) -> Certificate:
     """Return the certificate of claims about all recorded events together.
 
-    Parameters
-    ----------
-    opinion
-        The second opinion, included in the certificate.
+    - `opinion`: the second opinion, included in the certificate.
 
-    Raises
-    ------
-    BudgetError
-        DP-MECH-001 to 005 for an unknown mechanism or invalid parameters.
+    Raises BudgetError: DP-MECH-001 to 005 for an unknown mechanism or invalid parameters.
     """
     with ctx.workprec(_bits_of_deltas(claims) + _bits_of_scales(events)):
         proof = _Proof(vector_kinds_of(events))
