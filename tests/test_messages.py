@@ -61,7 +61,7 @@ def check_message(message: str, mistake: dict[str, Any]) -> int:
 
 
 def _finding(place: str, code: str, cause: str) -> str:
-    suggestion = re.search(r"did you mean [^;.]*", cause)
+    suggestion = re.search(r"did you mean [^;.?]*", cause)
     words = code if suggestion is None else f"{code}, {suggestion[0]}"
     return f"{place}: {words}" if place else words
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, NoReturn, TypedDict
 
 from dprelease.errors import SessionError, UsageError
+from dprelease.errors.suggestions import nearest
 from dprelease.numerics.rounding import Number
 
 Noise = str | Mapping[str, str | float | bool | Sequence[str]]
@@ -97,9 +97,8 @@ OPTIONS: dict[str, Option] = {
 
 def refuse_unknown_option(name: str, known: Sequence[str]) -> NoReturn:
     """Raise UsageError DP-SESSION-012 for an unknown option, which would change the answer."""
-    close = get_close_matches(name, known, n=1)
-    nearest = f"; did you mean '{close[0]}'" if close else ""
-    raise UsageError("DP-SESSION-012", name=name, nearest=nearest, known=", ".join(known))
+    close = nearest(name, known)
+    raise UsageError("DP-SESSION-012", name=name, nearest=close, known=", ".join(known))
 
 
 def option_value(options: Mapping[str, Any], name: str) -> Any:

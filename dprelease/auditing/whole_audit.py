@@ -42,10 +42,10 @@ from dprelease.documents.audits.audit_record import (
 )
 from dprelease.documents.release_manifest import GuaranteeRecord
 from dprelease.errors import DpReleaseError, QueryError, VerificationError
+from dprelease.errors.suggestions import nearest
 from dprelease.planning.federated_plan import FederatedPlan
 from dprelease.planning.local_plan import LocalPlan
 from dprelease.schema.load import Declaration
-from dprelease.schema.mistakes.suggestions import nearest
 
 if TYPE_CHECKING:
     from dprelease.privacy.event import Event

@@ -20,7 +20,7 @@ def _check_formats(names: list[str]) -> list[str]:
         raise typer.BadParameter("a database or store can't be used together with other formats.")
     for name in names:
         if name not in (*FORMATS, *places):
-            from dprelease.schema.mistakes.suggestions import nearest
+            from dprelease.errors.suggestions import nearest
 
             known = ", ".join(FORMATS)
             raise typer.BadParameter(f"{name!r} is not one of {known}{nearest(name, FORMATS)}.")

@@ -6,9 +6,9 @@ import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
-from difflib import get_close_matches
 
 from dprelease.errors import DataError, FrameError, QueryError
+from dprelease.errors.suggestions import nearest
 from dprelease.exact.engine_api import EngineKind, QueryEngine, RecordEngine, Sources
 from dprelease.exact.postgres.server_link import Servers, open_servers
 from dprelease.exact.reading.frames import kind_of_object
@@ -122,10 +122,7 @@ def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:
     for name, frame in frames.items():
         problem = None
         if name not in known:
-            similar = get_close_matches(str(name), known, n=1)
-            problem = "is the name of no table" + (
-                f"; did you mean '{similar[0]}'" if similar else ""
-            )
+            problem = f"is the name of no table{nearest(str(name), known)}"
         elif frame is None:
             problem = "is None, not a frame"
         elif known[name] in by_table:

@@ -24,8 +24,8 @@ from dprelease.documents.metadata import (
     TableMetadata,
     code_text,
 )
+from dprelease.errors.suggestions import nearest
 from dprelease.exports.export import PublishedRelease
-from dprelease.schema.mistakes.suggestions import nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from dprelease.errors import BudgetError, ChargeState, LedgerError, RunState, SignatureError
+from dprelease.errors.suggestions import nearest
 from dprelease.ledger import periods
 from dprelease.ledger.account import (
     Account,
@@ -201,12 +201,11 @@ class Ledger:
         """Return a charge with its cost; raise the errors of `reserve` on accounts and noise."""
         account = accounts.get(charge.table)
         if account is None:
-            close = get_close_matches(charge.table, accounts, n=1)
             raise LedgerError(
                 "DP-LEDGER-006",
                 name=self.path.name,
                 table=charge.table,
-                nearest=f"; did you mean '{close[0]}'" if close else "",
+                nearest=nearest(charge.table, accounts),
                 known=", ".join(accounts) or "none",
             )
         declared, found = (f"{one.neighbours} of {one.unit}" for one in (account, charge))

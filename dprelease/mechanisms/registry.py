@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +10,7 @@ from typing import cast
 
 from dprelease import mechanisms as folder
 from dprelease.errors import BudgetError, Place
+from dprelease.errors.suggestions import nearest
 from dprelease.mechanisms import selection as selections
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.gaussian_threshold import GaussianThreshold
@@ -109,10 +109,9 @@ def record_mechanism_of_event(event: Event) -> Mechanism:
 def _require_known(name: str, known: tuple[str, ...], place: Place | None) -> None:
     """Refuse an unknown name of a mechanism, and suggest the nearest known name."""
     if name not in known:
-        close = get_close_matches(name, known, n=1)
-        nearest = f"; did you mean '{close[0]}'" if close else ""
+        close = nearest(name, known)
         raise BudgetError(
-            "DP-MECH-004", place=place, name=name, nearest=nearest, known=", ".join(known)
+            "DP-MECH-004", place=place, name=name, nearest=close, known=", ".join(known)
         )
 
 

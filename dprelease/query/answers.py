@@ -57,9 +57,19 @@ def column_parts(columns: DeclaredColumns, name: str, spec: ColumnSpec) -> Colum
         for column in declared.columns:
             if column not in columns.table.columns:
                 unknown = unknown_column(columns.table, column)
+                unknown["nearest"] = _published_hint(columns, column) or unknown["nearest"]
                 columns.refuse("DP-QUERY-001", "columns", name, declared.kind, **unknown)
                 return None
     return keyword_functions()[declared.kind](columns, declared)
+
+
+def _published_hint(columns: DeclaredColumns, name: str) -> str:
+    """Return the text that a name is one of the query's columns; empty if it is not."""
+    spec = columns.specs.get(name)
+    if spec is None:
+        return ""
+    of = DeclaredColumn.of(name, spec).column
+    return f" ('{name}' is a column of this query; name what it reads, '{of}')"
 
 
 LARGEST_BASE = 2**61

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dprelease.errors.suggestions import nearest_name
 from dprelease.query.outer_sql.syntax import FUNCTION_NAMES
 from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.field_types import Text
-from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.yaml_text.reader import Plain
 
 KEYWORD_OF_FUNCTION: dict[type, str] = {
@@ -71,6 +71,5 @@ def pair_spec(node: exp.Expr, first: str, second: str) -> tuple[str, Plain]:
 
 def suggest_functions(name: str) -> str:
     """Return a text with the known functions, the most similar one first."""
-    similar = nearest(name, FUNCTIONS).removeprefix("; did you mean ").strip("'")
-    meant = FUNCTION_OF_KEYWORD.get(name.lower(), similar)
+    meant = FUNCTION_OF_KEYWORD.get(name.lower()) or nearest_name(name, FUNCTIONS)
     return f"did you mean {meant}: {ADVICE}" if meant else ADVICE

@@ -13,6 +13,7 @@ from dprelease.errors import BudgetError, DpReleaseError, LedgerError, Place, Se
 from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import count_text
+from dprelease.errors.suggestions import nearest
 from dprelease.ledger import periods as periods_of
 from dprelease.ledger.account import Account, cost_of_events
 from dprelease.ledger.ledger import Ledger, recorded_events
@@ -24,7 +25,6 @@ from dprelease.numerics.rounding import Number, plain_text
 from dprelease.planning.guarantees import release_budget
 from dprelease.privacy.unit import Neighbours
 from dprelease.release.charging import ROWS
-from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.signatures.signers import read_signers
 from dprelease.system.summaries import Summarized, Summary
 

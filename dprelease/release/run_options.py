@@ -21,9 +21,9 @@ from dprelease.errors import (
     raise_all,
 )
 from dprelease.errors.local_paths import check_paths
+from dprelease.errors.suggestions import nearest
 from dprelease.planning.kinds import kind_of
 from dprelease.schema.load import Declaration, Declared
-from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.model import shorten
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES
 from dprelease.schema.source_types.registry import type_of_address

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
-from difflib import get_close_matches
 from fractions import Fraction
 from typing import Annotated, Any, NoReturn
 
@@ -13,6 +12,7 @@ from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, ValidationErr
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from dprelease.errors.local_paths import URI_CODE, uri_fields
+from dprelease.errors.suggestions import nearest
 from dprelease.numerics.rounding import exact, exact_of, plain_text
 from dprelease.schema.mistakes.words import A_LIST
 
@@ -255,9 +255,8 @@ def refuse_substitute_outside_bounds(
 
 def refuse_substitute(key: str, written: str, allowed: str, known: Iterable[str] = ()) -> NoReturn:
     """Raise DP-SCHEMA-005 for a substitute `written` under a key, with the allowed values."""
-    close = get_close_matches(written, [DROP, *known], n=1)
-    nearest = f"; did you mean '{close[0]}'" if close else ""
-    fields = {"found": written, "allowed": allowed, "nearest": nearest}
+    close = nearest(written, [DROP, *known])
+    fields = {"found": written, "allowed": allowed, "nearest": close}
     refuse("DP-SCHEMA-005", key=key, column="this column", **fields)
 
 

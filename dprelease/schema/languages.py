@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dprelease.errors import DeclarationError, DpReleaseError
+from dprelease.errors.suggestions import nearest
 from dprelease.schema.columns import CategoryColumn
 from dprelease.schema.localized_text import LocalizedText
-from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.model import Model, shorten
 from dprelease.schema.release import QuerySpec, ReleaseSpec
 from dprelease.schema.release_parts.about import UNDETERMINED

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, raise_all
 from dprelease.errors.local_paths import uri_fields
+from dprelease.errors.suggestions import nearest
 from dprelease.schema.languages import findings_of_texts
-from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.model import Files, relative_reader, shorten, unreadable_text, validate
 from dprelease.schema.public_values.large_files import Find, KeptFile, find_copies, relative_finder
 from dprelease.schema.release import ReleaseSpec

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from dprelease.errors import DeclarationError, DpReleaseError, Place, raise_all
+from dprelease.errors.suggestions import nearest
 from dprelease.schema.field_types import refuse
-from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.mistakes.words import A_MAPPING, validation_text
 from dprelease.schema.public_values.large_files import (
     LARGEST_TEXT,

@@ -119,7 +119,7 @@ def test_what_can_not_be_turned_stays_long(
 def test_a_wide_key_that_no_table_has_is_told_with_the_nearest(tmp_path: Path) -> None:
     release = by_hand(tmp_path, [cells("q", 2, 3)], wide=["K1", "k0"])
     assert list(refused_wide_keys(release.metadata)) == [
-        ("K1", "no table has such a key; did you mean 'k1'")
+        ("K1", "no table has such a key (did you mean 'k1'?)")
     ]
 
 

@@ -69,7 +69,7 @@ def test_frames_are_read(folder: Path, ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("frames", "words"),
     [
-        ({"peeple": FRAME}, "'peeple' is the name of no table; did you mean 'people'"),
+        ({"peeple": FRAME}, "'peeple' is the name of no table (did you mean 'people'?)"),
         ({"people": FRAME, "trips": FRAME}, "'trips' is the name of no table"),
         ({"people": None}, "'people' is None, not a frame"),
         ({"people": FRAME, "survey": FRAME}, "'survey' names the same table as 'people'"),

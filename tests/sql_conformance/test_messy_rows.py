@@ -239,7 +239,7 @@ REFUSED = [
     ("SELECT knd, COUNT(*) FROM people GROUP BY kind", "did you mean 'kind'"),
     ("SELECT COUNT(*) FROM people WHERE kind = 1", "no declared value of 'kind'"),
     ("SELECT COUNT(*) FROM people WHERE age > 3 & flag", "for AND"),
-    ("SELECT COUNT(*) FROM people WHERE strptime(job, '%d') > day", "allowed here; did you mean"),
+    ("SELECT COUNT(*) FROM people WHERE strptime(job, '%d') > day", "did you mean"),
 ]
 
 

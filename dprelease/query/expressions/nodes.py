@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from sqlglot import exp
 
 from dprelease.errors import Place, QueryError
+from dprelease.errors.suggestions import nearest
 from dprelease.query import quoting
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn
 from dprelease.schema.table import Table
@@ -34,9 +34,6 @@ MEANT = {
     **{"ceiling": "ceil", "datetrunc": "date_trunc"},
 }
 """Functions that conditions and expressions have under another name."""
-SIMILAR = 0.75
-"""The least similarity of a name that is suggested."""
-
 LONGEST_QUOTE = 60
 """Maximum number of characters that a message quotes of an expression."""
 
@@ -56,8 +53,7 @@ def stop_text(problem: Exception) -> str:
 
 def unknown_function_error(name: str, known: str, place: Place) -> QueryError:
     """Return the error for a function that is not allowed."""
-    found = get_close_matches(MEANT.get(name, name), known.split(", "), n=1, cutoff=SIMILAR)
-    close = f"; did you mean '{found[0]}'" if found else ""
+    close = nearest(MEANT.get(name, name), known.split(", "))
     return QueryError("DP-WHERE-004", place=place, function=name, nearest=close, known=known)
 
 

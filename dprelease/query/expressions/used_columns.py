@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dprelease.schema.mistakes.suggestions import nearest
+from dprelease.errors.suggestions import nearest
 from dprelease.schema.table import Table
 
 

@@ -11,8 +11,8 @@ from sqlglot import TokenType, exp
 from sqlglot.dialects import DuckDB
 from sqlglot.errors import SqlglotError
 
+from dprelease.errors.suggestions import nearest
 from dprelease.query.select_nodes import refuse
-from dprelease.schema.mistakes.suggestions import nearest
 
 Params = Mapping[str, object] | Sequence[object] | None
 

@@ -16,6 +16,7 @@ from typing import cast
 import sqlglot
 from sqlglot import exp
 
+from dprelease.errors.suggestions import nearest
 from dprelease.query.expressions.nodes import stop_text
 from dprelease.query.expressions.whole import dropped_word_text, unwritten_word_text
 from dprelease.query.outer_sql.identifiers import use_declared_spelling
@@ -44,7 +45,6 @@ from dprelease.query.sql_functions import suggest_functions
 from dprelease.query.sql_rewrites.aggregate_forms import with_known_names
 from dprelease.query.sql_rewrites.grouping_sets import expand_grouping_sets
 from dprelease.query.sql_rewrites.row_forms import date_part
-from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.table import Table
 
 LENGTH_LIMIT = 10_000

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from dprelease.schema.mistakes.suggestions import nearest
+from dprelease.errors.suggestions import nearest
 
 STRUCTURE: frozenset[type[exp.Expr]] = frozenset(
     {

@@ -16,6 +16,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings
+from dprelease.errors.suggestions import nearest
 from dprelease.schema.columns import TextColumn
 from dprelease.schema.load import (
     Declaration,
@@ -24,7 +25,6 @@ from dprelease.schema.load import (
     table_files,
     unknown_tables,
 )
-from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.schema.mistakes.validation_passes import remove_at, validate_in_passes
 from dprelease.schema.model import Files, relative_reader
 from dprelease.schema.public_values.large_files import relative_finder

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dprelease.errors import DeclarationError, Place
-from dprelease.schema.mistakes.suggestions import nearest
+from dprelease.errors.suggestions import nearest
 from dprelease.schema.model import unreadable_text
 from dprelease.schema.yaml_text.reader import (
     Document,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dprelease.schema.mistakes.suggestions import nearest
+from dprelease.errors.suggestions import nearest
 
 PARQUET = "parquet"
 """The format of the tables themselves, which is always published."""
@@ -57,5 +57,5 @@ def refuse_formats(names: Sequence[str], wide: Sequence[str], known: Sequence[st
 
 
 def suggest_format(name: object) -> str:
-    """Return the text "; did you mean '...'" for an unknown format, or an empty text."""
+    """Return the text " (did you mean '...'?)" for an unknown format, or an empty text."""
     return nearest(name, known_formats()) if isinstance(name, str) else ""

@@ -16,7 +16,7 @@ from datetime import date
 from typing import Any, Literal, get_args
 
 from dprelease.errors import DeclarationError, DpReleaseError, raise_all
-from dprelease.schema.mistakes.suggestions import nearest
+from dprelease.errors.suggestions import nearest
 from dprelease.schema.model import shorten
 from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from dprelease.errors import Place, QueryError
 from dprelease.errors.printable import one_line
+from dprelease.errors.suggestions import nearest
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.rounding import exact
 from dprelease.postprocess.consistent.zeros import key_texts
 from dprelease.query.grouping.group_keys import Key
-from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.system.files import TooLarge, read_file
 
 MOST_BYTES = 1 << 30

@@ -18,8 +18,8 @@ from dprelease.errors import (
 )
 from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
+from dprelease.errors.suggestions import nearest
 from dprelease.release.run_result import PrivacySpent
-from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.system.summaries import Summarized, Summary
 from dprelease.tables import formats
 from dprelease.verification.after_publication.comparable_release import ComparableRelease

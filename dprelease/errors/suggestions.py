@@ -38,8 +38,18 @@ SAME = {
 """Names in this project, and their synonyms in other programs."""
 
 
+SIMILAR = 0.65
+"""The minimum similarity of a suggested name: 'titel' is suggested 'title', and 'table' is not."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the text "; did you mean '...'" with the closest known name, or an empty text."""
+    """Return the text " (did you mean '...'?)" with the closest known name, or an empty text."""
+    match = nearest_name(name, known)
+    return "" if match is None else f" (did you mean '{match}'?)"
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that was probably meant: a synonym, or the most similar one."""
     names_by_form = {_normalized(candidate): candidate for candidate in known}
     form = _normalized(name)
     meant = (
@@ -47,10 +57,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
         for candidate, others in SAME.items()
         if form in others and candidate in names_by_form
     )
-    match = names_by_form.get(form) or next(meant, None)
-    close = get_close_matches(form, names_by_form, n=1)
-    match = match or (names_by_form[close[0]] if close else None)
-    return f"; did you mean '{match}'" if match else ""
+    close = get_close_matches(form, names_by_form, n=1, cutoff=SIMILAR)
+    return (
+        names_by_form.get(form)
+        or next(meant, None)
+        or next((names_by_form[one] for one in close), None)
+    )
 
 
 def _normalized(name: str) -> str:
