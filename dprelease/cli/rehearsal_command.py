@@ -49,7 +49,7 @@ def rehearse(
         from dprelease.documents.rehearsal_errors import errors_in
         from dprelease.documents.rehearsal_manifest import WORDS
         from dprelease.planning.declaration_findings import load_declaration
-        from dprelease.rehearsal.rehearsal_options import requested_files, requested_rows
+        from dprelease.rehearsal.rehearse import requested_files, requested_rows
         from dprelease.rehearsal.run import rehearse as run
         from dprelease.schema.release_parts.variables import parse_assignments
 

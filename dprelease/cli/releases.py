@@ -13,10 +13,16 @@ import typer
 from dprelease.cli import reporting
 from dprelease.cli.reporting import AsJson, Wide
 from dprelease.cli.shown.agreement_shown import draw_errors, family_errors, standard_error_texts
-from dprelease.cli.shown.check_shown import in_folder, result_text, several_texts, together
+from dprelease.cli.shown.check_shown import (
+    in_folder,
+    ledger_forecast_texts,
+    refusal_text,
+    result_text,
+    several_texts,
+    together,
+)
 from dprelease.cli.shown.disk_shown import disk_space_texts, has_unknown_rows
 from dprelease.cli.shown.files_shown import file_list
-from dprelease.cli.shown.outlook_shown import ledger_forecast_texts, refusal_text
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
 from dprelease.errors import Findings, QueryError
 from dprelease.errors.printable import one_line
@@ -126,8 +132,7 @@ def plan(
             draw_errors(declaration, planned, plot)
         agreement, most = family_errors(declaration, planned), made.max_table_bytes
         from dprelease.cli.shown.reading_shown import scan_records, scans_text
-        from dprelease.planning.notes.limit_choices import noise_by_limit
-        from dprelease.planning.notes.private_limits import private_limits
+        from dprelease.planning.notes.limit_choices import noise_by_limit, private_limits
 
         by_limit = list(noise_by_limit(declaration, planned)) if as_json or explain else []
         if as_json:  # the JSON form and the text form compute different costs
@@ -170,7 +175,7 @@ def _plan_texts(
         return [local_plan_text(planned, wide=wide), *ledger]
     from dprelease.cli.shown.plan_shown import explained_plan_texts, table_plan_text
     from dprelease.planning.families.family_errors import family_margins
-    from dprelease.planning.notes.private_limits import private_limit_texts
+    from dprelease.planning.notes.limit_choices import private_limit_texts
 
     margins = family_margins(agreement)
     words = [table_plan_text(planned, wide=wide, ledger=ledger, estimates=margins)]
@@ -334,8 +339,7 @@ def verify(
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
     with reporting.report_failures(as_json, prints_only=True):
-        from dprelease.cli.shown.certificate_shown import certificate_text
-        from dprelease.cli.shown.verified_words import verification_text
+        from dprelease.cli.shown.verified_words import certificate_text, verification_text
         from dprelease.errors import OutputError
         from dprelease.verification.verify import verify as check_release
 

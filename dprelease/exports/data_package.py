@@ -18,7 +18,6 @@ from dprelease.documents.metadata import (
     Role,
     TableMetadata,
 )
-from dprelease.exports.catalogue.vocabularies import is_spdx
 from dprelease.exports.csv_tables.csv_files import (
     CsvFiles,
     ListedKey,
@@ -38,6 +37,7 @@ from dprelease.exports.names import (
     with_translations,
     write_json,
 )
+from dprelease.exports.vocabularies import is_spdx
 from dprelease.schema.release_parts.about import UNDETERMINED
 from dprelease.schema.release_parts.format_names import PARQUET
 

@@ -11,20 +11,20 @@ from typing import Any
 
 from dprelease.documents.encoding import sha256_of
 from dprelease.documents.metadata import About, Texts
-from dprelease.exports.catalogue.guarantee_words import guarantee_paragraph
-from dprelease.exports.catalogue.vocabularies import (
+from dprelease.exports.export import Export, PublishedRelease
+from dprelease.exports.names import write_json
+from dprelease.exports.vocabularies import (
     CONTEXT,
     DIFFERENTIAL_PRIVACY,
     LICENCES,
     PUBLIC,
     SHA256,
+    guarantee_paragraph,
     is_iri,
     is_spdx,
     language_of,
     types_of,
 )
-from dprelease.exports.export import Export, PublishedRelease
-from dprelease.exports.names import write_json
 from dprelease.schema.release_parts.about import UNDETERMINED
 
 FILE = "dcat.jsonld"

@@ -19,8 +19,8 @@ import yaml
 from dprelease.documents.manifest import CentralManifest
 from dprelease.documents.metadata import About, Metadata
 from dprelease.documents.release_manifest import UnitRecord
-from dprelease.exports.catalogue.guarantee_words import VARIANTS
 from dprelease.exports.export import Export, PublishedRelease
+from dprelease.exports.vocabularies import VARIANTS
 from dprelease.privacy.unit import PrivacyUnit
 
 FILE = "registry.yaml"

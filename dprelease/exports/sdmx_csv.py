@@ -16,8 +16,7 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Texts, code_text
 from dprelease.exports.export import Export, Problem, PublishedRelease
 from dprelease.exports.sdmx.identifiers import RESERVED, code_id, component_id, time_period
-from dprelease.exports.sdmx.sdmx_cubes import Cube, cubes_of
-from dprelease.exports.sdmx.status import status_of
+from dprelease.exports.sdmx.sdmx_cubes import Cube, cubes_of, status_of
 from dprelease.exports.sdmx.structures import (
     CONCEPTS,
     Component,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dprelease.exact.results.true_table import DenseProfile, Profile
 from dprelease.mechanisms.selection.exponential import NEGLIGIBLE_EXPONENT, Exponential
-from dprelease.mechanisms.selection.runs import ScoreRuns
+from dprelease.mechanisms.selection.selection import ScoreRuns
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.lazy_uniform import LazyUniform

@@ -25,7 +25,7 @@ from dprelease.postprocess.estimates import (
 )
 from dprelease.postprocess.joint_moments import PAIRS
 from dprelease.postprocess.margins import Estimates, sum_width
-from dprelease.postprocess.quantile_ratios import quantile_ratio_estimates
+from dprelease.postprocess.quantile_order import quantile_ratio_estimates
 from dprelease.postprocess.regression import REGRESSIONS
 from dprelease.postprocess.share_margins import group_numbers, margin_factor, share_estimates
 from dprelease.postprocess.variance_margins import VarianceNoise

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import PrivacyLoss
-from dprelease.privacy.losses.concentrated import ConcentratedLoss
+from dprelease.privacy.losses.normal import ConcentratedLoss
 from dprelease.privacy.losses.pure import PureLoss
 from dprelease.privacy.unit import Move, Sensitivity
 

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 
 from dprelease.numerics.rounding import plain_text, round_down
-from dprelease.privacy.unit import Neighbours, Sensitivity
+from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query import aggregates, forms
 from dprelease.query.aggregates.aggregate import Aggregate
-from dprelease.query.aggregates.count import Count
+from dprelease.query.aggregates.count import Count, Partitions
 from dprelease.query.aggregates.count_distinct import CountDistinct
-from dprelease.query.aggregates.key_selection import Partitions
 from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
 from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.query.measurement import Form, Measurement, OutputColumn
-from dprelease.query.people import people_column_text, people_vector
 from dprelease.query.post import PostProcessing
 from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.column_spec import ColumnSpec
@@ -32,6 +30,33 @@ from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.release_parts.limits import SuppressionSpec
 from dprelease.schema.release_parts.private_keys import PrivateKeysSpec
+
+# Which noisy vector of a query counts people, so that cells with few people can be left empty.
+
+
+def people_vector(
+    column: OutputColumn, others: Sequence[OutputColumn], unit: PrivacyUnit
+) -> str | None:
+    """Return the name of the noisy vector that counts the people of a column's cells.
+
+    This is a vector of the column itself, or else of another column that counts all people of a
+    cell; None if there is none.
+    """
+    own = next((part for part in column.parts if part.aggregate.counts_people(unit)), None)
+    if own is not None:
+        return own.name
+    for other in others:
+        (*several, part) = other.parts
+        counts_all = part.aggregate.column in (None, unit.id)
+        if not several and counts_all and part.aggregate.counts_people(unit):
+            return part.name
+    return None
+
+
+def people_column_text(unit: PrivacyUnit) -> str:
+    """Return the declaration of a column that counts people, as in a release file."""
+    return 'count: "*"' if unit.id is None else f"count_distinct: {unit.id}"
+
 
 ColumnParser = Callable[[DeclaredColumns, DeclaredColumn], ColumnParts | None]
 

@@ -16,13 +16,13 @@ from sqlglot import exp
 from dprelease.numerics.rounding import exact, plain_text
 from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.query.expressions.whole import unread_argument_text
-from dprelease.query.outer_sql.column_names import is_valid_column_name, unused_name
 from dprelease.query.outer_sql.formulas import (
     ENDS,
     Formula,
     confidence_of_each,
     formula_of,
 )
+from dprelease.query.outer_sql.identifiers import is_valid_column_name, unused_name
 from dprelease.query.quality import CONFIDENCE
 from dprelease.query.roles import WITH_COMPANIONS
 from dprelease.query.select_nodes import (

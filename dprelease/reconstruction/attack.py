@@ -43,14 +43,18 @@ from dprelease.reconstruction.guesses import (
     log_rates,
 )
 from dprelease.reconstruction.noised_cells import likelihoods_from_noise
-from dprelease.reconstruction.opened_rehearsal import OpenedRehearsal, open_rehearsal
 from dprelease.reconstruction.programs import likeliest_records, record_program
 from dprelease.reconstruction.record_combinations import Combinations, combinations_of
 from dprelease.reconstruction.scoring import SolvedBlock, form_outcome, guess_baseline, mean_error
 from dprelease.reconstruction.swapping import swap_areas
-from dprelease.reconstruction.true_counts import TrueCounts, true_counts
+from dprelease.reconstruction.true_counts import (
+    OpenedRehearsal,
+    TrueCounts,
+    open_rehearsal,
+    true_counts,
+)
 from dprelease.rehearsal.draws import Draws
-from dprelease.rehearsal.rehearsal_options import OptionValues
+from dprelease.rehearsal.rehearse import OptionValues
 from dprelease.verification.manifest_reader import read_sealed
 
 ROUNDING_BASE = 5

@@ -27,7 +27,7 @@ class Exports:
     @property
     def max_bytes(self) -> int:
         """Return the maximum bytes of the formats, without tables of unknown numbers of rows."""
-        from dprelease.exports.trials.sizes import max_bytes
+        from dprelease.exports.trial import max_bytes
 
         return max_bytes(self.names, self.metadata)
 
@@ -37,7 +37,7 @@ class Exports:
         `draft`: the manifest without the formats, and without the values that are known only after
         rows are read.
         """
-        from dprelease.exports.trials.trial import try_formats
+        from dprelease.exports.trial import try_formats
 
         try_formats(
             self.names, draft.without_exports().as_read(), self.metadata, self.place, folder

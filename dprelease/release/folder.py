@@ -12,16 +12,56 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dprelease.documents.encoding import NAME
+from dprelease.documents.encoding import NAME, SIGNATURE
+from dprelease.documents.listed_files import listed_files
 from dprelease.errors import OutputError, RunState
 from dprelease.exact.scratch import folders_with_prefix
-from dprelease.release.replaceable import refuse_irreplaceable
 from dprelease.system.deferred_signals import defer_signals
 from dprelease.system.entries import entries
-from dprelease.system.files import reason_of
+from dprelease.system.files import NotRegularFile, TooLarge, read_file, reason_of
 from dprelease.system.forks import Maker
+from dprelease.system.json_text import MOST_BYTES, parse_json
 from dprelease.system.locks import Lock
+from dprelease.system.mounts import is_mounted
 from dprelease.system.renaming import exchange, rename_new
+
+# Check what --overwrite may replace: a release, and nothing else that is stored in its folder.
+
+
+def refuse_irreplaceable(target: Path) -> None:
+    """Raise OutputError unless the target is exactly one release, which can be replaced.
+
+    Replacing a folder deletes everything in it: another release, the ledger, the source.
+
+    Raises OutputError: DP-OUTPUT-003 if it is not a release, 009 if it holds more than one, 010 if
+    it is a mount point.
+    """
+    names = _release_file_names(target)
+    if names is None:
+        raise OutputError("DP-OUTPUT-003", name=target.name)
+    if target.is_symlink():
+        return  # only the link is replaced, and its target stays
+    if is_mounted(target):
+        raise OutputError("DP-OUTPUT-010", name=target.name)
+    others = sorted(
+        name
+        for name, entry in entries(target, names, is_mounted)
+        if name not in names or entry.is_dir()
+    )
+    if others:
+        raise OutputError("DP-OUTPUT-009", name=target.name, other=others[0])
+
+
+def _release_file_names(target: Path) -> set[str] | None:
+    """Return the names of the files of a release; None if the folder is not a release."""
+    try:
+        record = parse_json(read_file(target / NAME, MOST_BYTES))
+        return {NAME, SIGNATURE, *listed_files(record)}
+    except (NotRegularFile, TooLarge, FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
 
 NAME_EXISTS_ERRORS = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
 """Error numbers of the system if the name already exists."""

@@ -58,8 +58,7 @@ from dprelease.schema.number_bounds import (
     number_of_second,
     whole_lattice,
 )
-from dprelease.schema.public_values.categories import PublicCategories
-from dprelease.schema.public_values.listed_values import listed_values
+from dprelease.schema.public_values.listed_values import PublicCategories, listed_values
 from dprelease.schema.public_values.missing_codes import (
     Filled,
     WithMissing,

@@ -18,8 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from dprelease.errors import Place, SignatureError
-from dprelease.signatures.sshsig import ED25519, raw_public_key
-from dprelease.signatures.wire import SshReader, parse_base64
+from dprelease.signatures.sshsig import ED25519, SshReader, parse_base64, raw_public_key
 from dprelease.system.files import read_file, reason_of
 
 MOST_BYTES = 1 << 20

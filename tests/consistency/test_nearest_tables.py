@@ -9,7 +9,7 @@ import pytest
 
 from dprelease.consistency.algebra import subtables
 from dprelease.consistency.integer_tables import nearest_tables as module
-from dprelease.consistency.integer_tables.controlled_rounding import round_tables
+from dprelease.consistency.integer_tables.least_squares import round_tables
 from dprelease.consistency.integer_tables.nearest_tables import nearest_tables, project
 
 SIZES = [(2, 3), (4,), (2, 2, 3), (1, 3)]

@@ -14,7 +14,7 @@ from pyspark import cloudpickle
 
 from dprelease.exact.spark.sessions.spark_session import SparkSettings
 from dprelease.exact.spark.spark_engine import SparkEngine
-from dprelease.exact.spark.spark_reader import DriverReader
+from dprelease.exact.spark.spark_input import DriverReader
 from dprelease.schema.load import Declared
 
 Batches = list[pa.RecordBatch]

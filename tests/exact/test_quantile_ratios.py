@@ -13,7 +13,7 @@ import pytest
 
 import dprelease
 from dprelease.errors import DpReleaseError, QueryError
-from dprelease.postprocess.quantile_ratios import quantile_ratio_estimates
+from dprelease.postprocess.quantile_order import quantile_ratio_estimates
 from tests.exact.build import ask, declare
 
 COLUMNS: dict[str, Any] = {

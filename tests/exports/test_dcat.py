@@ -15,9 +15,9 @@ from rdflib.namespace import RDFS
 from rdflib.term import Node
 
 from dprelease.documents.metadata import About, Metadata
-from dprelease.exports.catalogue.vocabularies import is_iri, language_of, types_of
 from dprelease.exports.dcat import EXPORT, licence_node
 from dprelease.exports.export import PublishedRelease
+from dprelease.exports.vocabularies import is_iri, language_of, types_of
 from tests.exports import made
 
 pytestmark = pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated")

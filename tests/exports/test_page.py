@@ -9,7 +9,7 @@ import pytest
 
 from dprelease.exports import dp_event, sdmx_csv
 from dprelease.exports.deployment_registry import FILE as REGISTRY
-from dprelease.exports.sdmx.status import CONF_STATUS, OBS_STATUS
+from dprelease.exports.sdmx.sdmx_cubes import CONF_STATUS, OBS_STATUS
 from dprelease.exports.sdmx.structures import COMMON_CONCEPTS
 from tests.exports import made
 

@@ -18,8 +18,7 @@ from typer.testing import CliRunner
 from dprelease.cli import app
 from dprelease.documents.release_manifest import GuaranteedManifest
 from dprelease.errors import DpReleaseError, OutputError, State
-from dprelease.exports.trials.sizes import max_bytes
-from dprelease.exports.trials.trial import MOST_ROWS, blank_release
+from dprelease.exports.trial import MOST_ROWS, blank_release, max_bytes
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.accounts import account_of
 from dprelease.release.exporting import Exports

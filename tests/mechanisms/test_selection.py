@@ -15,8 +15,7 @@ from scipy import stats
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.selection.exponential import Exponential
-from dprelease.mechanisms.selection.runs import ScoreRuns
-from dprelease.mechanisms.selection.selection import Selection
+from dprelease.mechanisms.selection.selection import ScoreRuns, Selection
 from dprelease.numerics.lazy_uniform import LazyUniform
 from tests.replay import Keyed, OutOfBits, Replay
 from tests.two_arm import ERROR_RATE

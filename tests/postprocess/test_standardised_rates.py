@@ -11,7 +11,7 @@ from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.numerics.lattice import sample
 from dprelease.postprocess.summaries.inequality import portable_factor
-from dprelease.postprocess.summaries.standardised_rates import rate_estimates
+from dprelease.postprocess.summaries.step import rate_estimates
 from tests.replay import Keyed
 
 WEIGHTS = np.array([0.2, 0.4, 0.25, 0.15])

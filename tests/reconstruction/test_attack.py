@@ -20,10 +20,9 @@ from dprelease.errors import DeclarationError, DpReleaseError, VerificationError
 from dprelease.numerics.lattice import Integers
 from dprelease.reconstruction.attack import AttackRequest, attack
 from dprelease.reconstruction.counted_tables import counted_tables
-from dprelease.reconstruction.opened_rehearsal import open_rehearsal
 from dprelease.reconstruction.record_combinations import combinations_of
 from dprelease.reconstruction.swapping import UnmovedRecords, swap_areas
-from dprelease.reconstruction.true_counts import true_counts
+from dprelease.reconstruction.true_counts import open_rehearsal, true_counts
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.run import rehearse
 from dprelease.schema.load import read_declaration

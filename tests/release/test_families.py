@@ -355,7 +355,7 @@ def test_a_mount_inside_a_release_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = published(tmp_path)
-    mounts = "dprelease.release.replaceable.is_mounted"
+    mounts = "dprelease.release.folder.is_mounted"
     monkeypatch.setattr(mounts, lambda path: path == folder / "tables")
     with pytest.raises(OutputError) as caught:
         published(tmp_path, overwrite=True)

@@ -27,7 +27,7 @@ KNOWN = {
     "localized_text.py": "a text that is too long has many letters",
     "guarantees.py": "a number that is cut off is long",
     "plan_shown.py": "a text that is cut off is long",
-    "certificate_shown.py": "a release has many noised numbers, or they are listed",
+    "verified_words.py": "a release has many noised numbers, or they are listed",
     "files_shown.py": "few files are named",
     "true_records.py": "it is for who develops it",
 }

@@ -22,7 +22,7 @@ from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.planning.plan_charts import spread_labels
 from dprelease.release.runs.pipeline import run
 from dprelease.report.accuracy import totals as totals_module
-from dprelease.report.accuracy.bias import bias_at_zero
+from dprelease.report.accuracy.doubtful_numbers import bias_at_zero
 from dprelease.report.accuracy.quality import ColumnQuality, class_bounds, quality_of, size_class_of
 from dprelease.report.accuracy.totals import disagreements
 from dprelease.report.accuracy.true_errors import simulated_errors

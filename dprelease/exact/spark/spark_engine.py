@@ -27,13 +27,14 @@ from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.sums import BLOCK_CELLS, add_up
 from dprelease.exact.spark.executors.unit_tasks import TableTask
 from dprelease.exact.spark.jobs import Sums, sums_of_joint_tables, sums_of_statement
-from dprelease.exact.spark.merge import exact_table, sum_joint_tables
 from dprelease.exact.spark.noise import (
     BlockNoise,
     Noise,
+    exact_table,
     noisy_blocks_folder,
     read_noisy_blocks,
     remove_folder,
+    sum_joint_tables,
     write_noisy_blocks,
 )
 from dprelease.exact.spark.sessions.attempts import (
@@ -48,7 +49,7 @@ from dprelease.exact.spark.sessions.spark_session import (
     open_session,
 )
 from dprelease.exact.spark.sessions.workers import require_same_versions
-from dprelease.exact.spark.spark_reader import DriverReader
+from dprelease.exact.spark.spark_input import DriverReader
 from dprelease.exact.spark.spark_sources import SparkSources
 from dprelease.exact.spark.spark_tables import StoredTable, find_stored_table, refuse_change
 from dprelease.exact.spark.work import Waves

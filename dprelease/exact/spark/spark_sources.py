@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dprelease.exact.spark.executors.tasks import PublicData
-from dprelease.exact.spark.spark_input import TaskInput, locate_rows
-from dprelease.exact.spark.spark_reader import DriverReader
+from dprelease.exact.spark.spark_input import DriverReader, TaskInput, locate_rows
 from dprelease.exact.spark.spark_tables import StoredTable
 from dprelease.query.resolve import Query
 from dprelease.statements.compiled_statements import KeyTable

@@ -16,8 +16,7 @@ from dprelease.exports.sdmx.identifiers import (
     time_period,
     version_of,
 )
-from dprelease.exports.sdmx.sdmx_cubes import Cube, cubes_of
-from dprelease.exports.sdmx.status import CONF_STATUS, OBS_STATUS
+from dprelease.exports.sdmx.sdmx_cubes import CONF_STATUS, OBS_STATUS, Cube, cubes_of
 
 Content = TypeVar("Content")
 

@@ -17,7 +17,7 @@ from flint import arb
 from dprelease.mechanisms.base import SymmetricMechanism
 from dprelease.numerics.lattice import Flags, Floats
 from dprelease.privacy.loss import PrivacyLoss
-from dprelease.privacy.losses.concentrated import ConcentratedLoss
+from dprelease.privacy.losses.normal import ConcentratedLoss
 
 
 @dataclass(frozen=True)

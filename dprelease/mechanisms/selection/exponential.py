@@ -16,8 +16,7 @@ from typing import ClassVar
 import numpy as np
 from flint import arb
 
-from dprelease.mechanisms.selection.runs import ScoreRuns, one_run_per_candidate
-from dprelease.mechanisms.selection.selection import Selection
+from dprelease.mechanisms.selection.selection import ScoreRuns, Selection, one_run_per_candidate
 from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Flags, Floats, Integers

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import index
 from typing import ClassVar
 
+import numpy as np
 from flint import arb
 
 from dprelease.errors import BudgetError
@@ -17,7 +18,50 @@ from dprelease.mechanisms.common.shape import ShapeParameter
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
+from dprelease.numerics.lattice import Integers
 from dprelease.privacy.losses.pure import PureLoss
+
+# Candidates of many cells, encoded as runs of equal scores.
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRuns:
+    """Candidates of many cells, as runs of equal scores.
+
+    Cell c has the runs from `starts[c]` to `starts[c + 1]` - 1, and run i has `lengths[i]`
+    candidates of the score `scores[i]`. `starts` has the shape (cells + 1,), `scores` and `lengths`
+    have the shape (runs,). Every cell has a run, and every run has a candidate. The candidates of a
+    cell are numbered from 0 through its runs in order.
+    """
+
+    starts: Integers
+    scores: Integers
+    lengths: Integers
+
+    @property
+    def cell_count(self) -> int:
+        """Return the number of cells."""
+        return len(self.starts) - 1
+
+    def nonempty_runs(self) -> ScoreRuns:
+        """Return only the runs that have at least one candidate."""
+        is_nonempty = self.lengths > 0
+        new_numbers = np.concatenate(([0], np.cumsum(is_nonempty)))
+        return ScoreRuns(
+            new_numbers[self.starts], self.scores[is_nonempty], self.lengths[is_nonempty]
+        )
+
+    def __iter__(self) -> Iterator[tuple[Integers, Integers]]:
+        for first, last in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True):
+            yield self.scores[first:last], self.lengths[first:last]
+
+
+def one_run_per_candidate(scores: Integers) -> ScoreRuns:
+    """Return the runs of (cells, candidates) scores, with one run per candidate."""
+    cells, candidates = scores.shape
+    starts: Integers = np.arange(cells + 1, dtype=np.int64) * candidates
+    return ScoreRuns(starts, scores.ravel(), np.ones(scores.size, dtype=np.int64))
+
 
 MOST_CANDIDATES = 2**20
 

@@ -20,7 +20,6 @@ from dprelease.query.sql_functions import (
 from dprelease.query.sql_rewrites.key_columns import filled, public_values
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import case_of, kind_of, number, row_form
-from dprelease.query.sql_rewrites.unanswerable import refuse_unanswerable
 from dprelease.query.sql_rewrites.value_ranges import (
     column_declaration,
     date_declaration,
@@ -28,6 +27,73 @@ from dprelease.query.sql_rewrites.value_ranges import (
 )
 from dprelease.schema.column_spec import QUANTILES
 from dprelease.schema.table import Table
+
+# Aggregates that have no answer with noise, each with the reason and an alternative.
+
+_ONE_ROW = "one row can change it, however many rows there are"
+_A_VALUE = "it returns the value of a single row"
+_ALL_VALUES = "it returns the values of single rows"
+_NO_BOUNDS = "how far one row can change it has no limit that is known beforehand"
+_MOMENTS = "it is no statistic of two columns that is published with an interval"
+
+_SHARE = "use AVG(CASE WHEN {} THEN 1 ELSE 0 END), the share of rows in which it is true"
+_MOST = "use MODE({}), MEDIAN({}) or AVG({}), over many rows"
+_COUNTS = "use COUNT(*) with GROUP BY {}"
+_KEYS = (
+    "use SELECT DISTINCT {}, the values that may be published, or COUNT(*) with GROUP BY {}; such "
+    "an answer can be listed in a statement around it"
+)
+_SPREAD = "use STDDEV({}) or quantiles, as in QUANTILE_CONT({}, [0.1, 0.5, 0.9])"
+
+_REASONS: dict[str, tuple[str, str]] = {
+    "approx_count_distinct": (
+        "its sketch has an error that one row can change, in addition to the noise",
+        "use COUNT(DISTINCT {}), which is exact before noise",
+    ),
+    **dict.fromkeys(("bool_and", "bool_or"), (_ONE_ROW, _SHARE)),
+    **dict.fromkeys(
+        ("any_value", "first", "last", "arbitrary", "arg_max", "arg_min", "max_by", "min_by"),
+        (_A_VALUE, _MOST),
+    ),
+    **dict.fromkeys(
+        ("array_agg", "list", "listagg", "string_agg", "group_concat"), (_ALL_VALUES, _KEYS)
+    ),
+    **dict.fromkeys(("histogram", "approx_top_k"), (_ALL_VALUES, _COUNTS)),
+    **dict.fromkeys(
+        ("product", "geomean", "geometric_mean", "bit_and", "bit_or", "bit_xor"),
+        (_NO_BOUNDS, "use SUM({}) or AVG({})"),
+    ),
+    **dict.fromkeys(
+        ("skewness", "kurtosis", "kurtosis_pop", "entropy", "mad"), (_NO_BOUNDS, _SPREAD)
+    ),
+    **dict.fromkeys(
+        ("regr_r2", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy"),
+        (_MOMENTS, "use REGR_SLOPE, REGR_INTERCEPT, CORR, COVAR_SAMP or COVAR_POP"),
+    ),
+}  # fmt: skip
+
+
+def reason_against(name: str) -> tuple[str, str] | None:
+    """Return why an aggregate has no answer, and what to use instead; None for other names."""
+    return _REASONS.get(name.lower())
+
+
+def refuse_unanswerable(node: exp.Expr) -> None:
+    """Raise QueryError DP-SQL-006 for an aggregate that has no answer with noise."""
+    name = node.sql("duckdb").split("(", maxsplit=1)[0]
+    found = reason_against(name)
+    if found is not None:
+        reason, instead = found
+        argument = (
+            node.expressions[0]
+            if isinstance(node, exp.Anonymous) and node.expressions
+            else node.this
+        )
+        while isinstance(argument, exp.Distinct | exp.Order):
+            argument = argument.this or next(iter(argument.expressions), None)
+        shown = quoted(argument) if isinstance(argument, exp.Expr) else "x"
+        refuse(f"{name.upper()}({shown})", reason, instead.replace("{}", shown))
+
 
 Declare = Callable[[exp.Expr, dict[str, Any]], exp.Expr]
 """Declares a computed column from an expression and its declaration, and returns the column."""

@@ -6,14 +6,170 @@ and its conditions are added.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
-from dprelease.query.sql_rewrites.joins import joined_source
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
-from dprelease.query.sql_rewrites.row_sources import Source, resolved, visible
+from dprelease.query.sql_rewrites.row_sources import (
+    Joined,
+    Source,
+    conjuncts,
+    resolved,
+    visible,
+)
 from dprelease.schema.table import Table
+
+# The join of a SELECT: with a public table by its key, or with a table about the same people.
+
+
+def joined_source(select: exp.Select, join: exp.Join, left: Source, right: Source) -> Source:
+    """Return the source of a SELECT over two tables.
+
+    The equalities in WHERE that a comma join needs are removed from the SELECT.
+    """
+    side, kind, method = (str(join.args.get(name) or "") for name in ("side", "kind", "method"))
+    if method or kind not in ("", "INNER", "CROSS", "OUTER") or side not in ("", "LEFT"):
+        name = " ".join(filter(None, (method, side, kind, "JOIN")))
+        refuse(name, _reason_against(side, method), "use JOIN ... USING, or LEFT JOIN")
+    is_left = side == "LEFT"
+    if left.table.public and not right.table.public:
+        if is_left:
+            reason = "rows of the public table that no person has would be added"
+            refuse("LEFT JOIN", reason, f"write {right.alias} LEFT JOIN {left.alias}, or JOIN")
+        left, right = right, left
+    if right.join is not None:
+        refuse("A third table", "a query joins two tables at most", "join one table")
+    if is_left and not right.is_renamed:
+        reason = "a row without a match would have none of its values"
+        fix = "use JOIN, or filter and compute values in the statement itself"
+        refuse(f"LEFT JOIN of the sub-query '{right.alias}'", reason, fix)
+    pairs = _pairs(select, join, left, right, inner=not is_left)
+    return _source(left, right, pairs, is_left=is_left)
+
+
+def _reason_against(side: str, method: str) -> str:
+    """Return why a kind of join has no answer."""
+    if side in ("RIGHT", "FULL"):
+        return "rows of the second table that no row of the first matches would be added"
+    if method == "NATURAL":
+        return "the columns that it compares are not named"
+    return "a row is joined only with the row of equal keys"
+
+
+def _source(
+    left: Source, right: Source, pairs: tuple[tuple[str, str], ...], *, is_left: bool
+) -> Source:
+    """Return the source of the joined rows, whose equal columns are those of the first table."""
+    by_unit = not right.table.public
+    if left.table.name == right.table.name:
+        reason = "rows of the same table would be combined with each other"
+        refuse(f"A join of '{left.table.name}' with itself", reason, "aggregate its rows once")
+    ids = left.table.unit.id, right.table.unit.id
+    if not by_unit and not pairs:
+        fix = f"write {left.alias} JOIN {right.alias} ON {left.alias}.a = {right.alias}.b"
+        refuse("A join without a condition", "each row would match any number of rows", fix)
+    if by_unit and (None in ids or ids[0] != ids[1] or set(pairs) != {ids}):
+        reason = "a row of a person may match rows of other people"
+        shared = ids[0] is not None and ids[0] == ids[1]
+        fix = f"write USING ({ids[0]})" if shared else "declare the same id in both tables"
+        refuse("A join of two tables about people by other columns than their id", reason, fix)
+    if by_unit and is_left:
+        reason = "two tables about people are joined by their common people only"
+        refuse("LEFT JOIN", reason, "use JOIN, or two statements")
+    equal = {theirs: ours for ours, theirs in pairs if ours == theirs}
+    own = {name.casefold() for name in left.table.columns}
+    clash = [name for name in right.table.columns if name.casefold() in own and name not in equal]
+    hidden = {*clash, *(equal if is_left else ())}  # a row without a match has no such value
+    columns = {
+        name: one
+        for name, one in right.columns.items()
+        if not any(column.name in hidden for column in one.find_all(exp.Column))
+    }
+    conditions = [*left.conditions, *right.conditions]
+    _refuse_hidden(right, clash)
+    matched = not is_left and not by_unit
+    without = tuple(clash)
+    joined = Joined(replace(right, columns=columns), pairs, by_unit, matched, without)
+    return replace(left, conditions=conditions, join=joined)
+
+
+def _refuse_hidden(right: Source, clash: Sequence[str]) -> None:
+    """Refuse conditions of a joined sub-query that read a column which both tables have."""
+    for condition in right.conditions:
+        for column in condition.find_all(exp.Column):
+            if column.name in clash:
+                reason = f"both tables have a column '{column.name}'"
+                refuse(condition, reason, f"rename it in the schema of '{right.table.name}'")
+
+
+def _pairs(
+    select: exp.Select, join: exp.Join, left: Source, right: Source, *, inner: bool
+) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of equal columns; other conditions of an inner join go to WHERE."""
+    using = join.args.get("using")
+    if using:
+        return tuple((_column_name(left, one.name), _column_name(right, one.name)) for one in using)
+    pairs, others = [], []
+    for condition in conjuncts(join.args.get("on")):
+        pair = _pair(condition, left, right)
+        if pair is not None:
+            pairs.append(pair)
+        elif not inner:
+            reason = "a LEFT JOIN compares columns only"
+            refuse(condition, reason, "move it to WHERE, or use JOIN")
+        else:
+            others.append(condition)
+    where = select.args.get("where")
+    if join.args.get("on") is None and inner:
+        for condition in conjuncts(None if where is None else where.this):
+            pair = _pair(condition, left, right)
+            if pair is None:
+                others.append(condition)
+            else:
+                pairs.append(pair)
+        select.set("where", None)
+        where = None
+    if others:
+        parts = [*([] if where is None else [where.this]), *others]
+        select.set("where", exp.Where(this=exp.and_(*(part.copy() for part in parts))))
+    return tuple(pairs)
+
+
+def _pair(condition: exp.Expr, left: Source, right: Source) -> tuple[str, str] | None:
+    """Return the columns of a condition a.x = b.y; None for any other condition."""
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
+    sides = [condition.this, condition.expression] if isinstance(condition, exp.EQ) else []
+    if not sides or not all(isinstance(side, exp.Column) for side in sides):
+        return None
+    owners = [_owner(side, left, right) for side in sides]
+    if set(owners) != {"left", "right"}:
+        return None
+    if owners == ["right", "left"]:
+        sides.reverse()
+    return _column_name(left, sides[0].name), _column_name(right, sides[1].name)
+
+
+def _owner(column: exp.Column, left: Source, right: Source) -> str:
+    """Return which source a column belongs to; empty if it isn't clear."""
+    if column.table:
+        return {left.alias: "left", right.alias: "right"}.get(column.table, "")
+    found = [
+        name for name, source in (("left", left), ("right", right)) if column.name in source.columns
+    ]
+    return found[0] if len(found) == 1 else ""
+
+
+def _column_name(source: Source, name: str) -> str:
+    """Return the declared column behind a column of a source, with which rows are compared."""
+    column = resolved(exp.column(name, quoted=True), replace(source, join=None), {})
+    if not isinstance(column, exp.Column):
+        reason = "a computed value can't be compared in a join"
+        refuse(column, reason, "declare it as a column of the table's schema")
+    return str(column.name)
+
 
 MOST_NODES = 500
 """Maximum number of nodes of a computed value, in which each use of a name counts again."""

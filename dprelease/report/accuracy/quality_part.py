@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from dprelease.planning.bounded_words import differently_counted
-from dprelease.report.accuracy.bias import bias_at_zero
-from dprelease.report.accuracy.impossible_values import impossible_value_sentences
+from dprelease.report.accuracy.doubtful_numbers import (
+    bias_at_zero,
+    impossible_value_sentences,
+    weak_table_sentences,
+)
 from dprelease.report.accuracy.quality import ColumnQuality, official_figures
 from dprelease.report.accuracy.sizes import SizeTable, size_tables
 from dprelease.report.accuracy.totals import Disagreement, agreeing_queries
 from dprelease.report.accuracy.true_errors import SimulatedColumn
-from dprelease.report.accuracy.weak_tables import weak_table_sentences
 from dprelease.report.localization import round_up_to_three_digits, to_three_digits
 from dprelease.report.pictures import PageTable
 from dprelease.report.section_context import Context

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dprelease.exact.spark.sessions.private import PRIVATE_SETTINGS, is_local
-from dprelease.exact.spark.sessions.session_defaults import Defaults
+from dprelease.exact.spark.sessions.private import PRIVATE_SETTINGS, Defaults, is_local
 
 RECORDS_TEXT = "how many records each task read"
 EXPOSING_SETTINGS = {

@@ -1,1 +1,0 @@
-"""Metadata of a release for data catalogues and registries."""

@@ -1,1 +1,0 @@
-"""Try formats on blank tables, and bound their size, before any privacy budget is charged."""
