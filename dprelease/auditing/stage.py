@@ -26,7 +26,7 @@ from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.schema.release_parts.engine_settings import DuckDBSpec
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 
 if TYPE_CHECKING:
     from dprelease.exact.results.true_records import ExactRecords

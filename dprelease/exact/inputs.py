@@ -21,8 +21,8 @@ from dprelease.query.resolve import Query
 from dprelease.query.unread import spark_only_error
 from dprelease.schema.load import Declared
 from dprelease.schema.source_types.registry import source_type
+from dprelease.schema.source_types.source import Source
 from dprelease.schema.source_types.source_type import SourceType
-from dprelease.schema.table import Source
 from dprelease.statements.layers import JOINED, SOURCE, duplicate_keys_sql
 from dprelease.statements.values.source_equality import (
     RELATION,

@@ -17,7 +17,8 @@ import numpy as np
 from dprelease.errors import DeclarationError
 from dprelease.numerics.lattice import Integers
 from dprelease.rehearsal.stand_ins import StandIns
-from dprelease.schema.table import Source, Table
+from dprelease.schema.source_types.source import Source
+from dprelease.schema.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,7 +27,7 @@ from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.model import shorten
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES
 from dprelease.schema.source_types.registry import type_of_address
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 
 if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dprelease.schema.source_types.registry import SOURCE_TYPES
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 from dprelease.system.files import NotRegularFile, refuse_side_files
 from dprelease.system.lake_tables import (
     ICEBERG_SUFFIXES,

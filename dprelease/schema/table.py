@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from dprelease.errors.local_paths import URI_CODE, uri_fields
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.schema.columns import (
     CategoryColumn,
@@ -26,10 +24,8 @@ from dprelease.schema.field_types import (
     TEXT_SCHEMA,
     Flag,
     Name,
-    Pivot,
     ShortForm,
     Text,
-    TimeFormat,
     Whole,
     errors_of_checks,
     has_two_digit_years,
@@ -41,212 +37,8 @@ from dprelease.schema.model import Model, check_column_names, refuse_too_many_co
 from dprelease.schema.public_values.missing_codes import check_date_codes
 from dprelease.schema.public_values.nesting import nested_columns
 from dprelease.schema.rehearsal_form import RehearsalSpec, refuse_unknown_values
-from dprelease.schema.source_texts import (
-    COMPRESSED,
-    UTC,
-    UTF_8,
-    Compression,
-    Encoding,
-    Thousands,
-    TimeZone,
-)
-from dprelease.schema.source_types import source_hints as hints
-from dprelease.schema.source_types.registry import (
-    Format,
-    source_type,
-    type_of_address,
-    type_of_suffix,
-)
-from dprelease.schema.source_types.source_type import OPTIONS, SourceType
-from dprelease.system.stores import address as stores
-
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_SECRET = re.compile(_URI.pattern + r"[^/@]*:[^/]*@")
-
-
-class Source(Model):
-    """Where the rows are: files (a path or a glob), a table of a database file, or a frame.
-
-    A path that ends in / is a folder of Parquet files, including its subfolders. A SQLite file
-    needs `table`. An Excel workbook with several sheets needs `sheet`; `header` is the number of
-    the row with the column names. A path that begins with postgresql:// is the address of a server,
-    and needs `table`, such as census.people; libpq reads the password.
-
-    Parquet, CSV and JSON lines can be in a store: s3://bucket/visits/*.parquet, gs://, az://,
-    abfss:// or https://. The environment has the credentials.
-
-    A table of Delta Lake or Iceberg needs its `format`; its path is that of its folder, or for
-    Iceberg of a metadata file. Without `version` (Delta Lake) or `snapshot` (Iceberg), a run reads
-    the latest one.
-
-    For the engine spark only: a table of Spark's catalogue (`table` without a path), or Parquet in
-    another place (a path with another scheme, such as hdfs://server/visits).
-
-    The keys from `delimiter` on describe how the values of a CSV or JSON lines file are written;
-    nothing is ever guessed. Of these keys, workbooks accept `nulls` and the date formats, and
-    SQLite files the date formats. `pivot` is the latest year that two digits (%y) can mean, for all
-    columns without a `pivot` of their own. `time_zone` is the time zone of local timestamps, in any
-    source.
-    """
-
-    path: Text | None = None
-    frame: Name | None = None
-    format: Format | None = None
-    table: Text | None = None
-    version: Annotated[Whole, Field(ge=0, lt=1 << 63)] | None = None
-    snapshot: Annotated[Whole, Field(ge=0, lt=1 << 63)] | None = None
-    sheet: Text | None = None
-    header: Annotated[Whole, Field(ge=1, le=1 << 20)] = 1
-    delimiter: Text | None = None
-    quote: Text = '"'
-    nulls: tuple[Text, ...] = ("",)
-    encoding: Encoding = UTF_8
-    compression: Compression | None = None
-    decimal: Literal[".", ","] = "."
-    thousands: Thousands | None = None
-    date_format: TimeFormat | None = None
-    timestamp_format: TimeFormat | None = None
-    pivot: Pivot | None = None
-    time_zone: TimeZone = UTC
-
-    @model_validator(mode="after")
-    def _check_source(self) -> Self:
-        """Refuse keys that contradict each other or the type of the source."""
-        self._check_uri()
-        if self.kind == "catalogue":
-            if not self.table or self.format is not None:
-                hints.refuse_source("it does not say where the rows are", hints.ONE_OF)
-        elif self.path is not None and self.frame is not None:
-            hints.refuse_source("it has both a path and a frame", hints.ONE_OF)
-        elif self.path is not None and self.kind is None:
-            hints.refuse_source(
-                "the extension of its path is not that of a known format", hints.NAME_IT
-            )
-        elif self.type.has_tables and self.table is None:
-            hints.refuse_source(
-                "it names no table of its DuckDB or SQLite file or server", hints.NAME_TABLE
-            )
-        elif not self.type.has_tables and self.table is not None:
-            hints.refuse_source("it names a `table`, which only databases have", hints.NO_TABLE)
-        for key, mark in (("delimiter", self.delimiter), ("quote", self.quote)):
-            if mark is not None and (len(mark.encode()) != 1 or mark in "\r\n"):
-                problem = "it must be one ASCII character, such as ;"
-                refuse("DP-DECL-003", problem=problem, key=key)
-        self._check_texts()
-        return self
-
-    def _check_uri(self) -> None:
-        """Raise an error for a password in a URI, and for keys that a URI does not support."""
-        path = self.path or ""
-        addressed = type_of_address(path)
-        if addressed is not (self.type if self.type.schemes else None):
-            reason = "a server needs an address with postgresql://, and nothing else has one"
-            hints.refuse_source(reason, hints.PATHS)
-        if addressed is not None:
-            addressed.check_address(path)
-            return
-        if self.store is not None and (problem := stores.address_problem(self.store)):
-            hints.refuse_source(*problem)
-        is_readable = self.type.is_read_from_stores if self.store else self.type.has_uris
-        if self.is_uri and self.kind is not None and not is_readable:
-            kinds = "Parquet, CSV and JSON lines" if self.store else "Parquet"
-            hints.refuse_source(f"of files with this scheme, only {kinds} can be read", hints.PATHS)
-        if _SECRET.match(path):
-            hints.refuse_source(
-                "its URI contains a password, and schemas are published", hints.NO_PASSWORD
-            )
-        if not self.is_uri and (fields := uri_fields(path)):  # such as hdfs:/people, with one slash
-            refuse(URI_CODE, **fields, key="path")
-
-    def _check_texts(self) -> None:
-        """Raise DP-SCHEMA-014 for a key that does not apply, or for two equal separators."""
-        for key in OPTIONS:
-            if key in self.model_fields_set and key not in self.type.options:
-                reason = f"{self.type.label} does not store values this way"
-                refuse("DP-SCHEMA-014", key=key, reason=reason)
-        if not self.nulls:
-            problem = "it must be a list of texts, such as [''] or [NA]"
-            refuse("DP-DECL-003", problem=problem, key="nulls")
-        if self.thousands == self.decimal:
-            refuse("DP-SCHEMA-014", key="thousands", reason="it is also the decimal mark")
-        self.type.check_options({key: getattr(self, key) for key in OPTIONS})
-
-    @property
-    def is_uri(self) -> bool:
-        """Whether the path is a URI with a scheme, and not a local path."""
-        return self.path is not None and _URI.match(self.path) is not None
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether the path names a folder, which a slash at its end shows."""
-        return (self.path or "").endswith("/") and (not self.is_uri or self.store is not None)
-
-    @property
-    def store(self) -> stores.StoreAddress | None:
-        """The address in a store that the engine duckdb reads; None for any other path."""
-        return stores.store_address(self.path)
-
-    @property
-    def pattern(self) -> str | None:
-        """The path, or for a folder the pattern of the files that may be read."""
-        if self.table_folder is not None:
-            return f"{self.table_folder.rstrip('/') or '/'}/**/*.parquet"
-        return f"{self.path}**/*.parquet" if self.is_folder else self.path
-
-    @property
-    def table_folder(self) -> str | None:
-        """The folder of a table that has versions; None for any other source."""
-        return None if self.path is None else self.type.table_folder(self.path)
-
-    @property
-    def table_version(self) -> int | None:
-        """The declared version of a table that has versions; None if none is declared."""
-        key = self.type.version_key
-        return None if key is None else getattr(self, key)
-
-    @property
-    def is_only_for_spark(self) -> bool:
-        """Whether only Spark can read the source."""
-        return self.kind == "catalogue" or (self.is_uri and not self.type.schemes)
-
-    @property
-    def kind(self) -> str | None:
-        """The format, declared or inferred from the ending of the path; None for a frame."""
-        if self.path is None and self.frame is None:
-            return "catalogue"
-        if self.format is not None or self.path is None:
-            return self.format
-        addressed = type_of_address(self.path)
-        if addressed is not None:
-            return addressed.name
-        if self.is_folder:
-            return "parquet"
-        plain, packed = self._ending
-        found = type_of_suffix(plain)
-        return None if found is None or (packed and not found.is_compressible) else found.name
-
-    @property
-    def type(self) -> SourceType:
-        """The source type; a source without `kind` is a data frame."""
-        return source_type(self.kind or "frame")
-
-    @property
-    def _ending(self) -> tuple[str, str]:
-        """The ending of the path, and the ending for its compression, which may be empty."""
-        parts = ["", *(self.path or "").lower().rsplit(".", 2)]
-        ends = ["." + part for part in parts[-2:]]
-        return (ends[0], ends[1]) if ends[1] in COMPRESSED else (ends[1], "")
-
-    @property
-    def effective_compression(self) -> Compression:
-        """The compression of a text file, declared or inferred from the ending of the path."""
-        return self.compression or COMPRESSED.get(self._ending[1], "none")
-
-    @property
-    def separator(self) -> str:
-        """The delimiter of a CSV file."""
-        return self.delimiter or ("\t" if self._ending[0] == ".tsv" else ",")
-
+from dprelease.schema.source_texts import UTC
+from dprelease.schema.source_types.source import Source
 
 _BOUNDS = ("max_groups", "max_rows_per_group")
 

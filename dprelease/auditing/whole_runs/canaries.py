@@ -46,7 +46,8 @@ from dprelease.schema.columns import (
     is_stored,
 )
 from dprelease.schema.release_parts.format_names import FORMATS
-from dprelease.schema.table import Source, Table
+from dprelease.schema.source_types.source import Source
+from dprelease.schema.table import Table
 from dprelease.tables import formats
 from dprelease.verification.verify import verify
 

@@ -25,7 +25,7 @@ from dprelease.errors import (
     RunState,
     State,
 )
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 from dprelease.system.deferred_signals import temporary_folder
 from dprelease.system.files import reason_of
 

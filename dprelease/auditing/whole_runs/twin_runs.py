@@ -29,7 +29,7 @@ from dprelease.auditing.whole_runs.replayed_run import (
 )
 from dprelease.documents.audits.audit_record import AuditFinding, Twins
 from dprelease.documents.encoding import NAME
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 from dprelease.tables import formats
 from dprelease.verification.manifest_comparison import differences
 

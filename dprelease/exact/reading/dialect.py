@@ -21,7 +21,7 @@ from dprelease.exact.reading.peek import likely_codes
 from dprelease.exact.reading.plain import BYTE_ORDER_MARK, TextDecoding, open_file
 from dprelease.schema.field_types import has_two_digit_years
 from dprelease.schema.source_texts import SPACES, UTF_8, Compression
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 from dprelease.statements.values.spelling import ISO_TEXT
 from dprelease.statements.values.written_forms import number_pattern
 

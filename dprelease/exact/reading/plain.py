@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.schema.source_texts import UTF_8, Compression
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

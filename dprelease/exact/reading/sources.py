@@ -14,7 +14,7 @@ from dprelease.query import quoting
 from dprelease.schema.columns import is_stored
 from dprelease.schema.load import Declared
 from dprelease.schema.source_files import find_files, problem_of
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

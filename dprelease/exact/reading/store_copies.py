@@ -16,7 +16,7 @@ from dprelease.exact.reading.sources import source_fields, unreadable_error
 from dprelease.exact.settings import Settings
 from dprelease.schema.load import Declared
 from dprelease.schema.source_files import match_objects, problem_of_objects
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 from dprelease.system.signal_propagation import reraise_handler_errors
 from dprelease.system.stores import objects
 from dprelease.system.stores.address import WEB, StoreAddress

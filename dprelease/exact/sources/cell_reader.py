@@ -10,7 +10,7 @@ from dprelease.exact.reading.cell_rows import CellRows
 from dprelease.exact.reading.sources import OpenedSource, file_stamp, files_of_source
 from dprelease.exact.sources.source_reader import Opening, SourceReader
 from dprelease.schema.load import Declared
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

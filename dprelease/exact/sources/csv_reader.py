@@ -25,7 +25,7 @@ from dprelease.exact.sources.text_files_reader import (
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.schema.model import MOST_COLUMNS, unused_name
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

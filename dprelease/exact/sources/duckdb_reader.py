@@ -27,7 +27,7 @@ from dprelease.exact.sources.source_reader import (
 )
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 from dprelease.statements.values.source_equality import EXACT, engine_collations
 from dprelease.system.signal_propagation import reraise_handler_errors
 

@@ -27,7 +27,7 @@ from dprelease.exact.sources.text_files_reader import (
     struct_of_texts_sql,
 )
 from dprelease.schema.load import Declared
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -55,8 +55,8 @@ from dprelease.exact.sources.source_reader import (
 )
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
+from dprelease.schema.source_types.source import Source
 from dprelease.schema.source_types.source_type import SourceType
-from dprelease.schema.table import Source
 from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:

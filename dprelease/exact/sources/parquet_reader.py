@@ -46,7 +46,7 @@ from dprelease.exact.sources.source_reader import (
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.schema.source_texts import to_time_zone
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 from dprelease.statements.meanings import may_lose_values
 from dprelease.statements.values.physical import INT96, ZONED_MS
 from dprelease.statements.values.source_equality import SPARK_NOTE, spark_collations

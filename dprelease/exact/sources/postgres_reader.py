@@ -7,7 +7,7 @@ from dprelease.exact.postgres.server_rows import server_rows
 from dprelease.exact.reading.sources import OpenedSource
 from dprelease.exact.sources.source_reader import Opening, SourceReader
 from dprelease.schema.load import Declared
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 
 
 class PostgresReader(SourceReader):

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from dprelease.exact.reading.sources import OpenedSource
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.public_values.key_files import are_valid_texts
+from dprelease.schema.source_types.source import Source
 from dprelease.schema.source_types.source_type import SourceType
 from dprelease.schema.source_types.without_format import WITHOUT_FORMAT
-from dprelease.schema.table import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,7 +21,7 @@ from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description, O
 from dprelease.query import quoting
 from dprelease.schema.columns import IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
-from dprelease.schema.table import Source
+from dprelease.schema.source_types.source import Source
 from dprelease.statements.values.written_forms import plain_number_sql
 
 if TYPE_CHECKING:
