@@ -132,8 +132,10 @@ def _count_record_lines(given: Input) -> int | None:
     reader = reader_of(source.type)
     if not isinstance(reader, TextFilesReader):
         return None
-    packing = replace(reader.packing(source), encoding=UTF_8)
-    return sum(_count_lines(file, packing) - reader.header_lines for file in given.files)
+    packing = reader.packing(source)
+    if packing.lines is None:  # decoding takes time, and changes no line end
+        packing = replace(packing, encoding=UTF_8)
+    return sum(_count_lines(file, packing) - reader.header_lines(source) for file in given.files)
 
 
 def _count_lines(file: Any, packing: TextDecoding) -> int:

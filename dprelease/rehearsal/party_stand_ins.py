@@ -5,6 +5,7 @@ All rows of a unit belong to one party.
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator, Mapping
 from io import TextIOWrapper
@@ -115,8 +116,12 @@ def _split_csv(table: Table, source: Source, path: Path, paths: list[Path]) -> N
     """
     import pandas as pd
 
-    csv_options: dict[str, Any] = {"sep": source.separator, "quotechar": source.quote}
-    csv_options["encoding"] = source.encoding
+    csv_options: dict[str, Any] = {"sep": source.separator, "encoding": source.encoding}
+    if source.quote_character:
+        csv_options |= {"quotechar": source.quote, "escapechar": source.escape}
+        csv_options["doublequote"] = source.escape is None
+    else:
+        csv_options["quoting"] = csv.QUOTE_NONE
     rows_read = 0
     with _open_decompressed(path, source) as stream:
         for chunk in pd.read_csv(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 TEXT_FORMAT_KEYS = (
     "delimiter",
     "quote",
+    "escape",
     "nulls",
     "encoding",
     "decimal",

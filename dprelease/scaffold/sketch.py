@@ -18,7 +18,8 @@ from textwrap import wrap
 from dprelease.errors import DataError, Place
 from dprelease.errors.printable import one_line
 from dprelease.exact.lakes.lake_version import LakeProblem
-from dprelease.exact.reading.dialect import ApparentType, DetectedFormat, KeyValue
+from dprelease.exact.reading.csv_layout import KeyValue
+from dprelease.exact.reading.dialect import ApparentType, DetectedFormat
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description, reader_of
 from dprelease.numerics.rounding import exact
 from dprelease.schema.load import CONFIRM

@@ -21,12 +21,18 @@ from dprelease.system.lake_tables import (
 )
 from dprelease.system.stores.address import StoreAddress, matches, store_address
 
+TEXT_FORMAT = "csv"
+"""The format by which `init` reads a file whose ending is that of no format."""
+
 
 def source_of_path(path: Path) -> Source:
     """Return the source of a path whose format is not declared, from its name and its folder."""
     kind = table_format(path) or ("iceberg" if path.name.endswith(ICEBERG_SUFFIXES) else None)
     text = f"{path}/" if path.is_dir() else str(path)
-    return Source.model_construct(path=text, format=kind if kind in SOURCE_TYPES else None)
+    source = Source.model_construct(path=text, format=kind if kind in SOURCE_TYPES else None)
+    if source.kind is None and source.path is not None and path.is_file():
+        return Source.model_construct(path=text, format=TEXT_FORMAT)
+    return source
 
 
 def find_files(folder: Path, source: Source) -> list[Path]:

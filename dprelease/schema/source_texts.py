@@ -6,9 +6,9 @@ import codecs
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from dprelease.schema.field_types import refuse, to_text
+from dprelease.schema.field_types import Text, Whole, refuse, to_int, to_text
 
 UTF_8, UTC = "utf-8", "UTC"
 
@@ -29,8 +29,18 @@ SPACES = "\u0020\u00a0\u2009\u202f"
 MARKS = (".", ",", "'", "\u2019", "_", *SPACES)
 """The allowed thousands separators."""
 
-Compression = Literal["none", "gzip", "zstd"]
-COMPRESSED: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
+Compression = Literal["none", "gzip", "zstd", "bz2", "zip"]
+COMPRESSED: dict[str, Compression] = {
+    ".gz": "gzip",
+    ".zst": "zstd",
+    ".bz2": "bz2",
+    ".zip": "zip",
+}
+
+MOST_HEADER_LINE = 1 << 20
+
+MOST_LINES = 1000
+"""Maximum number of lines that are left out above or below the rows of a text file."""
 
 
 def to_encoding(value: object) -> str:
@@ -69,7 +79,37 @@ def to_time_zone(value: object) -> str:
     return text
 
 
+def to_line_numbers(value: object) -> object:
+    """Return the numbers of lines; a single number means that many lines from the first one on."""
+    if isinstance(value, list | tuple):
+        return value
+    number = to_int(value)
+    if not 0 <= number <= MOST_LINES:
+        refuse("DP-DECL-003", problem=f"it must be a number of lines up to {MOST_LINES:,}")
+    return range(1, number + 1)
+
+
+def to_header(value: object) -> int | str:
+    """Return the number of the header's line, or a name that only the header has."""
+    text = to_text(value)
+    if not text.isascii() or not text.isdecimal():
+        return text
+    number = to_int(text)
+    if not 1 <= number <= MOST_HEADER_LINE:
+        refuse("DP-DECL-003", problem="it must be the number of a line, from 1 on, or a name")
+    return number
+
+
+def to_beginnings(value: object) -> object:
+    """Return a list of texts, none of which is empty; a single text needs no list."""
+    texts = value if isinstance(value, list | tuple) else [value]
+    if not all(to_text(text) for text in texts):
+        refuse("DP-DECL-003", problem="it must be a text that is not empty, such as '#'")
+    return texts
+
+
 _TEXT = WithJsonSchema({"type": "string"})
+_NUMBER = {"type": ["integer", "string"]}
 Encoding = Annotated[str, BeforeValidator(to_encoding), _TEXT]
 Thousands = Annotated[
     str,
@@ -77,3 +117,17 @@ Thousands = Annotated[
     WithJsonSchema({"type": "string", "enum": [*MARKS]}),
 ]
 TimeZone = Annotated[str, BeforeValidator(to_time_zone), _TEXT]
+
+LineNumbers = Annotated[
+    tuple[Annotated[Whole, Field(ge=1, le=MOST_HEADER_LINE)], ...],
+    BeforeValidator(to_line_numbers),
+    WithJsonSchema({"anyOf": [_NUMBER, {"type": "array", "items": _NUMBER}]}),
+]
+HeaderPlace = Annotated[
+    int | str, BeforeValidator(to_header), WithJsonSchema({"type": ["integer", "string"]})
+]
+Beginnings = Annotated[
+    tuple[Text, ...],
+    BeforeValidator(to_beginnings),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]

@@ -345,7 +345,7 @@ def test_a_header_that_is_longer_than_its_rows_may_be_is_refused(tmp_path: Path)
     (tmp_path / "t.csv").write_text("k,n,\na,1\na,2\n")
     columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
     query = query_of("t.csv", tmp_path, columns, columns={"n": {"sum": "n"}})
-    assert "not empty" in fails("DP-DATA-009", query).fix
+    assert "ragged" in fails("DP-DATA-024", query).fix
 
 
 PARTS = {

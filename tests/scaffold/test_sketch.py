@@ -225,7 +225,7 @@ def test_peeking_at_text_files_and_at_what_cannot_be_read(tmp_path: Path) -> Non
     assert code == 0
     assert 'values: ["Oslo", "Rome"]' in text
     assert "lower: 7, upper: 42" in text
-    path.write_text(f"person,city\n1,{CANARY},{CANARY}\n")
+    path.write_bytes(f"person,city\n1,{CANARY}\n".encode() + b'2,"' + b"x" * 2**21)
     code, text = init(str(path), "--peek")
     assert (code, "DP-DATA-013" in text, CANARY in text) == (2, True, False)
     assert "rows were read" in text

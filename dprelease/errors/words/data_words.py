@@ -137,10 +137,10 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-009": Template(
         cause="The header of the CSV source of '{table}'{named} can't be read.",
-        fix="use a file with one header line whose names all differ and whose last name is not "
-        "empty (as it is after a trailing delimiter), and declare its encoding, compression, "
-        "delimiter and quote in `source`; without these, the file is read as plain UTF-8 with "
-        "commas.",
+        fix="use a file with a header whose names all differ, or declare `names`; if the header is "
+        "not in the first line, declare `header`, `skip` or `comment` in `source`; and declare its "
+        "encoding, compression, delimiter and quote: without these, the file is read as plain "
+        "UTF-8 with commas.",
     ),
     "DP-DATA-010": Template(
         cause="'{path}' has no column names.",

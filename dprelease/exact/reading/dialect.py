@@ -7,17 +7,16 @@ and detects nothing.
 from __future__ import annotations
 
 import codecs
-import csv
-import io
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Literal
 
-from dprelease.exact.reading.peek import likely_codes
+from dprelease.exact.reading.csv_layout import KeyValue
+from dprelease.exact.reading.likely_codes import likely_codes
 from dprelease.exact.reading.plain import BYTE_ORDER_MARK, TextDecoding, open_file
 from dprelease.schema.field_types import has_two_digit_years
 from dprelease.schema.source_texts import SPACES, UTF_8, Compression
@@ -27,8 +26,12 @@ from dprelease.statements.values.written_forms import number_pattern
 
 FIRST_BYTES = 1 << 20
 MOST_ROWS = 500
-MAGIC_BYTES: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-DELIMITERS = (",", ";", "\t", "|")
+MAGIC_BYTES: dict[bytes, Compression] = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+    b"PK\x03\x04": "zip",
+}
 NULL_TEXTS = frozenset({
     "", "na", "n/a", "n.a.", "<na>", "#n/a", "#na", "null", "(null)", "#null!", "nil", "none",
     "nan", "-", "--", "---", ".", "..", "...", ":", "?", "\\n", "nd", "n/d", "n.d.", "missing",
@@ -61,9 +64,6 @@ DATE_FORMATS = (
 )  # fmt: skip
 TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", " %H:%M:%S.%f")
 DAY_AND_MONTH = (("%d/%m", "%m/%d"), ("%d-%m", "%m-%d"))
-
-KeyValue = str | int | list[str]
-"""A value that `source` can have for one of its keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,29 +98,34 @@ class DetectedFormat:
     """The names in the header, in order; a name may occur twice."""
     shadowed: tuple[str, ...] = ()
     """Text columns in which one of the proposed `nulls` also occurs."""
+    rows: int | None = None
+    """How many of the first rows fit the header, as a run reads them; None if it is not known."""
 
 
-def detect_csv_format(file: Path) -> DetectedFormat:
+def detect_csv_format(
+    keys: dict[str, KeyValue],
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    source: Source,
+    encoding_is_unknown: bool,
+) -> DetectedFormat:
     """Return the apparent format of a CSV file.
 
-    Raises OSError if the first bytes of the file can't be read.
+    `keys`: the keys of `source` that were found so far. `names`: the names in the header. `rows`:
+    the cells of the first rows that fit.
     """
-    source, text, encoding_is_unknown = read_first_lines(file, "csv")
-    by_default = Source(path=file.name, format="csv")
-    delimiter, quote, rows = _likely_rows(text)
-    source["delimiter"] = delimiter if delimiter != by_default.separator else ""
-    source["quote"] = quote if quote != by_default.quote else ""
-    header, body = (rows[0], rows[1:]) if rows else ([], [])
-    cells = {name: [row[i] for row in body] for i, name in enumerate(header) if name}
-    cell_form, columns = detect_cell_formats(cells, semicolons=delimiter == ";")
+    cells = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    cell_form, columns = detect_cell_formats(cells, semicolons=source.separator == ";")
     marks = _null_texts(cells, columns)
-    source_keys = {k: v for k, v in ({**source, "nulls": marks} | cell_form).items() if v}
+    source_keys = {k: v for k, v in ({**keys, "nulls": marks} | cell_form).items() if v}
     shadowed = [
         name
         for name, kind in columns.items()
         if kind.name == "text" and not {cell.strip() for cell in cells[name]}.isdisjoint(marks[1:])
     ]
-    return DetectedFormat(source_keys, columns, encoding_is_unknown, tuple(header), tuple(shadowed))
+    return DetectedFormat(
+        source_keys, columns, encoding_is_unknown, tuple(names), tuple(shadowed), len(rows)
+    )
 
 
 def read_first_lines(
@@ -134,6 +139,8 @@ def read_first_lines(
     data, is_whole = _read_first_bytes(file, compression)
     encoding = _detect_encoding(data, is_whole=is_whole)
     text = _decode(data, encoding)
+    if kind == "csv":
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not is_whole:
         text = text[: text.rfind("\n") + 1]
     by_default = Source(path=file.name, format=kind)
@@ -246,34 +253,6 @@ def _detect_encoding(data: bytes, *, is_whole: bool) -> str:
 def _decode(data: bytes, encoding: str) -> str:
     """Return the text of these bytes without a byte order mark; invalid bytes are replaced."""
     return data.decode(encoding, "replace").removeprefix(BYTE_ORDER_MARK)
-
-
-def _likely_rows(text: str) -> tuple[str, str, list[list[str]]]:
-    """Return the likely delimiter and quote, and the first rows that are as long as the header."""
-    singles = len(re.findall(r"(?:^|[,;\t|])'[^'\n]*'(?=[,;\t|\r\n])", text, re.MULTILINE))
-    quote = "'" if singles and '"' not in text else '"'
-    best: tuple[tuple[float, int], str, list[list[str]]] = ((0.0, 0), ",", [])
-    for delimiter in DELIMITERS:
-        rows = _parse_rows(text, delimiter, quote)
-        width = len(rows[0]) if rows else 0
-        alike = [row for row in rows if len(row) == width]
-        fraction = len(alike) / len(rows) if width > 1 else 0.0
-        if not best[2] or (fraction, width) > best[0]:
-            best = ((fraction, width), delimiter, alike)
-    return best[1], quote, best[2]
-
-
-def _parse_rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
-    """Return the header and the first rows; if a line can't be parsed, at most the header."""
-    names, end, rest = text.partition("\n")
-    rows: list[list[str]] = []
-    for part, most in ((names + end, 1), (rest, MOST_ROWS)):
-        lines = csv.reader(io.StringIO(part, newline=""), delimiter=delimiter, quotechar=quote)
-        try:
-            rows += [row for row in itertools.islice(lines, most) if row]
-        except csv.Error:
-            return rows[:1]
-    return rows
 
 
 def _nonmissing_values(cells: Iterable[str]) -> list[str]:

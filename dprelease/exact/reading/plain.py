@@ -1,4 +1,4 @@
-"""Convert text files to plain ones: uncompressed, in UTF-8, CSV with line feeds only.
+"""Convert text files to plain ones: uncompressed, in UTF-8, CSV with line feeds and rows only.
 
 Files that are compressed, in another encoding or with other line ends are first rewritten into a
 private folder, always by the same code: the engine itself would read the first half of a truncated
@@ -9,11 +9,15 @@ in UTF-8, so the line with these bytes is treated like every other invalid line.
 from __future__ import annotations
 
 import codecs
+import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dprelease.exact.reading.line_selection import LineSelection
 from dprelease.schema.source_texts import UTF_8, Compression
 from dprelease.schema.source_types.source import Source
 
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK = 1 << 20
+LINES_AT_ONCE = 1 << 13
 BYTE_ORDER_MARK = "\ufeff"
 """The byte order mark, which is not a part of the text."""
 
@@ -46,11 +51,15 @@ class TextDecoding:
     keeps_carriage_returns: bool = True
     """Whether carriage returns are left unchanged. In a CSV file, one line end that differs from
     the others would stop the engine, so one person's row would decide whether a run succeeds."""
+    lines: LineSelection | None = None
+    """The lines that hold rows; None if the engine reads all lines, and a header in the first."""
 
     @classmethod
     def of(cls, source: Source, *, keeps_carriage_returns: bool = True) -> TextDecoding:
         """Return how the bytes of the files of a declared source are decoded."""
-        return cls(source.encoding, source.effective_compression, keeps_carriage_returns)
+        selection = LineSelection.of(source)
+        lines = None if keeps_carriage_returns or selection.is_whole else selection
+        return cls(source.encoding, source.effective_compression, keeps_carriage_returns, lines)
 
     @property
     def is_plain(self) -> bool:
@@ -58,10 +67,18 @@ class TextDecoding:
         return self == TextDecoding()
 
     def chunks(self, raw: pa.NativeFile) -> Iterator[bytes]:
-        """Yield the text of a file in UTF-8, one piece after the other.
+        """Yield the text that the engine reads in UTF-8, one piece after the other.
 
-        Raises OSError if the file is incomplete, or not compressed as declared.
+        Raises
+        ------
+        OSError
+            If the file is incomplete, or not compressed as declared, or lacks the declared end.
         """
+        text = self.text(raw)
+        return text if self.lines is None else _joined(self.lines.rows(text))
+
+    def text(self, raw: pa.NativeFile) -> Iterator[bytes]:
+        """Yield the whole text of a file in UTF-8; raises as `chunks`."""
         parts = _decompress(raw, self.compression)
         utf_8 = self.encoding == UTF_8
         parts = _strip_byte_order_mark(parts) if utf_8 else _recode_to_utf_8(parts, self.encoding)
@@ -85,10 +102,7 @@ class TextDecoding:
 
     def _is_readable_unchanged(self, file: Path) -> bool:
         """Return whether a CSV file is plain UTF-8 without carriage returns; reads all of it."""
-        if (
-            self.keeps_carriage_returns
-            or not TextDecoding(self.encoding, self.compression).is_plain
-        ):
+        if self.keeps_carriage_returns or self != TextDecoding(keeps_carriage_returns=False):
             return False
         with open_file(file) as raw:
             return not any(b"\r" in part for part in _decompress(raw, "none"))
@@ -115,12 +129,47 @@ def open_file(file: Path) -> pa.NativeFile:
 
 
 def _decompress(raw: Any, compression: Compression) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a file, in chunks."""
+    """Yield the decompressed bytes of a file, in chunks.
+
+    A ZIP archive must contain one file; folders and the notes of macOS do not count.
+    """
     import pyarrow as pa
 
+    if compression == "zip":
+        yield from _unzip(raw)
+        return
     if compression != "none":
         raw = pa.CompressedInputStream(raw, compression)
     while chunk := raw.read(CHUNK):
+        yield chunk
+
+
+def _unzip(raw: Any) -> Iterator[bytes]:
+    """Yield the bytes of the only file in a ZIP archive."""
+    failed = False
+    try:
+        with zipfile.ZipFile(raw) as archive:
+            names = [one for one in archive.namelist() if not one.endswith("/")]
+            (name,) = [one for one in names if not one.startswith("__MACOSX/")]
+            with archive.open(name) as member:
+                while chunk := member.read(CHUNK):
+                    yield chunk
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        ValueError,
+        RuntimeError,
+        NotImplementedError,
+    ):
+        failed = True
+    if failed:
+        raise OSError("it is no ZIP archive of one file")
+
+
+def _joined(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield lines joined to chunks."""
+    while chunk := b"".join(islice(lines, LINES_AT_ONCE)):
         yield chunk
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
+from dprelease.exact.reading.line_selection import LineSelection, common_width, first_bytes
 from dprelease.exact.reading.plain import TextDecoding, open_file
 from dprelease.exact.reading.sources import (
     EngineCall,
@@ -16,6 +19,7 @@ from dprelease.exact.reading.sources import (
     stored_columns,
     unreadable_error,
 )
+from dprelease.exact.sources.source_reader import Description
 from dprelease.exact.sources.text_files_reader import (
     BYTES_BESIDE_BUFFERS,
     TextFilesReader,
@@ -25,6 +29,7 @@ from dprelease.exact.sources.text_files_reader import (
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.schema.model import MOST_COLUMNS, unused_name
+from dprelease.schema.source_texts import UTF_8
 from dprelease.schema.source_types.source import Source
 
 if TYPE_CHECKING:
@@ -32,7 +37,6 @@ if TYPE_CHECKING:
 
     from dprelease.exact.reading.dialect import DetectedFormat
 
-HEADER_LIMIT = 1 << 20
 LONGEST_RECORD = 1 << 26
 CSV_BUFFER = 2 * LONGEST_RECORD
 IMPOSSIBLE_TEXT = "\r"
@@ -43,8 +47,11 @@ engine reads the file. So the engine takes no text for a missing value."""
 class CsvReader(TextFilesReader):
     """Reads CSV files."""
 
-    header_lines = 1
     keeps_carriage_returns = False
+
+    def header_lines(self, source: Source) -> int:
+        """Return 1 if the engine leaves out the header, and 0 if the header is left out before."""
+        return int(LineSelection.of(source).is_whole)
 
     def text_reader(self, declared: Declared, source: Source, files: Sequence[Path]) -> EngineCall:
         """Return the call of the engine that reads CSV files.
@@ -53,7 +60,7 @@ class CsvReader(TextFilesReader):
         ------
         DataError
             DP-DATA-003 or 009 for a header that can't be read, 024 if the files have different
-            headers.
+            headers, or if no row of a file is as wide as its header.
         """
         header = _common_header(declared, source, files)
         plain_numbers = plain_number_columns(declared, source, header, has_plain_numbers=False)
@@ -70,21 +77,47 @@ class CsvReader(TextFilesReader):
         return sum(shares[-threads:])
 
     def form(self, file: Path) -> DetectedFormat:
-        """Return the format of a file, detected from its first rows."""
-        from dprelease.exact.reading.dialect import detect_csv_format
+        """Return the format of a file, detected from its first rows, which are read as in a run."""
+        from dprelease.exact.reading.csv_layout import detect_csv_layout
+        from dprelease.exact.reading.dialect import detect_csv_format, read_first_lines
 
-        return detect_csv_format(file)
+        packing, text, encoding_is_unknown = read_first_lines(file, "csv")
+        if Source.model_construct(path=file.name).kind is None:  # the text may be no table at all
+            if text[:1] in ("", "{", "[", "<", "%") or "\0" in text:
+                raise ValueError("it is no CSV file")
+            packing["format"] = "csv"
+        keys = {key: value for key, value in packing.items() if value}
+        keys |= detect_csv_layout(text, Source(path=file.name, format="csv").separator)
+        source = Source.model_validate({"path": file.name, "format": "csv"} | keys)
+        header = LineSelection.of(source).header_names(iter([text.encode()]))
+        names = _generate_missing_names(list(source.names) or header)
+        are_unlike = len({name.casefold() for name in names}) == len(names) > 0
+        rows = _first_rows(text, source, names) if are_unlike else []
+        form = detect_csv_format(keys, names, rows, source, encoding_is_unknown)
+        for name, cell in zip(names, header, strict=False):
+            if not cell and not any(row[names.index(name)] for row in rows):
+                form.columns.pop(name, None)  # a delimiter at the end of the header or of all rows
+        return form
 
     def peek(self, file: Path, table: str | None) -> pa.Table:
         """Return all values of a file, read in the format that `init` proposes."""
         from pyarrow import csv
 
         form = self.form(file)
-        source = Source.model_validate({"path": file.name, "format": "csv", **form.source})
+        source = Source.model_validate({"path": file.name, "format": "csv"} | form.source)
         layouts = {kind.layout for kind in form.columns.values() if kind.layout is not None}
         cells = csv.read_csv(
             self.plain_text(file, source),
-            parse_options=csv.ParseOptions(delimiter=source.separator, quote_char=source.quote),
+            read_options=csv.ReadOptions(
+                column_names=None if self.header_lines(source) else [*form.columns]
+            ),
+            parse_options=csv.ParseOptions(
+                delimiter=source.separator,
+                quote_char=source.quote_character or False,
+                escape_char=source.escape or False,
+                newlines_in_values=True,
+                invalid_row_handler=lambda _row: "skip",
+            ),
             convert_options=csv.ConvertOptions(
                 decimal_point=source.decimal,
                 timestamp_parsers=[csv.ISO8601, *sorted(layouts)],
@@ -93,6 +126,28 @@ class CsvReader(TextFilesReader):
             ),
         )
         return _remove_null_texts(cells, source.nulls)
+
+
+def _first_rows(text: str, source: Source, names: Sequence[str]) -> list[list[str]]:
+    """Return the cells of the first rows of a text, read by the statement of a run."""
+    import duckdb
+
+    from dprelease.exact.reading.dialect import MOST_ROWS
+
+    packing = {"encoding": UTF_8, "compression": "none", "delimiter": source.separator}
+    plain = source.model_copy(update={**packing, "nulls": ("",)})
+    with TemporaryDirectory() as folder, duckdb.connect() as link:
+        file, rows = Path(folder, "text"), Path(folder, "rows")
+        file.write_text(text, encoding=UTF_8, newline="")
+        here = plain.model_copy(update={"path": str(file)})
+        declared = Description([(name, "") for name in names], {"format": "csv"}).declare_table(
+            file
+        )
+        table = declared.table.model_copy(update={"source": here})
+        reader = READER.text_reader(replace(declared, table=table), here, [file])
+        reader.packing.write(file, rows)
+        found = link.execute(f"FROM {reader.relation([rows])} LIMIT {MOST_ROWS}").fetchall()
+    return [[cell or "" for cell in row] for row in found]
 
 
 def _code_columns(form: DetectedFormat) -> dict[str, pa.DataType]:
@@ -116,7 +171,13 @@ def _remove_null_texts(held: pa.Table, nulls: Sequence[str]) -> pa.Table:
 
 
 def _common_header(declared: Declared, source: Source, files: Sequence[Path]) -> tuple[str, ...]:
-    """Return the header of all files; raise DP-DATA-024 if the files have different headers."""
+    """Return the header of all files.
+
+    Raises
+    ------
+    DataError
+        DP-DATA-024 if the files have different headers, or rows of another width than the header.
+    """
     first, *others = (tuple(_read_header(declared, source, file, files)) for file in files)
     for file, header in zip(files[1:], others, strict=True):
         if header != first:
@@ -140,10 +201,26 @@ def _rows_sql(
     known = {name.casefold() for name in stored_columns(declared)}
     columns = [quoting.identifier(name) for name in header if name.casefold() in known]
     nulls = ", ".join(quoting.text(null) for null in source.nulls)
-    values = [f"CASE WHEN {one} NOT IN ({nulls}) THEN {one} END AS {one}" for one in columns]
+    unquoted = not source.quote_character and source.escape is not None
+    texts = [(one, _unescaped_sql(one) if unquoted else one) for one in columns]
+    values = [f"CASE WHEN {one} NOT IN ({nulls}) THEN {text} END AS {one}" for one, text in texts]
     replaced = f" REPLACE ({', '.join(values)})" if values else ""
     last, behind = quoting.identifier(header[-1]), quoting.identifier(more)
-    return f"* EXCLUDE ({behind}){replaced}", f"{last} IS NOT NULL AND {behind} IS NULL"
+    fits = f"{last} IS NOT NULL AND {behind} IS NULL"
+    if source.ragged == "pad":
+        fits = f"coalesce({behind}, '') = ''"
+    return f"* EXCLUDE ({behind}){replaced}", fits
+
+
+def _unescaped_sql(text: str) -> str:
+    """Return SQL of a text in which a backslash escapes tabs, line ends and backslashes.
+
+    Only in quoted texts the engine itself reads escapes.
+    """
+    escapes = ((r"\\", "chr(1)"), (r"\t", "chr(9)"), (r"\n", "chr(10)"), (r"\r", "chr(13)"))
+    for escape, character in escapes:
+        text = f"replace({text}, {quoting.text(escape)}, {character})"
+    return f"replace({text}, chr(1), {quoting.text(chr(92))})"
 
 
 def _options_sql(source: Source, header: Sequence[str], more: str) -> str:
@@ -151,13 +228,14 @@ def _options_sql(source: Source, header: Sequence[str], more: str) -> str:
 
     `more`: the name of an additional column for cells beyond the last column of the header.
     """
+    escape = (source.escape or source.quote_character) if source.quote_character else ""
     options = [
         f"columns = {struct_of_texts_sql([*header, more])}",
-        "header = true",
+        f"header = {'true' if LineSelection.of(source).is_whole else 'false'}",
         "auto_detect = false",
         f"delim = {quoting.text(source.separator)}",
-        f"quote = {quoting.text(source.quote)}",
-        f"escape = {quoting.text(source.quote)}",
+        f"quote = {quoting.text(source.quote_character)}",
+        f"escape = {quoting.text(escape)}",
         f"nullstr = {quoting.text(IMPOSSIBLE_TEXT)}",
         # A line with more fields, or with invalid bytes in columns that are read, is a missing row:
         # no line can stop a run or be quoted in a message. In non-strict mode a quote inside a
@@ -176,44 +254,32 @@ def _options_sql(source: Source, header: Sequence[str], more: str) -> str:
     return ", ".join(options)
 
 
-def _read_first_line(source: Source, file: Path) -> bytes:
-    """Return the first line of a file in UTF-8, without decoding the rest of the file."""
-    start = b""
-    with open_file(file) as raw:
-        for chunk in TextDecoding.of(source, keeps_carriage_returns=False).chunks(raw):
-            start += chunk
-            if b"\n" in chunk or len(start) >= HEADER_LIMIT:
-                break
-    line, end, _ = start.partition(b"\n")
-    return (line + end)[:HEADER_LIMIT]
-
-
 def _generate_missing_names(header: list[str]) -> list[str]:
-    """Return the names in a header, with a generated name for each column without one.
+    """Return the names in a header on one line each, with a generated name for each empty one.
 
-    pandas writes an index as such a column. Empty names at the end of a header get no generated
-    name: rows may be shorter than such a header, and all of these rows would be lost.
+    pandas writes an index as a column without a name, and a delimiter at the end makes another.
     """
-    last = max((place for place, name in enumerate(header) if name), default=-1)
-    return [
-        name or (f"dp_unnamed_{place}" if place < last else "") for place, name in enumerate(header)
-    ]
+    names = [" ".join(name.split()) if "\n" in name else name for name in header]
+    return [name or f"dp_unnamed_{place}" for place, name in enumerate(names)] if any(names) else []
 
 
 def _read_header(
     declared: Declared, source: Source, file: Path, files: Sequence[Path]
 ) -> list[str]:
-    """Return the names in the header line; no other line is read."""
+    """Return the names in the header.
+
+    No other line is read, except to compare the width of the first rows with that of the header.
+    """
     failed = False
     header: list[str] = []
+    widths: list[int] = []
     try:
-        first = _read_first_line(source, file).decode("utf-8-sig")
-        rows = csv.reader([first], delimiter=source.separator, quotechar=source.quote, strict=True)
-        header = _generate_missing_names(next(rows, []))
+        header, widths = _header_and_widths(source, file)
     except (OSError, ValueError, csv.Error):
         failed = True
+    header = list(source.names) or _generate_missing_names(header)
     folded = [name.casefold() for name in header]
-    if failed or not header or any("\0" in name or not name for name in header):
+    if failed or not header or any("\0" in name for name in header):
         raise DataError("DP-DATA-009", **source_fields(declared, file=file, files=files))
     if len(header) > MOST_COLUMNS:  # the engine takes much memory for each, read or not
         most = f"{MOST_COLUMNS:,}"
@@ -226,7 +292,34 @@ def _read_header(
             raise fault
     if len(set(folded)) < len(folded):
         raise DataError("DP-DATA-009", **source_fields(declared, file=file, files=files))
+    width = common_width(widths, len(header), pads=source.ragged == "pad")
+    if width is not None:
+        raise _width_error(declared, file_label(file, files), len(header), width)
     return header
+
+
+def _header_and_widths(source: Source, file: Path) -> tuple[list[str], list[int]]:
+    """Return the cells of the header of a file, and the numbers of fields of its first rows."""
+    selection = LineSelection.of(source)
+    packing = TextDecoding.of(source, keeps_carriage_returns=False)
+    with open_file(file) as raw:
+        head = list(first_bytes(packing.text(raw)))
+    header = selection.header_names(head) if selection.has_header else []
+    return header, selection.first_widths(head)
+
+
+def _width_error(declared: Declared, file: str, width: int, other: int) -> DataError:
+    """Return DP-DATA-024 for a file none of whose first rows is as wide as its header."""
+    reason = (
+        f"the header of {file} has {width:,} fields, and none of its first rows has: most of them "
+        f"have {other:,}"
+    )
+    way = (
+        "declare `ragged: pad` if rows lack their last fields or end with a delimiter, `names` "
+        "with a name for each field if the header lacks one, or another `header`, `delimiter` or "
+        "`quote`"
+    )
+    return unreadable_error(declared, reason, way)
 
 
 READER = CsvReader()

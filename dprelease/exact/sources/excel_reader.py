@@ -41,6 +41,9 @@ FALSE_LEAP_DAY = 60
 LOOKED_AT, LEAST_BELOW, LEAST_NAMES = 500, 10, 3
 """`init` finds a header below titles in so many rows, with so many rows below it and names."""
 
+HEADER_ROWS = 1000
+"""A header that is declared by one of its names is looked for in so many rows."""
+
 EMPTY_TEXT_ONLY = frozenset({""})
 
 Cells = dict[int, object]
@@ -129,7 +132,7 @@ class ExcelReader(CellReader):
             read, or whose header differs from the others.
         """
         sheets = [_open_sheet(declared, file, source.sheet, source.header) for file in files]
-        names = [list(columns) for _, columns in sheets]
+        names = [list(columns) for _, _, columns in sheets]
         wanted = wanted_columns(declared, names[0])
         if any(set(others) != set(names[0]) for others in names):
             way = "use the same columns in all of them"
@@ -139,10 +142,10 @@ class ExcelReader(CellReader):
         def read() -> Iterator[Row]:
             """Yield the wanted cells of each row below the header, sheet by sheet."""
             try:
-                for sheet, columns in sheets:
+                for sheet, header, columns in sheets:
                     places = [columns[name] for name in wanted]
                     for number, cells in sheet.rows():
-                        if number > source.header:
+                        if number > header:
                             yield [
                                 _replace_null_text(cells.get(place), nulls) for place in places
                             ] or [None]
@@ -158,7 +161,7 @@ class ExcelReader(CellReader):
             if table is None and len(names) > 1:
                 return Description(several=names)
             found = _find_header(_sheet_of(file, table))
-            _, columns = sheet_columns(file, table, found.row)
+            _, _, columns = sheet_columns(file, table, found.row)
         except (OSError, UnreadableWorkbook):
             return Description()
         source: dict[str, Any] = {} if table is None else {"sheet": table}
@@ -202,10 +205,13 @@ def read_sheet_list(file: Path) -> dict[str, Sheet]:
             }
 
 
-def sheet_columns(file: Path, name: str | None, header: int) -> tuple[Sheet, dict[str, int]]:
-    """Return a sheet, and the number of each column that its header names.
+def sheet_columns(
+    file: Path, name: str | None, header: int | str | None
+) -> tuple[Sheet, int, dict[str, int]]:
+    """Return a sheet, the row number of its header, and the number of each column that it names.
 
-    `name`: the name of the sheet; None for the only sheet. `header`: the row number of the header.
+    `name`: the name of the sheet; None for the only sheet. `header`: the row number of the header,
+    or one of its names; None for the first row.
 
     Raises
     ------
@@ -214,16 +220,27 @@ def sheet_columns(file: Path, name: str | None, header: int) -> tuple[Sheet, dic
         same name twice.
     """
     sheet = _sheet_of(file, name)
-    number, cells = next((row for row in sheet.rows() if row[0] >= header), (0, {}))
-    texts = zip(texts_of(cells.values()), cells, strict=True)
-    named = [(text, place) for text, place in texts if text]
-    if number != header or not named:
+    number, named = _header_cells(sheet, 1 if header is None else header)
+    if not named:
         raise UnreadableWorkbook(
-            "its header has no column names", "name the row that has them: {path: ..., header: 3}"
+            "its header has no column names",
+            "name the row that has them, or one of them: {path: ..., header: 3}",
         )
     if len(dict(named)) < len(named):
         raise UnreadableWorkbook("its header has a name twice", "rename one of the columns")
-    return sheet, dict(named)
+    return sheet, number, dict(named)
+
+
+def _header_cells(sheet: Sheet, header: int | str) -> tuple[int, list[tuple[str, int]]]:
+    """Return the row number of a header, and its names, each with the number of its column."""
+    for number, cells in sheet.rows():
+        if number > (HEADER_ROWS if isinstance(header, str) else header):
+            break
+        texts = zip(texts_of(cells.values()), cells, strict=True)
+        named = [(text, place) for text, place in texts if text]
+        if number == header or header in [text for text, _ in named]:
+            return number, named
+    return 0, []
 
 
 def _sheet_of(file: Path, name: str | None) -> Sheet:
@@ -293,9 +310,9 @@ def _is_number(text: str) -> bool:
 
 
 def _open_sheet(
-    declared: Declared, file: Path, name: str | None, header: int
-) -> tuple[Sheet, dict[str, int]]:
-    """Return a sheet and the index of each of its columns, or raise a data error."""
+    declared: Declared, file: Path, name: str | None, header: int | str | None
+) -> tuple[Sheet, int, dict[str, int]]:
+    """Return a sheet, its header's row and the index of its columns, or raise a data error."""
     problem: UnreadableWorkbook | None = None
     try:
         return sheet_columns(file, name, header)

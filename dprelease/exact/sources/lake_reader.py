@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dprelease.exact.inputs import Input
-    from dprelease.exact.reading.dialect import KeyValue
+    from dprelease.exact.reading.csv_layout import KeyValue
 
 
 DAMAGED = (TypeError, AttributeError, RecursionError)

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dprelease.exact.inputs import Input
-    from dprelease.exact.reading.dialect import KeyValue
+    from dprelease.exact.reading.csv_layout import KeyValue
 
 ARROW_ONLY_TYPES = {
     WIDE_DECIMAL: "a decimal of more than 38 digits",

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from dprelease.exact.inputs import Input
     from dprelease.exact.postgres.server_link import Servers
-    from dprelease.exact.reading.dialect import DetectedFormat, KeyValue
+    from dprelease.exact.reading.csv_layout import KeyValue
+    from dprelease.exact.reading.dialect import DetectedFormat
     from dprelease.exact.reading.store_copies import StoreCopies
 
 TEXT_OR_NUMBER = "text or number"

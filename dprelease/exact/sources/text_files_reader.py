@@ -41,10 +41,12 @@ class TextFilesReader(SourceReader):
     class raise NotImplementedError.
     """
 
-    header_lines: ClassVar[int] = 0
-    """The number of lines at the beginning of each file that are not records."""
     keeps_carriage_returns: ClassVar[bool] = True
     """Whether carriage returns are left in the text that the engine reads."""
+
+    def header_lines(self, source: Source) -> int:
+        """Return how many lines of the text that the engine reads are no records."""
+        return 0
 
     def packing(self, source: Source) -> TextDecoding:
         """Return how the bytes of a source's files are decoded."""

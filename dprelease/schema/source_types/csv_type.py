@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dprelease.schema.source_types.equality import BY_CHARACTERS
-from dprelease.schema.source_types.source_type import TEXT_OPTIONS, TIME_OPTIONS, SourceType
+from dprelease.schema.source_types.source_type import (
+    LINE_OPTIONS,
+    TEXT_OPTIONS,
+    TIME_OPTIONS,
+    SourceType,
+)
 
 
 class Csv(SourceType):
-    """CSV files, with a header."""
+    """CSV files: text with a delimiter between the fields of a line."""
 
     name = "csv"
     label = "CSV"
-    suffixes = (".csv", ".tsv")
-    options = ("delimiter", "quote", "nulls", *TEXT_OPTIONS, *TIME_OPTIONS)
+    suffixes = (".csv", ".tsv", ".tab", ".psv", ".txt", ".dat")
+    options = ("delimiter", "quote", "nulls", "header", *LINE_OPTIONS, *TEXT_OPTIONS, *TIME_OPTIONS)
     is_read_from_stores = True
     is_read_by_spark = True
     has_texts_for_booleans = True

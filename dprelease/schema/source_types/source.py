@@ -12,10 +12,14 @@ from dprelease.schema.field_types import Name, Pivot, Text, TimeFormat, Whole, r
 from dprelease.schema.model import Model
 from dprelease.schema.source_texts import (
     COMPRESSED,
+    MOST_LINES,
     UTC,
     UTF_8,
+    Beginnings,
     Compression,
     Encoding,
+    HeaderPlace,
+    LineNumbers,
     Thousands,
     TimeZone,
 )
@@ -29,6 +33,9 @@ from dprelease.schema.source_types.registry import (
 from dprelease.schema.source_types.source_type import OPTIONS, SourceType
 from dprelease.system.stores import address as stores
 
+SEPARATORS = {".tsv": "\t", ".tab": "\t", ".psv": "|"}
+"""The delimiters of files with these endings; of all others the comma."""
+
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET = re.compile(_URI.pattern + r"[^/@]*:[^/]*@")
 
@@ -37,9 +44,9 @@ class Source(Model):
     """Where the rows are: files (a path or a glob), a table of a database file, or a frame.
 
     A path that ends in / is a folder of Parquet files, including its subfolders. A SQLite file
-    needs `table`. An Excel workbook with several sheets needs `sheet`; `header` is the number of
-    the row with the column names. A path that begins with postgresql:// is the address of a server,
-    and needs `table`, such as census.people; libpq reads the password.
+    needs `table`. An Excel workbook with several sheets needs `sheet`. A path that begins with
+    postgresql:// is the address of a server, and needs `table`, such as census.people; libpq reads
+    the password.
 
     Parquet, CSV and JSON lines can be in a store: s3://bucket/visits/*.parquet, gs://, az://,
     abfss:// or https://. The environment has the credentials.
@@ -51,11 +58,19 @@ class Source(Model):
     For the engine spark only: a table of Spark's catalogue (`table` without a path), or Parquet in
     another place (a path with another scheme, such as hdfs://server/visits).
 
+    `header` is the number of the row or line with the column names, or one of these names. The rows
+    are below it. `skip` leaves out lines of a CSV file, by their number in the file (a single
+    number: the first lines), `comment` lines that begin with one of its texts, `until` the last
+    line that begins with this text and all lines below it, and `footer` the last lines. `names`
+    replaces the names in the header; without `header`, the file then has none. With `ragged: pad`,
+    the fields that a line lacks are missing values, and a line may end with a delimiter.
+
     The keys from `delimiter` on describe how the values of a CSV or JSON lines file are written;
     nothing is ever guessed. Of these keys, workbooks accept `nulls` and the date formats, and
-    SQLite files the date formats. `pivot` is the latest year that two digits (%y) can mean, for all
-    columns without a `pivot` of their own. `time_zone` is the time zone of local timestamps, in any
-    source.
+    SQLite files the date formats. With `quote: none`, quotes are characters of the texts; `escape`
+    is a backslash before such characters. `pivot` is the latest year that two digits (%y) can mean,
+    for all columns without a `pivot` of their own. `time_zone` is the time zone of local
+    timestamps, in any source.
     """
 
     path: Text | None = None
@@ -65,9 +80,16 @@ class Source(Model):
     version: Annotated[Whole, Field(ge=0, lt=1 << 63)] | None = None
     snapshot: Annotated[Whole, Field(ge=0, lt=1 << 63)] | None = None
     sheet: Text | None = None
-    header: Annotated[Whole, Field(ge=1, le=1 << 20)] = 1
+    header: HeaderPlace | None = None
+    names: tuple[Text, ...] = ()
+    skip: LineNumbers = ()
+    comment: Beginnings = ()
+    until: Text | None = None
+    footer: Annotated[Whole, Field(ge=0, le=MOST_LINES)] = 0
+    ragged: Literal["pad"] | None = None
     delimiter: Text | None = None
     quote: Text = '"'
+    escape: Literal["\\"] | None = None
     nulls: tuple[Text, ...] = ("",)
     encoding: Encoding = UTF_8
     compression: Compression | None = None
@@ -97,10 +119,11 @@ class Source(Model):
             )
         elif not self.type.has_tables and self.table is not None:
             hints.refuse_source("it names a `table`, which only databases have", hints.NO_TABLE)
-        for key, mark in (("delimiter", self.delimiter), ("quote", self.quote)):
+        for key, mark in (("delimiter", self.delimiter), ("quote", self.quote_character or '"')):
             if mark is not None and (len(mark.encode()) != 1 or mark in "\r\n"):
                 problem = "it must be one ASCII character, such as ;"
                 refuse("DP-DECL-003", problem=problem, key=key)
+        self._check_lines()
         self._check_texts()
         return self
 
@@ -126,6 +149,20 @@ class Source(Model):
             )
         if not self.is_uri and (fields := uri_fields(path)):  # such as hdfs:/people, with one slash
             refuse(URI_CODE, **fields, key="path")
+
+    def _check_lines(self) -> None:
+        """Refuse a header among the lines that are left out, and texts that begin every line."""
+        if self.header in self.skip:
+            problem = (
+                "it is one of the lines that `skip` leaves out; both count from the first line"
+            )
+            refuse("DP-DECL-003", problem=problem, key="header")
+        if self.until == "":
+            refuse("DP-DECL-003", problem="it must be a text that is not empty", key="until")
+        folded = {name.casefold() for name in self.names}
+        if "" in folded or len(folded) < len(self.names):
+            problem = "it must be a list of names that all differ, none of them empty"
+            refuse("DP-DECL-003", problem=problem, key="names")
 
     def _check_texts(self) -> None:
         """Raise DP-SCHEMA-014 for a key that does not apply, or for two equal separators."""
@@ -214,4 +251,14 @@ class Source(Model):
     @property
     def separator(self) -> str:
         """The delimiter of a CSV file."""
-        return self.delimiter or ("\t" if self._ending[0] == ".tsv" else ",")
+        return self.delimiter or SEPARATORS.get(self._ending[0], ",")
+
+    @property
+    def quote_character(self) -> str:
+        """The quote of a CSV file; empty if its texts are never quoted."""
+        return "" if self.quote == "none" else self.quote
+
+    @property
+    def has_header(self) -> bool:
+        """Whether a CSV file has a line with the names of its columns."""
+        return self.header is not None or not self.names

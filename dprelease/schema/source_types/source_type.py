@@ -14,6 +14,7 @@ from dprelease.system.lake_tables import LOCAL_TREE, FolderTree, Problem
 
 TEXT_OPTIONS = ("encoding", "compression", "decimal", "thousands")
 TIME_OPTIONS = ("date_format", "timestamp_format", "pivot")
+LINE_OPTIONS = ("skip", "comment", "until", "footer", "ragged", "names", "escape")
 SHEET_OPTIONS = ("sheet", "header")
 VERSION_OPTIONS = ("version", "snapshot")
 OPTIONS = (
@@ -22,6 +23,7 @@ OPTIONS = (
     "nulls",
     *TEXT_OPTIONS,
     *TIME_OPTIONS,
+    *LINE_OPTIONS,
     *SHEET_OPTIONS,
     *VERSION_OPTIONS,
 )

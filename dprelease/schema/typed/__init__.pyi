@@ -334,12 +334,19 @@ class Source(TypedDict, total=False):
     version: Scalar | None
     snapshot: Scalar | None
     sheet: Scalar | None
-    header: Scalar
+    header: Scalar | None
+    names: Sequence[Scalar]
+    skip: Scalar | Sequence[Scalar]
+    comment: Scalar | Sequence[Scalar]
+    until: Scalar | None
+    footer: Scalar
+    ragged: Literal["pad"] | None
     delimiter: Scalar | None
     quote: Scalar
+    escape: Literal["\\"] | None
     nulls: Sequence[Scalar]
     encoding: Scalar
-    compression: Literal["none", "gzip", "zstd"] | None
+    compression: Literal["none", "gzip", "zstd", "bz2", "zip"] | None
     decimal: Literal[".", ","]
     thousands: Literal[".", ",", "'", "’", "_", " ", " ", " ", " "] | None
     date_format: Scalar | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import keyword
 import textwrap
 from collections.abc import Mapping
@@ -107,7 +108,7 @@ def _mapping(schema: Schema) -> str:
 
 def _literal(value: object) -> str:
     """Return a value as it is written in Python, with texts in double quotes."""
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
 def _union(kinds: list[str]) -> str:

@@ -1,0 +1,226 @@
+"""Detect how the lines of a CSV file are laid out: delimiter, quotes, header, comments and notes.
+
+Only `init` uses it. It proposes keys of `source`; the rows are then read by the statement of a run.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dprelease.exact.reading.line_selection import csv_options
+
+KeyValue = str | int | list[str]
+"""A value that `source` can have for one of its keys."""
+
+DELIMITERS = (",", ";", "\t", "|")
+MOST_RECORDS = 500
+MOST_TITLES = 50
+LEAST_NAMES = 3
+"""Titles are recognized only above a header with so many names."""
+COMMENT_SIGNS = ("##", "#", "//", "%")
+ROW_NAME = "dp_row"
+"""The proposed name of a column that rows have and the header lacks."""
+
+END_WORDS = (
+    "total", "totals", "grand total", "sum", "source", "sources", "note", "notes", "footnote",
+    "footnotes", "legend", "copyright", "gesamt", "insgesamt", "summe", "quelle", "quellen",
+    "hinweis", "hinweise", "anmerkung", "anmerkungen", "fussnote", "fußnote", "legende", "fuente",
+    "nota", "notas", "fonte", "bron", "champ", "lecture", "remarque",
+)  # fmt: skip
+"""The words with which totals and notes below a table begin, in lower case."""
+
+Record = tuple[int, list[str]]
+"""The cells of a record, after the number of its first line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A way to divide lines into fields; `quote` is empty if there are no quotes."""
+
+    delimiter: str
+    quote: str
+    escape: str = ""
+
+    def records(self, lines: Sequence[str], most: int = MOST_RECORDS) -> list[Record]:
+        """Return the first records that are not empty; up to the first that can't be parsed."""
+        options = csv_options(self.delimiter, self.quote, self.escape)
+        reader = csv.reader((f"{line}\n" for line in lines), **options)
+        found: list[Record] = []
+        before = 0
+        try:
+            for record in itertools.islice(reader, most):
+                if record and (len(record) > 1 or record[0].strip()):
+                    found.append((before + 1, record))
+                before = reader.line_num
+        except csv.Error:
+            return found[:1]
+        return found
+
+
+def detect_csv_layout(text: str, separator: str) -> dict[str, KeyValue]:
+    """Return the keys of `source` for the lines of a text; only those that differ from defaults.
+
+    `separator`: the delimiter by default. The text has line feeds, and is complete up to its last
+    line.
+    """
+    lines = text.split("\n")
+    keys: dict[str, KeyValue] = {}
+    declared = re.fullmatch(r"\ufeff?\"?sep=(.)\"?", lines[0], re.IGNORECASE)
+    delimiters: tuple[str, ...] = DELIMITERS
+    if declared:
+        keys["skip"], delimiters = 1, (declared[1],)
+        lines[0] = ""
+    comment = _comment_sign(lines)
+    if comment:
+        lines = ["" if line.startswith(comment) else line for line in lines]
+        keys["comment"] = comment
+    dialect, width = _best_dialect(lines, delimiters)
+    keys |= {
+        "delimiter": dialect.delimiter if dialect.delimiter != separator else "",
+        "quote": {'"': "", "": "none"}.get(dialect.quote, dialect.quote),
+        "escape": dialect.escape,
+    }
+    records = dialect.records(lines)
+    keys |= _header_keys(records, width, is_first_line=not declared and not comment)
+    keys |= _notes_keys(dialect.records(lines, most=len(lines)), width)
+    return {key: value for key, value in keys.items() if value}
+
+
+def _comment_sign(lines: Sequence[str]) -> str:
+    """Return the sign with which the lines above the header begin; empty if there is none."""
+    filled = [line for line in lines if line.strip()]
+    sign = next((sign for sign in COMMENT_SIGNS if filled and filled[0].startswith(sign)), "")
+    if not sign:
+        return ""
+    above = list(itertools.takewhile(lambda line: line.startswith(sign[0]), filled))
+    if len(above) == len(filled):
+        return ""
+    # The names may be in the last comment, as in #chrom,position below lines with ##.
+    last, below = above[-1], filled[len(above)]
+    if last[:2] not in ("##", "# ") and any(
+        last.count(d) == below.count(d) > 0 for d in DELIMITERS
+    ):
+        return "##" if len(above) > 1 and all(line.startswith("##") for line in above[:-1]) else ""
+    return sign if all(line.startswith(sign) for line in above) else sign[0]
+
+
+def _best_dialect(lines: Sequence[str], delimiters: Sequence[str]) -> tuple[Dialect, int]:
+    """Return the dialect in which most records have the same width, and that width."""
+    best: tuple[tuple[int, int, int], Dialect, int] | None = None
+    for delimiter, (quote, escape) in itertools.product(delimiters, _likely_quotes(lines)):
+        dialect = Dialect(delimiter, quote, escape)
+        records = dialect.records(lines)
+        widths = Counter(len(cells) for _, cells in records[1:] or records)
+        width, alike = widths.most_common(1)[0] if widths else (0, 0)
+        alike += len(records) > 1 and len(records[0][1]) == width
+        score = (alike * 1000 // len(records) if width > 1 else 0, width, alike)
+        if best is None or score > best[0]:
+            best = (score, dialect, width)
+    if best is None:
+        raise ValueError("there is no delimiter")
+    return best[1], best[2]
+
+
+def _likely_quotes(lines: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the quotes to try, with their escape; the likelier first."""
+    text = "\n".join(lines)
+    singles = re.search(r"(?:^|[,;\t|])'[^'\n]*'(?=[,;\t|\n])", text, re.MULTILINE)
+    if '"' not in text:
+        return [("'", "")] if singles else [('"', "")]
+    if re.search(r"\\[\"\\]", text) and not re.search(r'[^,;\t|\n]""[^,;\t|\n]', text):
+        return [('"', "\\"), ('"', ""), ("", "")]
+    return [('"', ""), ("", "")]
+
+
+def _filled(cells: Iterable[str]) -> int:
+    """Return the number of cells that are not empty."""
+    return sum(1 for cell in cells if cell.strip())
+
+
+def _header_keys(
+    records: Sequence[Record], width: int, *, is_first_line: bool
+) -> dict[str, KeyValue]:
+    """Return the keys that say where the header is, and how its width differs from that of rows."""
+    place = _header_place(records, width)
+    if place is None:
+        return {}
+    number, names = records[place]
+    rows = [cells for _, cells in records[place + 1 :]]
+    keys: dict[str, KeyValue] = {}
+    if place or (is_first_line and number > 1):
+        keys["header"] = number
+    misfits = [cells for cells in rows if len(cells) != len(names)]
+    if not misfits or len(misfits) < len(rows):
+        return keys
+    ends = all(len(cells) == len(names) + 1 and not cells[-1].strip() for cells in rows)
+    if len(names) == width + 1 and not names[-1].strip():
+        return {**keys, "ragged": "pad"}
+    if ends:
+        return {**keys, "ragged": "pad"}
+    if len(names) == width - 1:
+        return {"header": number, "names": [ROW_NAME, *names]}
+    return keys
+
+
+def _header_place(records: Sequence[Record], width: int) -> int | None:
+    """Return the index of the record that looks like the header; None without records.
+
+    A record below others is the header only if it can hardly be a row of values.
+    """
+    if not records:
+        return None
+    first = records[0][1]
+    if width < LEAST_NAMES or (len(first) >= width - 1 and 2 * _filled(first) > width):
+        return 0
+    for place, (_, cells) in enumerate(records[:MOST_TITLES]):
+        if len(cells) >= width - 1 and 2 * _filled(cells) > width:
+            below = [row for _, row in records[place + 1 :]]
+            return place if _are_names(cells, below) else 0
+    return 0
+
+
+def _are_names(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Return whether cells look like names: texts that all differ, above rows with other texts."""
+    names = [cell.strip() for cell in cells if cell.strip()]
+    return (
+        bool(below)
+        and len(set(names)) == len(names)
+        and not any(map(_is_number, names))
+        and any(_is_number(cell) for row in below for cell in row)
+        and not any(
+            one == other for row in below for one, other in zip(row, cells, strict=False) if one
+        )
+    )
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text looks like a number, such as 1,234.5 or a year."""
+    return re.fullmatch(r"\s*[+-]?[0-9][0-9.,' ]*%?\s*", text) is not None
+
+
+def _notes_keys(records: Sequence[Record], width: int) -> dict[str, KeyValue]:
+    """Return the number of the last lines that are totals and notes, and as wide as the rows."""
+    last = records[-MOST_TITLES:]
+    first = next(
+        (i for i, (_, cells) in enumerate(last) if _begins_notes(cells) and _end_notes(last[i:])),
+        None,
+    )
+    if first is None or not any(len(cells) == width for _, cells in last[first:]):
+        return {}
+    return {"footer": sum(1 + cell.count("\n") for _, (cell, *_) in last[first:])}
+
+
+def _begins_notes(cells: Sequence[str]) -> bool:
+    """Return whether a record begins with a word of notes or totals."""
+    word = re.split(r"[:.,(]|  ", cells[0].strip(), maxsplit=1)[0].strip().lower()
+    return word in END_WORDS
+
+
+def _end_notes(records: Sequence[Record]) -> bool:
+    """Return whether records are notes: each is one text, or begins with a word of notes."""
+    return all(_filled(cells) <= 1 or _begins_notes(cells) for _, cells in records)

@@ -1,0 +1,268 @@
+"""Select the lines of a text file that hold rows: without header, comments and notes.
+
+The selection depends on declared keys of the source, on line numbers and on the beginnings of
+lines. A comment is recognized by its own line. The notes below a table begin at the last line that
+begins with the declared text, so that no row above can end the table.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import dropwhile, islice
+from typing import Any
+
+from dprelease.schema.source_texts import UTF_8
+from dprelease.schema.source_types.source import Source
+
+HEAD_LIMIT = 1 << 20
+"""Number of bytes at the beginning of a file in which its header is looked for."""
+
+MOST_NOTES = 1000
+"""Maximum number of lines of the notes below a table."""
+
+MOST_WIDTHS, FEWEST_WIDTHS = 100, 2
+"""How many of the first rows are compared with the header, and how many are needed for that."""
+
+LONGEST_LINE = 1 << 26
+
+Lines = Iterator[tuple[int, bytes]]
+"""Lines with their line feeds, each after its number in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineSelection:
+    """Which lines of a text file are rows, in a text in UTF-8 with line feeds.
+
+    `header`: the number of the header's line, or a name in the header; None for the first line that
+    is neither empty nor left out. `has_header`: whether the file has a header. `skipped`: the
+    numbers of lines that are left out. `comments`: the beginnings of lines that are left out.
+    `until`: the beginning of the first line of the notes below the rows. `notes`: how many of the
+    last lines are no rows. The other fields are those of the CSV dialect.
+    """
+
+    header: int | str | None
+    has_header: bool
+    skipped: frozenset[int]
+    comments: tuple[bytes, ...]
+    until: bytes | None
+    notes: int
+    delimiter: str
+    quote: str
+    escape: str
+
+    @classmethod
+    def of(cls, source: Source) -> LineSelection:
+        """Return the selection that a source declares."""
+        is_first = source.header is None and not source.skip and not source.comment
+        return cls(
+            1 if is_first else source.header,
+            source.has_header,
+            frozenset(source.skip),
+            tuple(text.encode(UTF_8) for text in source.comment),
+            None if source.until is None else source.until.encode(UTF_8),
+            source.footer,
+            source.separator,
+            source.quote_character,
+            source.escape or "",
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all lines below a header in the first line are rows."""
+        selects = self.skipped or self.comments or self.until is not None or self.notes
+        return self.has_header and self.header == 1 and not selects
+
+    @property
+    def dialect(self) -> dict[str, Any]:
+        """Return the options by which Python's module csv reads records."""
+        return csv_options(self.delimiter, self.quote, self.escape)
+
+    def header_names(self, parts: Iterable[bytes]) -> list[str]:
+        """Return the cells of the header; empty if the first bytes of the text have none.
+
+        Raises
+        ------
+        UnicodeDecodeError, csv.Error
+            If the header can't be read.
+        """
+        return self._read_header(self._numbered(first_bytes(parts)))
+
+    def first_widths(self, parts: Iterable[bytes]) -> list[int]:
+        """Return the number of fields of each of the first rows; empty if they can't be parsed.
+
+        Empty lines, and the last line if it may be incomplete, are left out.
+        """
+        lines = self._numbered(first_bytes(parts))
+        if self.has_header:
+            self._read_header(lines)
+        rows: Iterator[bytes] = (line for _, line in lines if line.endswith(b"\n"))
+        if self.comments:
+            rows = self._without_comments(rows)
+        texts = (line.decode(UTF_8, "surrogateescape") for line in rows)
+        records = csv.reader(texts, **self.dialect)
+        try:
+            return [len(record) for record in islice(records, MOST_WIDTHS) if record]
+        except csv.Error:
+            return []
+
+    def rows(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the lines of all rows.
+
+        Raises
+        ------
+        OSError
+            If no line among the last ones begins with `until`.
+        """
+        lines = self._numbered(parts)
+        if self.has_header:
+            self._read_header(lines)
+        rows: Iterator[bytes] = (line for _, line in lines)
+        if self.comments:
+            rows = self._without_comments(rows)
+        return self._without_notes(rows) if self.until is not None or self.notes else rows
+
+    def _numbered(self, parts: Iterable[bytes]) -> Lines:
+        """Yield the lines whose numbers are not left out."""
+        for number, line in enumerate(split_lines(parts), 1):
+            if number not in self.skipped:
+                yield number, line
+
+    def _read_header(self, lines: Lines) -> list[str]:
+        """Return the cells of the header; consume its lines, and those above it."""
+        if isinstance(self.header, int):
+            first = self.header
+            lines = dropwhile(lambda line: line[0] < first, lines)
+        else:
+            lines = (line for line in lines if not self._is_between(line[1]))
+        if isinstance(self.header, str):
+            texts = (line.decode(UTF_8, "surrogateescape") for _, line in lines)
+            records = csv.reader(texts, **self.dialect)
+            return next((record for record in records if self.header in record), [])
+        return next(
+            csv.reader((line.decode(UTF_8) for _, line in lines), strict=True, **self.dialect), []
+        )
+
+    def _is_between(self, line: bytes) -> bool:
+        """Return whether a line above the header is empty or a comment."""
+        return not line.strip() or line.startswith(self.comments or (b"\n",))
+
+    def _without_comments(self, rows: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the lines that are no comments; a line inside of a quoted text is none."""
+        is_quoted = False
+        for line in rows:
+            if is_quoted or not line.startswith(self.comments):
+                is_quoted = self._is_quoted_after(line, is_quoted)
+                yield line
+
+    def _is_quoted_after(self, line: bytes, is_quoted: bool) -> bool:
+        """Return whether the text after a line is inside quotes, which open at a field's start."""
+        quote, delimiter, escape = (
+            self.quote.encode(),
+            self.delimiter.encode(),
+            self.escape.encode(),
+        )
+        if not quote or quote not in line:
+            return is_quoted
+        opening, place = re.compile(b" *" + re.escape(quote)), 0
+        while True:
+            if not is_quoted:
+                while not (opened := opening.match(line, place)):
+                    place = line.find(delimiter, place) + 1
+                    if not place:
+                        return False
+                place = opened.end()
+            place = _closing_quote(line, place, quote, escape)
+            if place < 0:
+                return True
+            is_quoted = False
+            place = line.find(delimiter, place) + 1
+            if not place:
+                return False
+
+    def _without_notes(self, rows: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the lines above the notes at the end; empty lines at the end count as notes."""
+        last: deque[bytes] = deque()
+        for line in rows:
+            last.append(line)
+            if len(last) > MOST_NOTES:
+                yield last.popleft()
+        while last and not last[-1].strip():
+            last.pop()
+        if self.until is not None:
+            starts = (self.until, self.quote.encode() + self.until)
+            while last and not last[-1].startswith(starts):
+                last.pop()
+            if not last:
+                raise OSError("no line begins with the text in `until`")
+            last.pop()
+        for _ in range(min(self.notes, len(last))):
+            last.pop()
+        yield from last
+
+
+def csv_options(delimiter: str, quote: str, escape: str) -> dict[str, Any]:
+    """Return the options by which Python's module csv reads records; empty for no such sign."""
+    return {
+        "delimiter": delimiter,
+        "quotechar": quote or None,
+        "quoting": csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
+        "escapechar": escape or None if quote else None,
+        "doublequote": not escape,
+    }
+
+
+def _closing_quote(line: bytes, place: int, quote: bytes, escape: bytes) -> int:
+    """Return the place after the quote that ends a quoted text; -1 if the line does not end it."""
+    while (place := line.find(quote, place)) >= 0:
+        if escape:
+            first = place
+            while line[first - 1 : first] == escape:
+                first -= 1
+            if (place - first) % 2 == 0:
+                return place + 1
+            place += 1
+        elif line.startswith(quote, place + 1):
+            place += 2
+        else:
+            return place + 1
+    return -1
+
+
+def common_width(widths: Sequence[int], header: int, *, pads: bool) -> int | None:
+    """Return the most frequent number of fields of rows none of which fits the header; or None.
+
+    `pads`: whether rows fit that lack their last fields, or that have one more.
+    """
+    if len(widths) < FEWEST_WIDTHS:
+        return None
+    if any(width == header or (pads and width <= header + 1) for width in widths):
+        return None
+    return Counter(widths).most_common(1)[0][0]
+
+
+def split_lines(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield each line with its line feed; a line that is too long to be read is divided."""
+    rest = b""
+    for part in parts:
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            yield line + b"\n"
+        if len(rest) > LONGEST_LINE:
+            yield rest
+            rest = b""
+    if rest:
+        yield rest
+
+
+def first_bytes(parts: Iterable[bytes], limit: int = HEAD_LIMIT) -> Iterator[bytes]:
+    """Yield parts of a text until they have so many bytes."""
+    size = 0
+    for part in parts:
+        yield part[: limit - size]
+        size += len(part)
+        if size >= limit:
+            return

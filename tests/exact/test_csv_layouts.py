@@ -1,0 +1,227 @@
+"""CSV files as offices publish them: from `init` to a verified release, to the last row."""
+
+from __future__ import annotations
+
+import bz2
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import dprelease
+from dprelease import cli
+from dprelease.errors import DpReleaseError
+from dprelease.query.resolve import resolve
+from dprelease.release.runs.pipeline import run
+from dprelease.schema.load import read_declaration
+from tests.exact.build import ask, declare, exact
+
+RUN = CliRunner()
+HEADER = ["person", "age", "pay", "day"]
+ROWS = [[f"p{i % 7}", str(i % 90), f"{i}.5", f"2024-0{1 + i % 9}-1{i % 9}"] for i in range(30)]
+
+
+def text(
+    rows: list[list[str]] = ROWS,
+    header: list[str] | None = HEADER,
+    by: str = ",",
+    end: str = "",
+    above: str = "",
+    below: str = "",
+) -> str:
+    lines = [by.join(row) + end for row in ([header] if header else []) + rows]
+    return above + "\n".join(lines) + "\n" + below
+
+
+def zipped(*names: str) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in names:
+            archive.writestr(name, text())
+    return packed.getvalue()
+
+
+QUOTED = [[f'"{cell}"' for cell in [row[0] + ' \\"x\\" \\\\', *row[1:]]] for row in ROWS]
+STRAY = [[row[0].replace("p1", '"p1').replace("p2", 'p"2'), *row[1:]] for row in ROWS]
+LAYOUTS: dict[str, tuple[str, str | bytes, dict[str, Any]]] = {
+    "titles": ("csv", text(above='Table 1\nby "age"\n\n', below="\nSource: x\n"), {"header": 4}),
+    "padded": (
+        "csv",
+        text(above="Table 1,,,\n,,,\n", below="Total,9,8.5,\nNote: x,,,\n,,,\n\n"),
+        {"header": 3, "footer": 3},
+    ),
+    "comments": (
+        "csv",
+        text(ROWS[:9], above="## a, b\n##\n", below=text(ROWS[9:], None, above="## c,1,2,3\n")),
+        {"comment": "##"},
+    ),
+    "genome": ("tsv", text(above="##a\n##b\n", header=["#id", *HEADER[1:]], by="\t"), {"comment": "##"}),
+    "sign": ("csv", text(above="sep=;\n", by=";"), {"skip": 1, "delimiter": ";"}),
+    "ends": ("csv", text(header=[*HEADER, ""], end=""), {"ragged": "pad"}),
+    "both": ("csv", text(header=[*HEADER], end=","), {}),
+    "row_ends": ("csv", text(header=None, end=",", above=",".join(HEADER) + "\n"), {"ragged": "pad"}),
+    "row_names": (
+        "csv",
+        text([[str(i), *row] for i, row in enumerate(ROWS)]),
+        {"header": 1, "names": ["dp_row", *HEADER]},
+    ),
+    "wrapped": ("csv", text(header=["person", "age", "pay", '"da\ny"']), {}),
+    "stray": ("tsv", text(STRAY, by="\t"), {"quote": "none"}),
+    "dump": ("csv", text(QUOTED), {"escape": "\\"}),
+    "returns": ("csv", text().replace("\n", "\r"), {}),
+    "archive": ("csv.zip", zipped("a/people.csv", "__MACOSX/x"), {}),
+    "unnamed": ("zip", zipped("people.csv"), {"format": "csv"}),
+    "packed": ("csv.bz2", bz2.compress(text().encode()), {}),
+    "plain": ("txt", text(by="\t"), {"delimiter": "\t"}),
+    "bars": ("psv", text(by="|"), {}),
+    "data": ("dat", text(by=";"), {"delimiter": ";"}),
+    "tabs": ("tab", text(by="\t"), {}),
+    "commas": ("tsv", text(), {"delimiter": ","}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def layouts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with each layout, its sketch, and a release of all of them."""
+    folder = tmp_path_factory.mktemp("layouts")
+    for name, (ending, content, _) in LAYOUTS.items():
+        file = folder / f"{name}.{ending}"
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        done = RUN.invoke(cli.app, ["init", str(file), "--output", str(folder / f"{name}.yaml")])
+        assert done.exit_code == 0, (name, done.output)
+    return folder
+
+
+def test_every_sketch_runs_to_the_last_row(layouts: Path) -> None:
+    """The sketch unchanged; conditions on typed columns find rows that are read otherwise."""
+    where = "age >= 0 and pay > 0 and {day} >= '2024-01-01'"
+    asked = "".join(
+        f'  q_{name}: {{from: {name}, where: "{where.format(day="`da y`" if name == "wrapped" else "day")}"'
+        ", columns: {n: {count: '*'}}}\n"
+        for name in LAYOUTS
+    ).replace("`", '\\"')
+    (layouts / "release.yaml").write_text(
+        f"title: t\ntables: [{', '.join(f'{name}.yaml' for name in LAYOUTS)}]\n"
+        f"budget: {{epsilon: 100}}\nqueries:\n{asked}output: out\n"
+    )
+    declaration = read_declaration(layouts / "release.yaml")
+    queries = resolve(declaration)
+    counted = {query.name: int(exact(query, None)["n"][0]) for query in queries}
+    assert counted == {f"q_{name}": len(ROWS) for name in LAYOUTS}
+    folder = run(declaration)
+    for name in LAYOUTS:
+        assert abs(pq.read_table(folder / f"q_{name}.parquet")["n"][0].as_py() - len(ROWS)) <= 9
+    assert dprelease.verify(folder).ok
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_sketch_declares_what_differs(name: str, layouts: Path) -> None:
+    source = read_declaration_source(layouts / f"{name}.yaml")
+    assert {key: value for key, value in source.items() if key != "path"} == LAYOUTS[name][2]
+
+
+def read_declaration_source(file: Path) -> dict[str, Any]:
+    import yaml
+
+    source = yaml.safe_load(file.read_text())["source"]
+    return {} if isinstance(source, str) else source
+
+
+KEYS = [f"k{i}" for i in range(6)]
+
+
+def rows_read(path: Path, **source: Any) -> list[int]:
+    """Return how many rows of each key are read from a file of the columns k and n."""
+    columns = {"k": {"type": "category", "values": KEYS}, "n": {"type": "integer"}}
+    table = declare(columns, source={"path": str(path), **source})
+    found: list[int] = exact(ask(table, {"rows": {"count": "*"}}, ["k"]), None)["rows"]
+    return [int(number) for number in found]
+
+
+NASTY = ["Source: me", "#k0", '"#\nSource", 1', '"k1"', "k,2", '"Total"" x",1', ",", "Source"]
+
+
+@pytest.mark.parametrize("line", NASTY)
+def test_no_row_decides_about_others(line: str, tmp_path: Path) -> None:
+    """With a header below titles, comments and notes, a line more at any place adds no other row."""
+    source = {"header": "k", "comment": ["#"], "until": "Source", "footer": 1}
+    path = tmp_path / "t.csv"
+    body = ["k0,1", "# c,1", "k1,2", '"k2",3', "k3,4", "Total,1"]
+    for place in range(len(body)):
+        lines = [*body[:place], line, *body[place:]]
+        path.write_text("\n".join(["Title", "", "k,n", *lines, "Source,1", "Note,2", ""]))
+        found = rows_read(path, **source)
+        assert all(0 <= more <= 1 for more in (a - 1 for a in found[1:4])), (place, found)
+        assert found[0] == 1
+        assert found[4:] == [0, 0]
+
+
+def test_a_comment_is_a_line_of_its_own(tmp_path: Path) -> None:
+    """And not a line inside of a quoted text, even with doubled quotes and other fields."""
+    path = tmp_path / "t.csv"
+    path.write_text('k,n,t\n"k0",1,"a ""b""\n# no"\n# yes,1,2\nk1, "2", "\n#\n"\nk2,3,"#"\n')
+    assert rows_read(path, comment="#") == [1, 1, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("source", "lines", "read"),
+    [
+        ({"skip": [2, 3]}, ["k,n", "Key,Number", "text,units", "k0,1"], 1),
+        ({"skip": 2}, ["k5,5", "k5,6", "", "k,n", "k0,1"], 1),
+        ({"names": ["k", "n"]}, ["k0,1", "k1,2"], 2),
+        ({"names": ["k", "n"], "header": 1}, ["a,a", "k0,1"], 1),
+        ({"footer": 1}, ["k,n", "k0,1", "k1,2", "", ""], 1),
+        ({"until": "k1"}, ["k,n", "k0,1", "k1,1", "k2,1", '"k1",2', "k3,1"], 3),
+        ({"ragged": "pad"}, ["k,n", "k0", "k1,2", "k2,3,", "k3,4,5"], 3),
+        ({"quote": "none", "escape": "\\", "delimiter": "\t"}, ["k\tn", 'k0\t"1', "k1\t2"], 2),
+    ],
+)  # fmt: skip
+def test_what_lines_are_rows(
+    source: dict[str, Any], lines: list[str], read: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([*lines, ""]))
+    assert sum(rows_read(path, **source)) == read
+
+
+def test_escapes_of_dumps_without_quotes(tmp_path: Path) -> None:
+    r"""As PostgreSQL writes them: \N is missing where it is declared, and \\N is a text."""
+    path = tmp_path / "t.tsv"
+    path.write_text("k\tt\nk0\ta\\tb\nk1\t\\N\nk2\t\\\\N\nk3\tc\\\\d\\n\n")
+    table = declare(
+        {"k": {"type": "text"}, "t": {"type": "category", "values": ["a\tb", "c\\d\n"]}},
+        source={"path": str(path), "quote": "none", "escape": "\\", "nulls": ["\\N"]},
+    )
+    assert list(exact(ask(table, {"n": {"count": "*"}}, ["t"]), None)["n"]) == [1, 1]
+
+
+def refused(path: Path, **source: Any) -> str:
+    with pytest.raises(DpReleaseError) as caught:
+        rows_read(path, **source)
+    return str(caught.value)
+
+
+def test_rows_of_another_width_are_refused_with_both_widths(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("k,n\nk0,secret,3\nk1,secret,3\nk2,3,4,5\n")
+    words = refused(path)
+    assert "DP-DATA-024" in words
+    assert "has 2 fields" in words
+    assert "have 3" in words
+    assert "secret" not in words
+    path.write_text("k,n\nk0,2,3\nk1,2,3\nk2,3\n")  # one row fits, and nothing is said
+    assert rows_read(path) == [0, 0, 1, 0, 0, 0]
+
+
+def test_ends_of_files_that_are_not_as_declared(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text([["k0", "1"]], ["k", "n"]))
+    assert "DP-DATA-006" in refused(path, until="Source")
+    for names in ((), ("a.csv", "b.csv")):
+        (tmp_path / "t.csv.zip").write_bytes(zipped(*names))
+        assert "DP-DATA-009" in refused(tmp_path / "t.csv.zip")
+    assert "DP-DATA-009" in refused(path, header="salary")
