@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from dprelease.exact.reading.csv_layout import KeyValue
-from dprelease.exact.reading.likely_codes import likely_codes
+from dprelease.exact.reading.peek import likely_codes
 from dprelease.exact.reading.plain import BYTE_ORDER_MARK, TextDecoding, open_file
 from dprelease.schema.field_types import has_two_digit_years
 from dprelease.schema.source_texts import SPACES, UTF_8, Compression
