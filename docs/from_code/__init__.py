@@ -18,6 +18,7 @@ from docs.from_code import (
     interface,
     mechanism_pages,
     models,
+    sql_functions,
     sql_statements,
 )
 from dprelease.documents.json_schemas import FORMS
@@ -34,6 +35,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "errors": error_codes.pages,
     "functions": expression_functions.functions,
     "python": interface.pages,
+    "sql_functions": sql_functions.functions,
     "sql_statements": sql_statements.pages,
 }
 """Every part by the name that pages have for it."""

@@ -39,7 +39,11 @@ MEANINGS = {
     "isodow": "1 for Monday to 7 for Sunday",
     "length": "the number of characters",
     "week": "the number of the ISO week, from 1 to 53",
-    "round": "to a whole number",
+    "round": "to a whole number; `round(x, 2)`: to two decimals",
+    "sqrt": "the square root; missing for numbers below 0",
+    "ln": "the natural logarithm; missing for numbers that are not above 0",
+    "log": "the logarithm to the base 10; missing for numbers that are not above 0",
+    "epoch": "the seconds since 1970-01-01 00:00:00",
 }
 
 

@@ -54,12 +54,10 @@ def run_statement(
 
 
 def _binder_text(error: duckdb.Error) -> str:
-    """Return what the engine says about a wrong name or type; other errors may quote values."""
-    if not isinstance(error, duckdb.BinderException | duckdb.CatalogException):
-        return ""
+    """Return what the engine says about a wrong name, type or constant, in one line."""
     if "(INTERVAL)" in str(error):
         return ": a difference of timestamps is no number; use date_diff('hour', first, last)"
-    return ": " + str(error).partition("\n")[0].partition(": ")[2][:LONGEST_PROBLEM]
+    return ": " + str(error).partition("\n")[0].partition(": ")[2][:LONGEST_PROBLEM].rstrip(".!")
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
@@ -80,5 +78,11 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
             known = pc.and_(pc.greater_equal(values, first), pc.less_equal(values, last))
             missing = pa.scalar(None, column.type)
             table = table.set_column(i, column.name, pc.if_else(known, values, missing))
-    frame: pd.DataFrame = table.to_pandas()
+    far = any(_has_dates(column.type) for column in table.schema if pa.types.is_nested(column.type))
+    frame: pd.DataFrame = table.to_pandas(date_as_object=not far)
     return frame
+
+
+def _has_dates(kind: pa.DataType) -> bool:
+    """Return whether a type of nested values contains dates."""
+    return "date32" in str(kind)

@@ -22,6 +22,7 @@ from dprelease.query.outer_sql.formulas import (
     confidence_of_each,
     formula_of,
 )
+from dprelease.query.outer_sql.functions import written_name
 from dprelease.query.outer_sql.identifiers import is_valid_column_name, unused_name
 from dprelease.query.quality import CONFIDENCE
 from dprelease.query.roles import WITH_COMPANIONS
@@ -42,10 +43,9 @@ from dprelease.query.select_nodes import (
 )
 from dprelease.query.sql_functions import (
     ADVICE,
-    AGGREGATES,
-    ALTERNATIVES,
     FRACTION_ARGUMENT,
     KEYWORD_OF_FUNCTION,
+    is_measured,
     pair_of,
     pair_spec,
 )
@@ -168,7 +168,7 @@ class CoreReader:
         for node in own_nodes_of(self.select):
             if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
                 above = node.parent
-                if above is not None and type(above) in AGGREGATES:
+                if above is not None and is_measured(above):
                     fix = "name a column instead of *, which only COUNT takes"
                     refuse("DP-SQL-006", name=quoted(above), nearest=fix)
                 refuse("DP-SQL-002", what="* for all columns")
@@ -183,7 +183,11 @@ class CoreReader:
             if not isinstance(column.this, exp.Identifier):
                 refuse("DP-SQL-004", what=quoted(column))
             if column.table and column.table != own:
-                refuse("DP-SQL-003", name=f"'{column.table[:LONGEST]}'", known=own)
+                refuse(
+                    "DP-SQL-003",
+                    name=f"'{column.table[:LONGEST]}', which is not its table",
+                    known=own,
+                )
             column.set("table", None)
 
     def _group_keys(self) -> list[exp.Expr]:
@@ -332,9 +336,8 @@ class CoreReader:
 
     def _aggregate_spec(self, node: exp.Expr) -> tuple[str, str, Plain]:
         """Return an aggregate's keyword, its column, and its declaration in a release file."""
-        if type(node) not in AGGREGATES:
-            name = str(node.key)
-            refuse("DP-SQL-006", name=name.upper(), nearest=ALTERNATIVES.get(name, ADVICE))
+        if not is_measured(node):
+            refuse("DP-SQL-006", name=f"The aggregate {written_name(node)}", nearest=ADVICE)
         pair = pair_of(node)
         if pair is not None:
             first, second = map(self._key_name, pair)
@@ -342,7 +345,8 @@ class CoreReader:
             return kind, f"{first}_{second}", spec
         inner = node.this
         if inner is None or (isinstance(inner, exp.Distinct) and not isinstance(node, exp.Count)):
-            refuse("DP-SQL-006", name=quoted(node), nearest=ADVICE)
+            fix = ADVICE if inner is None else "leave out DISTINCT, which only COUNT takes"
+            refuse("DP-SQL-006", name=quoted(node), nearest=fix)
         if isinstance(node, exp.Count):
             if isinstance(inner, exp.Distinct) and len(inner.expressions) != 1:
                 refuse("DP-SQL-006", name="DISTINCT of none or several columns", nearest=ADVICE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dprelease.errors.suggestions import nearest_name
-from dprelease.query.outer_sql.syntax import FUNCTION_NAMES
+from dprelease.query.outer_sql.functions import NAMES
 from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.field_types import Text
 from dprelease.schema.yaml_text.reader import Plain
@@ -35,13 +35,10 @@ FRACTION_ARGUMENT: dict[type[exp.Expr], str] = {
 }
 """The name of the argument that holds the fraction of a quantile, by quantile function."""
 
-AGGREGATES = frozenset(
-    {exp.Count, *KEYWORD_OF_FUNCTION, *FRACTION_ARGUMENT, *PAIR_KEYWORDS, exp.AnonymousAggFunc}
-)
-ALTERNATIVES = {"variancepop": "use VARIANCE, of a sample", "stddevpop": "use STDDEV, of a sample"}
+AGGREGATES = frozenset({exp.Count, *KEYWORD_OF_FUNCTION, *FRACTION_ARGUMENT, *PAIR_KEYWORDS})
 SUGGESTED_FUNCTIONS = tuple(word.sql[0] for word in WORDS.values() if word.sql)
 ADVICE = f"use {', '.join(SUGGESTED_FUNCTIONS[:-1])} or {SUGGESTED_FUNCTIONS[-1]}"
-FUNCTIONS = (*SUGGESTED_FUNCTIONS, *FUNCTION_NAMES)
+FUNCTIONS = (*SUGGESTED_FUNCTIONS, *sorted({name.upper() for name in NAMES}))
 """The functions that a message may suggest for an unknown name."""
 
 FUNCTION_OF_KEYWORD = {"size": "COUNT"} | {
@@ -53,9 +50,20 @@ FUNCTION_OF_KEYWORD = {"size": "COUNT"} | {
 """The SQL functions of aggregates, by the aggregates' names in pandas and in release files."""
 
 
+def is_measured(node: exp.Expr) -> bool:
+    """Return whether an aggregate has an answer with noise."""
+    return type(node) in AGGREGATES or is_weighted_mean(node)
+
+
+def is_weighted_mean(node: exp.Expr) -> bool:
+    """Return whether a node is DuckDB's weighted mean, for which sqlglot has no class."""
+    is_other = isinstance(node, exp.AnonymousAggFunc) and len(node.expressions) == 2
+    return is_other and str(node.this).upper() in WEIGHTED_AVERAGE
+
+
 def pair_of(node: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
     """Return the two arguments of an aggregate of two columns; None for other aggregates."""
-    if isinstance(node, exp.AnonymousAggFunc):
+    if is_weighted_mean(node):
         first, second = node.expressions
         return first, second
     return (node.this, node.expression) if type(node) in PAIR_KEYWORDS else None
@@ -70,6 +78,7 @@ def pair_spec(node: exp.Expr, first: str, second: str) -> tuple[str, Plain]:
 
 
 def suggest_functions(name: str) -> str:
-    """Return a text with the known functions, the most similar one first."""
+    """Return a text with the most similar function, and where all functions are listed."""
     meant = FUNCTION_OF_KEYWORD.get(name.lower()) or nearest_name(name, FUNCTIONS)
-    return f"did you mean {meant}: {ADVICE}" if meant else ADVICE
+    found = f"did you mean {meant}? " if meant else ""
+    return f"{found}the manual lists the functions, on the page 'Functions in SQL'"

@@ -20,6 +20,14 @@ CELLS = [
     "LEFT(k, 9223372036854775807)", "LAG(n, -9223372036854775807) OVER (ORDER BY n)",
     "make_date(n * 1000, 1, 1)", "-9223372036854775807 - 2", "1 / 0", "LN(-1)", "SQRT(0 - 1)",
 ]  # fmt: skip
+CORE = "WITH t AS (SELECT state AS k, COUNT(*) AS n FROM people GROUP BY state) "
+FUNCTIONS = [
+    "chr((-9 - n)::INT)", "strptime(k, '%Y')", "regexp_matches(k, k || '(')", "cot(0)", "n::BIGINT << 90",
+    "list_transform([n], lambda x: ln(-x))[1]", "bar(n, 0, 9, n * 1000)", "to_days((n * 1e9)::INT)",
+    "date_add(DATE '2020-01-01', INTERVAL 900000 YEAR)",
+    "LEFT(k, 9223372036854775807)", "SUBSTRING(k, n * -1e18::BIGINT)", "acos(n + 2)", "acosh(-n)", "cosh(n + 1e6)", "list_product([1e300, 1e300])", "factorial(n::INT + 99)",
+]  # fmt: skip
+TOTALS = ["GEOMEAN(0 - n)", "SKEWNESS(n * 1e300)", "REGR_SXX(n * 1e200, n)", "PRODUCT(n * 1e300)"]
 FORMS = [
     "SELECT k, {cell} AS x FROM t",
     "SELECT k, CASE WHEN n > 30 THEN {cell} END AS x FROM t",
@@ -38,12 +46,24 @@ def schemas(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_no_statement_fails_after_the_charge(
     cell: str, form: str, private: bool, schemas: list[Path]
 ) -> None:
-    core = "WITH t AS (SELECT state AS k, COUNT(*) AS n FROM people GROUP BY state) "
     state = RunState()
     try:
         dprelease.sql(
-            core + form.format(cell=cell), schemas, epsilon=50, delta=1e-6, state=state,
+            CORE + form.format(cell=cell), schemas, epsilon=50, delta=1e-6, state=state,
             private_keys=["state"] if private else (),
         )  # fmt: skip
     except DpReleaseError:
         assert not state.rows
+
+
+@pytest.mark.parametrize("total", TOTALS)
+def test_an_aggregate_without_a_number_is_null(total: str, schemas: list[Path]) -> None:
+    found = dprelease.sql(f"{CORE} SELECT {total} AS x FROM t", schemas, epsilon=50)
+    assert found["x"].isna().all()
+
+
+@pytest.mark.parametrize("form", ["{}", "CASE WHEN n > 30 THEN {} END"])
+def test_a_function_without_a_value_is_null(form: str, schemas: list[Path]) -> None:
+    items = [f"{form.format(cell)} AS x{i}" for i, cell in enumerate(FUNCTIONS)]
+    found = dprelease.sql(f"{CORE} SELECT {', '.join(items)} FROM t", schemas, epsilon=50)
+    assert found.isna().all(axis=None)

@@ -15,7 +15,7 @@ TEMPLATES: dict[str, Template] = {
         "`private_keys` finds keys that are not public.",
     ),
     "DP-QUERY-003": Template(
-        cause="The sum of '{column}' has no finite sensitivity: the column has no bounds.",
+        cause="This aggregate of '{column}' has no finite sensitivity: the column has no bounds.",
         fix="declare `lower` and `upper` in the table's schema; values outside the bounds are "
         "then replaced by the nearest bound.",
     ),
@@ -121,8 +121,8 @@ TEMPLATES: dict[str, Template] = {
         "WHERE age >= 18 GROUP BY sex; around such a SELECT, use any SQL that reads its result.",
     ),
     "DP-SQL-003": Template(
-        cause="The statement reads from {name}, which is not a declared table.",
-        fix="read from one declared table: {known}.",
+        cause="The statement reads from {name}.",
+        fix="read from a declared table: {known}.",
     ),
     "DP-SQL-004": Template(
         cause="'{what}' is not a column in GROUP BY, an aggregate, or computed from them.",
@@ -141,8 +141,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SQL-007": Template(
         cause="The part of the statement over the noised results can't be computed{problem}.",
-        fix="compare and add only values of the same type: counts and sums are numbers, and keys "
-        "have the types of their columns.",
+        fix="check the types and the constants in it: counts and sums are numbers, and keys have "
+        "the types of their columns.",
     ),
     "DP-SQL-008": Template(
         cause="The parameters of the statement can't be inserted: {problem} (known: {known}).",
@@ -193,7 +193,7 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-WHERE-010": Template(
         cause="'{what}' needs {wanted}, but '{part}' is {found}.",
-        fix="use a column that is {wanted}, or declare this one {how}.",
+        fix="{how}.",
     ),
     "DP-WHERE-011": Template(
         cause="{values} {number} of '{column}', so the comparison is meaningless.",

@@ -14,6 +14,10 @@ from dprelease.query.expressions.nodes import LONGEST_QUOTE
 from dprelease.query.expressions.scalar import UNITS_OF_A_DAY, Kind, Term
 
 LAST_YEAR = 9999
+INTERVAL_UNITS = (
+    "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND",
+    "MICROSECOND",
+)  # fmt: skip
 TRUNCATED = ("year", "quarter", "month", "week")
 """The units to which dates are truncated."""
 
@@ -73,6 +77,33 @@ def time_literal(term: Term, kind: Kind, place: Place) -> Term:
             "DP-WHERE-007", place=place, left="An instant", right="one with a time zone"
         )
     return Term(f"{keyword} '{moment}'", kind)
+
+
+def instant_of(term: Term) -> Term:
+    """Return the first instant of a date, missing for days that have none; other terms stay."""
+    if term.kind is not Kind.DATE:
+        return term
+    return Term(f"TRY_CAST({term.sql} AS TIMESTAMP)", Kind.TIMESTAMP)
+
+
+def interval_sql(node: exp.Expression, place: Place) -> str:
+    """Return the SQL of a constant interval."""
+    amount = interval_amount(node)
+    if amount is None:
+        raise QueryError("DP-WHERE-006", place=place, what=node.sql("duckdb")[:LONGEST_QUOTE])
+    return f"INTERVAL '{amount[0]}' {amount[1]}"
+
+
+def interval_amount(node: exp.Expression) -> tuple[int, str] | None:
+    """Return the whole number and the unit of a constant interval, such as 30 and "DAY"."""
+    unit = node.args["unit"].name.upper().removesuffix("S") if node.args.get("unit") else ""
+    value = node.this.unnest() if node.this is not None else node
+    sign = -1 if isinstance(value, exp.Neg) else 1
+    text = (value.this if isinstance(value, exp.Neg) else value).name
+    number = re.fullmatch("(-?)([0-9]{1,9})", text)
+    if number is None or unit not in INTERVAL_UNITS:
+        return None
+    return sign * int(f"{number[1]}{number[2]}"), unit
 
 
 DATE_TERMS: dict[type[exp.Expression], Callable[[exp.Expression, str, Place], Term]] = {

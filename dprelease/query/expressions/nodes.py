@@ -37,6 +37,10 @@ MEANT = {
 LONGEST_QUOTE = 60
 """Maximum number of characters that a message quotes of an expression."""
 
+MOST_DECIMALS = 15
+"""Maximum number of decimals of round, before and after the point."""
+_DECIMALS = {str(number) for number in range(MOST_DECIMALS + 1)}
+
 NAMED = 5
 """Maximum number of values that a message lists."""
 
@@ -144,3 +148,28 @@ def operands_of_chain(node: exp.Expression) -> Iterator[exp.Expression]:
         else:
             sides.append(part)
     yield from reversed(sides)
+
+
+def is_constant(node: exp.Expression) -> bool:
+    """Return whether a node is a number, a text, or a date or time that is written as a text."""
+    inner = node.this if isinstance(node, exp.Neg | exp.Cast) else node
+    return isinstance(inner, exp.Literal)
+
+
+def decimals_of(node: exp.Expression) -> int | None:
+    """Return the constant number of decimals of round; None if it is too large or computed."""
+    decimals = node.args.get("decimals")
+    sign = -1 if isinstance(decimals, exp.Neg) else 1
+    text = "0" if decimals is None else decimals.name if sign > 0 else decimals.this.name
+    return sign * int(text) if text in _DECIMALS else None
+
+
+def decimals_sql(node: exp.Expression, place: Place) -> str:
+    """Return the SQL of the number of decimals of round, after a comma; "" if there is none."""
+    if node.args.get("decimals") is None:
+        return ""
+    decimals = decimals_of(node)
+    if decimals is None:
+        what = f"ROUND to other decimals than a constant from -{MOST_DECIMALS} to {MOST_DECIMALS}"
+        raise QueryError("DP-WHERE-006", place=place, what=what)
+    return f", {decimals}"

@@ -88,7 +88,15 @@ FUNCTIONS: dict[type[exp.Expression], tuple[str, Kind, Kind]] = {
     exp.WeekOfYear: ("week", Kind.DATE, Kind.NUMBER),
     exp.Hour: ("hour", Kind.TIMESTAMP, Kind.NUMBER),
     exp.Minute: ("minute", Kind.TIMESTAMP, Kind.NUMBER),
+    exp.Second: ("second", Kind.TIMESTAMP, Kind.NUMBER),
+    exp.TimeToUnix: ("epoch", Kind.TIMESTAMP, Kind.NUMBER),
+    exp.Sqrt: ("sqrt", Kind.NUMBER, Kind.NUMBER),
+    exp.Ln: ("ln", Kind.NUMBER, Kind.NUMBER),
+    exp.Log: ("log", Kind.NUMBER, Kind.NUMBER),
 }
+PARTIAL: dict[type[exp.Expression], str] = {exp.Sqrt: ">= 0", exp.Ln: "> 0", exp.Log: "> 0"}
+"""The functions that are missing where their argument does not satisfy this condition."""
+
 CHOICES: dict[type[exp.Expression], str] = {
     exp.Coalesce: "coalesce",
     exp.Greatest: "greatest",
@@ -106,9 +114,9 @@ UNITS_OF_A_DAY = {"DAY": 1, "HOUR": 24, "MINUTE": 24 * 60, "SECOND": 24 * 3600}
 """The units of date_diff, and how many of them a day has; dates differ by days only."""
 
 ALLOWED = (
-    "lower, upper, trim, length, substr, left, starts_with, abs, floor, ceil, round, year, "
-    "quarter, month, week, day, isodow, dayofyear, hour, minute, date_diff, coalesce, greatest, "
-    "least, nullif, if, date_trunc, strftime, make_date"
+    "lower, upper, trim, length, substr, left, starts_with, abs, floor, ceil, round, sqrt, "
+    "ln, log, year, quarter, month, week, day, isodow, dayofyear, hour, minute, second, epoch, "
+    "date_diff, coalesce, greatest, least, nullif, if, date_trunc, strftime, make_date"
 )
 LONGEST_PART = 10_000
 """Maximum position for substr and left."""

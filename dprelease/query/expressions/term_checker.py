@@ -14,6 +14,8 @@ from dprelease.query.expressions.date_terms import (
     DATE_TERMS,
     date_of_parts,
     difference_unit,
+    instant_of,
+    interval_sql,
     time_literal,
 )
 from dprelease.query.expressions.nodes import (
@@ -21,13 +23,14 @@ from dprelease.query.expressions.nodes import (
     check_declared,
     check_never_true,
     column_sql,
+    decimals_sql,
+    is_constant,
     operands_of_chain,
     strip_date_cast,
-    unknown_function_error,
 )
 from dprelease.query.expressions.number_codes import with_codes
+from dprelease.query.expressions.refusals import refusal_error, wrong_kind_error
 from dprelease.query.expressions.scalar import (
-    ALLOWED,
     ARITHMETIC_OF_ROWS,
     CHOICES,
     COMPARISONS_OF_ROWS,
@@ -35,6 +38,7 @@ from dprelease.query.expressions.scalar import (
     FUNCTIONS,
     KIND_OF_TYPE,
     LONGEST_PART,
+    PARTIAL,
     PHYSICAL,
     TIME_KINDS,
     Kind,
@@ -91,7 +95,9 @@ class TermChecker:
         if type(node) in COMPARISONS_OF_ROWS:
             return self._comparison(node, depth)
         if type(node) in ARITHMETIC_OF_ROWS:
-            return self._arithmetic(node, depth)
+            shift = node.expression.unnest()
+            is_shift = isinstance(node, exp.Add | exp.Sub) and isinstance(shift, exp.Interval)
+            return self._shifted(node, depth) if is_shift else self._arithmetic(node, depth)
         if type(node) in FUNCTIONS:
             return self._function(node, depth)
         if type(node) in CHOICES:
@@ -99,20 +105,7 @@ class TermChecker:
         for kind, rule in self.rules:
             if type(node) is kind:
                 return rule(node, depth)
-        raise self._refusal_error(node)
-
-    def _refusal_error(self, node: exp.Expression) -> QueryError:
-        """Return the error of a node without a rule: a subquery, an aggregate, or other syntax."""
-        if isinstance(node, exp.Query | exp.Exists | exp.Subquery):
-            return QueryError("DP-WHERE-002", place=self.place)
-        if isinstance(node, exp.AggFunc | exp.Window):
-            return QueryError("DP-WHERE-003", place=self.place)
-        name = node.sql("duckdb").split("(")[0][:LONGEST_QUOTE].lower()
-        if isinstance(node, exp.Func) and name.isidentifier():  # a function, not an operator
-            return unknown_function_error(name, ALLOWED, self.place)
-        if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr | exp.BitwiseNot):
-            return QueryError("DP-WHERE-006", place=self.place, what="&, | or ~ for AND, OR or NOT")
-        return QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:LONGEST_QUOTE])
+        raise refusal_error(node, self.place)
 
     def _refuse_other_args(self, node: exp.Expression, *names: str) -> None:
         """Refuse a node with arguments other than `names`, which the rule would not render."""
@@ -129,6 +122,8 @@ class TermChecker:
         for timely in (Kind.DATE, Kind.TIMESTAMP):
             if kinds == {timely, Kind.TEXT}:
                 return [self._as_time(term, timely) for term in terms]
+        if kinds == {Kind.DATE, Kind.TIMESTAMP}:
+            return [instant_of(term) for term in terms]
         if len(kinds) > 1:
             left, right = sorted(kinds)[:2]
             fields: dict[str, Any] = {"left": left.capitalize(), "right": f"{right}{where}"}
@@ -139,24 +134,27 @@ class TermChecker:
         """Return a text literal as a date or timestamp literal; other terms stay unchanged."""
         return time_literal(term, kind, self.place) if term.kind is Kind.TEXT else term
 
+    def _shifted(self, node: exp.Expression, depth: int) -> Term:
+        """Allow times plus constant intervals, which are missing beyond the last possible time."""
+        moment = instant_of(self.term(node.this, depth + 1))
+        shift = interval_sql(node.expression.unnest(), self.place)
+        if moment.kind is not Kind.TIMESTAMP:
+            what = node.sql("duckdb")[:LONGEST_QUOTE]
+            raise QueryError("DP-WHERE-006", place=self.place, what=what)
+        sign = "-" if isinstance(node, exp.Sub) else "+"
+        return Term(f"TRY({moment.sql} {sign} {shift})", Kind.TIMESTAMP)
+
     def _sql_of_kind(self, node: exp.Expression, kind: Kind, depth: int) -> str:
         """Return the SQL of a node whose value must be of this kind, or raise an error."""
         term = self.term(node, depth + 1)
         if kind is Kind.DATE and term.kind is Kind.TIMESTAMP:
             return f"CAST({term.sql} AS DATE)"
+        if kind is Kind.TIMESTAMP and term.kind is Kind.DATE:
+            return instant_of(term).sql
         if term.kind is Kind.NULL:  # DuckDB selects a function by types
             return f"CAST({term.sql} AS {PHYSICAL[kind]})"
         if term.kind is not kind:
-            around = node.parent
-            while isinstance(around, exp.TsOrDsToDate | exp.Paren):
-                around = around.parent
-            what = (around or node).sql("duckdb")[:LONGEST_QUOTE]
-            part = node.sql("duckdb")[:LONGEST_QUOTE]
-            fields: dict[str, Any] = {"what": what, "part": part}
-            timely = kind in (Kind.DATE, Kind.TIMESTAMP)
-            how = f"as {kind}, with its `format`" if timely else "so"
-            fields |= {"wanted": kind, "found": term.kind, "how": how}
-            raise QueryError("DP-WHERE-010", place=self.place, **fields)
+            raise wrong_kind_error(node, kind, term.kind, self.place)
         return term.sql
 
     def _paren(self, node: exp.Paren, depth: int) -> Term:
@@ -261,7 +259,7 @@ class TermChecker:
         if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
             raise QueryError("DP-WHERE-002", place=self.place)
         parts = [node.this, *node.expressions]
-        if len(parts) < 2 or not all(isinstance(p, exp.Literal | exp.Neg) for p in parts[1:]):
+        if len(parts) < 2 or not all(map(is_constant, parts[1:])):
             raise QueryError("DP-WHERE-006", place=self.place, what="IN without constants")
         parts = with_codes(self.table, node, parts, self.place)
         value, *items = self._same_kind([self.term(part, depth + 1) for part in parts])
@@ -313,13 +311,16 @@ class TermChecker:
         return Term(f"nullif({value.sql}, {other.sql})", common_kind([value, other]))
 
     def _function(self, node: exp.Expression, depth: int) -> Term:
-        """Return the term of a function of one argument, such as lower."""
-        self._refuse_other_args(node, "this")
+        """Return the term of a function of one argument, such as lower, or of round(x, 2)."""
+        self._refuse_other_args(node, "this", "decimals")
         name, wants, gives = FUNCTIONS[type(node)]
         inner = self._sql_of_kind(strip_date_cast(node.this), wants, depth)
         if wants is Kind.NUMBER:
             inner = f"CAST({inner} AS DOUBLE)"
-        return Term(f"{name}({inner})", gives)
+        sql = f"{name}({inner}{decimals_sql(node, self.place)})"
+        if type(node) in PARTIAL:
+            sql = f"CASE WHEN {inner} {PARTIAL[type(node)]} THEN TRY({sql}) END"
+        return Term(sql, gives)
 
     def _part(self, node: exp.Expression, depth: int) -> Term:
         """Allow substr and left with constant positions, from 1."""

@@ -25,13 +25,14 @@ _BY_ARGS: dict[tuple[str, ...], tuple[type, ...]] = {
         exp.StddevPop, exp.VariancePop,
         exp.Boolean, exp.Ceil, exp.Day, exp.DayOfWeekIso, exp.DayOfYear, exp.Floor,
         exp.From, exp.Having, exp.Hour, exp.Length, exp.Lower, exp.Max, exp.Median, exp.Min,
-        exp.Minute, exp.Mode, exp.Month, exp.Neg, exp.Not, exp.Paren, exp.Quarter, exp.Sqrt,
+        exp.Minute, exp.Mode, exp.Month, exp.Neg, exp.Not, exp.Paren, exp.Quarter, exp.Second,
+        exp.Ln, exp.Log, exp.Sqrt, exp.TimeToUnix,
         exp.Stddev, exp.StddevSamp, exp.Sum, exp.Trim, exp.TsOrDsToDate, exp.Upper, exp.Var,
         exp.Variance, exp.Week, exp.WeekOfYear, exp.Where, exp.Year, exp.Abs,
     ),
     _TWO: (
         exp.Add, exp.And, exp.Filter, exp.IntDiv, exp.Pow, exp.WithinGroup,
-        exp.Div, exp.EQ, exp.GT, exp.GTE, exp.Is, exp.LT, exp.LTE,
+        exp.Div, exp.EQ, exp.RegrR2, exp.GT, exp.GTE, exp.Is, exp.LT, exp.LTE,
         exp.Left, exp.Mod, exp.Mul, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif,
         exp.Or, exp.PercentileCont, exp.PercentileDisc, exp.StartsWith, exp.Sub,
     ),
@@ -66,6 +67,8 @@ KNOWN: dict[type, tuple[str, ...]] = {
     exp.Round: ("this", "decimals"),
     exp.Array: ("expressions", "value_constructor"),
     exp.Extract: ("this", "expression"),
+    exp.DateBin: ("this", "expression"),
+    exp.Interval: ("this", "unit"),
     exp.Join: ("this", "on", "using", "side", "kind", "method"),
     exp.Star: ("except_", "replace"),
     exp.Subquery: ("this", "alias"),
@@ -83,6 +86,7 @@ KNOWN: dict[type, tuple[str, ...]] = {
 LONGEST = 60
 _WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING}
 _PHRASES = {
+    "lambda",
     "nulls",
     "first",
     "last",

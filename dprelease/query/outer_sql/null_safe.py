@@ -3,12 +3,14 @@
 A run must not fail after it is charged, so no operation over noised values may raise an error. Each
 operation that can fail becomes a macro. The macro evaluates its operands once, outside of TRY,
 which takes no aggregates, window functions or sub-queries; then it computes the operation inside of
-TRY.
+TRY. Other functions are written in the same way where they are used.
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
+
+from dprelease.query.outer_sql.functions import SCALAR_NAMES, SCALARS, function_name, words
 
 _BINARY = {
     exp.Add: "+",
@@ -28,6 +30,26 @@ _OPERATIONS: dict[tuple[type[exp.Expr], int], str] = {
     (exp.Round, 2): "round(x[1], b)",  # DuckDB rounds decimals only to constant places
 }
 """The operations that can fail, by node type and number of operands; `x` is their row."""
+
+_OPERATORS = (
+    exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseOr, exp.BitwiseRightShift, exp.DateAdd,
+    exp.DateSub, exp.SimilarTo,
+)  # fmt: skip
+TOTAL = words("""
+    coalesce concat concat_ws contains day dayname dayofweek dayofyear ends_with extract
+    greatest hash if ifnull isodow least length lower month monthname nullif quarter row
+    starts_with struct_pack trim typeof upper week year
+""")
+"""The functions that can't fail for any value."""
+
+FINITE = words(SCALARS["numbers"]) - words(
+    "bin bit_count format_bytes isfinite isinf isnan to_base to_hex xor"
+) | words("""
+    list_avg list_distance list_dot_product list_entropy list_inner_product list_kurtosis
+    list_product list_sem list_skewness list_stddev_pop list_stddev_samp list_sum list_var_pop
+    list_var_samp
+""")
+"""The functions whose results are numbers, which are missing if they are infinite."""
 
 _OPERANDS = ("this", "expression", "decimals")
 """The arguments of these operations that are operands, in the order in which they are written."""
@@ -51,6 +73,9 @@ _DATE_MACRO = (
 )
 """A date from its parts, or NULL if there is no such date, or none that Python has."""
 
+_FINITE_MACRO = (
+    "CREATE MACRO dprelease_finite(a) AS list_filter([a], lambda number: isfinite(number))[1]"
+)
 _ADDEND_MACRO = (
     "CREATE MACRO dprelease_addend(a) AS list_filter([a], lambda number: "
     "coalesce(TRY_CAST(number AS DOUBLE) BETWEEN -1e32 AND 1e32, true))[1]"
@@ -58,9 +83,12 @@ _ADDEND_MACRO = (
 """A number that can be added to others and squared, or NULL for a number that is too large.
 
 Dates and timestamps are no numbers, and are not changed."""
-_SUMS = (
-    exp.Avg, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Sum, exp.Variance, exp.VariancePop,
-)  # fmt: skip
+_SUMS = words("""
+    avg corr covar_pop covar_samp kurtosis kurtosis_pop regr_avgx regr_avgy regr_intercept
+    regr_r2 regr_slope regr_sxx regr_sxy regr_syy sem skewness stddev stddev_pop stddev_samp sum
+    var_pop var_samp variance
+""")
+"""The aggregates that add numbers, which could become too large."""
 
 
 def macros() -> list[str]:
@@ -68,6 +96,7 @@ def macros() -> list[str]:
     return [
         _DATE_MACRO,
         _ADDEND_MACRO,
+        _FINITE_MACRO,
         *(
             _MACRO.format(
                 name=_macro_name(kind, count), operands=", ".join("ab"[:count]), operation=operation
@@ -87,40 +116,94 @@ def replace_fallible(tree: exp.Query) -> None:
 
     Operations on constants alone, too, because an engine may compute them only for some rows.
     """
-    for total in reversed(list(tree.find_all(*_SUMS))):
-        _limit_addends(total)
-    for node in reversed(list(tree.walk())):  # operands come before their operations
-        node.replace(_null_safe(node))
+    for node in reversed(list(tree.find_all(exp.AnonymousAggFunc))):
+        _replace_macro(node)
+    for total in reversed(list(tree.find_all(exp.AggFunc))):
+        if function_name(total) in _SUMS:
+            _limit_addends(total)
+        elif function_name(total) == "product":
+            whole = _with_clauses(total)
+            finite = exp.Anonymous(this="dprelease_finite", expressions=[whole.copy()])
+            whole.replace(finite)
+    for part in reversed(list(tree.walk())):  # operands come before their operations
+        part.replace(_null_safe(part))
 
 
 def _limit_addends(node: exp.Expr) -> None:
     """Let a sum, mean or variance of computed values be NULL if one of them is too large."""
-    distinct = node.this if isinstance(node.this, exp.Distinct) else None
-    value = node.this if distinct is None else distinct.expressions[0]
-    if not isinstance(value, exp.Expr) or not _reads_values(value):
+    arguments = [one for one in node.iter_expressions() if not isinstance(one, exp.Order)]
+    values = [one.expressions[0] if isinstance(one, exp.Distinct) else one for one in arguments]
+    if not any(map(_reads_values, values)):
         return
-    whole: exp.Expr = node
-    while isinstance(whole.parent, exp.Filter | exp.Window) and whole.arg_key == "this":
-        whole = whole.parent
-    all_values = _count_of_values(whole, node)
-    value.replace(exp.Anonymous(this="dprelease_addend", expressions=[value.copy()]))
-    same = exp.EQ(this=_count_of_values(whole, node), expression=all_values)
+    whole = _with_clauses(node)
+    places = range(len(values))
+    before = [_count_of_values(whole, node, place) for place in places]
+    for value in values:
+        value.replace(exp.Anonymous(this="dprelease_addend", expressions=[value.copy()]))
+    after = [_count_of_values(whole, node, place) for place in places]
+    same = [exp.EQ(this=a, expression=b) for a, b in zip(after, before, strict=True)]
     place = exp.Placeholder()
     whole.replace(place)
-    place.replace(exp.Case(ifs=[exp.If(this=same, true=whole)]))
+    place.replace(exp.Case(ifs=[exp.If(this=exp.and_(*same, copy=False), true=whole)]))
 
 
-def _count_of_values(whole: exp.Expr, node: exp.Expr) -> exp.Expr:
-    """Return an aggregate, with its FILTER and OVER, that counts the values of another one."""
-    count = exp.Count(this=node.this.copy(), big_int=True)
+def _with_clauses(node: exp.Expr) -> exp.Expr:
+    """Return an aggregate with its FILTER and OVER."""
+    while isinstance(node.parent, exp.Filter | exp.Window) and node.arg_key == "this":
+        node = node.parent
+    return node
+
+
+def _count_of_values(whole: exp.Expr, node: exp.Expr, place: int) -> exp.Expr:
+    """Return an aggregate, with its FILTER and OVER, that counts the values of an argument."""
+    argument = list(node.iter_expressions())[place]
+    return _with_same_clauses(exp.Count(this=argument.copy(), big_int=True), whole, node)
+
+
+def _with_same_clauses(aggregate: exp.Expr, whole: exp.Expr, node: exp.Expr) -> exp.Expr:
+    """Return an aggregate with the FILTER and OVER that `node` has in `whole`."""
     if whole is node:
-        return count
+        return aggregate
     around = whole.copy()
     inner = around
     while inner.key != node.key:
         inner = inner.this
-    inner.replace(count)
+    inner.replace(aggregate)
     return around
+
+
+def _replace_macro(node: exp.AnonymousAggFunc) -> None:
+    """Replace an aggregate that is a macro of DuckDB, with its FILTER and OVER."""
+    found = _without_macros(node)
+    if found is node:
+        return
+    whole, place = _with_clauses(node), exp.Paren(this=found)
+    for part in list(place.find_all(exp.AggFunc)):
+        part.replace(_with_same_clauses(part.copy(), whole, node))
+    whole.replace(place)
+
+
+def _without_macros(node: exp.AnonymousAggFunc) -> exp.Expr:
+    """Return an aggregate that is a macro of DuckDB by aggregates that can't fail.
+
+    The geometric mean of numbers that are not all above 0 is NULL.
+    """
+    name, values = function_name(node), node.expressions
+    if name in ("geomean", "geometric_mean") and len(values) == 1:
+        log = exp.Ln(this=values[0])
+        all_above = exp.EQ(
+            this=exp.Count(this=log.copy(), big_int=True),
+            expression=exp.Count(this=values[0].copy(), big_int=True),
+        )
+        mean = exp.Exp(this=exp.Avg(this=log))
+        return exp.Case(ifs=[exp.If(this=all_above, true=mean)])
+    if name in ("weighted_avg", "wavg") and len(values) == 2:
+        value, weight = values
+        known = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
+        weights = exp.Sum(this=exp.Case(ifs=[exp.If(this=known, true=weight.copy())]))
+        total = exp.Sum(this=exp.Mul(this=_in_parentheses(value), expression=weight))
+        return exp.Paren(this=exp.Div(this=total, expression=weights))
+    return node
 
 
 _OF_CONSTANTS = (exp.Limit, exp.Offset, exp.Fetch, exp.Interval, exp.WindowSpec, exp.Round)
@@ -129,6 +212,8 @@ _OF_CONSTANTS = (exp.Limit, exp.Offset, exp.Fetch, exp.Interval, exp.WindowSpec,
 
 def _null_safe(node: exp.Expr) -> exp.Expr:
     """Return the replacement of a node, or the node itself."""
+    if isinstance(node, exp.Try):
+        return _in_parentheses(node.this)
     if isinstance(node, exp.TsOrDsToDate):
         return exp.TryCast(this=node.this, to=exp.DataType.build("DATE"))
     if isinstance(node, exp.DateFromParts):
@@ -139,11 +224,52 @@ def _null_safe(node: exp.Expr) -> exp.Expr:
     operands = [node.args[name] for name in _OPERANDS if node.args.get(name) is not None]
     others = [part for part in node.iter_expressions() if part not in operands]
     if (type(node), len(operands)) not in _OPERATIONS or others:
-        return node
+        if not _may_raise(node):
+            return node
+        finite = function_name(node) in FINITE
+        return (
+            exp.Anonymous(this="dprelease_finite", expressions=[_tried(node)])
+            if finite
+            else _tried(node)
+        )
     is_constant = not _reads_values(node)
     if is_constant and (isinstance(node, exp.Neg) or node.find_ancestor(*_OF_CONSTANTS)):
         return node
     return exp.Anonymous(this=_macro_name(type(node), len(operands)), expressions=operands)
+
+
+def _may_raise(node: exp.Expr) -> bool:
+    """Return whether a function or an operator could raise an error for some values."""
+    if isinstance(node, _OPERATORS):
+        return True
+    is_scalar = isinstance(node, exp.Func) and not isinstance(node, exp.AggFunc)
+    return is_scalar and function_name(node) in SCALAR_NAMES - TOTAL and not node.find(exp.Lambda)
+
+
+def _tried(node: exp.Expr) -> exp.Expr:
+    """Return a function that is NULL where it would raise an error, for operands outside of TRY."""
+    inner, operands = node.copy(), list[exp.Expr]()
+    for part in list(inner.iter_expressions()):
+        if part.find(exp.Column, exp.Func, exp.Query, exp.Identifier):
+            operands.append(part.copy())
+            part.replace(_item(exp.column("x"), len(operands)))
+    if not operands:
+        if node.find_ancestor(*_OF_CONSTANTS):
+            return node
+        operands.append(exp.Literal.number(1))  # DuckDB may compute constants only for some rows
+    row = exp.Array(expressions=[exp.Anonymous(this="row", expressions=operands)])
+    function = exp.Lambda(this=exp.Try(this=inner), expressions=[exp.to_identifier("x")])
+    return _item(exp.Anonymous(this="list_transform", expressions=[row, function]), 1)
+
+
+def _item(values: exp.Expr, place: int) -> exp.Expr:
+    """Return an item of a list or of a row."""
+    return exp.Bracket(this=values, expressions=[exp.Literal.number(place)], offset=1)
+
+
+def _in_parentheses(node: exp.Expr) -> exp.Expr:
+    """Return a node that binds as one operand."""
+    return node if isinstance(node, exp.Column | exp.Literal | exp.Paren) else exp.Paren(this=node)
 
 
 def _reads_values(node: exp.Expr) -> bool:

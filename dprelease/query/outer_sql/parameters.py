@@ -7,6 +7,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from math import isfinite
 
+import numpy as np
+import pandas as pd
 from sqlglot import TokenType, exp
 from sqlglot.dialects import DuckDB
 from sqlglot.errors import SqlglotError
@@ -31,8 +33,11 @@ def number_parameters(text: str) -> str:
 def insert_parameters(tree: exp.Query, params: Params) -> None:
     """Replace the parameters of a statement by constants.
 
-    Raises QueryError: DP-SQL-008 for a parameter without a value, a value without a parameter, or a
-    value that is no number, text, date, boolean or None.
+    Raises
+    ------
+    QueryError
+        DP-SQL-008 for a parameter without a value, a value without a parameter, or a value that is
+        no number, text, date, time, boolean or None.
     """
     values = _by_name(params)
     used = set()
@@ -63,16 +68,37 @@ def _by_name(params: Params) -> dict[str, object]:
 
 
 def _constant(name: str, value: object) -> exp.Expr:
-    if value is None:
+    """Return a value as a constant."""
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
+    elif isinstance(value, np.generic):
+        value = value.item()
+    if value is None or value is pd.NaT or value is pd.NA:
         return exp.Null()
     if isinstance(value, bool):
         return exp.Boolean(this=value)
     if isinstance(value, str) and "\0" not in value:
         return exp.Literal.string(value)
-    if isinstance(value, date) and not isinstance(value, datetime):
+    if isinstance(value, datetime):
+        return _instant(name, value)
+    if isinstance(value, date):
         return exp.cast(exp.Literal.string(value.isoformat()), "date")
     if isinstance(value, int | float | Decimal) and isfinite(value):
         number = exp.Literal.number(format(abs(Decimal(str(value))), "f"))
         return exp.Neg(this=number) if value < 0 else number
     problem = f"the value of '{name[:60]}' has the type {type(value).__name__}"
-    refuse("DP-SQL-008", problem=problem, known="numbers, texts, dates, booleans and None")
+    refuse(
+        "DP-SQL-008",
+        problem=problem,
+        known="numbers, texts, dates, times without a time zone, booleans and None",
+    )
+
+
+def _instant(name: str, value: datetime) -> exp.Expr:
+    """Return a date with a time as a constant."""
+    if value.tzinfo is not None or getattr(value, "nanosecond", False):
+        what = "nanoseconds" if value.tzinfo is None else "a time zone"
+        problem = f"the value of '{name[:60]}' has {what}"
+        refuse("DP-SQL-008", problem=problem, known="times in UTC, without a time zone")
+    text = value.isoformat(sep=" ", timespec="microseconds")
+    return exp.cast(exp.Literal.string(text), "timestamp")

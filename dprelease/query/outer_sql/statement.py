@@ -8,17 +8,21 @@ statement, which reads only noised tables, and is post-processing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import cast
 
-import sqlglot
 from sqlglot import exp
 
 from dprelease.errors.suggestions import nearest
-from dprelease.query.expressions.nodes import stop_text
 from dprelease.query.expressions.whole import dropped_word_text, unwritten_word_text
+from dprelease.query.outer_sql.functions import (
+    NAMES,
+    NOT_PURE,
+    function_name,
+    written_name,
+)
 from dprelease.query.outer_sql.identifiers import use_declared_spelling
 from dprelease.query.outer_sql.null_safe import replace_fallible
 from dprelease.query.outer_sql.parameters import (
@@ -26,8 +30,9 @@ from dprelease.query.outer_sql.parameters import (
     insert_parameters,
     number_parameters,
 )
+from dprelease.query.outer_sql.parsing import parse
 from dprelease.query.outer_sql.scalar_queries import check_scalar_queries
-from dprelease.query.outer_sql.syntax import may_fail, similar_function_text, unlisted_nodes
+from dprelease.query.outer_sql.syntax import may_fail, unlisted_nodes
 from dprelease.query.quality import CONFIDENCE
 from dprelease.query.select import CoreReader, PrivateCore
 from dprelease.query.select_nodes import (
@@ -47,13 +52,12 @@ from dprelease.query.sql_rewrites.grouping_sets import expand_grouping_sets
 from dprelease.query.sql_rewrites.row_forms import date_part
 from dprelease.schema.table import Table
 
-LENGTH_LIMIT = 10_000
-DEPTH_LIMIT = 100
 MOST_NODES = 20_000
 """Maximum number of nodes over the noised tables; each use of an alias counts again."""
 
 ANSWER = "answer"
 """The name of the first core's query; others are numbered."""
+
 
 Scope = Mapping[str, exp.CTE | None]
 """The names of WITH in lower case: a CTE of rows of people, or None for a CTE of other rows."""
@@ -92,7 +96,7 @@ def split_statement(
     what can be.
     """
     text = number_parameters(text)
-    tree = _parsed(text)
+    tree = parse(text)
     original = tree.copy()
     insert_parameters(tree, params)
     found = _Splitter(tables, text, tree if margins else None, confidence).split(tree)
@@ -100,33 +104,6 @@ def split_statement(
     if dropped is not None:
         refuse("DP-SQL-002", what=dropped)
     return found
-
-
-def _parsed(text: str) -> exp.Query:
-    """Return the tree of a statement that is one query."""
-    if len(text) > LENGTH_LIMIT:
-        refuse("DP-SQL-001", problem=f"it is longer than {LENGTH_LIMIT} characters")
-    broken = ""
-    try:
-        trees = sqlglot.parse(text, read="duckdb")
-        depth = 0 if not trees or trees[0] is None else _depth(trees[0])
-    except (sqlglot.errors.SqlglotError, RecursionError) as problem:
-        broken = f"it can't be parsed as SQL{stop_text(problem)}"
-    if broken:
-        refuse("DP-SQL-001", problem=broken)
-    if depth > DEPTH_LIMIT:
-        refuse("DP-SQL-001", problem="it is nested too deeply")
-    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        refuse("DP-SQL-001", problem="it is not one SELECT statement")
-    return trees[0]
-
-
-def _depth(tree: exp.Expr) -> int:
-    """Return the number of levels of a tree."""
-    depth, level = 0, [tree]
-    while level:
-        depth, level = depth + 1, [child for node in level for child in node.iter_expressions()]
-    return depth
 
 
 class _Splitter:
@@ -156,16 +133,19 @@ class _Splitter:
             _name_items(select, aggregates=False)
         tree = cast("exp.Query", tree.transform(date_part, copy=False))
         if self._is_rows(tree, {}):
-            for unknown in tree.find_all(exp.Anonymous):
-                _refuse_node(unknown)
+            _refuse_unknown_functions(tree.walk())
             refuse("DP-SQL-005", what=text)
         if self.with_margins is not None and not self.has_margins:
             what = "margins of a statement that is not a SELECT of aggregates"
             fix = "use DP_INTERVAL_LOW(x) and DP_INTERVAL_HIGH(x) for aggregates"
             refuse("DP-SQL-006", name=what, nearest=fix)
         if not self.found.cores:
-            known = ", ".join(self.tables)
-            refuse("DP-SQL-003", name="no table about people", known=known)
+            private = [name for name, table in self.tables.items() if not table.public]
+            name, known = "no table about people", ", ".join(private)
+            if self.found.public:
+                name = "public tables only, which needs no noise"
+                known += "; read public tables alone with DuckDB or pandas"
+            refuse("DP-SQL-003", name=name, known=known)
         readable = (*self.found.tables.values(), *self.found.public.values())
         for node in unlisted_nodes(tree, readable):
             _refuse_node(node)
@@ -267,7 +247,7 @@ class _Splitter:
         if isinstance(source, exp.Values):
             return "noised"
         if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
-            refuse("DP-SQL-003", name="a function", known=", ".join(self.tables))
+            refuse("DP-SQL-003", name="a function of tables", known=", ".join(self.tables))
         name = source.name.casefold()
         if name in scope and not source.args.get("db"):
             cte = scope[name]
@@ -286,7 +266,7 @@ class _Splitter:
             shown = quoted(source) if source.args.get("db") else source.name[:60]
             similar = nearest(source.name, self.tables)
             known = ", ".join(self.tables) + similar
-            refuse("DP-SQL-003", name=f"'{shown}'", known=known)
+            refuse("DP-SQL-003", name=f"'{shown}', which is not declared", known=known)
         return "public" if self.tables[source.name].public else "people"
 
     def _use_public_table(self, source: exp.Expr) -> None:
@@ -316,9 +296,7 @@ class _Splitter:
         text = quoted(select)
         reader = CoreReader(select, self.tables, self.confidence)
         read = reader.read()
-        for node in own_nodes_of(select):
-            if isinstance(node, exp.Anonymous) and not is_interval(node):
-                _refuse_node(node)
+        _refuse_unknown_functions(own_nodes_of(select))
         for part in clauses_after_noise(select):
             self._replace_nested(part, scope, set())
         core = next((one for one in self.found.cores.values() if one.same == read.same), None)
@@ -354,22 +332,31 @@ def _columns_read(tree: exp.Query, table: Table) -> tuple[str, ...]:
     return read or tuple(table.columns)[:1]
 
 
+def _refuse_unknown_functions(nodes: Iterable[exp.Expr]) -> None:
+    """Refuse functions that neither rows nor noised values have."""
+    for node in nodes:
+        is_call = isinstance(node, exp.Anonymous) and not is_interval(node)
+        if is_call and function_name(node) not in NAMES:
+            _refuse_node(node)
+
+
 def _refuse_node(node: exp.Expr) -> None:
     """Refuse a node that is not allowed over noised values."""
     if is_interval(node):
         name = f"{quoted(node)}, because it needs the aggregate itself,"
         fix = "use it in the SELECT of the aggregate, as in DP_INTERVAL_LOW(COUNT(*)) AS low"
         refuse("DP-SQL-006", name=name, nearest=fix)
-    if isinstance(node, exp.Anonymous):
-        unknown = f"The unknown function {node.name[:60].upper()}"
-        refuse("DP-SQL-006", name=unknown, nearest=suggest_functions(node.name))
+    if isinstance(node, exp.Comprehension):
+        fix = "write list_transform(l, lambda x: x + 1), or list_filter(l, lambda x: x > 1)"
+        refuse("DP-SQL-006", name="A list comprehension", nearest=fix)
     if may_fail(node):
-        name = f"{node.key.upper()} with a computed value, because it could fail for some values,"
-        refuse("DP-SQL-006", name=name, nearest="write a constant, as in LEFT(x, 3) or LIMIT 10")
-    if isinstance(node, exp.Func):
-        name = f"The function {node.sql_name()}"
-        similar = similar_function_text(node.sql_name())
-        refuse("DP-SQL-006", name=name, nearest=f"{similar}use a function of the manual")
+        name = f"{written_name(node)} with a computed value, because it could fail for some values,"
+        refuse("DP-SQL-006", name=name, nearest="write a constant, as in LAG(n, 1) or LIMIT 10")
+    name = written_name(node)[:60] if isinstance(node, exp.Func) else ""
+    if name:
+        reason, fix = NOT_PURE.get(name.lower(), ("", suggest_functions(name)))
+        kind = "unknown function" if isinstance(node, exp.Anonymous) and not reason else "function"
+        refuse("DP-SQL-006", name=f"The {kind} {name}{reason}", nearest=fix)
     refuse("DP-SQL-004", what=quoted(node))
 
 

@@ -1,8 +1,8 @@
 """The syntax that is allowed over noised tables: nothing that reads anything else, or may hang.
 
-Every node of the outer statement must have a type that is listed here. Table functions, settings,
-variables, files, random numbers and the current time have none. Functions whose results can be
-arbitrarily long, such as `repeat`, have none either.
+Every node of the outer statement must have a type that is listed here, or be a function that
+`functions` lists. Table functions, settings, variables, files, random numbers and the current time
+are not listed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from dprelease.errors.suggestions import nearest
+from dprelease.query.outer_sql.functions import (
+    CONSTANT_LENGTHS,
+    LONGEST_PAD,
+    NAMES,
+    function_name,
+)
 
 STRUCTURE: frozenset[type[exp.Expr]] = frozenset(
     {
@@ -21,81 +26,41 @@ STRUCTURE: frozenset[type[exp.Expr]] = frozenset(
         exp.Offset, exp.Order, exp.Ordered, exp.Qualify, exp.Select, exp.Star, exp.Subquery,
         exp.Table, exp.TableAlias, exp.Tuple, exp.Union, exp.Values, exp.Var, exp.Where,
         exp.Window, exp.WindowSpec, exp.With, exp.Cube, exp.Rollup, exp.GroupingSets,
+        exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Lambda,
     }
 )  # fmt: skip
 OPERATORS: frozenset[type[exp.Expr]] = frozenset(
     {
-        exp.Add, exp.And, exp.Between, exp.Boolean, exp.Case, exp.Cast, exp.DPipe, exp.DataType,
-        exp.DataTypeParam, exp.Div, exp.EQ, exp.Escape, exp.Exists, exp.GT, exp.GTE, exp.ILike,
-        exp.If, exp.In, exp.IntDiv, exp.Interval, exp.Is, exp.LT, exp.LTE, exp.Like, exp.Literal,
-        exp.Mod, exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.NullSafeNEQ,
-        exp.Or, exp.Paren, exp.Sub, exp.TryCast, exp.Xor,
+        exp.Add, exp.And, exp.Any, exp.Array, exp.ArrayContainsAll, exp.ArrayOverlaps, exp.Between,
+        exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseNot, exp.BitwiseOr,
+        exp.BitwiseRightShift, exp.Boolean, exp.Bracket, exp.Case, exp.Cast, exp.DPipe,
+        exp.DataType, exp.DataTypeParam, exp.DateAdd, exp.DateSub, exp.Div,
+        exp.Dot, exp.EQ, exp.Escape, exp.Exists,
+        exp.Explode, exp.GT, exp.GTE, exp.ILike, exp.If, exp.In, exp.IntDiv, exp.Interval, exp.Is,
+        exp.LT, exp.LTE, exp.Like, exp.Literal, exp.Mod, exp.Mul, exp.NEQ, exp.Neg, exp.Not,
+        exp.Null, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Or, exp.Paren, exp.PropertyEQ,
+        exp.SimilarTo, exp.Slice, exp.Struct, exp.Sub, exp.ToMap, exp.Try, exp.TryCast,
+        exp.TsOrDsToDate, exp.Xor,
     }
 )  # fmt: skip
-SCALARS: frozenset[type[exp.Expr]] = frozenset(
-    {
-        exp.Array, exp.DateFromParts,
-        exp.Abs, exp.Cbrt, exp.Ceil, exp.Coalesce, exp.Concat, exp.ConcatWs, exp.Contains,
-        exp.DateDiff, exp.DateTrunc, exp.Day, exp.DayOfWeek, exp.DayOfWeekIso, exp.DayOfYear,
-        exp.Dayname, exp.EndsWith, exp.Exp, exp.Extract, exp.Floor, exp.Greatest, exp.Least,
-        exp.Left, exp.Length, exp.Ln, exp.Log, exp.Lower, exp.Month, exp.Monthname, exp.Nullif,
-        exp.Pow, exp.Quarter, exp.Replace, exp.Reverse, exp.Right, exp.Round, exp.Sign,
-        exp.SplitPart, exp.Sqrt, exp.StartsWith, exp.StrPosition, exp.Substring, exp.TimeToStr,
-        exp.TimestampTrunc, exp.Trim, exp.Trunc, exp.TsOrDsToDate, exp.Upper, exp.Week,
-        exp.WeekOfYear,
-        exp.Year,
-    }
-)  # fmt: skip
-AGGREGATES_AFTER: frozenset[type[exp.Expr]] = frozenset(
-    {
-        exp.ApproxDistinct, exp.ArgMax, exp.ArgMin, exp.Avg, exp.Corr, exp.Count, exp.CountIf,
-        exp.Filter, exp.GroupConcat, exp.Grouping, exp.LogicalAnd, exp.LogicalOr, exp.Max,
-        exp.Median, exp.Min, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.Stddev,
-        exp.StddevPop, exp.StddevSamp, exp.Sum, exp.Variance, exp.VariancePop, exp.WithinGroup,
-    }
-)  # fmt: skip
-"""The aggregates over noised values."""
-
-WINDOW_FUNCTIONS: frozenset[type[exp.Expr]] = frozenset(
-    {
-        exp.CumeDist, exp.DenseRank, exp.FirstValue, exp.IgnoreNulls, exp.Lag, exp.LastValue,
-        exp.Lead, exp.NthValue, exp.Ntile, exp.PercentRank, exp.Rank, exp.RespectNulls,
-        exp.RowNumber,
-    }
-)  # fmt: skip
-ALLOWED = STRUCTURE | OPERATORS | SCALARS | AGGREGATES_AFTER | WINDOW_FUNCTIONS
-
-FUNCTION_NAMES = tuple(
-    sorted(
-        kind.sql_names()[0]
-        for kind in SCALARS | AGGREGATES_AFTER | WINDOW_FUNCTIONS
-        if issubclass(kind, exp.Func)
-    )
-)
-"""The names of the functions that are allowed over noised values."""
+ALLOWED = STRUCTURE | OPERATORS
 
 _CONSTANTS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.WindowSpec: ("start", "end"),
-    exp.Substring: ("start", "length"),
-    **dict.fromkeys((exp.Left, exp.Right), ("expression",)),
-    **dict.fromkeys((exp.DateDiff, exp.DateTrunc, exp.TimestampTrunc), ("unit",)),
     **dict.fromkeys((exp.Lag, exp.Lead, exp.NthValue), ("offset",)),
     exp.Ntile: ("this",),
-    exp.SplitPart: ("part_index",),
-    exp.TimeToStr: ("format",),
+    **dict.fromkeys((exp.DateDiff, exp.DateTrunc, exp.TimestampTrunc), ("unit",)),
 }
-"""The arguments that could make a function fail, by type of node."""
+"""The arguments that have to be constants, by type of node."""
 
 _LEAST: dict[type[exp.Expr], int] = {
     exp.WindowSpec: 0, exp.Ntile: 1, exp.NthValue: 1,
-    **dict.fromkeys(
-        (exp.Substring, exp.Left, exp.Right, exp.Lag, exp.Lead, exp.SplitPart), -(10**6)
-    ),
+    **dict.fromkeys((exp.Lag, exp.Lead), -(10**6)),
 }  # fmt: skip
 """The least number in these clauses with which an engine computes them."""
 
 TYPES = exp.DataType.NUMERIC_TYPES | exp.DataType.TEXT_TYPES | exp.DataType.TEMPORAL_TYPES
-TYPES = TYPES | {exp.DataType.Type.BOOLEAN}
+TYPES = TYPES | {exp.DataType.Type.BOOLEAN, exp.DataType.Type.LIST, exp.DataType.Type.ARRAY}
 """The types to which a value can be converted."""
 
 
@@ -107,6 +72,8 @@ def unlisted_nodes(tree: exp.Expr, tables: Iterable[str]) -> Iterator[exp.Expr]:
     names = {*tables, *(cte.alias.casefold() for cte in tree.find_all(exp.CTE))}
     for node in tree.walk():
         is_allowed = type(node) in ALLOWED
+        if isinstance(node, exp.Func) and not is_allowed:
+            is_allowed = function_name(node) in NAMES
         if isinstance(node, exp.DataType):
             is_allowed = node.this in TYPES
         elif isinstance(node, exp.Column):
@@ -121,8 +88,10 @@ def unlisted_nodes(tree: exp.Expr, tables: Iterable[str]) -> Iterator[exp.Expr]:
 def may_fail(node: exp.Expr) -> bool:
     """Return whether a clause could fail for some noised values, after they are charged.
 
-    Limits, window frames, intervals, places in texts, formats and units have to be constants.
+    Limits, window frames, intervals, units and lengths of texts have to be constants.
     """
+    if isinstance(node, exp.Func) and function_name(node) in CONSTANT_LENGTHS:
+        return not _is_short(node)
     names = _CONSTANTS.get(type(node), ())
     fixed = [node.args.get(name) for name in names] if names else []
     if isinstance(node, exp.Limit | exp.Offset | exp.Fetch | exp.Interval):
@@ -140,6 +109,17 @@ def may_fail(node: exp.Expr) -> bool:
     )
 
 
+def _is_short(node: exp.Func) -> bool:
+    """Return whether a function that pads texts has constant lengths up to `LONGEST_PAD`."""
+    if isinstance(node, exp.Pad):
+        return _is_whole(node.expression, 0) and len(node.expression.name) <= len(str(LONGEST_PAD))
+    form = node.this if isinstance(node, exp.Format) else next(iter(node.expressions), None)
+    text = form.name if isinstance(form, exp.Literal) and form.is_string else "*"
+    lengths = re.findall("[0-9]+", text)
+    is_constant = "*" not in text and not re.search("{[^}]*{", text)
+    return is_constant and all(len(one) <= len(str(LONGEST_PAD)) for one in lengths)
+
+
 def _is_whole(node: exp.Expr | None, least: int) -> bool:
     """Return whether a constant is a whole number from `least` to a million."""
     is_negative = isinstance(node, exp.Neg)
@@ -149,9 +129,3 @@ def _is_whole(node: exp.Expr | None, least: int) -> bool:
         return False
     value = int(number[2]) * (-1 if is_negative != bool(number[1]) else 1)
     return least <= value <= 10**6
-
-
-def similar_function_text(name: str) -> str:
-    """Return a text that suggests an allowed function, and where to find all of them."""
-    similar = nearest(name, FUNCTION_NAMES).removeprefix("; ")
-    return f"{similar}? " if similar else ""

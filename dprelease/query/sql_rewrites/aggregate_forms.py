@@ -10,16 +10,17 @@ from sqlglot import exp
 
 from dprelease.numerics.rounding import exact, plain_text
 from dprelease.query.expressions.scalar import Kind
+from dprelease.query.outer_sql.functions import AGGREGATES
 from dprelease.query.sql_functions import (
-    AGGREGATES,
     FRACTION_ARGUMENT,
     KEYWORD_OF_FUNCTION,
-    WEIGHTED_AVERAGE,
+    is_measured,
     pair_of,
 )
 from dprelease.query.sql_rewrites.key_columns import filled, public_values
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import case_of, kind_of, number, row_form
+from dprelease.query.sql_rewrites.unanswerable import refuse_unanswerable
 from dprelease.query.sql_rewrites.value_ranges import (
     column_declaration,
     date_declaration,
@@ -27,73 +28,6 @@ from dprelease.query.sql_rewrites.value_ranges import (
 )
 from dprelease.schema.column_spec import QUANTILES
 from dprelease.schema.table import Table
-
-# Aggregates that have no answer with noise, each with the reason and an alternative.
-
-_ONE_ROW = "one row can change it, however many rows there are"
-_A_VALUE = "it returns the value of a single row"
-_ALL_VALUES = "it returns the values of single rows"
-_NO_BOUNDS = "how far one row can change it has no limit that is known beforehand"
-_MOMENTS = "it is no statistic of two columns that is published with an interval"
-
-_SHARE = "use AVG(CASE WHEN {} THEN 1 ELSE 0 END), the share of rows in which it is true"
-_MOST = "use MODE({}), MEDIAN({}) or AVG({}), over many rows"
-_COUNTS = "use COUNT(*) with GROUP BY {}"
-_KEYS = (
-    "use SELECT DISTINCT {}, the values that may be published, or COUNT(*) with GROUP BY {}; such "
-    "an answer can be listed in a statement around it"
-)
-_SPREAD = "use STDDEV({}) or quantiles, as in QUANTILE_CONT({}, [0.1, 0.5, 0.9])"
-
-_REASONS: dict[str, tuple[str, str]] = {
-    "approx_count_distinct": (
-        "its sketch has an error that one row can change, in addition to the noise",
-        "use COUNT(DISTINCT {}), which is exact before noise",
-    ),
-    **dict.fromkeys(("bool_and", "bool_or"), (_ONE_ROW, _SHARE)),
-    **dict.fromkeys(
-        ("any_value", "first", "last", "arbitrary", "arg_max", "arg_min", "max_by", "min_by"),
-        (_A_VALUE, _MOST),
-    ),
-    **dict.fromkeys(
-        ("array_agg", "list", "listagg", "string_agg", "group_concat"), (_ALL_VALUES, _KEYS)
-    ),
-    **dict.fromkeys(("histogram", "approx_top_k"), (_ALL_VALUES, _COUNTS)),
-    **dict.fromkeys(
-        ("product", "geomean", "geometric_mean", "bit_and", "bit_or", "bit_xor"),
-        (_NO_BOUNDS, "use SUM({}) or AVG({})"),
-    ),
-    **dict.fromkeys(
-        ("skewness", "kurtosis", "kurtosis_pop", "entropy", "mad"), (_NO_BOUNDS, _SPREAD)
-    ),
-    **dict.fromkeys(
-        ("regr_r2", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy"),
-        (_MOMENTS, "use REGR_SLOPE, REGR_INTERCEPT, CORR, COVAR_SAMP or COVAR_POP"),
-    ),
-}  # fmt: skip
-
-
-def reason_against(name: str) -> tuple[str, str] | None:
-    """Return why an aggregate has no answer, and what to use instead; None for other names."""
-    return _REASONS.get(name.lower())
-
-
-def refuse_unanswerable(node: exp.Expr) -> None:
-    """Raise QueryError DP-SQL-006 for an aggregate that has no answer with noise."""
-    name = node.sql("duckdb").split("(", maxsplit=1)[0]
-    found = reason_against(name)
-    if found is not None:
-        reason, instead = found
-        argument = (
-            node.expressions[0]
-            if isinstance(node, exp.Anonymous) and node.expressions
-            else node.this
-        )
-        while isinstance(argument, exp.Distinct | exp.Order):
-            argument = argument.this or next(iter(argument.expressions), None)
-        shown = quoted(argument) if isinstance(argument, exp.Expr) else "x"
-        refuse(f"{name.upper()}({shown})", reason, instead.replace("{}", shown))
-
 
 Declare = Callable[[exp.Expr, dict[str, Any]], exp.Expr]
 """Declares a computed column from an expression and its declaration, and returns the column."""
@@ -111,24 +45,46 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def with_known_names(tree: exp.Query) -> Any:
-    """Return a statement with aggregates that have several names by the same name.
-
-    Raises QueryError: DP-SQL-006 for an aggregate that has no answer with noise.
-    """
+    """Return a statement with aggregates that have several names by the same name."""
     return tree.transform(_known_name, copy=False)
 
 
 def _known_name(node: exp.Expr) -> exp.Expr:
-    """Return the class of an aggregate that sqlglot does not know; other nodes stay."""
+    """Return the class of an aggregate that sqlglot does not know; other nodes stay.
+
+    `x.f(y)` is f(x, y), and an item of a list of quantiles is one quantile.
+    """
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
+        call = node.expression
+        arguments = [node.this, *call.expressions]
+        try:
+            return exp.func(str(call.this), *arguments, dialect="duckdb")
+        except ValueError:  # too many arguments, as in schema.sin(x)
+            return exp.Anonymous(this=call.this, expressions=arguments)
+    if isinstance(node, exp.Bracket):
+        return _quantile_of_list(node)
     if not isinstance(node, exp.Anonymous):
         return node
-    if str(node.this).upper() in WEIGHTED_AVERAGE and len(node.expressions) == 2:
-        return exp.AnonymousAggFunc(this=WEIGHTED_AVERAGE[0], expressions=node.expressions)
-    kind = OTHER_NAMES.get(str(node.this).lower())
+    name = str(node.this).lower()
+    kind = OTHER_NAMES.get(name)
     if kind is not None and len(node.expressions) <= 1:
         return kind(this=node.expressions[0] if node.expressions else None)
-    refuse_unanswerable(node)
+    if name in AGGREGATES:
+        return exp.AnonymousAggFunc(this=name.upper(), expressions=node.expressions)
     return node
+
+
+def _quantile_of_list(node: exp.Bracket) -> exp.Expr:
+    """Return QUANTILE_CONT(x, 0.5) for QUANTILE_CONT(x, [0.25, 0.5])[2]; other items stay."""
+    name = FRACTION_ARGUMENT.get(type(node.this), "")
+    fractions = node.this.args.get(name) if name else None
+    place = node.expressions[0].name if len(node.expressions) == 1 else ""
+    is_item = isinstance(fractions, exp.Array) and place.isdecimal() and len(place) < 3
+    if not is_item or fractions is None or not 1 <= int(place) <= len(fractions.expressions):
+        return node
+    found: exp.Expr = node.this.copy()
+    found.set(name, fractions.expressions[int(place) - 1].copy())
+    return found
 
 
 class AggregateForms:
@@ -152,9 +108,12 @@ class AggregateForms:
         refuse_unanswerable(node)
         if isinstance(node, exp.Count | exp.CountIf):
             return self._count(node, condition)
+        if isinstance(node, exp.RegrR2):
+            root = self._of_rows(exp.Corr(this=node.this, expression=node.expression), condition)
+            return exp.Paren(this=exp.Mul(this=root, expression=root.copy()))
         if isinstance(node, exp.VariancePop | exp.StddevPop):
             return self._of_population(node, condition)
-        if type(node) not in AGGREGATES or isinstance(node.this, exp.Distinct):
+        if not is_measured(node) or isinstance(node.this, exp.Distinct):
             return node  # refused with the aggregates that are answered
         for argument in pair_of(node) or ():
             argument.replace(self._argument(node, argument.copy(), condition))

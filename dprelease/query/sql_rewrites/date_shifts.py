@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from dprelease.query.expressions.date_terms import interval_amount
 from dprelease.query.sql_rewrites.refusal import refuse
 from dprelease.schema.columns import DateColumn, TimestampColumn
 from dprelease.schema.table import Table
@@ -40,23 +41,22 @@ def shifted_constant(node: exp.Expr) -> exp.Expr:
     return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(kind))
 
 
-def days_compared(node: exp.Expr, table: Table) -> exp.Expr:
-    """Return a comparison of dates that are shifted by days as one of a number of days."""
-    (left, shift), (right, other) = (_shifted(side) for side in (node.this, node.expression))
-    if not (shift or other) or not (is_date(left, table) and is_date(right, table)):
+def compared_with_interval(node: exp.Expr) -> exp.Expr:
+    """Return a - b <= INTERVAL 7 DAY as a <= b + INTERVAL 7 DAY; other comparisons stay.
+
+    Raises
+    ------
+    QueryError
+        DP-SQL-006 for an interval of months, which have no fixed length.
+    """
+    difference, interval = _unwrapped(node.this), _unwrapped(node.expression)
+    if not isinstance(difference, exp.Sub) or not isinstance(interval, exp.Interval):
         return node
-    days = exp.Literal.number(abs(other - shift))
-    return type(node)(
-        this=_difference(left, right),
-        expression=exp.Neg(this=days) if other < shift else days,
-    )
-
-
-def between_as_comparisons(node: exp.Between) -> exp.Expr:
-    """Return BETWEEN as two comparisons."""
-    low = exp.GTE(this=node.this, expression=node.args["low"])
-    high = exp.LTE(this=node.this.copy(), expression=node.args["high"])
-    return exp.Paren(this=exp.And(this=low, expression=high))
+    if _amount(interval)[1] in _MONTHS:
+        reason = "a difference of times has days and shorter units, and no months"
+        refuse(node, reason, "write INTERVAL 30 DAY, or date_diff('month', a, b) <= 3")
+    later = exp.Add(this=difference.expression, expression=interval)
+    return type(node)(this=difference.this, expression=later)
 
 
 def difference_of_dates(node: exp.Sub, table: Table) -> exp.Expr:
@@ -77,10 +77,9 @@ def difference_of_dates(node: exp.Sub, table: Table) -> exp.Expr:
 
 
 def refuse_interval(node: exp.Interval) -> None:
-    """Refuse an interval that remains: it would be added to the value of a row, or compared."""
-    reason = "values of rows are shifted by days and weeks only, and only in comparisons of dates"
-    fix = "write a <= b + INTERVAL 30 DAY for dates, or date_diff('month', a, b) <= 3"
-    refuse(node, reason, fix)
+    """Refuse an interval that is neither added to a time nor compared with a difference."""
+    reason = "an interval is added to a date or a time, or compared with a difference of times"
+    refuse(node, reason, "write a <= b + INTERVAL 30 DAY")
 
 
 def is_date(node: exp.Expr, table: Table) -> bool:
@@ -89,7 +88,8 @@ def is_date(node: exp.Expr, table: Table) -> bool:
         return isinstance(table.columns.get(node.name), DateColumn)
     constant = _constant(node)
     is_constant = constant is not None and not isinstance(constant, datetime)
-    return is_constant or isinstance(node, exp.DateFromParts)
+    is_day = isinstance(node, exp.Cast) and node.to.this == exp.DataType.Type.DATE
+    return is_constant or is_day or isinstance(node, exp.DateFromParts)
 
 
 def _difference(left: exp.Expr, right: exp.Expr) -> exp.DateDiff:
@@ -102,28 +102,12 @@ def _unwrapped(node: Any) -> Any:
     return node.unnest() if isinstance(node, exp.Paren) else node
 
 
-def _shifted(node: exp.Expr) -> tuple[exp.Expr, int]:
-    """Return an expression without added intervals of days, and the number of these days."""
-    node, days = _unwrapped(node), 0
-    while isinstance(node, exp.Add | exp.Sub):
-        interval = _unwrapped(node.expression)
-        unit = _amount(interval) if isinstance(interval, exp.Interval) else (0, "")
-        if unit[1] not in _DAYS:
-            break
-        days += (-1 if isinstance(node, exp.Sub) else 1) * unit[0] * _DAYS[unit[1]]
-        node = _unwrapped(node.this)
-    return node, days
-
-
 def _amount(node: exp.Interval) -> tuple[int, str]:
     """Return the whole number and the unit of a constant interval."""
-    unit = node.args["unit"].name.upper().removesuffix("S") if node.args.get("unit") else ""
-    value = _unwrapped(node.this)
-    sign = -1 if isinstance(value, exp.Neg) else 1
-    text = (value.this if isinstance(value, exp.Neg) else value).name if value is not None else ""
-    if unit not in {**_DAYS, **_MONTHS, **_SECONDS} or not text.isdecimal() or len(text) > 9:
+    found = interval_amount(node)
+    if found is None or found[1] not in {**_DAYS, **_MONTHS, **_SECONDS}:
         refuse(node, "it is no whole number of a unit", "write INTERVAL 30 DAY")
-    return sign * int(text), unit
+    return found
 
 
 def _constant(node: exp.Expr) -> date | datetime | None:

@@ -18,12 +18,13 @@ from sqlglot import exp
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.query.expressions.nodes import strip_date_cast, undeclared_code
-from dprelease.query.expressions.scalar import Kind
+from dprelease.query.expressions.scalar import UNITS_OF_A_DAY, Kind
 from dprelease.query.sql_rewrites.bounds import ValueRange
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import kind_of, months, number, row_form
 from dprelease.query.sql_rewrites.value_ranges import (
     bounded_range,
+    date_declaration,
     date_range,
     value_range,
 )
@@ -39,9 +40,14 @@ from dprelease.schema.columns import (
 from dprelease.schema.field_types import DROP, to_bool
 from dprelease.schema.table import Table
 
-MONDAY = "1970-01-05"
+EPOCH, MONDAY = "1970-01-01", "1970-01-05"
 BLANKS = "\u0020\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 """The characters that trim(x) removes."""
+_PER_DAY = {unit: UNITS_OF_A_DAY[unit] for unit in ("DAY", "HOUR", "MINUTE")}
+_UNBOUNDED_DAYS = (
+    "only a column of dates or times with declared bounds has a public list of them",
+    "declare lower and upper of the column",
+)
 _PER_YEAR = {"YEAR": 1, "QUARTER": 4, "MONTH": 12}
 
 
@@ -50,13 +56,14 @@ class KeyColumn:
     """A computed key: its expression over one row, its declaration, and how values are restored.
 
     `scale`: the number by which a key is multiplied. `unit`: the unit of date_trunc, or "".
-    `format`: the format of strftime for the first day of the unit, or "".
+    `type`: the type of the first day of the unit. `format`: its format with strftime, or "".
     """
 
     expression: exp.Expr
     declaration: dict[str, Any]
     scale: Fraction = Fraction(1)
     unit: str = ""
+    type: str = "timestamp"
     format: str = ""
 
     @property
@@ -67,7 +74,7 @@ class KeyColumn:
     def restored(self, column: exp.Expr) -> exp.Expr:
         """Return the value of the SELECT, from the column of the key."""
         if self.unit:
-            day = _first_day(column, self.unit)
+            day = _first_day(column, self.unit, self.type)
             form = exp.Literal.string(self.format)
             return exp.TimeToStr(this=day, format=form) if self.format else day
         if self.scale == 1:
@@ -95,10 +102,39 @@ def key_column(node: exp.Expr, table: Table) -> KeyColumn:
             fix = "use CASE WHEN ... THEN 'a' ELSE 'b' END, or declare a column with `values`"
             refuse(node, reason, fix)
         return KeyColumn(form, {"type": "category", "values": values})
+    if kind is Kind.DATE:
+        return _day_key(node, form, table)
     if kind is not Kind.NUMBER:
         reason = f"an expression with {kind} as its value has no public list of values"
         refuse(node, reason, "use date_trunc('month', d), year(d), or the column itself")
     return _number_key(node, form, table)
+
+
+def _day_key(node: exp.Expr, form: exp.Expr, table: Table) -> KeyColumn:
+    """Return the key of an expression of dates, whose values are all days within its bounds."""
+    if isinstance(form, exp.DateFromParts):
+        return _date_of_parts(node, form, table)
+    declaration = date_declaration(form, table.columns)
+    if declaration is None:
+        refuse(node, *_UNBOUNDED_DAYS)
+    return KeyColumn(form, declaration)
+
+
+def _date_of_parts(node: exp.Expr, form: exp.DateFromParts, table: Table) -> KeyColumn:
+    """Return the key of make_date(year(d), month(d), day(d)), also with 1 as the day or month."""
+    year, month, day = (form.args[name] for name in ("year", "month", "day"))
+    found = year.this if isinstance(year, exp.Year) else None
+    same = [
+        isinstance(part, kind) and part.this == found
+        for part, kind in ((month, exp.Month), (day, exp.Day))
+    ]
+    ones = [part == number(1) for part in (month, day)]
+    unit = "DAY" if all(same) else "MONTH" if same[0] and ones[1] else "YEAR" if all(ones) else ""
+    if found is None or not unit:
+        reason = "most days between its bounds can't occur"
+        refuse(node, reason, "use make_date(year(d), month(d), 1), or date_trunc('month', d)")
+    key = _truncated_date(exp.TimestampTrunc(this=found, unit=exp.Var(this=unit)), table)
+    return replace(key, type="date")
 
 
 def _number_key(node: exp.Expr, form: exp.Expr, table: Table) -> KeyColumn:
@@ -136,8 +172,9 @@ def _truncated_date(node: exp.Expr, table: Table) -> KeyColumn:
     day = row_form(strip_date_cast(node.this), table)
     days = date_range(day, table.columns)
     if days is None:
-        reason = "only a column of dates with declared bounds has a public list of them"
-        refuse(node, reason, "declare the column with type date, lower and upper")
+        refuse(node, *_UNBOUNDED_DAYS)
+    if unit in _PER_DAY:
+        return _truncated_time(day, unit, days)
     if unit in _PER_YEAR:
         per_year = _PER_YEAR[unit]
         form = months(day, unit, per_year)
@@ -149,33 +186,53 @@ def _truncated_date(node: exp.Expr, table: Table) -> KeyColumn:
         )
         form = exp.Floor(this=exp.Div(this=since, expression=number(7)))
     else:
-        units = "'year', 'quarter', 'month' or 'week'"
-        refuse(node, f"dates are truncated to {units} only", f"use {units}, or the date itself")
+        units = "'year', 'quarter', 'month', 'week', 'day', 'hour' or 'minute'"
+        refuse(node, "rows have no such unit", f"use {units}")
     bounds = {"type": "integer", "lower": str(ends[0]), "upper": str(ends[1])}
     return KeyColumn(form, bounds, unit=unit)
+
+
+def _truncated_time(moment: exp.Expr, unit: str, days: tuple[date, date]) -> KeyColumn:
+    """Return the key of date_trunc to days, hours or minutes: their number since 1970."""
+    per_day = _PER_DAY[unit]
+    since = exp.DateDiff(this=moment, expression=_constant(EPOCH), unit=exp.Var(this=unit))
+    ends = [(one - date.fromisoformat(EPOCH)).days * per_day for one in days]
+    bounds = {"type": "integer", "lower": str(ends[0]), "upper": str(ends[1] + per_day - 1)}
+    return KeyColumn(since, bounds, unit=unit)
 
 
 def _formatted_date(node: exp.TimeToStr, table: Table) -> KeyColumn:
     """Return the key of strftime(d, format), for formats of years and months."""
     text = node.args["format"].name if isinstance(node.args.get("format"), exp.Literal) else ""
-    parts = set(re.findall("%.", text))
-    if "%Y" not in parts or not parts <= {"%Y", "%m", "%b", "%B"}:
-        reason = "only years, with or without months, have a public list of such texts"
-        refuse(node, reason, "use strftime(d, '%Y-%m'), or the date itself as the key")
-    unit = exp.Var(this="YEAR" if parts == {"%Y"} else "MONTH")
+    parts = set(re.findall("%-?.", text))
+    months_of_year, days_of_month = {"%m", "%b", "%B", "%-m"}, {"%d", "%-d", "%a", "%A"}
+    levels = {"%Y"}, {"%Y"} | months_of_year, {"%Y"} | months_of_year | days_of_month
+    level = next((i for i, known in enumerate(levels) if parts <= known), len(levels))
+    is_day = level == 2 and parts & months_of_year and parts & {"%d", "%-d"}
+    if "%Y" not in parts or level == len(levels) or (level == 2 and not is_day):
+        reason = "a key names a year, a month or a day, as '%Y', '%Y-%m' and '%Y-%m-%d' do"
+        refuse(node, reason, "use month(d), monthname(d), day(d), dayname(d) or hour(d) for parts")
+    unit = exp.Var(this=("YEAR", "MONTH", "DAY")[level])
     key = _truncated_date(exp.TimestampTrunc(this=node.this, unit=unit), table)
     return replace(key, format=text)
 
 
-def _first_day(column: exp.Expr, unit: str) -> exp.Expr:
-    """Return the first day of a numbered year, quarter, month or week, as a timestamp."""
-    if unit == "WEEK":
-        monday = exp.Cast(this=exp.Literal.string(MONDAY), to=exp.DataType.build("date"))
+def _constant(day: str) -> exp.Expr:
+    """Return a constant date."""
+    return exp.Cast(this=exp.Literal.string(day), to=exp.DataType.build("date"))
+
+
+def _first_day(column: exp.Expr, unit: str, kind: str) -> exp.Expr:
+    """Return the first day or time of a numbered unit, as a date or as a timestamp."""
+    if unit in _PER_DAY:
+        since: exp.Expr = exp.Anonymous(this=f"to_{unit.lower()}s", expressions=[column])
+        day: exp.Expr = exp.Paren(this=exp.Add(this=_constant(EPOCH), expression=since))
+    elif unit == "WEEK":
         days = exp.Cast(
             this=exp.Paren(this=exp.Mul(this=column, expression=number(7))),
             to=exp.DataType.build("int"),
         )
-        day: exp.Expr = exp.Paren(this=exp.Add(this=monday, expression=days))
+        day = exp.Paren(this=exp.Add(this=_constant(MONDAY), expression=days))
     else:
         per_year = number(_PER_YEAR[unit])
         year = exp.IntDiv(this=column, expression=per_year)
@@ -183,7 +240,7 @@ def _first_day(column: exp.Expr, unit: str) -> exp.Expr:
         each = number(12 // _PER_YEAR[unit])
         month = exp.Add(this=exp.Mul(this=place, expression=each), expression=number(1))
         day = exp.DateFromParts(year=year, month=month, day=number(1))
-    return exp.Cast(this=day, to=exp.DataType.build("timestamp"))
+    return exp.Cast(this=day, to=exp.DataType.build(kind))
 
 
 def texts_of(node: exp.Expr, columns: Mapping[str, Column]) -> list[str] | None:

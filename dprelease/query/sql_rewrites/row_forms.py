@@ -9,12 +9,11 @@ from typing import Any
 from sqlglot import exp
 
 from dprelease.query.expressions.nodes import strip_date_cast
-from dprelease.query.expressions.scalar import Kind
+from dprelease.query.expressions.scalar import UNITS_OF_A_DAY, Kind
 from dprelease.query.expressions.term_checker import TermChecker
 from dprelease.query.sql_rewrites.date_shifts import (
     COMPARISONS,
-    between_as_comparisons,
-    days_compared,
+    compared_with_interval,
     difference_of_dates,
     refuse_interval,
     shifted_constant,
@@ -27,7 +26,7 @@ _PARTS: dict[str, type[exp.Expr]] = {
     "YEAR": exp.Year, "QUARTER": exp.Quarter, "MONTH": exp.Month, "DAY": exp.Day,
     "ISODOW": exp.DayOfWeekIso, "DOY": exp.DayOfYear, "HOUR": exp.Hour, "MINUTE": exp.Minute,
     "DAYOFWEEK": exp.DayOfWeek, "DOW": exp.DayOfWeek, "DAYOFYEAR": exp.DayOfYear,
-    "WEEK": exp.WeekOfYear,
+    "WEEK": exp.WeekOfYear, "SECOND": exp.Second,
 }  # fmt: skip
 """The functions of the parts of a date that EXTRACT and date_part name."""
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -89,8 +88,9 @@ class _RowForms:
             exp.Sign: self._sign, exp.Trunc: self._truncated, exp.Pow: self._power,
             exp.DateDiff: self._difference, exp.CurrentDate: self._clock,
             exp.CurrentTimestamp: self._clock, exp.Interval: self._interval,
-            exp.Add: shifted_constant, exp.Sub: self._minus, exp.Between: self._between,
-            **dict.fromkeys(COMPARISONS, self._comparison),
+            exp.Add: shifted_constant, exp.Sub: self._minus, exp.DateBin: self._bin,
+            exp.DPipe: self._joined_texts, exp.Concat: self._joined_texts, exp.Log: self._logarithm,
+            **dict.fromkeys(COMPARISONS, compared_with_interval),
         }  # fmt: skip
 
     def form(self, node: exp.Expr) -> exp.Expr:
@@ -114,9 +114,12 @@ class _RowForms:
     def _part(self, node: exp.Expr) -> exp.Expr:
         """Return the function of a part of a date."""
         function = date_part(node)
+        if isinstance(node, exp.Extract) and node.this.name.upper() == "EPOCH":
+            return self._inner(_seconds(node.expression))
         if function is node:
             reason = "it is none of the parts of dates that rows have"
-            refuse(node, reason, "use year, quarter, month, week, day, doy, dow or isodow")
+            parts = "year, quarter, month, week, day, doy, dow, isodow, hour, minute, second, epoch"
+            refuse(node, reason, f"use one of {parts}")
         return self.form(self._inner(function))
 
     def _day_of_week(self, node: exp.DayOfWeek) -> exp.Expr:
@@ -211,10 +214,19 @@ class _RowForms:
         refuse(node, reason, "declare the column with the type that you need in the table's schema")
 
     def _difference(self, node: exp.DateDiff) -> exp.Expr:
-        """Return date_diff in years, quarters or months by parts of the dates; days stay."""
+        """Return date_diff in years to weeks by parts of the dates; shorter units stay."""
         unit = node.args["unit"].name.upper() if node.args.get("unit") is not None else ""
         per_year = {"YEAR": 1, "QUARTER": 4, "MONTH": 12}.get(unit)
+        if unit == "WEEK":
+            days = exp.DateDiff(
+                this=node.this, expression=node.expression, unit=exp.Var(this="DAY")
+            )
+            weeks = exp.Div(this=self._inner(days), expression=number(7))
+            return exp.Paren(this=_without_fraction(weeks))
         if per_year is None:
+            if unit not in UNITS_OF_A_DAY:
+                fix = "use 'year', 'quarter', 'month', 'week', 'day', 'hour', 'minute' or 'second'"
+                refuse(node, "it counts none of the units that rows have", fix)
             return node
         last, first = (
             months(self._inner(strip_date_cast(side)), unit, per_year)
@@ -228,8 +240,12 @@ class _RowForms:
         refuse(node, reason, "write a constant, as in d >= DATE '2024-01-01'")
 
     def _interval(self, node: exp.Interval) -> exp.Expr:
-        """Refuse the intervals that remain."""
-        refuse_interval(node)
+        """Refuse the intervals that are not added to a time."""
+        above = node.parent
+        while isinstance(above, exp.Paren):
+            above = above.parent
+        if not isinstance(above, exp.Add | exp.Sub):
+            refuse_interval(node)
         return node
 
     def _minus(self, node: exp.Sub) -> exp.Expr:
@@ -237,15 +253,24 @@ class _RowForms:
         found = shifted_constant(node)
         return difference_of_dates(node, self.table) if found is node else found
 
-    def _between(self, node: exp.Between) -> exp.Expr:
-        """Return BETWEEN with an interval as two comparisons."""
-        if node.find(exp.Interval) is None:
-            return node
-        return self._inner(between_as_comparisons(node))
+    def _joined_texts(self, node: exp.Expr) -> exp.Expr:
+        """Refuse joined texts, which can be written after the noise."""
+        reason = "texts are joined after the noise only"
+        fix = "GROUP BY the parts, and join them in the SELECT list, as in SELECT a || b, COUNT(*)"
+        refuse(node, reason, f"{fix} ... GROUP BY a, b")
 
-    def _comparison(self, node: exp.Expr) -> exp.Expr:
-        """Return a comparison of dates that are shifted by days."""
-        return days_compared(node, self.table) if node.find(exp.Interval) is not None else node
+    def _logarithm(self, node: exp.Log) -> exp.Expr:
+        """Return the logarithm to the base 10, 2 or another constant by log(x) or ln(x)."""
+        base = node.this if node.expression is not None else number(10)
+        if node.expression is None or base == number(10):
+            return exp.Log(this=self._inner(node.expression or node.this))
+        logs = [exp.Ln(this=self._inner(one)) for one in (node.expression, base)]
+        return exp.Paren(this=exp.Div(this=logs[0], expression=logs[1]))
+
+    def _bin(self, node: exp.DateBin) -> exp.Expr:
+        """Refuse time_bucket, whose buckets date_trunc gives."""
+        day = node.expression.sql("duckdb")[:30]
+        refuse(node, "rows are put into calendar units", f"write date_trunc('week', {day})")
 
 
 def months(day: exp.Expr, unit: str, per_year: int) -> exp.Expr:
@@ -256,6 +281,15 @@ def months(day: exp.Expr, unit: str, per_year: int) -> exp.Expr:
     years = exp.Mul(this=years, expression=number(per_year))
     within = exp.Sub(this=_PARTS[unit](this=day.copy()), expression=number(1))
     return exp.Paren(this=exp.Add(this=years, expression=exp.Paren(this=within)))
+
+
+def _seconds(moment: exp.Expr) -> exp.Expr:
+    """Return the seconds since 1970-01-01 of a time, or the seconds of a difference of times."""
+    inner = moment.unnest()
+    if not isinstance(inner, exp.Sub):
+        return exp.TimeToUnix(this=moment.copy())
+    later, earlier = (exp.TimeToUnix(this=side.copy()) for side in (inner.this, inner.expression))
+    return exp.Paren(this=exp.Sub(this=later, expression=earlier))
 
 
 def _in_parentheses(node: exp.Expr) -> exp.Expr:

@@ -127,7 +127,12 @@ def _columns_of_qualifier(node: exp.Column, source: Source) -> Mapping[str, exp.
     if source.join is not None and node.table == source.join.source.alias:
         return source.join.source.columns
     known = source.alias if source.join is None else f"{source.alias}, {source.join.source.alias}"
-    raise QueryError("DP-SQL-003", place=PLACE, name=f"'{node.table[:60]}'", known=known)
+    raise QueryError(
+        "DP-SQL-003",
+        place=PLACE,
+        name=f"'{node.table[:60]}', which is not one of its tables",
+        known=known,
+    )
 
 
 def as_operand(value: exp.Expr, place: exp.Expr) -> exp.Expr:

@@ -12,11 +12,7 @@ from sqlglot import exp
 from dprelease.errors import QueryError
 from dprelease.query.expressions.whole import unread_argument_text
 from dprelease.query.join import visible_columns
-from dprelease.query.sql_rewrites.aggregate_forms import (
-    AggregateForms,
-    is_aggregate,
-    refuse_unanswerable,
-)
+from dprelease.query.sql_rewrites.aggregate_forms import AggregateForms, is_aggregate
 from dprelease.query.sql_rewrites.key_columns import key_column
 from dprelease.query.sql_rewrites.own_nodes import own_aggregates, replace_own
 from dprelease.query.sql_rewrites.refusal import PLACE, quoted, refuse
@@ -29,6 +25,7 @@ from dprelease.query.sql_rewrites.row_sources import (
     visible,
 )
 from dprelease.query.sql_rewrites.sub_queries import sources
+from dprelease.query.sql_rewrites.unanswerable import refuse_unanswerable
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Plain
 

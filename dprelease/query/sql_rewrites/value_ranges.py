@@ -15,8 +15,9 @@ from typing import Any
 from sqlglot import exp
 
 from dprelease.numerics.rounding import decimal_digits, exact, plain_text
-from dprelease.query.expressions.nodes import strip_date_cast
+from dprelease.query.expressions.nodes import decimals_of, strip_date_cast
 from dprelease.query.expressions.scalar import UNITS_OF_A_DAY
+from dprelease.query.sql_rewrites import bounds
 from dprelease.query.sql_rewrites.bounds import UNBOUNDED, ValueRange
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.schema.columns import (
@@ -28,6 +29,7 @@ from dprelease.schema.columns import (
 )
 from dprelease.schema.number_bounds import day_bounds, default_step
 
+SECONDS_OF_A_DAY = UNITS_OF_A_DAY["SECOND"]
 _CALENDAR: dict[type, tuple[int, int]] = {
     exp.Month: (1, 12),
     exp.Quarter: (1, 4),
@@ -36,6 +38,8 @@ _CALENDAR: dict[type, tuple[int, int]] = {
     exp.DayOfYear: (1, 366),
     exp.Hour: (0, 23),
     exp.Minute: (0, 59),
+    exp.Second: (0, 59),
+    exp.Week: (1, 53),
     exp.WeekOfYear: (1, 53),
 }
 
@@ -79,8 +83,8 @@ def bounded_range(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
     found = value_range(node, columns)
     if found.lower is None or found.upper is None:
         part, reason = _unbounded_part(node, columns)
-        clamp = f"LEAST(GREATEST({quoted(node)}, 0), 100)"
-        refuse(part, reason, f"clamp the value, as in {clamp}, or declare the bounds of columns")
+        clamp = f"LEAST(GREATEST({part}, 0), 100)"
+        refuse(part, reason, f"clamp it, as in {clamp}, or declare the bounds of columns")
     return found
 
 
@@ -89,20 +93,21 @@ def _unbounded_part(node: exp.Expr, columns: Mapping[str, Column]) -> tuple[str,
     for part in node.walk():
         if isinstance(part, exp.Div | exp.Mod):
             divisor = value_range(part.expression, columns)
-            if _contains_zero(divisor):
-                ends = [_end_text(end) for end in (divisor.lower, divisor.upper)]
+            if bounds.contains_zero(divisor):
+                ends = [bounds.end_text(end) for end in (divisor.lower, divisor.upper)]
                 reason = f"its divisor is from {ends[0]} to {ends[1]}, so it can be near 0"
                 return quoted(part), reason
+    for part in node.find_all(exp.Ln, exp.Log, exp.Sqrt):
+        inner = value_range(part.this, columns)
+        if inner.is_bounded and value_range(part, columns) == UNBOUNDED:
+            ends = [bounds.end_text(end) for end in (inner.lower, inner.upper)]
+            reason = f"its argument is from {ends[0]} to {ends[1]}, where it has no bounds"
+            return quoted(part), reason
     for part in node.find_all(exp.Column):
         column = columns.get(part.name)
         if column is not None and getattr(column, "lower", 0) is None:
             return quoted(node), f"the column '{part.name}' has no declared bounds"
     return quoted(node), "the bounds of its values aren't known"
-
-
-def _end_text(end: Fraction | None) -> str:
-    """Return a bound as a text."""
-    return "infinity" if end is None else plain_text(end)
 
 
 def value_range(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
@@ -146,50 +151,24 @@ def _literal(node: exp.Literal, _columns: Mapping[str, Column]) -> ValueRange:
 def _negative(node: exp.Neg, columns: Mapping[str, Column]) -> ValueRange:
     """Return the range of -x."""
     found = _inner(node, columns)
-    return replace(found, lower=_minus(found.upper), upper=_minus(found.lower))
-
-
-def _minus(end: Fraction | None) -> Fraction | None:
-    """Return the negative of a bound."""
-    return None if end is None else -end
-
-
-def _plus(left: Fraction | None, right: Fraction | None) -> Fraction | None:
-    """Return the sum of two bounds, which is infinite if one of them is."""
-    return None if left is None or right is None else left + right
+    return replace(found, lower=bounds.minus(found.upper), upper=bounds.minus(found.lower))
 
 
 def _sum(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
     """Return the range of x + y or x - y."""
     left, right = _inner(node, columns), value_range(node.expression, columns)
     if isinstance(node, exp.Sub):
-        right = replace(right, lower=_minus(right.upper), upper=_minus(right.lower))
-    lower, upper = _plus(left.lower, right.lower), _plus(left.upper, right.upper)
-    return _with_steps(ValueRange(lower, upper, missing=left.missing or right.missing), left, right)
-
-
-def _with_steps(found: ValueRange, *parts: ValueRange) -> ValueRange:
-    """Return the range with the largest steps of which the values of all parts are multiples."""
-    steps, grids = [part.step for part in parts], [part.grid for part in parts]
-    return replace(found, step=_common_step(steps), grid=_common_step(grids))
-
-
-def _common_step(steps: Iterable[Fraction | None]) -> Fraction | None:
-    """Return the greatest common divisor of steps; None if one of them is not known."""
-    common = Fraction(0)
-    for step in steps:
-        if step is None:
-            return None
-        bottom = math.lcm(common.denominator, step.denominator)
-        common = Fraction(math.gcd(int(common * bottom), int(step * bottom)), bottom)
-    return common
+        right = replace(right, lower=bounds.minus(right.upper), upper=bounds.minus(right.lower))
+    lower, upper = bounds.plus(left.lower, right.lower), bounds.plus(left.upper, right.upper)
+    found = ValueRange(lower, upper, missing=left.missing or right.missing)
+    return bounds.with_steps(found, left, right)
 
 
 def _product(node: exp.Mul, columns: Mapping[str, Column]) -> ValueRange:
     """Return the range of x * y; a square is not negative."""
     left, right = _inner(node, columns), value_range(node.expression, columns)
     missing = left.missing or right.missing
-    ends = _corners(left, right)
+    ends = bounds.corners(left, right)
     if ends is None:
         return ValueRange(missing=missing)
     lower = max(min(ends), Fraction(0)) if node.this == node.expression else min(ends)
@@ -198,26 +177,13 @@ def _product(node: exp.Mul, columns: Mapping[str, Column]) -> ValueRange:
     return ValueRange(lower, max(ends), step, grid, missing)
 
 
-def _corners(left: ValueRange, right: ValueRange) -> list[Fraction] | None:
-    """Return the products of all pairs of bounds; None if a bound is infinite."""
-    if left.lower is None or left.upper is None or right.lower is None or right.upper is None:
-        return None
-    return [a * b for a in (left.lower, left.upper) for b in (right.lower, right.upper)]
-
-
-def _contains_zero(found: ValueRange) -> bool:
-    """Return whether a range contains 0, or is unbounded."""
-    lower, upper = found.lower, found.upper
-    return lower is None or upper is None or lower <= 0 <= upper
-
-
 def _quotient(node: exp.Div, columns: Mapping[str, Column]) -> ValueRange:
     """Return the range of x / y, which is unbounded if y can be 0."""
     left, right = _inner(node, columns), value_range(node.expression, columns)
-    if right.lower is None or right.upper is None or _contains_zero(right):
+    if right.lower is None or right.upper is None or bounds.contains_zero(right):
         return UNBOUNDED
     inverse = ValueRange(1 / right.upper, 1 / right.lower)
-    ends = _corners(left, inverse)
+    ends = bounds.corners(left, inverse)
     if ends is None:
         return UNBOUNDED
     by = right.constant
@@ -232,7 +198,7 @@ def _remainder(node: exp.Mod, columns: Mapping[str, Column]) -> ValueRange:
     by = right.constant
     if not by:
         return UNBOUNDED
-    step = _common_step([left.step, right.step])
+    step = bounds.common_step([left.step, right.step])
     most = abs(by) - (step or 0)
     lower = -most if left.lower is None else max(min(left.lower, Fraction(0)), -most)
     upper = most if left.upper is None else min(max(left.upper, Fraction(0)), most)
@@ -245,7 +211,7 @@ def _absolute(node: exp.Abs, columns: Mapping[str, Column]) -> ValueRange:
     if found.lower is None or found.upper is None:
         return replace(found, lower=Fraction(0), upper=None)
     ends = abs(found.lower), abs(found.upper)
-    lower = Fraction(0) if _contains_zero(found) else min(ends)
+    lower = Fraction(0) if bounds.contains_zero(found) else min(ends)
     return replace(found, lower=lower, upper=max(ends))
 
 
@@ -261,12 +227,38 @@ def _rounded(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
     return ValueRange(low, high, one, one, found.missing)
 
 
-def _hull(parts: list[ValueRange], *, missing: bool) -> ValueRange:
-    """Return the smallest range that contains several ranges."""
-    lows, highs = [part.lower for part in parts], [part.upper for part in parts]
-    lower = None if None in lows else min(low for low in lows if low is not None)
-    upper = None if None in highs else max(high for high in highs if high is not None)
-    return _with_steps(ValueRange(lower, upper, missing=missing), *parts)
+def _monotone(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of sqrt(x), ln(x) or log(x); a value is missing where it is not defined.
+
+    The bounds are rounded to the outside. The results of floats differ by less than the slack.
+    """
+    function, first = _MONOTONE[type(node)]
+    found = _inner(node, columns)
+    lower, upper = found.lower, found.upper
+    if lower is None or upper is None or not (first <= lower and 0 < upper < 10**300):
+        return UNBOUNDED
+    digits = 10**6
+    low, high = (Fraction(function(float(end))) * digits for end in (lower, upper))
+    return ValueRange(Fraction(math.floor(low) - 1, digits), Fraction(math.ceil(high) + 1, digits))
+
+
+_MONOTONE: dict[type, tuple[Callable[[float], float], Fraction]] = {
+    exp.Sqrt: (math.sqrt, Fraction(0)),
+    exp.Ln: (math.log, Fraction(1, 10**6)),
+    exp.Log: (math.log10, Fraction(1, 10**6)),
+}
+"""The functions, and the least argument with which their values have bounds."""
+
+
+def _rounded_to(node: exp.Round, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of round(x, decimals)."""
+    decimals = decimals_of(node)
+    if not decimals:
+        return _rounded(node, columns) if decimals == 0 else UNBOUNDED
+    found, step = _inner(node, columns), Fraction(10) ** -decimals
+    low = None if found.lower is None else math.floor(found.lower / step) * step
+    high = None if found.upper is None else math.ceil(found.upper / step) * step
+    return ValueRange(low, high, step, step, found.missing)
 
 
 def _results(nodes: Iterable[exp.Expr | None], columns: Mapping[str, Column]) -> ValueRange:
@@ -279,7 +271,8 @@ def _results(nodes: Iterable[exp.Expr | None], columns: Mapping[str, Column]) ->
     ]
     if not parts:
         return UNBOUNDED
-    return _hull(parts, missing=len(parts) < len(results) or any(part.missing for part in parts))
+    missing = len(parts) < len(results) or any(part.missing for part in parts)
+    return bounds.hull(parts, missing=missing)
 
 
 def _case(node: exp.Case, columns: Mapping[str, Column]) -> ValueRange:
@@ -296,7 +289,7 @@ def _if(node: exp.If, columns: Mapping[str, Column]) -> ValueRange:
 def _coalesce(node: exp.Coalesce, columns: Mapping[str, Column]) -> ValueRange:
     """Return the range of coalesce(a, b)."""
     parts = [value_range(part, columns) for part in (node.this, *node.expressions)]
-    return _hull(parts, missing=all(part.missing for part in parts))
+    return bounds.hull(parts, missing=all(part.missing for part in parts))
 
 
 def _nullif(node: exp.Nullif, columns: Mapping[str, Column]) -> ValueRange:
@@ -310,7 +303,7 @@ def _extreme(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
     The result is no more than any argument of `least` that is never missing, such as a constant.
     """
     parts = [value_range(part, columns) for part in (node.this, *node.expressions)]
-    found = _hull(parts, missing=all(part.missing for part in parts))
+    found = bounds.hull(parts, missing=all(part.missing for part in parts))
     always = [part for part in parts if not part.missing]
     if isinstance(node, exp.Least):
         tops = [part.upper for part in (*always, found) if part.upper is not None]
@@ -378,10 +371,20 @@ def _days_between(node: exp.DateDiff, columns: Mapping[str, Column]) -> ValueRan
     return ValueRange(Fraction(low), Fraction(high), one, one)
 
 
+def _seconds(node: exp.TimeToUnix, columns: Mapping[str, Column]) -> ValueRange:
+    """Return the range of epoch(t), the seconds since 1970."""
+    days = date_range(node.this, columns)
+    if days is None:
+        return UNBOUNDED
+    low, high = ((day - date(1970, 1, 1)).days * SECONDS_OF_A_DAY for day in days)
+    return ValueRange(Fraction(low), Fraction(high + SECONDS_OF_A_DAY), grid=Fraction(1))
+
+
 _RULES: dict[type, Callable[[Any, Mapping[str, Column]], ValueRange]] = {
     exp.Paren: _inner, exp.Column: _column, exp.Literal: _literal, exp.Neg: _negative,
     exp.Add: _sum, exp.Sub: _sum, exp.Mul: _product, exp.Div: _quotient, exp.Mod: _remainder,
-    exp.Abs: _absolute, exp.Floor: _rounded, exp.Ceil: _rounded, exp.Round: _rounded,
+    exp.Abs: _absolute, exp.Floor: _rounded, exp.Ceil: _rounded, exp.Round: _rounded_to,
     exp.Case: _case, exp.If: _if, exp.Coalesce: _coalesce, exp.Nullif: _nullif,
     exp.Least: _extreme, exp.Greatest: _extreme, exp.Year: _year, exp.DateDiff: _days_between,
+    exp.TimeToUnix: _seconds, exp.Sqrt: _monotone, exp.Ln: _monotone, exp.Log: _monotone,
 }  # fmt: skip

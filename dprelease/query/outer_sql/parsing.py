@@ -1,0 +1,53 @@
+"""Parse a statement that is one query."""
+
+from __future__ import annotations
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects import DuckDB
+
+from dprelease.query.expressions.nodes import stop_text
+from dprelease.query.select_nodes import refuse
+
+LENGTH_LIMIT = 10_000
+DEPTH_LIMIT = 100
+
+
+class PositionsFromOne(DuckDB):  # type: ignore[misc]
+    """DuckDB's SQL, parsed with the positions of items as they are written: `l[1]` is the first."""
+
+    INDEX_OFFSET = 0
+
+
+def parse(text: str) -> exp.Query:
+    """Return the tree of a statement that is one query."""
+    if len(text) > LENGTH_LIMIT:
+        refuse("DP-SQL-001", problem=f"it is longer than {LENGTH_LIMIT} characters")
+    broken = ""
+    try:
+        trees = sqlglot.parse(text, read=PositionsFromOne)
+        depth = 0 if not trees or trees[0] is None else _depth(trees[0])
+    except (sqlglot.errors.SqlglotError, RecursionError) as problem:
+        broken = f"it can't be parsed as SQL{stop_text(problem)}"
+    if broken:
+        refuse("DP-SQL-001", problem=broken)
+    if depth > DEPTH_LIMIT:
+        refuse("DP-SQL-001", problem="it is nested too deeply")
+    if any(tree is not None and tree.find(exp.Pivot) for tree in trees):
+        name = "PIVOT or UNPIVOT, whose columns depend on the data,"
+        fix = "write a column for each value, as in SELECT state, COUNT(*) FILTER (WHERE sex = 'F')"
+        fix += " AS women FROM people GROUP BY state; or GROUP BY both keys, and pivot the answer"
+        refuse("DP-SQL-006", name=name, nearest=fix)
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+        refuse("DP-SQL-001", problem="it is not one SELECT statement")
+    for item in trees[0].find_all(exp.Bracket):
+        item.set("offset", 1)
+    return trees[0]
+
+
+def _depth(tree: exp.Expr) -> int:
+    """Return the number of levels of a tree."""
+    depth, level = 0, [tree]
+    while level:
+        depth, level = depth + 1, [child for node in level for child in node.iter_expressions()]
+    return depth

@@ -1,0 +1,77 @@
+"""Aggregates that have no answer with noise, each with the reason and an alternative."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dprelease.query.sql_rewrites.refusal import quoted, refuse
+
+_ONE_ROW = "one row can change it, however many rows there are"
+_A_VALUE = "it returns the value of a single row"
+_ALL_VALUES = "it returns the values of single rows"
+_NO_BOUNDS = "how far one row can change it has no limit that is known beforehand"
+_MOMENTS = "it follows from other aggregates, which have intervals"
+
+_SHARE = "use AVG(CASE WHEN {} THEN 1 ELSE 0 END), the share of rows in which it is true"
+_MOST = "use MODE({}), MEDIAN({}) or AVG({}), over many rows"
+_COUNTS = "use COUNT(*) with GROUP BY {}"
+_KEYS = (
+    "use SELECT DISTINCT {}, the values that may be published, or COUNT(*) with GROUP BY {}; such "
+    "an answer can be listed in a statement around it"
+)
+_SPREAD = "use STDDEV({}) or quantiles, as in QUANTILE_CONT({}, [0.1, 0.5, 0.9])"
+
+_REASONS: dict[str, tuple[str, str]] = {
+    "approx_count_distinct": (
+        "its sketch has an error that one row can change, in addition to the noise",
+        "use COUNT(DISTINCT {}), which is exact before noise",
+    ),
+    **dict.fromkeys(("bool_and", "bool_or"), (_ONE_ROW, _SHARE)),
+    **dict.fromkeys(
+        ("any_value", "first", "last", "arbitrary", "arg_max", "arg_min", "max_by", "min_by"),
+        (_A_VALUE, _MOST),
+    ),
+    **dict.fromkeys(
+        ("array_agg", "list", "listagg", "string_agg", "group_concat"), (_ALL_VALUES, _KEYS)
+    ),
+    **dict.fromkeys(("histogram", "approx_top_k"), (_ALL_VALUES, _COUNTS)),
+    **dict.fromkeys(
+        ("product", "geomean", "geometric_mean", "bit_and", "bit_or", "bit_xor"),
+        (_NO_BOUNDS, "use SUM({}) or AVG({})"),
+    ),
+    **dict.fromkeys(
+        ("skewness", "kurtosis", "kurtosis_pop", "entropy", "mad"), (_NO_BOUNDS, _SPREAD)
+    ),
+    "regr_count": (_MOMENTS, "use COUNT(*) FILTER (WHERE {0} IS NOT NULL AND {1} IS NOT NULL)"),
+    "regr_avgx": (_MOMENTS, "use AVG({1}) FILTER (WHERE {0} IS NOT NULL)"),
+    "regr_avgy": (_MOMENTS, "use AVG({0}) FILTER (WHERE {1} IS NOT NULL)"),
+    "regr_sxx": (_MOMENTS, "use VAR_POP({1}) * COUNT(*) with WHERE {0} IS NOT NULL"),
+    "regr_syy": (_MOMENTS, "use VAR_POP({0}) * COUNT(*) with WHERE {1} IS NOT NULL"),
+    "regr_sxy": (_MOMENTS, "use COVAR_POP({0}, {1}) * COUNT(*)"),
+}  # fmt: skip
+
+
+def reason_against(name: str) -> tuple[str, str] | None:
+    """Return why an aggregate has no answer, and what to use instead; None for other names."""
+    return _REASONS.get(name.lower())
+
+
+def refuse_unanswerable(node: exp.Expr) -> None:
+    """Raise QueryError DP-SQL-006 for an aggregate that has no answer with noise."""
+    node = node.this if isinstance(node, exp.IgnoreNulls) else node
+    name = node.sql("duckdb").split("(", maxsplit=1)[0]
+    found = reason_against(name)
+    if found is not None:
+        reason, instead = found
+        is_named = isinstance(node, exp.AnonymousAggFunc)
+        arguments = node.expressions if is_named else [node.this, node.args.get("expression")]
+        shown = [_argument_text(one) for one in arguments if isinstance(one, exp.Expr)]
+        fix = instead.replace("{}", "{0}").format(*shown, "x", "x")
+        refuse(f"{name.upper()}({', '.join(shown)})", reason, fix)
+
+
+def _argument_text(argument: exp.Expr) -> str:
+    """Return the SQL of an argument of an aggregate, without DISTINCT and ORDER BY."""
+    while isinstance(argument, exp.Distinct | exp.Order):
+        argument = argument.this or argument.expressions[0]
+    return quoted(argument)
