@@ -17,6 +17,21 @@ if TYPE_CHECKING:
     from dprelease.accessor.labelled_answers import labelled
     from dprelease.accessor.session import Session
     from dprelease.auditing.ask_audit import audit
+    from dprelease.errors import (
+        BudgetError,
+        DataError,
+        DeclarationError,
+        DpReleaseError,
+        Findings,
+        LedgerError,
+        OutputError,
+        QueryError,
+        SessionError,
+        SignatureError,
+        UnavailableError,
+        UsageError,
+        VerificationError,
+    )
     from dprelease.planning.auto.single_mechanism import calibrate
     from dprelease.profile.functions import profile_release
     from dprelease.rehearsal.rehearse import rehearse
@@ -38,9 +53,22 @@ if TYPE_CHECKING:
     from dprelease.verification.verify import verify
 
 __all__ = [
+    "BudgetError",
+    "DataError",
+    "DeclarationError",
+    "DpReleaseError",
+    "Findings",
+    "LedgerError",
+    "OutputError",
     "PublishedRelease",
+    "QueryError",
     "Release",
     "Session",
+    "SessionError",
+    "SignatureError",
+    "UnavailableError",
+    "UsageError",
+    "VerificationError",
     "__version__",
     "answer_details",
     "areas",
@@ -105,6 +133,8 @@ def __getattr__(name: str) -> object:
     """Return a public name, importing its module at first use."""
     if name in ("errors", "mechanisms"):
         return importlib.import_module(f"dprelease.{name}")
+    if name in __all__ and name not in _HOMES:
+        return getattr(importlib.import_module("dprelease.errors"), name)
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'dprelease' has no attribute {name!r}")

@@ -23,7 +23,7 @@ from dprelease.accessor.pricing import (
 from dprelease.accessor.query_options import Options, SharedOptions
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Session, Spending
-from dprelease.errors import UsageError
+from dprelease.errors.argument_types import wrong_argument
 from dprelease.exact.engine_api import QueryEngine
 from dprelease.exact.post_view import to_pandas
 from dprelease.mechanisms.randomizer import Randomizer
@@ -148,10 +148,6 @@ def answer_sql(
     """
     plain = cast("Options", options)
     check_options(plain, "sql")
-    given: object = statement
-    if not isinstance(given, str):
-        kind = type(given).__name__
-        raise UsageError("DP-SESSION-016", name="statement", wanted="one SELECT", kind=kind)
     session = rows.session
     statement, is_explained = without_explain(statement)
     tables = {session.table.name: _table_of_rows(rows)}
@@ -207,8 +203,7 @@ def answer_unique(rows: RowSelection, keys: list[str], options: Options) -> pd.D
         The same errors as `answer_query`; also DP-SQL-006 for declared keys of some rows.
     """
     if not keys:
-        wanted = "a column name or a list of at least one column name"
-        raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind="an empty list")
+        raise wrong_argument("columns", "a column name or a list of at least one column name", [])
     check_option_types(options)
     if options.get("private_keys"):
         return answer_query(rows, "unique", {}, keys, options, lambda answer, _: answer[keys])

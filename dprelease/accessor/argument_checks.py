@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dprelease.errors import UsageError
+from dprelease.errors.argument_types import wrong_argument
 from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
@@ -46,18 +47,11 @@ def without_numpy_scalars(value: Any) -> Any:
         parts = [without_numpy_scalars(part) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     kind = getattr(getattr(value, "dtype", None), "kind", "")
-    if not _is_scalar(value) or kind not in ("b", "i", "u", "f"):
+    if not _is_scalar(value) or kind not in ("b", "i", "u", "f", "M"):
         return value
+    if kind == "M":  # the item of finer units than microseconds would be an integer
+        return value.astype("M8[us]").item()
     return float(str(value)) if kind == "f" else value.item()
-
-
-def boolean_argument(name: str, value: object) -> bool:
-    """Return an argument that is True or False; raise UsageError DP-SESSION-016 for others."""
-    value = without_numpy_scalars(value)
-    if not isinstance(value, bool):
-        kind = type(value).__name__
-        raise UsageError("DP-SESSION-016", name=name, wanted="True or False", kind=kind)
-    return value
 
 
 NORMALIZE = ("index", "columns", "all")
@@ -88,16 +82,10 @@ def to_plain(value: object) -> Plain:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def weighted_aggregate(keyword: str, column: str, weight: object) -> tuple[str, Plain]:
-    """Return the keyword and declaration of an aggregate, whose rows have weights if named.
-
-    Raises UsageError DP-SESSION-016 for anything but the name of a column.
-    """
+def weighted_aggregate(keyword: str, column: str, weight: str | None) -> tuple[str, Plain]:
+    """Return the keyword and declaration of an aggregate, whose rows have weights if named."""
     if weight is None:
         return keyword, column
-    if not isinstance(weight, str):
-        wanted, kind = "a column name", type(weight).__name__
-        raise UsageError("DP-SESSION-016", name="weight", wanted=wanted, kind=kind)
     return f"weighted_{keyword}", {"of": column, "weight": weight}
 
 
@@ -128,10 +116,9 @@ def refuse_data_arguments(rows: HasSelection, arguments: Mapping[str, object]) -
         )
         cells = None if fits else _contained_column(value)
         if cells is not None:
-            kind = type(cells).__name__
             wanted = "a list of numbers" if name in NUMBERS else WANTED
             wanted = "a single number, such as 0.1" if name in BUDGET else wanted
-            raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
+            raise wrong_argument(name, wanted, cells)
 
 
 def _contained_column(value: object) -> object | None:

@@ -14,29 +14,27 @@ from typing import Any, Literal, overload
 import pandas as pd
 
 from dprelease.accessor.answer_libraries import Library, is_changeable, library_of
-from dprelease.accessor.argument_checks import (
-    boolean_argument,
-    refuse_data_arguments,
-    to_plain,
-)
+from dprelease.accessor.argument_checks import refuse_data_arguments, to_plain
 from dprelease.accessor.frame_notes import TOKEN, is_answer, note_of, set_note
 from dprelease.accessor.groups import Aggregated, GroupBy
 from dprelease.accessor.query_options import key_names
-from dprelease.accessor.questions import NAMES, Name, query_method
+from dprelease.accessor.questions import NAMES, Name, query_method, unavailable
 from dprelease.accessor.row_comparison import refuse_other_rows
 from dprelease.accessor.row_questions import RowQuestions
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Session, session_of
 from dprelease.errors import SessionError, UsageError
+from dprelease.errors.argument_types import checked_arguments, checked_methods, wrong_argument
 from dprelease.errors.printable import count_text
 from dprelease.exact.reading.frames import attempt, is_eager, kind_of_object
 from dprelease.exact.reading.relations import is_relation
 from dprelease.exact.reading.streams import is_streamed
 from dprelease.numerics.rounding import Number
 
-CONDITION = 'a condition in SQL as one text, such as "age >= 18"'
+Condition = str
 
 
+@checked_methods
 class Questions(RowQuestions):
     """All queries, and the methods that select rows and add columns before a query."""
 
@@ -47,7 +45,7 @@ class Questions(RowQuestions):
         """Return the session of these rows; raise SessionError DP-SESSION-001 without one."""
         return self._selection().session
 
-    def where(self, predicate: str) -> SelectedRows:
+    def where(self, predicate: Condition) -> SelectedRows:
         """Return the rows that also satisfy a predicate.
 
         Parameters
@@ -68,11 +66,7 @@ class Questions(RowQuestions):
             The filtered rows, with all queries as methods.
         """
         rows = self._selection()
-        condition: object = predicate
-        if not isinstance(condition, str):
-            kind = type(condition).__name__
-            raise UsageError("DP-SESSION-016", name="predicate", wanted=CONDITION, kind=kind)
-        return SelectedRows(replace(rows, predicates=(*rows.predicates, condition)))
+        return SelectedRows(replace(rows, predicates=(*rows.predicates, predicate)))
 
     def derive(self, **columns: Mapping[str, object]) -> SelectedRows:
         """Return the rows with additional columns, each computed from its own row.
@@ -120,7 +114,6 @@ class Questions(RowQuestions):
             The groups, whose methods aggregate one column or several.
         """
         refuse_data_arguments(self, {"by": by})
-        as_index = boolean_argument("as_index", as_index)
         keys = tuple(key_names(by))
         rows = self._selection()
         in_pandas = SelectedRows(replace(rows, library="pandas"))  # groups convert their answers
@@ -159,9 +152,10 @@ class Questions(RowQuestions):
         """
         with self._one_query() as rows:
             refuse_data_arguments(self, {"question": question})
-            if not isinstance(question, str) or question not in NAMES:
-                what = str(question) if isinstance(question, str) else type(question).__name__
-                raise SessionError("DP-SESSION-008", what=what, known=", ".join(NAMES))
+            if not isinstance(question, str):
+                raise wrong_argument("question", "the name of a query method", question)
+            if question not in NAMES:
+                raise unavailable(question, NAMES)
             dry = SelectedRows(replace(rows, dry=True))
             explained: pd.DataFrame = getattr(dry, question)(*arguments, **named)
             return explained
@@ -192,6 +186,7 @@ class SelectedRows(Questions):
 
 
 @pd.api.extensions.register_dataframe_accessor("dp")
+@checked_methods
 class DpAccessor(Questions):
     """`df.dp`: register a frame once with `use`, then run queries on it.
 
@@ -238,7 +233,6 @@ class DpAccessor(Questions):
         """
         if not isinstance(session, Session):
             raise SessionError("DP-SESSION-019", kind=kind_of_object(session))
-        row_wise = boolean_argument("row_wise", row_wise)
         token = self._token()
         if token is not None and session_of(token) is not session:
             raise SessionError("DP-SESSION-003")
@@ -301,6 +295,7 @@ register_with_polars()
 def dp(frame: pd.DataFrame) -> DpAccessor: ...
 @overload
 def dp(frame: object) -> Any: ...
+@checked_arguments
 def dp(frame: object) -> Any:
     """Return `frame.dp`, for all kinds of frames; type checkers and editors know its type.
 

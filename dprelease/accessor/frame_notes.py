@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dprelease.errors import UsageError
+from dprelease.errors.argument_types import checked_arguments, wrong_argument
 from dprelease.exact.reading.frames import is_instance_of
 
 TOKEN = "dprelease"
@@ -63,6 +63,7 @@ def is_answer(frame: object) -> bool:
     return any(isinstance(note_of(frame, name), Mapping) for name in (ATTRIBUTE, SQL_ATTRIBUTE))
 
 
+@checked_arguments
 def answer_details(answer: object) -> dict[str, Any]:
     """Return the guarantee, margins of error and mechanisms of an answer, as JSON values.
 
@@ -81,5 +82,4 @@ def answer_details(answer: object) -> dict[str, Any]:
         details = note_of(answer, name)
         if isinstance(details, Mapping):
             return dict(details)
-    kind, wanted = type(answer).__name__, "the result of a query"
-    raise UsageError("DP-SESSION-016", name="answer", wanted=wanted, kind=kind)
+    raise wrong_argument("answer", "the result of a query", answer)

@@ -12,10 +12,11 @@ from dprelease.accessor.answer_libraries import Library
 from dprelease.accessor.argument_checks import weighted_aggregate, with_max_sum
 from dprelease.accessor.joint import joint_shapes
 from dprelease.accessor.query_options import Options, RowOptions
-from dprelease.accessor.questions import FUNCTIONS, query_method
+from dprelease.accessor.questions import FUNCTIONS, QueryMethods, query_method, unavailable
 from dprelease.accessor.row_questions import RowQuestions
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.errors import SessionError, UsageError
+from dprelease.errors.argument_types import wrong_argument
 from dprelease.numerics.rounding import Number
 from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.schema.yaml_text.reader import Plain
@@ -29,7 +30,7 @@ Aggregates = Mapping[frame_shapes.Label, tuple[str, str]]
 Shape = TypeVar("Shape")
 
 
-class Groups:
+class Groups(QueryMethods):
     """Rows, and the declared keys by which they are grouped."""
 
     __slots__ = ("as_index", "by", "library", "rows")
@@ -81,7 +82,7 @@ def _aggregate_spec(
 ) -> dict[str, Plain]:
     """Return an aggregate as declared in a release file; `weight` names the weights of rows.
 
-    Raises SessionError DP-SESSION-009 for an unknown column, and DP-SESSION-008 for a function that
+    Raises SessionError DP-SESSION-009 for an unknown column, and 023 for a function that
     is not available, because it has no bounded sensitivity.
     """
     table = rows.session.table
@@ -91,7 +92,7 @@ def _aggregate_spec(
         if name != "*" and name not in {**table.columns, **rows.derived}:
             raise SessionError("DP-SESSION-009", **unknown_column(table, name))
     if keyword is None:
-        raise SessionError("DP-SESSION-008", what=function, known=", ".join(FUNCTIONS))
+        raise unavailable(function, list(FUNCTIONS))
     return {"count": "*"} if keyword == "size" else {weighted: spec}
 
 
@@ -166,8 +167,8 @@ class SelectedColumns(Groups, Generic[Shape]):
         with self.rows._one_query() as rows:
             names = frame_shapes.list_or_none(functions)
             if not names or isinstance(functions, Mapping):
-                kind, wanted = type(functions).__name__, "the name of a function or a list of names"
-                raise UsageError("DP-SESSION-016", name="functions", wanted=wanted, kind=kind)
+                wanted = "the name of a function or a list of names"
+                raise wrong_argument("functions", wanted, functions)
             frame_shapes.refuse_duplicate_labels(self.columns)
             if not self.single:
                 aggregates = frame_shapes.aggregates_by_label(

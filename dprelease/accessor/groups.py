@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, cast, overload
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 from dprelease.accessor import frame_shapes
-from dprelease.accessor.argument_checks import boolean_argument, refuse_data_arguments
+from dprelease.accessor.argument_checks import refuse_data_arguments
 from dprelease.accessor.grouped_columns import Groups, SelectedColumns
 from dprelease.accessor.query_options import OPTIONS, Options
 from dprelease.accessor.questions import query_method
 from dprelease.errors import UsageError
+from dprelease.errors.argument_types import wrong_argument
 from dprelease.numerics.rounding import Number
 
 if TYPE_CHECKING:
@@ -18,6 +31,35 @@ if TYPE_CHECKING:
 
 Aggregated = Mapping[str, str | Sequence[str]] | Mapping[str, tuple[str, str]]
 One = TypeVar("One")
+Arguments = ParamSpec("Arguments")
+Ask = Callable[Concatenate["GroupBy[Any]", str | Sequence[str], Arguments], "pd.DataFrame"]
+"""A query method of groups, whose first argument names the columns."""
+
+
+def _of_columns(
+    method: Callable[Concatenate[SelectedColumns[Any], Arguments], object],
+    kind: str = "str | Sequence[str]",
+) -> Ask[Arguments]:
+    """Return a query method of selected columns as one of groups, which names the columns first.
+
+    `kind`: the annotation of the columns; one column has the name `column`.
+    """
+    asked: Any = method
+    signature = inspect.signature(asked.__wrapped__)  # without the options, which are added below
+    own, *others = signature.parameters.values()
+    name = "column" if kind == "str" else "columns"
+    named = inspect.Parameter(name, own.kind, annotation=kind)
+
+    @wraps(asked.__wrapped__)
+    def ask(self: GroupBy[Any], *arguments: Any, **options: Any) -> pd.DataFrame:
+        selected, *more = [options.pop(name)] if name in options else arguments
+        answer: pd.DataFrame = asked(self._select(selected, single=kind == "str"), *more, **options)
+        return answer
+
+    ask.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[own, named, *others], return_annotation="pd.DataFrame"
+    )
+    return cast("Ask[Arguments]", query_method(ask))
 
 
 class GroupBy(Groups, Generic[One]):
@@ -45,9 +87,8 @@ class GroupBy(Groups, Generic[One]):
         refuse_data_arguments(self.rows, {"columns": columns})
         names = [columns] if isinstance(columns, str) else frame_shapes.list_or_none(columns)
         if names is None or not all(isinstance(name, str) for name in names) or not names:
-            kind = "an empty list" if names == [] else type(columns).__name__
             wanted = "a column name or a list of at least one column name"
-            raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
+            raise wrong_argument("columns", wanted, columns if names is None else names)
         return SelectedColumns(self, tuple(names), single)
 
     @query_method
@@ -75,7 +116,6 @@ class GroupBy(Groups, Generic[One]):
         more = {name: named.pop(name) for name in OPTIONS if name in named}
         options = cast("Options", {"epsilon": epsilon, **more})  # `ask` checks their types
         with self.rows._one_query() as rows:
-            margins = boolean_argument("margins", margins)
             if not isinstance(aggregates, Mapping | None):
                 raise UsageError("DP-SESSION-014", kind=type(aggregates).__name__)
             wanted = frame_shapes.aggregates_by_label(aggregates, named)
@@ -86,152 +126,21 @@ class GroupBy(Groups, Generic[One]):
             )
             return self._aggregate(rows, wanted, options, margins=margins)
 
-    @query_method
-    def count(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
-        """Return noisy counts of the rows in which a column is not missing."""
-        return self._select(columns).count(**options)
-
-    @query_method
-    def count_distinct(
-        self, columns: str | Sequence[str], **options: Unpack[Options]
-    ) -> pd.DataFrame:
-        """Return noisy counts of distinct ids, or of distinct declared values."""
-        return self._select(columns).count_distinct(**options)
-
-    @query_method
-    def sum(
-        self,
-        columns: str | Sequence[str],
-        *,
-        weight: str | None = None,
-        max_sum: Number | None = None,
-        **options: Unpack[Options],
-    ) -> pd.DataFrame:
-        """Return noisy sums, or noisy sums of weighted values."""
-        return self._select(columns).sum(weight=weight, max_sum=max_sum, **options)
-
-    @query_method
-    def mean(
-        self,
-        columns: str | Sequence[str],
-        *,
-        weight: str | None = None,
-        **options: Unpack[Options],
-    ) -> pd.DataFrame:
-        """Return noisy means."""
-        return self._select(columns).mean(weight=weight, **options)
-
-    @query_method
-    def weighted_count(
-        self, columns: str | Sequence[str], **options: Unpack[Options]
-    ) -> pd.DataFrame:
-        """Return noisy sums of the weights of rows."""
-        return self._select(columns).weighted_count(**options)
-
-    @query_method
-    def effective_size(
-        self, columns: str | Sequence[str], **options: Unpack[Options]
-    ) -> pd.DataFrame:
-        """Return effective sample sizes of weighted rows."""
-        return self._select(columns).effective_size(**options)
-
-    @query_method
-    def variance(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
-        """Return noisy sample variances (ddof 1)."""
-        return self._select(columns).variance(**options)
-
-    @query_method
-    def stddev(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
-        """Return noisy sample standard deviations (ddof 1)."""
-        return self._select(columns).stddev(**options)
-
-    @query_method
-    def median(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
-        """Return noisy medians."""
-        return self._select(columns).median(**options)
-
-    @query_method
-    def min(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
-        """Return values near the smallest ones."""
-        return self._select(columns).min(**options)
-
-    @query_method
-    def max(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
-        """Return values near the largest ones."""
-        return self._select(columns).max(**options)
-
-    @query_method
-    def mode(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
-        """Return the most frequent declared values, or nearly the most frequent."""
-        return self._select(columns).mode(**options)
-
-    @query_method
-    def cov(self, columns: Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
-        """Return noisy matrices of sample covariances (ddof 1), as pandas' `cov` of groups.
-
-        Parameters
-        ----------
-        columns : list of str
-            Two or more columns of numbers with declared bounds.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A matrix for each cell; its rows are the last level of the index.
-        """
-        return self._select(columns).cov(**options)
-
-    @query_method
-    def corr(self, columns: Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
-        """Return noisy matrices of correlations, as pandas' `corr` of groups.
-
-        Parameters
-        ----------
-        columns : list of str
-            Two or more columns of numbers with declared bounds.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A matrix for each cell; its rows are the last level of the index.
-        """
-        return self._select(columns).corr(**options)
-
-    nunique = count_distinct
-    var = variance
-    std = stddev
-
-    @query_method
-    def quantile(
-        self,
-        columns: str | Sequence[str],
-        q: float | Sequence[float] = 0.5,
-        **options: Unpack[Options],
-    ) -> pd.DataFrame:
-        """Return noisy quantiles; several of them are listed below each other."""
-        return self._select(columns).quantile(q, **options)
-
-    @query_method
-    def value_counts(
-        self, column: str, *, sort: bool = True, normalize: bool = False, **options: Unpack[Options]
-    ) -> pd.DataFrame:
-        """Return noisy counts or shares of every declared value, as `df.dp.value_counts`."""
-        selected = self._select(column, single=True)
-        return selected.value_counts(sort=sort, normalize=normalize, **options)
-
-    @query_method
-    def histogram(
-        self,
-        column: str,
-        bins: Sequence[float],
-        *,
-        closed: str = "left",
-        **options: Unpack[Options],
-    ) -> pd.DataFrame:
-        """Return noisy counts of values between edges, as `df.dp.histogram` with `by`."""
-        return self._select(column, single=True).histogram(bins, closed=closed, **options)
-
-    @query_method
-    def describe(self, columns: str | Sequence[str], **options: Unpack[Options]) -> pd.DataFrame:
-        """Return count, mean, std, min, quartiles and max of columns, as `df.dp.describe`."""
-        return self._select(columns).describe(**options)
+    count = _of_columns(SelectedColumns.count)
+    count_distinct = nunique = _of_columns(SelectedColumns.count_distinct)
+    sum = _of_columns(SelectedColumns.sum)
+    mean = _of_columns(SelectedColumns.mean)
+    weighted_count = _of_columns(SelectedColumns.weighted_count)
+    effective_size = _of_columns(SelectedColumns.effective_size)
+    variance = var = _of_columns(SelectedColumns.variance)
+    stddev = std = _of_columns(SelectedColumns.stddev)
+    median = _of_columns(SelectedColumns.median)
+    min = _of_columns(SelectedColumns.min)
+    max = _of_columns(SelectedColumns.max)
+    mode = _of_columns(SelectedColumns.mode)
+    quantile = _of_columns(SelectedColumns.quantile)
+    describe = _of_columns(SelectedColumns.describe)
+    cov = _of_columns(SelectedColumns.cov, "Sequence[str]")
+    corr = _of_columns(SelectedColumns.corr, "Sequence[str]")
+    value_counts = _of_columns(SelectedColumns.value_counts, "str")
+    histogram = _of_columns(SelectedColumns.histogram, "str")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dprelease.accessor.answer_libraries import in_library, library_of
 from dprelease.accessor.frame_notes import ATTRIBUTE, answer_details, set_note
-from dprelease.errors import SessionError, UsageError
+from dprelease.errors import SessionError
+from dprelease.errors.argument_types import checked_arguments
 from dprelease.schema.localized_text import EVERY
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ else:
 Texts = Mapping[str, str]
 
 
+@checked_arguments
 def labelled(answer: Shown, language: str | None = None) -> Shown:
     """Return an answer with the labels of its schema in place of names and codes.
 
@@ -44,10 +46,6 @@ def labelled(answer: Shown, language: str | None = None) -> Shown:
         DP-SESSION-018 for a language without labels.
     """
     details = answer_details(answer)
-    given: object = language
-    if not isinstance(given, str | None):
-        kind, wanted = type(given).__name__, 'the tag of a language, such as "fr"'
-        raise UsageError("DP-SESSION-016", name="language", wanted=wanted, kind=kind)
     labels: Mapping[str, Mapping[str, Any]] = details.get("labels", {})
     _refuse_unknown_language(labels, language)
     library = library_of(answer)

@@ -11,6 +11,7 @@ from fractions import Fraction
 from dprelease.accessor.query_options import Noise, Options, option_value
 from dprelease.accessor.session import Session, Spending, declared_spending, exact_amount
 from dprelease.errors import BudgetError, ChargeState, RunState, SessionError, UsageError
+from dprelease.errors.argument_types import wrong_argument
 from dprelease.planning.auto.ledger_cost import LedgerCost, ledger_cost_of
 from dprelease.planning.budget_shares import Share
 from dprelease.planning.plan import Plan, make_plan
@@ -51,8 +52,7 @@ def check_option_types(options: Options) -> None:
     for name, wanted, kinds in OPTION_TYPES:
         given = options.get(name)
         if given is not None and not isinstance(given, kinds):
-            kind = type(given).__name__
-            raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
+            raise wrong_argument(name, wanted, given)
 
 
 def confidence_of(options: Options) -> Fraction:

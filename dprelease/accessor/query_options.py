@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypedDict
+from typing import Any, TypedDict
 
-from dprelease.errors import SessionError, UsageError
-from dprelease.errors.suggestions import nearest
+from dprelease.errors.argument_types import wrong_argument
 from dprelease.numerics.rounding import Number
 
 Noise = str | Mapping[str, str | float | bool | Sequence[str]]
@@ -95,12 +94,6 @@ OPTIONS: dict[str, Option] = {
 """All options, in the order in which `help` lists them."""
 
 
-def refuse_unknown_option(name: str, known: Sequence[str]) -> NoReturn:
-    """Raise UsageError DP-SESSION-012 for an unknown option, which would change the answer."""
-    close = nearest(name, known)
-    raise UsageError("DP-SESSION-012", name=name, nearest=close, known=", ".join(known))
-
-
 def option_value(options: Mapping[str, Any], name: str) -> Any:
     """Return the value of an option; its default if it is missing or None, as in pandas."""
     value = options.get(name)
@@ -113,19 +106,20 @@ def keys_of(options: RowOptions) -> list[str]:
     return [] if by is None else key_names(by)
 
 
+NAMES = "a column name or a list of column names"
+
+
 def key_names(by: object) -> list[str]:
     """Return a key, or a list of keys, as a list.
 
-    Raises UsageError DP-SESSION-016 if `by` is neither a name nor a list, and SessionError
-    DP-SESSION-008 for a list of anything but names.
+    Raises UsageError DP-SESSION-016 if `by` is neither a name nor a list of names.
     """
     if isinstance(by, str):
         return [by]
     if not isinstance(by, Iterable):
-        wanted, kind = "a column name or a list of column names", type(by).__name__
-        raise UsageError("DP-SESSION-016", name="by", wanted=wanted, kind=kind)
+        raise wrong_argument("by", NAMES, by)
     keys = list(by)
     names = [key for key in keys if isinstance(key, str)]
     if len(names) < len(keys):
-        raise SessionError("DP-SESSION-008", what="by", known="the names of columns, as texts")
+        raise wrong_argument("by", NAMES, keys)
     return names

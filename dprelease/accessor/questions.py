@@ -12,12 +12,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast, get_args
 
 from dprelease.accessor.answer_libraries import in_library
 from dprelease.accessor.argument_checks import refuse_data_arguments, without_numpy_scalars
-from dprelease.accessor.query_options import OPTIONS, refuse_unknown_option
-from dprelease.errors import RunState
+from dprelease.accessor.query_options import OPTIONS
+from dprelease.errors import Findings, RunState, UnavailableError
+from dprelease.errors.argument_types import arguments_by_name, refuse_wrong_types, types_in
+from dprelease.errors.suggestions import nearest
 from dprelease.schema.aggregate_keywords import WORDS, Origin
 from dprelease.schema.column_spec import CHOSEN, COMPUTED
 from dprelease.schema.field_types import Text
@@ -53,6 +55,7 @@ class QueryMethodHelp:
 
 BOUNDED = "Any column of numbers with declared bounds."
 NUMBERS = "Any column of numbers with declared bounds; its values are clamped to the bounds."
+PAIRS = "Two or more columns of numbers with declared bounds, or booleans."
 WEIGHTS = "Any column of numbers with declared bounds of 0 or more."
 VALUES = "Any column with declared values."
 COUNTS = (
@@ -78,6 +81,8 @@ QUESTIONS: dict[Name, QueryMethodHelp] = {
     "min": QueryMethodHelp(BOUNDED),
     "max": QueryMethodHelp(BOUNDED),
     "mode": QueryMethodHelp(VALUES),
+    "cov": QueryMethodHelp(PAIRS),
+    "corr": QueryMethodHelp(PAIRS),
     "histogram": QueryMethodHelp("Any column of numbers.", answer=COUNTS.format("intervals")),
     "value_counts": QueryMethodHelp(VALUES, answer=COUNTS.format("values")),
     "describe": QueryMethodHelp(
@@ -88,6 +93,64 @@ QUESTIONS: dict[Name, QueryMethodHelp] = {
 }
 """The query methods of rows, of groups and of their columns. `crosstab`, `tables` and `sql`
 define their own keys, and are methods of rows only."""
+
+ON_ROWS = "no single row can be published with noise: {}"
+ON_ANSWER = "call it on the answer of a query, which is a frame and has no further cost"
+INSTEAD: dict[str, str] = {
+    "filter query loc mask dropna drop_nulls drop_nans get_group": (
+        'select rows by where, as in where("age >= 18")'
+    ),
+    "assign with_columns select eval apply map transform pipe astype fillna cut isin": (
+        'compute columns by derive, as in derive(adult={"expression": "age >= 18", "type": '
+        '"boolean"})'
+    ),
+    "group_by": "call groupby",
+    "aggregate": "call agg",
+    "clip": "declare bounds of the column, to which its values are clamped",
+    "len shape height": "call size, which counts rows",
+    "n_unique": "call nunique",
+    "isna isnull notna notnull null_count": "call count of a column, which counts its values",
+    "any all": "call sum or mean of a boolean column",
+    "pivot pivot_table": "call crosstab, or agg with several keys, and pivot the answer",
+    "skew kurt kurtosis prod product": (
+        "its noise has no limit; call std, quantile or histogram, which describe a distribution too"
+    ),
+    "sem": "divide the answer of std by the root of the answer of size",
+    "head tail first last nth sample iloc iat at xs": ON_ROWS.format("count rows, or call unique"),
+    "idxmax idxmin nlargest nsmallest rank": ON_ROWS.format("call quantile, max, min or mode"),
+    "dtypes columns info": "read the table schema, which declares them",
+    "cumsum cumprod cummax cummin diff shift pct_change rolling expanding ewm resample sort "
+    "sort_values sort_index rename reset_index set_index round unstack stack melt join merge plot "
+    "hist boxplot to_csv to_excel to_parquet write_csv write_parquet to_pandas to_dict": ON_ANSWER,
+}
+"""What to use instead of methods of pandas and polars that queries don't have, by their names."""
+
+
+class QueryMethods:
+    """An object with query methods; other names raise an error that says what to use instead."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # type checkers report such names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise UnavailableError DP-SESSION-023, which is also an AttributeError."""
+            if name.startswith("_"):
+                raise AttributeError(name)
+            kind = type(self)
+            raise unavailable(
+                name, [one for one in dir(kind) if one[0] != "_" and callable(getattr(kind, one))]
+            )
+
+
+def unavailable(name: str, known: Sequence[str]) -> UnavailableError:
+    """Return the error for a name that is not one of the known methods, or functions of `agg`."""
+    found = (f"{advice}; " for names, advice in INSTEAD.items() if name in names.split())
+    advice = f"{next(found, '')}available are: {', '.join(known)}"
+    return UnavailableError(
+        "DP-SESSION-023", name=name, nearest=nearest(name, known), advice=advice
+    )
+
 
 FUNCTIONS: dict[str, str] = {
     name: kind
@@ -151,8 +214,15 @@ SessionError, UsageError, DataError
     If it can't be asked in this way, or of these rows; its message says whether it is charged."""
 
 
+CHECKED = ("str", "str | None", "bool", "Number | None")
+"""Annotations of parameters whose types `query_method` checks; methods check all others."""
+
+WANTED = {"statement": "one SELECT", "closed": "'left' or 'right'"}
+"""Descriptions of the texts that are no column names, in errors."""
+
 COLUMN_TYPES = {
     "str": "str",
+    "Sequence[str]": "list of str",
     "str | Sequence[str]": "str or a list of str",
     "str | Sequence[str] | None": "str or a list of str, by default all",
 }
@@ -165,20 +235,26 @@ def query_method(ask: Ask) -> Ask:
     Type checkers read the options from `Unpack`. `help`, notebooks and completion read the
     signature, which would only show `**options`.
 
-    A call raises UsageError DP-SESSION-012 for an unknown option, and DP-SESSION-016 for a column
-    or a frame in place of a name. The decorated method gets NumPy scalars as Python scalars.
+    A call raises UsageError DP-SESSION-012 or 022 for arguments that the method doesn't have or
+    lacks, and DP-SESSION-016 for other types, such as a column or a frame in place of a name. The
+    decorated method gets NumPy scalars as Python scalars.
     """
     signature = inspect.signature(ask)
     *own, last = signature.parameters.values()
     names = [parameter.name for parameter in own]
     is_of_rows = last.annotation == "Unpack[RowOptions]" or "by" in names
     known = [name for name in OPTIONS if is_of_rows or name != "by"]
-    names_columns = last.annotation == "object"  # the keywords of `agg` name its results
     shown = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=OPTIONS[name].default, annotation=kind)
         for name, kind in ((name, OPTIONS[name].annotation) for name in known)
         if name not in names
     ]
+    parameters = [*own, *shown, *([last] if last.annotation == "object" else [])]
+    complete = signature.replace(parameters=parameters)
+    types = {one.name: types_in(one.annotation) for one in own if one.annotation in CHECKED}
+    words = {
+        name: WANTED.get(name, "a column name") for name, known in types.items() if "str" in known
+    }
 
     @wraps(ask)
     def checked(self: Any, *arguments: object, **named: object) -> object:
@@ -186,18 +262,19 @@ def query_method(ask: Ask) -> Ask:
         state = RunState()
         with state.add_state_to_errors():
             _STATE.set(state)
-            values = dict(zip(names[1:], arguments, strict=False)) | named
+            values = arguments_by_name(complete, ask, (self, *arguments), named)
             refuse_data_arguments(getattr(self, "rows", self), values)
-            for name in named:
-                is_result = names_columns and name not in OPTIONS
-                if name not in names and name not in known and not is_result:
-                    refuse_unknown_option(name, known)
-            answer = ask(self, *without_numpy_scalars(arguments), **without_numpy_scalars(named))
+            refuse_wrong_types(values, types, words)
+            try:
+                answer = ask(
+                    self, *without_numpy_scalars(arguments), **without_numpy_scalars(named)
+                )
+            except Findings as found:  # several aggregates of a query have the same error
+                raise found.with_each_cause_once() from None
             return in_library(answer, self._library())
 
-    parameters = [*own, *shown, *([last] if names_columns else [])]
     described: Any = checked
-    described.__signature__ = signature.replace(parameters=parameters)
+    described.__signature__ = complete
     described.__doc__ = _complete_docstring(ask, parameters[1:], is_of_rows=is_of_rows)
     return cast("Ask", described)
 

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import date
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack
@@ -14,7 +15,6 @@ from dprelease.accessor import frame_shapes
 from dprelease.accessor.answer import answer_query, answer_sql, answer_unique
 from dprelease.accessor.answer_libraries import Library
 from dprelease.accessor.argument_checks import (
-    boolean_argument,
     normalize_argument,
     weighted_aggregate,
     with_max_sum,
@@ -24,6 +24,7 @@ from dprelease.accessor.query_options import Options, RowOptions, SharedOptions,
 from dprelease.accessor.questions import NAMES, query_method, state_of_query
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.errors import SessionError, UsageError
+from dprelease.errors.argument_types import wrong_argument
 from dprelease.numerics.rounding import Number
 from dprelease.schema.yaml_text.reader import Plain
 
@@ -190,7 +191,6 @@ class RowQuestions(JointQuestions):
         **options: Unpack[RowOptions],
     ) -> pd.DataFrame:
         """Return noisy counts of every declared value, or its shares, computed from the counts."""
-        sort, normalize = boolean_argument("sort", sort), boolean_argument("normalize", normalize)
         with self._one_query() as rows:
             keys = [*keys_of(options), column]
             return answer_query(
@@ -213,8 +213,9 @@ class RowQuestions(JointQuestions):
         """Return noisy counts of the values between declared edges."""
         with self._one_query() as rows:
             ends = frame_shapes.list_or_none(bins)
-            if ends is None:
-                raise UsageError("DP-SESSION-013", kind=type(bins).__name__)
+            odd = bins if ends is None else next((e for e in ends if isinstance(e, date)), None)
+            if ends is None or odd is not None:
+                raise UsageError("DP-SESSION-013", kind=type(odd).__name__)
             edges = [str(edge) for edge in ends]
             band: dict[str, Plain] = {"cut": column, "edges": list(edges), "closed": closed}
             name, keys = rows.free_column(f"{column}_band"), keys_of(options)
@@ -290,7 +291,7 @@ class RowQuestions(JointQuestions):
         pandas.DataFrame
             The counts or shares, both keys in declared order.
         """
-        totals, shares = boolean_argument("totals", totals), normalize_argument(normalize)
+        shares = normalize_argument(normalize)
         with self._one_query() as rows:
             return answer_query(
                 rows, "crosstab", COUNT_ROWS, [index, columns], options,
@@ -374,7 +375,6 @@ class RowQuestions(JointQuestions):
             The selected columns.
         """
         with self._one_query() as rows:
-            margins = boolean_argument("margins", margins)
             if rows.dry:
                 raise SessionError("DP-SESSION-008", what="sql", known=", ".join(NAMES[:-1]))
             return answer_sql(
@@ -388,7 +388,5 @@ def _column_names(columns: object) -> list[str]:
     parts: list[object] = list(columns) if is_list else [columns]  # type: ignore[call-overload]
     names = [part for part in parts if isinstance(part, str)]
     if len(names) < len(parts):
-        odd = next(part for part in parts if not isinstance(part, str))
-        kind, wanted = type(odd).__name__, "a name of a column, or a list of names"
-        raise UsageError("DP-SESSION-016", name="columns", wanted=wanted, kind=kind)
+        raise wrong_argument("columns", "a name of a column, or a list of names", columns)
     return list(dict.fromkeys(names))

@@ -26,6 +26,7 @@ from dprelease.errors import (
     SessionError,
     UsageError,
 )
+from dprelease.errors.argument_types import checked_methods, wrong_argument
 from dprelease.errors.local_paths import check_paths
 from dprelease.exact.engine_api import QueryEngine, RecordEngine
 from dprelease.exact.engines import open_duckdb
@@ -165,6 +166,11 @@ def declared_spending(
     return Spending(exact_amount(epsilon, "epsilon"), delta)
 
 
+Schema = str | Path | Mapping[str, object]
+"""A table schema by its path, or its content."""
+
+
+@checked_methods
 class Session(Summarized):
     """A privacy budget for the people of one table, shared by all frames registered with it.
 
@@ -204,7 +210,7 @@ class Session(Summarized):
 
     def __init__(
         self,
-        schema: str | Path | Mapping[str, object],
+        schema: Schema,
         *,
         epsilon: Number | None = None,
         delta: Number = 0,
@@ -218,25 +224,17 @@ class Session(Summarized):
         if isinstance(given, list | tuple):
             raise UsageError("DP-SESSION-021", number=len(given))
         if not isinstance(given, str | PathLike | Mapping):
-            kind, wanted = (
-                type(given).__name__,
-                "the path of a table schema, or a table schema as a mapping",
-            )
-            raise UsageError("DP-SESSION-016", name="schema", wanted=wanted, kind=kind)
+            wanted = "the path of a table schema, or a table schema as a mapping"
+            raise wrong_argument("schema", wanted, schema)
         if isinstance(schema, Mapping):
             self.declared = table_from_mapping(schema, Path.cwd())
         else:
             self.declared = read_table(Path(schema))
-        given_neighbours: object = neighbours
-        if not isinstance(given_neighbours, str) or neighbours not in list(Neighbours):
+        if neighbours not in list(Neighbours):
             raise SessionError("DP-SESSION-007", known=", ".join(Neighbours))
         self.neighbours = Neighbours(neighbours)
         self.delta = exact_amount(delta, "delta")
         self.budget = declared_spending("A session", epsilon, self.delta, rho)
-        given_ledger: object = ledger
-        if not isinstance(given_ledger, str | PathLike | None):
-            kind, wanted = type(given_ledger).__name__, "the path of a ledger"
-            raise UsageError("DP-SESSION-016", name="ledger", wanted=wanted, kind=kind)
         signing = None if key is None else signing_key_of(key)
         self.ledger = None if ledger is None else Ledger(ledger, signing)
         if self.ledger is not None and self.table.owner is None:

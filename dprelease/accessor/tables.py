@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from dprelease.accessor.answer import Specs, explain_plan
 from dprelease.accessor.answer_libraries import Library, in_library
@@ -22,8 +22,8 @@ from dprelease.accessor.pricing import (
 from dprelease.accessor.query_options import Options
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Spending
-from dprelease.errors import Place, QueryError, SessionError, UsageError
-from dprelease.errors.argument_types import checked_arguments
+from dprelease.errors import Place, QueryError, SessionError
+from dprelease.errors.argument_types import checked_methods, wrong_argument
 from dprelease.errors.printable import count_text
 from dprelease.exact.post_view import to_pandas
 from dprelease.planning.bounded_words import contribution_limits_texts
@@ -52,6 +52,7 @@ NAME = "tables"
 WANTED = 'aggregates by name, such as {"income": {"sum": "income"}}'
 
 
+@checked_methods
 class Tables(Mapping[str, "pd.DataFrame"], Summarized):
     """Published tables by name, coarsest first; each is indexed by its keys.
 
@@ -87,7 +88,6 @@ class Tables(Mapping[str, "pd.DataFrame"], Summarized):
             if path.rpartition("/")[0] == final
         }
 
-    @checked_arguments
     def in_library(self, library: Library) -> Tables:
         """Return the same tables as frames of a library."""
         return Tables(self._all, self.attrs, library)
@@ -101,7 +101,6 @@ class Tables(Mapping[str, "pd.DataFrame"], Summarized):
     def __len__(self) -> int:
         return len(self._frames)
 
-    @checked_arguments
     def plot(self, column: str | None = None, axes: Axes | None = None) -> Axes:
         """Return axes with the median margin of error by cell size, one line per table.
 
@@ -120,9 +119,7 @@ class Tables(Mapping[str, "pd.DataFrame"], Summarized):
             DP-SESSION-016 for anything but axes of matplotlib.
         """
         if axes is not None and not hasattr(axes, "set_xscale"):
-            kind = type(axes).__name__
-            wanted = "axes of matplotlib"
-            raise UsageError("DP-SESSION-016", name="axes", wanted=wanted, kind=kind)
+            raise wrong_argument("axes", "axes of matplotlib", axes)
         from dprelease.accessor.table_plots import plot_margins
 
         first = next(iter(self._in_pandas.values()))
@@ -212,12 +209,12 @@ def _strings_in(value: Plain) -> Iterator[str]:
 def _aggregates_by_name(columns: object) -> dict[str, Mapping[str, Plain]]:
     """Return the aggregates by name; raise UsageError DP-SESSION-016 for other types."""
     if not isinstance(columns, Mapping):
-        _refuse_type("columns", WANTED, columns)
+        raise wrong_argument("columns", WANTED, columns)
     aggregates: dict[str, Mapping[str, Plain]] = {}
     for name, value in columns.items():
         spec = to_plain(value)
         if not isinstance(spec, dict):
-            _refuse_type(f"columns[{str(name)!r}]", WANTED, spec)
+            raise wrong_argument(f"columns[{str(name)!r}]", WANTED, value)
         aggregates[str(name)] = spec
     return aggregates
 
@@ -225,7 +222,8 @@ def _aggregates_by_name(columns: object) -> dict[str, Mapping[str, Plain]]:
 def _keys_by_level(tables: object) -> Plain:
     """Return the keys by level; raise UsageError DP-SESSION-016 for other types."""
     if not isinstance(tables, Mapping):
-        _refuse_type("marginals_at", "a mapping of levels to lists of lists of names", tables)
+        wanted = "a mapping of levels to lists of lists of names"
+        raise wrong_argument("marginals_at", wanted, tables)
     return {
         str(level): _declared_keys(f"marginals_at[{level!r}]", keys, nested=True)
         for level, keys in tables.items()
@@ -237,13 +235,9 @@ def _declared_keys(name: str, keys: object, *, nested: bool) -> Plain:
     is_list = isinstance(keys, Sequence) and not isinstance(keys, str)
     parts = list(keys) if isinstance(keys, Sequence) else []
     if not is_list or (nested and any(isinstance(part, str) for part in parts)):
-        _refuse_type(name, "a list of lists of names" if nested else "a list of names", keys)
+        wanted = "a list of lists of names" if nested else "a list of names"
+        raise wrong_argument(name, wanted, keys)
     return to_plain(parts)
-
-
-def _refuse_type(name: str, wanted: str, value: object) -> NoReturn:
-    """Raise UsageError DP-SESSION-016 for an argument of another type than the wanted one."""
-    raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=type(value).__name__)
 
 
 def _attributes(plan: Plan) -> dict[str, Any]:

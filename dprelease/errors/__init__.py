@@ -11,7 +11,8 @@ DpReleaseError
 ├── VerificationError  the files of a release differ from its manifest             (exit 4)
 ├── SignatureError     a key or a list of signers can't be used                    (exit 2)
 ├── SessionError       a frame or a session of `df.dp` can't be used in this way   (exit 2)
-│   └── UsageError     a query method has invalid arguments; also a TypeError
+│   ├── UsageError     a function has invalid arguments; also a TypeError
+│   └── UnavailableError   a method that queries don't have; also an AttributeError
 ├── SystemRefusedError memory, files or disk space are exhausted                   (exit 1)
 ├── EndedError         a signal ended the command                       (exit 128 + its number)
 ├── InternalError      an assumption of this library fails: please report it       (exit 1)
@@ -36,6 +37,7 @@ from dprelease.errors.error_tree import (
     SessionError,
     SignatureError,
     SystemRefusedError,
+    UnavailableError,
     UsageError,
     VerificationError,
     raise_all,
@@ -61,6 +63,7 @@ __all__ = [
     "SignatureError",
     "State",
     "SystemRefusedError",
+    "UnavailableError",
     "UsageError",
     "VerificationError",
     "raise_all",

@@ -202,6 +202,12 @@ class UsageError(SessionError, TypeError):
     templates = session_words.CALL_ERRORS
 
 
+class UnavailableError(SessionError, AttributeError):
+    """A method of pandas or polars is not available for queries; also an AttributeError."""
+
+    templates = session_words.ATTRIBUTE_ERRORS
+
+
 class InternalError(DpReleaseError):
     """An assumption of this library does not hold; the run was stopped."""
 
@@ -249,6 +255,11 @@ class Findings(DpReleaseError):
         for error in self.errors:
             error.set_state(state)
         super().set_state(state)
+
+    def with_each_cause_once(self) -> DpReleaseError:
+        """Return the errors without those whose code and cause repeat an earlier one."""
+        several = list({(one.code, one.cause): one for one in reversed(self.errors)}.values())
+        return several[0] if len(several) == 1 else Findings(reversed(several))
 
     def __str__(self) -> str:
         return "\n\n".join(str(error) for error in self.errors)

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import BudgetError, Place, raise_all
+from dprelease.errors.argument_types import checked_methods
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import finite
@@ -157,6 +158,7 @@ class PlannedColumn:
 
 
 @dataclass(frozen=True, repr=False)
+@checked_methods
 class Plan(Summarized):
     """All columns of a release and their common guarantee."""
 
@@ -220,16 +222,14 @@ class Plan(Summarized):
         The cost of an invariant is infinite, because no budget covers it.
         """
         known: dict[object, float] = {}
-        for column in self.noisy_columns:
-            key = (column.accounting_input.key, column.accounting_input.sensitivity)
+        costs = []
+        for column in self.columns:
+            vector = None if column.measurement.exact else column.accounting_input
+            key = None if vector is None else (vector.key, vector.sensitivity)
             if key not in known:
-                known[key] = self.budget.cost_of([column.accounting_input])
-        return [
-            math.inf
-            if c.measurement.exact
-            else known[c.accounting_input.key, c.accounting_input.sensitivity]
-            for c in self.columns
-        ]
+                known[key] = math.inf if vector is None else self.budget.cost_of([vector])
+            costs.append(known[key])
+        return costs
 
     def rho(self) -> float | None:
         """Return the rho of the release; None if no rho exists, or columns have many kinds."""

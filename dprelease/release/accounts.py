@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import BudgetError, DpReleaseError, LedgerError, Place, SessionError
-from dprelease.errors.argument_types import checked_arguments
+from dprelease.errors.argument_types import checked_arguments, checked_methods
 from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import count_text
 from dprelease.errors.suggestions import nearest
@@ -189,6 +189,7 @@ class Balance(Summarized):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+@checked_methods
 class LedgerBalances(Summarized):
     """The balances of a ledger when it was read, one for each table."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, OutputError
-from dprelease.errors.argument_types import checked_arguments
+from dprelease.errors.argument_types import checked_arguments, checked_methods
 from dprelease.errors.local_paths import check_paths
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
@@ -45,6 +45,7 @@ class RunOptions(TypedDict, total=False):
     audit: str | Path | None
 
 
+@checked_methods
 class Release(Summarized):
     """A declared release; `plan` reads no data, `run` reads it and publishes.
 
@@ -66,7 +67,6 @@ class Release(Summarized):
         For all errors in the mapping, its tables and its queries, each with its key path.
     """
 
-    @checked_arguments
     def __init__(
         self,
         declaration: Declaration | ReleaseMapping | Mapping[str, object],
@@ -105,7 +105,6 @@ class Release(Summarized):
                     error.set_place(error.errors[0].place)
             raise
 
-    @checked_arguments
     def to_yaml(self, folder: str | Path | None = None) -> str:
         """Return the release file as YAML text.
 
@@ -206,13 +205,11 @@ class Release(Summarized):
         """
         return self.publish(**options).folder
 
-    @checked_arguments
     def publish(self, **options: Unpack[RunOptions]) -> RunResult:
         """Publish the release, and return its folder, files, digest and spent budget.
 
         The options and the errors are those of `run`.
         """
-        _refuse_unknown_options(options)
         output, key, audit = (options.get(name) for name in ("output", "key", "audit"))
         check_paths(output, key, audit)
         from dprelease.exact.engines import frame_of, refuse_unknown_frames
@@ -247,13 +244,6 @@ class Release(Summarized):
                 if_published=options.get("if_published", "fail"),
                 frames={**self.frames, **(frames or {})},
             )
-
-
-def _refuse_unknown_options(options: Mapping[str, object]) -> None:
-    """Raise TypeError for an option that `run` does not have, as for any function."""
-    for name in options:
-        if name not in RunOptions.__annotations__:
-            raise TypeError(f"run() got an unexpected keyword argument {name!r}")
 
 
 def _write_new_files(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from dprelease.errors import DataError, DeclarationError, DpReleaseError, raise_all
+from dprelease.errors.argument_types import checked_methods
 from dprelease.errors.printable import count_text
 from dprelease.planning.invariant_plans import invariant_warnings
 from dprelease.planning.notes.declaration_warnings import declaration_warnings
@@ -31,6 +32,7 @@ logger = logging.getLogger("dprelease")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+@checked_methods
 class CheckResult(Summarized):
     """The result of a check: errors in `findings`, or what a release will publish.
 

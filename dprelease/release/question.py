@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from dprelease.errors import DpReleaseError, Place, RunState, UsageError
-from dprelease.errors.argument_types import checked_arguments
+from dprelease.errors import DpReleaseError, Place, RunState
+from dprelease.errors.argument_types import checked_arguments, wrong_argument
 from dprelease.errors.local_paths import check_paths
 from dprelease.exact.engines import open_engines, refuse_unknown_frames
 from dprelease.exact.settings import Settings
@@ -309,8 +309,7 @@ def cores_with_private_keys(
         return {name for name, core in cores.items() if private_keys and core.group_by}
     private: Sequence[str] = [private_keys] if isinstance(private_keys, str) else private_keys
     if not isinstance(private, Sequence) or not all(isinstance(name, str) for name in private):
-        wanted, kind = "True, False or the names of keys", type(private_keys).__name__
-        raise UsageError("DP-SESSION-016", name="private_keys", wanted=wanted, kind=kind)
+        raise wrong_argument("private_keys", "True, False or the names of keys", private_keys)
     keys = dict.fromkeys(key for core in cores.values() for key in core.group_by)
     private = [declared_name(name, keys) or name for name in private]
     for name in private:

@@ -18,6 +18,7 @@ from dprelease.documents.release_manifest import (
     declaration_record,
 )
 from dprelease.errors import OutputError, RunState
+from dprelease.errors.argument_types import checked_methods
 from dprelease.errors.error_tree import EXIT_PUBLISHED
 from dprelease.schema.load import Declaration
 from dprelease.system.files import read_file
@@ -78,6 +79,7 @@ class PrivacySpent(Summarized):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+@checked_methods
 class RunResult(Summarized):
     """The result of a run: the folder of the release, its files, and the digest of its manifest.
 

@@ -15,6 +15,7 @@ from dprelease.documents.metadata import TableMetadata, field_notes
 from dprelease.documents.rehearsal_manifest import NOTE, NOTED
 from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
+from dprelease.errors.argument_types import checked_methods
 from dprelease.errors.printable import count_text
 from dprelease.planning.kinds import Part, ReleaseKind, kind_of
 from dprelease.privacy.guarantee import Guarantee
@@ -37,6 +38,7 @@ in order."""
 
 
 @dataclass(repr=False)
+@checked_methods
 class Report(Summarized):
     """The result of a verification: its checks, its findings, and the recomputed guarantee."""
 

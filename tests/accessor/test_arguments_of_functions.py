@@ -1,4 +1,4 @@
-"""Wrong arguments of all public callables: an error of ours or Python's TypeError, with our text."""
+"""Wrong arguments of all public callables: an error of ours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dprelease.release.api import RunOptions
 from tests.accessor.test_wrong_arguments import WRONG
 from tests.release.build import write
 
-NO_CALLABLES = {"__version__", "errors", "mechanisms"}
+NO_CALLABLES = {"__version__", "errors", "mechanisms", *dprelease.errors.__all__}
 WITH_FRAMES = {"Session", "answer_details", "dp", "labelled"}
 """They are called with wrong arguments in `test_wrong_arguments`."""
 
@@ -84,6 +84,16 @@ def parameters() -> Iterator[tuple[str, str]]:
         yield from ((name, one) for one in [*named, *OPTIONS.get(name, ()), "nothing"])
 
 
+@pytest.mark.parametrize("name", sorted({*dprelease.__all__} - NO_CALLABLES))
+def test_calls_that_fit_no_signature(name: str) -> None:
+    """Missing, surplus and unknown arguments are refused with the call that would be right."""
+    function = getattr(dprelease, name)
+    for arguments, named in (((), {}), ((None,) * 30, {}), ((), {"nothing": 4711})):
+        with pytest.raises(UsageError, match=r"DP-SESSION-0(12|22)") as caught:
+            function(*arguments, **named)
+        assert "4711" not in str(caught.value)
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a release file, a published release, and a file of bytes."""
@@ -98,7 +108,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wrong_arguments(
     place: Path, monkeypatch: pytest.MonkeyPatch, name: str, parameter: str
 ) -> None:
-    """A failure is one of our errors; only an unknown name is a TypeError of Python."""
+    """A failure is one of our errors."""
     monkeypatch.chdir(place)
     for what, value in ALL.items():
         message = ""
@@ -106,9 +116,6 @@ def test_wrong_arguments(
             getattr(dprelease, name)(**{**ARGUMENTS[name], parameter: value})
         except DpReleaseError as problem:
             message = str(problem)
-        except TypeError as problem:
-            if parameter != "nothing" or "unexpected keyword argument" not in str(problem):
-                raise AssertionError(f"{name}({parameter}={what})") from problem
         except Exception as problem:
             raise AssertionError(f"{name}({parameter}={what})") from problem
         assert "4711" not in message

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import polars as pl
 import pytest
 
 import dprelease
-from dprelease.errors import DpReleaseError
+from dprelease.errors import DpReleaseError, UnavailableError, UsageError
 from tests.accessor.test_wrong_arguments import WRONG
 from tests.ledger.test_ledger import release_with_ledger
 
 INTERNAL = {
-    "get", "add_finding", "charge", "engine", "refund", "register", "snapshot",
+    "add_finding", "charge", "engine", "refund", "register", "snapshot", "positions_in_mapping",
+    "get", "items", "keys", "values", "fits_within", "place", "margin",
 }  # fmt: skip
 """Methods that other stages of the package call, and those of all mappings."""
 
@@ -75,10 +77,6 @@ def problem_with(function: Any, parameter: str, value: object) -> str:
         function(**{parameter: value})
     except DpReleaseError as problem:
         return str(problem)
-    except TypeError as problem:
-        if "argument" in str(problem):  # another one is missing
-            return ""
-        raise AssertionError(f"{function}({parameter}={value!r})") from problem
     except Exception as problem:
         raise AssertionError(f"{function}({parameter}={value!r})") from problem
     return ""
@@ -96,6 +94,36 @@ def test_wrong_arguments_raise_our_errors(
             for what, value in WRONG.items():
                 message = problem_with(bound, parameter, value)
                 assert "4711" not in message, f"{method}({parameter}={what})"
+
+
+def test_calls_that_fit_no_signature_raise_our_errors(things: dict[str, Any]) -> None:
+    every = [bound for thing in things.values() for _, bound, _ in methods(thing)]
+    assert len(every) > 100
+    for bound in every:
+        known = inspect.signature(bound).parameters.values()
+        kinds = {one.kind for one in known}
+        if inspect.Parameter.VAR_POSITIONAL not in kinds:
+            with pytest.raises(UsageError, match="DP-SESSION-022"):
+                bound(*[None] * 30)
+        if inspect.Parameter.VAR_KEYWORD not in kinds:
+            with pytest.raises(UsageError, match="DP-SESSION-012"):
+                bound(nothing=4711)
+        if any(one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD for one in known):
+            with pytest.raises(UsageError, match="DP-SESSION-022"):
+                bound()
+
+
+@pytest.mark.parametrize("name", ["accessor", "rows", "groups", "columns"])
+def test_other_names_say_what_to_use_instead(things: dict[str, Any], name: str) -> None:
+    thing = things[name]
+    assert not hasattr(thing, "skew")
+    for missing, advice in (("skew", "quantile"), ("meann", "mean"), ("head", "single row")):
+        with pytest.raises(UnavailableError, match=rf"(?s)DP-SESSION-023.*{advice}"):
+            getattr(thing, missing)
+    every = {*dir(pd.DataFrame), *dir(pd.api.typing.DataFrameGroupBy), *dir(pl.DataFrame)}
+    for missing in (one for one in every if not one.startswith("_") and not hasattr(thing, one)):
+        with pytest.raises(DpReleaseError):
+            getattr(thing, missing)
 
 
 @pytest.mark.parametrize("what", WRONG)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -56,6 +57,20 @@ def test_bands_of_private_keys_are_their_own(asked: Any) -> None:
     assert {(job, band.left) for job, band in found.index} == wanted
     for (job, _), count in found["count"].items():
         assert abs(count - (frame()["job"] == job).sum()) <= 2
+
+
+@pytest.mark.parametrize("moment", [date(2024, 1, 5), datetime(2024, 1, 5, 6)])
+@pytest.mark.parametrize("kind", [lambda one: one, pd.Timestamp, np.datetime64])
+def test_moments_are_parameters(moment: date, kind: Callable[[date], object]) -> None:
+    known = pd.Series(pd.date_range("2024-01-01", periods=40, freq="6h"))
+    columns = {"at": {"type": "timestamp"}}
+    session, df = (
+        dprelease.Session({"table": "t", "columns": columns}, epsilon=90),
+        known.to_frame("at"),
+    )
+    df.dp.use(session)
+    found = df.dp.sql("SELECT COUNT(*) AS n FROM t WHERE at < ?", params=[kind(moment)], **LARGE)
+    assert abs(found["n"].item() - (known < pd.Timestamp(moment)).sum()) <= 1
 
 
 @pytest.mark.parametrize("by", ["adult", ["state", "adult"]])

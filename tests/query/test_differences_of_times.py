@@ -64,9 +64,31 @@ def test_days_between_dates(text: str) -> None:
     assert (found.lower, found.upper) == ((FIRST - LAST).days, (LATER - FIRST).days)
 
 
+@pytest.mark.parametrize("sign", ["<", "<=", "=", ">"])
+@pytest.mark.parametrize(
+    "comparison",
+    [
+        "a {} DATE '2020-01-05'", "d {} TIMESTAMP '2020-01-05 00:00:00'",
+        "DATE '2020-01-05' {} a", "d {} '2020-01-05 00:00:00'",
+    ],
+)  # fmt: skip
+def test_dates_and_instants_compare_as_in_duckdb(comparison: str, sign: str) -> None:
+    text = comparison.format(sign)
+    sql = parse_expression(text, TABLE, Place())[0].sql
+    moments = [datetime(2020, 1, day, hour) for day in (4, 5, 6) for hour in (0, 1)]
+    rows = " UNION ALL ".join(
+        f"SELECT TIMESTAMP '{a}' AS a, DATE '{a:%Y-%m-%d}' AS d" for a in moments
+    )
+    found = duckdb.sql(f"SELECT {sql}, {text} FROM ({rows})").fetchall()
+    assert all(ours == right for ours, right in found)
+    assert len({ours for ours, _ in found}) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("a = d", "DP-WHERE-007"),
+        ("d < TIMESTAMP '2020-01-05 01:00:00'", "DP-WHERE-007"),
         ("b - a", "date_diff"),
         ("date_diff('hour', a, f)", "'f' has no declared bounds"),
         ("date_diff('decade', a, b)", "DP-SQL-006"),

@@ -12,14 +12,17 @@ from dprelease.accessor.answer import answer_query
 from dprelease.accessor.joint import joint_shapes
 from dprelease.accessor.pricing import confidence_of
 from dprelease.accessor.query_options import RowOptions, keys_of
-from dprelease.accessor.questions import query_method
+from dprelease.accessor.questions import QueryMethods, query_method
 from dprelease.accessor.row_selection import RowSelection
+from dprelease.schema.aggregate_keywords import MOST_CONTROLS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_PREDICTORS = MOST_CONTROLS + 1
 
-class JointQuestions(ABC):
+
+class JointQuestions(QueryMethods, ABC):
     """Covariances, correlations and linear regressions, each with one row for each statistic."""
 
     __slots__ = ()
@@ -45,11 +48,6 @@ class JointQuestions(ABC):
     def cov(self, columns: Sequence[str], **options: Unpack[RowOptions]) -> pd.DataFrame:
         """Return noisy sample covariances (ddof 1) of each pair of columns.
 
-        Parameters
-        ----------
-        columns : list of str
-            Two or more columns of numbers with declared bounds, or booleans.
-
         Returns
         -------
         pandas.DataFrame
@@ -61,11 +59,6 @@ class JointQuestions(ABC):
     @query_method
     def corr(self, columns: Sequence[str], **options: Unpack[RowOptions]) -> pd.DataFrame:
         """Return noisy correlations (Pearson) of each pair of columns.
-
-        Parameters
-        ----------
-        columns : list of str
-            Two or more columns of numbers with declared bounds, or booleans.
 
         Returns
         -------
@@ -97,7 +90,8 @@ class JointQuestions(ABC):
             positive definite.
         """
         with self._one_query() as rows:
-            names, keys = joint_shapes.column_list("predictors", predictors, 1), keys_of(options)
+            names = joint_shapes.column_list("predictors", predictors, 1, MOST_PREDICTORS)
+            keys = keys_of(options)
             heads, confidence = {"term": [joint_shapes.INTERCEPT, *names]}, confidence_of(options)
 
             def shape(answer: pd.DataFrame, held: list[str]) -> pd.DataFrame:

@@ -11,6 +11,8 @@ import numpy as np
 
 from dprelease.accessor.frame_shapes import with_named_columns
 from dprelease.errors import UsageError
+from dprelease.errors.argument_types import wrong_argument
+from dprelease.errors.printable import count_text
 from dprelease.schema.model import unused_name
 from dprelease.schema.yaml_text.reader import Plain
 
@@ -22,15 +24,24 @@ INTERCEPT = "intercept"
 """The name of the constant of a regression in answers."""
 
 
-def column_list(name: str, columns: object, least: int) -> list[str]:
-    """Return a list of at least so many column names; raise UsageError DP-SESSION-016 otherwise."""
+def column_list(name: str, columns: object, least: int, most: int | None = None) -> list[str]:
+    """Return a list of `least` to `most` different column names.
+
+    Raises UsageError DP-SESSION-016 for anything else.
+    """
     parts: list[object] = [columns]
     if isinstance(columns, Iterable) and not isinstance(columns, str | bytes | Mapping):
         parts = list(columns)
     names = [one for one in parts if isinstance(one, str)]
-    if len(set(names)) < max(least, len(parts)):
-        wanted = f"a list of at least {least} different column names"
-        raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=type(columns).__name__)
+    number = f"at least {least}" if most is None else f"{least} to {most}"
+    wanted = f"a list of {number} different column names"
+    if len(names) < len(parts):
+        raise wrong_argument(name, wanted, columns)
+    if len(set(names)) < len(names):
+        raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind="names that repeat")
+    if not least <= len(names) <= (most or len(names)):
+        kind = count_text(len(names), "name", "names")
+        raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
     return names
 
 

@@ -10,9 +10,10 @@ CALL_ERRORS: dict[str, Template] = {
         fix="remove it, or use one of: {known}.",
     ),
     "DP-SESSION-013": Template(
-        cause="histogram() takes the edges of its bins in ascending order, not {kind}.",
+        cause="histogram() takes the edges of its bins as numbers in ascending order, not {kind}.",
         fix="write for example bins=[0, 18, 65, 116]; bin edges that are computed from the data "
-        "would reveal something about it.",
+        "would reveal something about it. Count dates by a column such as derive(month="
+        '{{"expression": "month(day)", "type": "integer", "lower": 1, "upper": 12}}).',
     ),
     "DP-SESSION-014": Template(
         cause="agg() takes columns with their aggregates, not {kind}.",
@@ -29,12 +30,24 @@ CALL_ERRORS: dict[str, Template] = {
         "[...]) with a JOIN, or declare a release with a `join`; for separate tables, create a "
         "session for each.",
     ),
+    "DP-SESSION-022": Template(
+        cause="{call}() {problem}.",
+        fix="write {known}.",
+    ),
     "DP-SESSION-015": Template(
         cause="{what} needs an epsilon.",
         fix="state how much of the session's budget it may spend, for example epsilon=0.1.",
     ),
 }
 """Calls for which Python itself would raise a TypeError."""
+
+ATTRIBUTE_ERRORS: dict[str, Template] = {
+    "DP-SESSION-023": Template(
+        cause="There is no '{name}' here{nearest}.",
+        fix="{advice}.",
+    ),
+}
+"""Names for which Python itself would raise an AttributeError."""
 
 TEMPLATES: dict[str, Template] = {
     "DP-SESSION-001": Template(

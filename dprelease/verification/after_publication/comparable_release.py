@@ -13,7 +13,7 @@ import numpy as np
 
 from dprelease.documents.encoding import NAME
 from dprelease.errors import OutputError, Place, QueryError, UsageError
-from dprelease.errors.argument_types import checked_arguments
+from dprelease.errors.argument_types import checked_methods
 from dprelease.errors.local_paths import check_paths
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.postprocess.share_margins import margin_factor, share_estimates
@@ -150,13 +150,13 @@ def _refuse(reason: str) -> NoReturn:
 EITHER = "an earlier release, or else `along`, the name of a key"
 
 
+@checked_methods
 class ComparableRelease:
     """A release that is read from its folder, whose cells can be compared."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
-    @checked_arguments
     def share(
         self,
         column: str | None = None,
@@ -194,7 +194,6 @@ class ComparableRelease:
         found = shares_of(self._release, column, keys, table=table, cells=cells or {})
         return in_library(found, library)
 
-    @checked_arguments
     def difference(
         self,
         other: str | Path | ComparableRelease | None = None,
@@ -234,7 +233,6 @@ class ComparableRelease:
         kept |= {"change_lower": "lower", "change_upper": "upper"}
         return in_library(_with_names(found, kept), library)
 
-    @checked_arguments
     def ratio(
         self,
         other: str | Path | ComparableRelease | None = None,
@@ -256,7 +254,6 @@ class ComparableRelease:
             found[name] = 1.0 + found[name] / 100.0
         return in_library(_with_names(found, {"new": "value", "old": "other", **ends}), library)
 
-    @checked_arguments
     def change(
         self,
         since: str | Path | ComparableRelease | None = None,

@@ -16,7 +16,7 @@ from dprelease.errors import (
     State,
     VerificationError,
 )
-from dprelease.errors.argument_types import checked_arguments
+from dprelease.errors.argument_types import checked_methods
 from dprelease.errors.local_paths import check_paths
 from dprelease.errors.suggestions import nearest
 from dprelease.release.run_result import PrivacySpent
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@checked_methods
 class PublishedRelease(ComparableRelease, Summarized):
     """A published release, read from its folder.
 
@@ -53,7 +54,6 @@ class PublishedRelease(ComparableRelease, Summarized):
         DP-VERIFY-001 if there is no manifest, 002 or 003 for one that the tool would not write.
     """
 
-    @checked_arguments
     def __init__(self, path: str | Path) -> None:
         check_paths(path)
         self.path = Path(path)
@@ -105,7 +105,6 @@ class PublishedRelease(ComparableRelease, Summarized):
             for name in self.tables
         }
 
-    @checked_arguments
     def columns(self, table: str | None = None) -> tuple[ColumnRecord, ...]:
         """Return name, type, role, unit and texts of the columns of a table.
 
@@ -113,7 +112,6 @@ class PublishedRelease(ComparableRelease, Summarized):
         """
         return tuple(self._file(table).columns)
 
-    @checked_arguments
     def quality(self, table: str | None = None) -> pd.DataFrame:
         """Return the margin of error, the expected error and the mechanism of each measurement.
 
@@ -145,7 +143,6 @@ class PublishedRelease(ComparableRelease, Summarized):
         tables = {name for one in families if one.name == query for name in one.tables}
         return tables | {query}
 
-    @checked_arguments
     def to_arrow(self, table: str | None = None) -> pa.Table:
         """Return a table as Arrow, with the notes on its columns as metadata of fields.
 
@@ -166,13 +163,11 @@ class PublishedRelease(ComparableRelease, Summarized):
                 )
         return formats.PUBLISHED_FORMAT.read(self.path / file.name)
 
-    @checked_arguments
     def to_pandas(self, table: str | None = None) -> pd.DataFrame:
         """Return a table as a pandas frame; arguments and errors as in `to_arrow`."""
         frame: pd.DataFrame = self.to_arrow(table).to_pandas()
         return frame
 
-    @checked_arguments
     def to_polars(self, table: str | None = None) -> pl.DataFrame:
         """Return a table as a polars frame; arguments and errors as in `to_arrow`.
 
@@ -187,7 +182,6 @@ class PublishedRelease(ComparableRelease, Summarized):
             raise OutputError("DP-OUTPUT-021", package="polars") from None
         return pl.DataFrame(self.to_arrow(table))
 
-    @checked_arguments
     def verify(
         self,
         *,
