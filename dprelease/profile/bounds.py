@@ -72,8 +72,9 @@ def try_limits(
             for value in limits_to_try(declared, highest_useful):
                 key = query.declared.table.name, bound, value
                 if key not in plans:
-                    again = value != declared or _has_limits_by_query(declaration)
-                    plans[key] = plan_with_limit(declaration, *key) if again else declared_plan
+                    plans[key] = declared_plan
+                    if value != declared or _has_limits_by_query(declaration):
+                        plans[key] = plan_with_limit(declaration, declared_plan, *key)
                 unit = _with_limit(query.unit, bound, value)
                 limited = sums_under_limits(engine, query, unit)
                 if value > declared and limited.rows == rows_at_last_limit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
+from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.release import BudgetSpec, ReleaseSpec
 from dprelease.schema.release_parts.limit_choice import LimitChoice, has_own_limit, with_limits
 
@@ -164,7 +166,9 @@ def noise_by_limit(declaration: Declaration, plan: Plan) -> Iterator[NoiseByLimi
                 most = max(bounded_groups(query) or highest for query in queries)
             values = limits_to_try(declared, most)
             plans = [
-                plan if value == declared else plan_with_limit(declaration, source, limit, value)
+                plan
+                if value == declared
+                else plan_with_limit(declaration, plan, source, limit, value)
                 for value in values
             ]
             yield from _noises(source, limit, declared, values, plans, plan, names)
@@ -208,7 +212,7 @@ def _noise_by_choice(declaration: Declaration, plan: Plan) -> Iterator[NoiseByLi
         plans, values = [], limits_to_try(one.up_to, one.up_to)
         for value in values:
             spec = with_limits(declaration.spec, choices, {one.name: value})
-            plans.append(_plan_or_none(replace(declaration, spec=spec)))
+            plans.append(_plan_or_none(replace(declaration, spec=spec), plan))
         names = {
             name for query in one.queries for name in declaration.spec.queries[query].tables(query)
         }
@@ -233,10 +237,13 @@ def limits_to_try(declared: int, most: int) -> tuple[int, ...]:
     return tuple(sorted({1, declared, *(value for value in series if low <= value <= high)}))
 
 
-def plan_with_limit(declaration: Declaration, source: str, limit: str, value: int) -> Plan | None:
-    """Return the plan with another value of one limit of a table; None if no noise fits.
+def plan_with_limit(
+    declaration: Declaration, plan: Plan, source: str, limit: str, value: int
+) -> Plan | None:
+    """Return a plan with another value of one limit of a table; None if no noise fits.
 
-    Where queries of the table declare or choose this limit, it has this value, too.
+    If `auto` selected one mechanism for all columns of `plan`, it is used again. Where queries of
+    the table declare or choose this limit, it has this value, too.
     """
     choices, spec = declaration.choices, declaration.spec
     if choices is not None:
@@ -248,7 +255,7 @@ def plan_with_limit(declaration: Declaration, source: str, limit: str, value: in
     unit = declared.table.privacy_unit.model_copy(update={limit: value})
     changed = replace(declared, table=declared.table.model_copy(update={"privacy_unit": unit}))
     tables = {**declaration.tables, source: changed}
-    return _plan_or_none(replace(declaration, spec=spec, tables=tables))
+    return _plan_or_none(replace(declaration, spec=spec, tables=tables), plan)
 
 
 def _without_own_limits(spec: ReleaseSpec, source: str, limit: str) -> ReleaseSpec:
@@ -262,12 +269,28 @@ def _without_own_limits(spec: ReleaseSpec, source: str, limit: str) -> ReleaseSp
     return spec.model_copy(update={"queries": queries})
 
 
-def _plan_or_none(declaration: Declaration) -> Plan | None:
-    """Return the plan of a declaration; None if no noise fits its budget."""
-    try:
-        return prepare(declaration)[1]
-    except DpReleaseError:  # no noise fits the budget under this limit
-        return None
+def _plan_or_none(declaration: Declaration, plan: Plan) -> Plan | None:
+    """Return the plan of a declaration; None if no noise fits its budget.
+
+    The search of a mechanism takes most of the time of a plan, so the one of `plan` comes first.
+    """
+    for one in (_with_mechanism_of(plan, declaration), declaration):
+        with suppress(DpReleaseError):  # no noise fits the budget under this limit
+            return prepare(one)[1]
+    return None
+
+
+def _with_mechanism_of(plan: Plan, declaration: Declaration) -> Declaration:
+    """Return a declaration with the mechanism that `auto` selected, if it is the same everywhere.
+
+    Its parameters stay open.
+    """
+    spec, auto = declaration.spec, MechanismSpec(name=AUTO)
+    names = {c.mechanism.name for c in plan.noisy_columns if c.measurement.mechanism == auto}
+    if spec.mechanism != auto or len(names) != 1:
+        return declaration
+    selected = spec.model_copy(update={"mechanism": MechanismSpec(name=names.pop())})
+    return replace(declaration, spec=selected)
 
 
 def _noise_by_column(plan: Plan, names: set[str]) -> dict[str, ColumnNoise]:
