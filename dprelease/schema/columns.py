@@ -41,7 +41,7 @@ from dprelease.schema.field_types import (
     to_fraction,
     to_text,
 )
-from dprelease.schema.localized_text import Decimals, Documented, ValueLabels
+from dprelease.schema.localized_text import Decimals, ValueLabels
 from dprelease.schema.model import A_TYPE, check_column_names
 from dprelease.schema.number_bounds import (
     STEPS_LIMIT,
@@ -67,6 +67,11 @@ from dprelease.schema.public_values.missing_codes import (
     check_truth_codes,
 )
 from dprelease.schema.public_values.nesting import OF_ONE_QUERY, refuse_nesting
+from dprelease.schema.public_values.text_signs import (
+    Computable,
+    WithNegativeForms,
+    check_stripped_values,
+)
 from dprelease.schema.public_values.unallocated import UNALLOCATED, Allocatable
 from dprelease.schema.public_values.value_labels import (
     Listed,
@@ -76,13 +81,7 @@ from dprelease.schema.public_values.value_labels import (
 )
 
 
-class Computable(Documented):
-    """A column that a source stores or, with an `expression`, one computed from other columns."""
-
-    expression: Text | None = None
-
-
-class WithFillValue(Computable, WithMissing, Filled):
+class WithFillValue(WithNegativeForms, WithMissing, Filled):
     """A column of numbers."""
 
     @property
@@ -301,6 +300,7 @@ class CategoryColumn(Computable, WithMissing, PublicCategories):
         known = (*self.values, UNALLOCATED) if self.has_unallocated else self.values
         refuse_undeclared_substitutes(self.fill, self.others, known)
         check_category_codes(self.missing, self.values)
+        check_stripped_values((*self.values, *self.missing), self.signs)
         return self
 
 

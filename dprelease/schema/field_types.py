@@ -176,13 +176,36 @@ def to_instant(value: object) -> datetime:
 def to_time_format(value: object) -> str:
     """Return a strptime format of year, month, day, hour, minute, second and its fractions."""
     text = to_text(value)
+    if counted_time(text) is not None:
+        return text
     if not re.fullmatch(r"(%[YmdHIMSfyjbBp]|[^%])+", text) or not re.search("%[Yy]", text):
         problem = (
             "it must be a format such as %d/%m/%Y, where %Y is the year, %m the month and %d the "
-            "day"
+            "day, or such as days since 1899-12-30"
         )
         refuse("DP-DECL-003", problem=problem)
     return text
+
+
+UNITS_OF_TIME = {
+    "days": 86_400_000_000,
+    "hours": 3_600_000_000,
+    "minutes": 60_000_000,
+    "seconds": 1_000_000,
+    "milliseconds": 1000,
+}
+"""The microseconds of each unit in which dates and timestamps may be counted."""
+
+
+def counted_time(layout: str) -> tuple[str, date] | None:
+    """Return the unit and the first day of a format such as `days since 1899-12-30`; or None."""
+    found = re.fullmatch(r"([a-z]+) since ([0-9]{4}-[0-9]{2}-[0-9]{2})", layout)
+    if found is None or found[1] not in UNITS_OF_TIME:
+        return None
+    try:
+        return found[1], date.fromisoformat(found[2])
+    except ValueError:
+        return None
 
 
 def has_two_digit_years(layout: str) -> bool:

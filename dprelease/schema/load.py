@@ -11,8 +11,21 @@ from dprelease.errors import DeclarationError, DpReleaseError, Findings, Place, 
 from dprelease.errors.local_paths import uri_fields
 from dprelease.errors.suggestions import nearest
 from dprelease.schema.languages import findings_of_texts
-from dprelease.schema.model import Files, relative_reader, shorten, unreadable_text, validate
-from dprelease.schema.public_values.large_files import Find, KeptFile, find_copies, relative_finder
+from dprelease.schema.model import (
+    Files,
+    relative_reader,
+    shorten,
+    unreadable_text,
+    validate,
+)
+from dprelease.schema.public_values.large_files import (
+    DEFAULT_ENCODING,
+    Find,
+    KeptFile,
+    ReadText,
+    find_copies,
+    relative_finder,
+)
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.release_parts.defaults import with_defaults
 from dprelease.schema.release_parts.limit_choice import ChosenLimits, LimitChoices, split_choices
@@ -172,12 +185,17 @@ def declaration_from_texts(
     The copies lie in `folder`, the folder of the release. No other file is read.
     """
     document, find = parse_yaml(texts[name], Path(name)), find_copies(folder, copies or {})
-    return _declaration_of_document(document, lambda file: texts[file], find, name, variables or {})
+
+    def read(file: str, _encoding: str = DEFAULT_ENCODING, /) -> str:
+        """Return a text of the manifest, which is decoded."""
+        return texts[file]
+
+    return _declaration_of_document(document, read, find, name, variables or {})
 
 
 def _declaration_of_document(
     document: Document,
-    read: Callable[[str], str],
+    read: ReadText,
     find: Find,
     name: str,
     values: Mapping[str, str] | None,
@@ -265,8 +283,13 @@ def _read_declared(
         raise DeclarationError("DP-YAML-001", place=place, reason=reason)
     texts[file] = text
     folder = PurePosixPath(file).parent
+
+    def read_beside(name: str, encoding: str = DEFAULT_ENCODING) -> str:
+        """Return the text of a file that the table schema names."""
+        return included.read(str(folder / name), encoding)
+
     files = Files(
-        lambda name: included.read(str(folder / name)),
+        read_beside,
         lambda name: included.find(str(folder / name)),
     )
     document = fill_variables(parse_yaml(text, release.path.parent / file), variables, TABLES)

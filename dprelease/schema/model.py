@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -16,10 +16,12 @@ from dprelease.errors.suggestions import nearest
 from dprelease.schema.field_types import refuse
 from dprelease.schema.mistakes.words import A_MAPPING, validation_text
 from dprelease.schema.public_values.large_files import (
+    DEFAULT_ENCODING,
     LARGEST_TEXT,
     Find,
     KeptFile,
     LargeFile,
+    ReadText,
     find_no_file,
 )
 from dprelease.schema.yaml_text.reader import Document, KeyPath, Plain
@@ -50,14 +52,14 @@ ModelT = TypeVar("ModelT", bound=Model)
 class Files:
     """Reads the files that a document names, and stores their texts for the manifest."""
 
-    read: Callable[[str], str]
+    read: ReadText
     find: Find = find_no_file
     texts: dict[str, str] = field(default_factory=dict)
     kept: dict[str, tuple[KeptFile, Path]] = field(default_factory=dict)
 
-    def text(self, name: str) -> str:
+    def text(self, name: str, encoding: str = DEFAULT_ENCODING) -> str:
         """Return the text of a file, whose name is relative to the document's folder."""
-        self.texts[name] = self.read(name)
+        self.texts[name] = self.read(name, encoding)
         return self.texts[name]
 
     def large_file(self, name: str) -> LargeFile | None:
@@ -70,18 +72,18 @@ LONGEST_QUOTE = 100
 """Maximum number of characters that a message quotes of a text."""
 
 
-def relative_reader(folder: Path, texts: Mapping[str, str] | None = None) -> Callable[[str], str]:
-    """Return a function that reads UTF-8 files relative to `folder`, with errors of `read_file`.
+def relative_reader(folder: Path, texts: Mapping[str, str] | None = None) -> ReadText:
+    """Return a function that reads text files relative to `folder`, with errors of `read_file`.
 
     `texts`: the texts of files that exist only in memory, by name.
     """
     known = texts or {}
 
-    def read(name: str) -> str:
+    def read(name: str, encoding: str = DEFAULT_ENCODING) -> str:
         """Return the text of a file."""
         if name in known:
             return known[name]
-        return read_file(folder / name, LARGEST_TEXT).decode("utf-8-sig")
+        return read_file(folder / name, LARGEST_TEXT).decode(encoding)
 
     return read
 

@@ -26,6 +26,9 @@ ENCODINGS = frozenset(
 SPACES = "\u0020\u00a0\u2009\u202f"
 """The spaces that may separate thousands; a declared space matches any of these."""
 
+APOSTROPHES = "'\u2019"
+"""The apostrophes that may separate thousands; a declared one matches both."""
+
 MARKS = (".", ",", "'", "\u2019", "_", *SPACES)
 """The allowed thousands separators."""
 
@@ -60,11 +63,11 @@ def to_encoding(value: object) -> str:
 
 
 def to_thousands_separator(value: object) -> str:
-    """Return the thousands separator; all kinds of spaces become the same space."""
+    """Return the thousands separator; all kinds of spaces, and of apostrophes, become the same."""
     text = to_text(value)
     if text not in MARKS:
         refuse("DP-DECL-003", problem="the thousands separator must be . , ' _ or a space")
-    return " " if text in SPACES else text
+    return " " if text in SPACES else "'" if text in APOSTROPHES else text
 
 
 def to_time_zone(value: object) -> str:

@@ -19,8 +19,9 @@ from dprelease.query.resolve import Query
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn, is_stored
 from dprelease.schema.table import Table
 from dprelease.statements.allocated_areas import allocating_columns
-from dprelease.statements.meanings import may_exceed_exact_floats, typed_value_sql
+from dprelease.statements.meanings import typed_value_sql
 from dprelease.statements.values.categories import EXACT
+from dprelease.statements.values.lossy_types import may_exceed_exact_floats
 from dprelease.statements.values.physical import DECLARED_AS, SMALL_INTEGERS, base_type
 
 SOURCE, JOINED = "dp_source", "dp_joined"

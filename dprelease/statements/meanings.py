@@ -29,17 +29,15 @@ from dprelease.schema.columns import (
     Column,
     CutColumn,
     DateColumn,
-    IntegerColumn,
     TextColumn,
     TimestampColumn,
     is_stored,
 )
 from dprelease.statements.values.categories import (
-    EXACT,
     category_sql,
-    is_beyond_floats,
     same_meaning_pair,
 )
+from dprelease.statements.values.lossy_types import NUMBER_FAMILIES, is_inexact, loses_spelling
 from dprelease.statements.values.missing_codes import missing_code_sql
 from dprelease.statements.values.physical import (
     DECLARED_AS,
@@ -49,6 +47,7 @@ from dprelease.statements.values.physical import (
     INTEGERS,
     OBJECTS,
     SMALL_INTEGERS,
+    TEXTS,
     ZONED,
     are_bytes,
     base_type,
@@ -60,7 +59,6 @@ from dprelease.statements.values.spelling import (
     instant_sql,
     instant_within_bounds_sql,
     integer_of_text_sql,
-    loses_digits,
     number_of_float_sql,
     number_of_text_sql,
     reads_integers,
@@ -68,9 +66,7 @@ from dprelease.statements.values.spelling import (
     timestamp_of_text_sql,
     valid_date_sql,
 )
-
-NUMBER_FAMILIES = ("integers", "floats", "decimals")
-"""The families of stored types that hold numbers."""
+from dprelease.statements.values.stripped_texts import stripped_sql
 
 LARGEST_HUGEINT = "170141183460469231731687303715884105727"
 
@@ -131,19 +127,35 @@ def typed_value_sql(
         raise TypeError("a cut has no stored column")
     if stored in ZONED and zone != UTC:
         source, stored = instant_sql(source, stored, zone), "TIMESTAMP"
-    meaning = CONVERSIONS.get((column.type, FAMILY_OF.get(stored, "")))
-    sql = None if meaning is None else meaning(PhysicalColumn(source, stored, column, zone, known))
-    if sql is None or (is_stored(column) and _loses_spelling(column, stored)):
+    if isinstance(column, CategoryColumn | TextColumn) and stored in FAMILY_OF:
+        stripped = stripped_sql(text_sql(source, stored), column)
+        read = (source, stored) if stripped is None else (f"({stripped})", "VARCHAR")
+        sql = _meaning_sql(PhysicalColumn(*read, column, zone, known))
+    else:
+        read = source, stored
+        sql = _meaning_sql(PhysicalColumn(*read, column, zone, known))
+        stripped = stripped_sql(text_sql(source, stored), column) if stored in TEXTS else None
+        if stripped is not None:
+            other = _meaning_sql(PhysicalColumn(f"({stripped})", "VARCHAR", column, zone, known))
+            sql = f"coalesce({sql}, {other})"
+    if sql is None or (is_stored(column) and loses_spelling(column, stored)):
         method = _remedy_text(name, column, stored)
         raise DataError(
             "DP-DATA-004", column=name, physical=stored, declared=column.type, way=method
         )
-    if is_stored(column) and _is_inexact(column, stored):  # a computed value is a float anyway
+    if is_stored(column) and is_inexact(column, stored):  # a computed value is a float anyway
         bits = {"FLOAT": 32, "DOUBLE": 64}[stored]
         most = f"2^{EXACT_FLOATS[stored].bit_length() - 1}"
         raise DataError("DP-DATA-015", column=name, bits=bits, most=most)
-    missing = missing_code_sql(sql, source, stored, column, zone)
+    missing = missing_code_sql(sql, *read, column, zone)
     return sql if missing is None else f"CASE WHEN {missing} THEN NULL ELSE {sql} END"
+
+
+def _meaning_sql(physical: PhysicalColumn) -> str | None:
+    """Return the SQL of a stored column's values; None if none of them can be read as declared."""
+    kind = getattr(physical.column, "type", "")
+    meaning = CONVERSIONS.get((kind, FAMILY_OF.get(physical.stored, "")))
+    return None if meaning is None else meaning(physical)
 
 
 def _remedy_text(name: str, column: Column, stored: str) -> str:
@@ -156,7 +168,7 @@ def _remedy_text(name: str, column: Column, stored: str) -> str:
         return CONVERT
     if isinstance(column, TextColumn):
         return SPELLED.format(column=name)
-    if isinstance(column, DateColumn | TimestampColumn) and _loses_spelling(column, stored):
+    if isinstance(column, DateColumn | TimestampColumn) and loses_spelling(column, stored):
         return DAYS.format(column=name, layout=column.format)
     if isinstance(column, DateColumn | TimestampColumn) and FAMILY_OF[stored] in NUMBER_FAMILIES:
         return NUMBERED.format(layout=column.format)
@@ -166,57 +178,6 @@ def _remedy_text(name: str, column: Column, stored: str) -> str:
     if same is None:
         return CONVERT
     return EQUAL_NUMBERS.format(column=name, first=same[0], second=same[1])
-
-
-def _loses_spelling(column: Column, stored: str) -> bool:
-    """Return whether a stored type loses a spelling that matters: 01 becomes 1, 34.0 becomes 34.
-
-    One row with a letter turns such a column of numbers into texts, and then all other rows would
-    be read differently.
-    """
-    if isinstance(column, DateColumn | TimestampColumn):
-        return FAMILY_OF[stored] in NUMBER_FAMILIES and loses_digits(column.format)
-    return isinstance(column, TextColumn) and FAMILY_OF[stored] not in (
-        "texts",
-        "identifiers",
-        "nothing",
-    )
-
-
-def _is_inexact(column: Column, stored: str) -> bool:
-    """Return whether some declared values are so large that the stored floats confuse them."""
-    if isinstance(column, CategoryColumn):
-        return is_beyond_floats(column.allocated_values, stored)
-    if isinstance(column, DateColumn | TimestampColumn):
-        return stored in FLOATS and reads_integers(column.format, beyond=EXACT_FLOATS[stored])
-    return stored in FLOATS and may_exceed_exact_floats(column, EXACT_FLOATS[stored])
-
-
-def may_lose_values(column: Column, stored: str) -> bool:
-    """Return whether the stored type of a column, or of one value, may lose the original value.
-
-    A type loses values if several texts become the same value of the type, or several declared
-    numbers the same float. The toolkit refuses such a type, because one row can change the type of
-    all other rows, as a missing number turns integers into floats.
-    """
-    if (
-        isinstance(column, CategoryColumn)
-        and same_meaning_pair(column.allocated_values) is not None
-    ):
-        return FAMILY_OF[stored] not in ("texts", "identifiers", "nothing")
-    return _loses_spelling(column, stored) or _is_inexact(column, stored)
-
-
-def may_exceed_exact_floats(column: Column, most: int = EXACT) -> bool:
-    """Return whether an integer column may hold integers that floats can't distinguish.
-
-    `most` is the number up to which the float type holds every integer.
-    """
-    if not isinstance(column, IntegerColumn):
-        return False
-    if column.lower is None or column.upper is None:  # without bounds, any integer may occur
-        return True
-    return max(abs(column.lower), abs(column.upper)) > most
 
 
 def _text_sql(physical: PhysicalColumn) -> str | None:

@@ -17,7 +17,7 @@ from dprelease.errors.words.data_words import CONVERT, DECODE
 from dprelease.query import quoting
 from dprelease.schema.columns import Column
 from dprelease.schema.source_types.equality import OTHER
-from dprelease.statements.meanings import may_lose_values
+from dprelease.statements.values.lossy_types import may_lose_values
 from dprelease.statements.values.physical import are_bytes
 
 if TYPE_CHECKING:

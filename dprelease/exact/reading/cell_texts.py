@@ -19,8 +19,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from dprelease.schema.columns import Column, DateColumn, TimestampColumn
-from dprelease.statements.meanings import may_lose_values
 from dprelease.statements.values.categories import EXACT
+from dprelease.statements.values.lossy_types import may_lose_values
 from dprelease.statements.values.spelling import UTC, loses_digits, misreads_iso_dates
 
 MOST_INTEGER_BITS = 2**13

@@ -319,7 +319,7 @@ def _apparent_type(values: list[str], decimal: str, thousands: str | None) -> Ap
 def _apparent_date_type(values: list[str]) -> ApparentType:
     """Return the type of dates or timestamps, with the format, that fits all texts; else text."""
     if all(re.fullmatch(ISO_TEXT, value) for value in values):
-        return ApparentType("date" if all(len(value) == 10 for value in values) else "timestamp")
+        return ApparentType("timestamp" if any(":" in value for value in values) else "date")
     for time in TIME_FORMATS:
         fitting = [day for day in DATE_FORMATS if _all_match_format(values, day + time)]
         if fitting:

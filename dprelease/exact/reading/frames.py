@@ -20,7 +20,7 @@ from dprelease.exact.reading.cell_texts import TextReading, texts_of
 from dprelease.exact.reading.sources import source_fields, stored_columns
 from dprelease.schema.columns import DateColumn, TimestampColumn
 from dprelease.schema.load import Declared
-from dprelease.statements.meanings import may_lose_values
+from dprelease.statements.values.lossy_types import may_lose_values
 from dprelease.statements.values.physical import OBJECTS, OF_OBJECTS, are_bytes
 from dprelease.statements.values.spelling import reads_integers
 from dprelease.system.signal_propagation import reraise_handler_errors

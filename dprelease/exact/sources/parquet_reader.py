@@ -47,7 +47,7 @@ from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.schema.source_texts import to_time_zone
 from dprelease.schema.source_types.source import Source
-from dprelease.statements.meanings import may_lose_values
+from dprelease.statements.values.lossy_types import may_lose_values
 from dprelease.statements.values.physical import INT96, ZONED_MS
 from dprelease.statements.values.source_equality import SPARK_NOTE, spark_collations
 from dprelease.statements.values.spelling import UTC

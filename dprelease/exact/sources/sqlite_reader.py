@@ -31,7 +31,7 @@ from dprelease.schema.load import Declared
 from dprelease.schema.public_values.key_files import are_valid_texts
 from dprelease.schema.source_types.equality import OTHER
 from dprelease.schema.source_types.source import Source
-from dprelease.statements.meanings import may_lose_values
+from dprelease.statements.values.lossy_types import may_lose_values
 from dprelease.statements.values.source_equality import is_no_id
 from dprelease.system.files import OPEN_FLAGS
 

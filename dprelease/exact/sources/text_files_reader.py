@@ -19,10 +19,12 @@ from dprelease.exact.reading.sources import (
 )
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description, Opening, SourceReader
 from dprelease.query import quoting
-from dprelease.schema.columns import IntegerColumn, NumberColumn
+from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
 from dprelease.schema.source_types.source import Source
-from dprelease.statements.values.written_forms import plain_number_sql
+from dprelease.statements.values.spelling import matches_sql
+from dprelease.statements.values.stripped_texts import stripped_sql
+from dprelease.statements.values.written_forms import number_pattern, plain_number_sql
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -122,12 +124,24 @@ def plain_number_columns(
         (
             name,
             plain_number_sql(
-                quoting.identifier(name), source.decimal, source.thousands, has_plain_numbers
+                _stripped_number_sql(quoting.identifier(name), source, columns[name]),
+                source.decimal,
+                source.thousands,
+                has_plain_numbers,
             ),
         )
         for name in stored_columns(declared)
         if name in stored and isinstance(columns[name], IntegerColumn | NumberColumn)
     )
+
+
+def _stripped_number_sql(text: str, source: Source, column: Column) -> str:
+    """Return SQL of a text without its signs, unless it is a number with them."""
+    stripped = stripped_sql(text, column)
+    if stripped is None:
+        return text
+    is_number = matches_sql(text, number_pattern(source.decimal, source.thousands))
+    return f"CASE WHEN {is_number} THEN {text} ELSE {stripped} END"
 
 
 def struct_of_texts_sql(names: Sequence[str]) -> str:

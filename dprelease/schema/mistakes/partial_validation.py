@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from dprelease.schema.load import (
 )
 from dprelease.schema.mistakes.validation_passes import remove_at, validate_in_passes
 from dprelease.schema.model import Files, relative_reader
-from dprelease.schema.public_values.large_files import relative_finder
+from dprelease.schema.public_values.large_files import ReadText, relative_finder
 from dprelease.schema.release import BudgetSpec, QuerySpec, ReleaseSpec
 from dprelease.schema.release_parts.variables import TABLES, Variables, fill_variables
 from dprelease.schema.table import Table
@@ -169,7 +169,7 @@ def _with_same_line(document: Document, keys: KeyPath) -> Iterator[KeyPath]:
 def _valid_table(
     folder: Path,
     name: str,
-    read: Callable[[str], str],
+    read: ReadText,
     lost: set[str],
     known: Variables,
     findings: list[DpReleaseError],

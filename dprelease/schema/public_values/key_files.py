@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Literal, NoReturn, Protocol
 
 from pydantic import ValidatorFunctionWrapHandler, WrapValidator
 
@@ -18,6 +18,7 @@ from dprelease.schema.field_types import LONGEST_TEXT, UNUSABLE, LocalPath, Text
 from dprelease.schema.localized_text import Prose
 from dprelease.schema.model import Files, Model, normalized_name, shorten, unreadable_text
 from dprelease.schema.public_values.large_files import LARGEST
+from dprelease.schema.source_texts import UTF_8, Encoding
 from dprelease.schema.yaml_text.reader import not_utf8_text
 from dprelease.system.files import size_text
 
@@ -32,8 +33,8 @@ READ_AT_ONCE = 1 << 24
 
 _NO_CSV = "it is not a CSV file"
 
-OTHER_SIGNS = {";": "a semicolon", "\t": "a tab", "|": "a bar"}
-"""The delimiters other than a comma that programs write, with their names."""
+DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
+"""The delimiters that programs write, with their names."""
 
 Columns = Sequence[Sequence[str]]
 """The values; then the area of each value, if values lie in areas; then the labels."""
@@ -74,12 +75,15 @@ def are_valid_texts(texts: Sequence[str]) -> bool:
 class ValuesFrom(Model):
     """A file of public keys; `column` may be omitted if only one column is possible.
 
-    `labels`: the column of labels of the values, or one per language.
+    `labels`: the column of labels of the values, or one per language. `encoding` and `delimiter`:
+    of a CSV file, by default UTF-8 and a comma.
     """
 
     file: LocalPath
     column: Text | None = None
     labels: Prose | None = None
+    encoding: Encoding = UTF_8
+    delimiter: Literal[",", ";", "\t", "|"] = ","
 
     @property
     def columns_of_labels(self) -> list[str]:
@@ -104,13 +108,15 @@ def values_of_file(spec: ValuesFrom, files: Files, within: str | None) -> Column
         large = files.large_file(spec.file)
         if large is not None:
             return _large_file_columns(large.content(), large.is_parquet, spec, within)
-        text = files.text(spec.file)
+        text = files.text(spec.file, "utf-8-sig" if spec.encoding == UTF_8 else spec.encoding)
     except UnicodeDecodeError as problem:
         _refuse_file(f"'{shorten(spec.file)}' is {not_utf8_text(problem)}")
     except (OSError, KeyError) as problem:
         _refuse_file(unreadable_text(spec.file, problem))
     try:
-        return _columns_of_csv(csv.reader(io.StringIO(text), strict=True), spec, within)
+        lines = io.StringIO(text, newline=None)  # lines may end with carriage returns alone
+        rows = csv.reader(lines, strict=True, delimiter=spec.delimiter)
+        return _columns_of_csv(rows, spec, within)
     except csv.Error:
         _refuse_file(_NO_CSV)
 
@@ -152,10 +158,11 @@ def _row_length_problem(rows: CsvRows, row: Sequence[str], header: Sequence[str]
     return f"its line {rows.line_num:,} {has}, and its first line {len(header):,}"
 
 
-def _first_length_problem(content: bytes) -> str | None:
+def _first_length_problem(content: bytes, delimiter: str) -> str | None:
     """Return the problem of the first line of another length, which Arrow ignores; or None."""
     try:
-        rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        text = content.decode("utf-8-sig")
+        rows = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
         header = next(rows, [])
         odd = next((row for row in rows if len(row) not in (0, len(header))), None)
     except (UnicodeDecodeError, csv.Error):
@@ -169,10 +176,11 @@ def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: str | None
     if not header:
         _refuse_file("its first line has no column names")
     if len(header) == 1 and header[0] != named:
-        sign = next((sign for sign in OTHER_SIGNS if sign in header[0]), None)
+        sign = next((sign for sign in DELIMITERS if sign in header[0]), None)
         if sign is not None:  # the whole line would silently become a single column
             _refuse_file(
-                f"its first line has {OTHER_SIGNS[sign]} where a comma must separate columns"
+                f"its first line has {DELIMITERS[sign]} where {DELIMITERS[spec.delimiter]} must "
+                "separate columns: declare `values_from: {file: ..., delimiter: ...}`"
             )
     if within is not None and within not in header:
         _refuse_file(_missing_column_text(header, within))
@@ -244,6 +252,8 @@ def _large_file_columns(
     known: dict[str, str] = {}
     size = 0
     try:
+        if not is_parquet and spec.encoding != UTF_8:
+            content = content.decode(spec.encoding).encode()
         read = _parquet_columns if is_parquet else _csv_columns
         for columns in read(content, spec, within):
             size += sum(column.nbytes for column in columns)
@@ -256,7 +266,7 @@ def _large_file_columns(
                 found[i] += [known.setdefault(t, t) for t in texts] if areas else texts
             _refuse_many(len(found[0]))
     except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException):
-        ragged = None if is_parquet else _first_length_problem(content)
+        ragged = None if is_parquet else _first_length_problem(content, spec.delimiter)
         _refuse_file(ragged or ("it is not a Parquet file" if is_parquet else _NO_CSV))
     values, *other_columns = _check_values(found or [[]])
     return [KeyValues(values), *other_columns]
@@ -287,11 +297,13 @@ def _csv_columns(content: bytes, spec: ValuesFrom, within: str | None) -> Iterat
     from pyarrow import csv as arrow_csv
 
     first = io.StringIO(content[: content.find(b"\n") + 1].decode("utf-8-sig"))
-    columns_to_read = _columns_to_read(next(csv.reader(first, strict=True), []), spec, within)
+    header = csv.reader(first, strict=True, delimiter=spec.delimiter)
+    columns_to_read = _columns_to_read(next(header, []), spec, within)
     kinds = dict.fromkeys(columns_to_read, pa.string())
     reader = arrow_csv.open_csv(
         pa.BufferReader(content),
         read_options=arrow_csv.ReadOptions(block_size=READ_AT_ONCE),
+        parse_options=arrow_csv.ParseOptions(delimiter=spec.delimiter),
         convert_options=arrow_csv.ConvertOptions(
             column_types=kinds, include_columns=columns_to_read
         ),

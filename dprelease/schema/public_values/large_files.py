@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 from dprelease.system.files import NotRegularFile, read_file
 from dprelease.system.lake_tables import lake_problem
@@ -63,6 +64,18 @@ class LargeFile:
         if self.known.setdefault(self.name, (file, self.path))[0] != file:  # two columns use it
             raise OSError(errno.EAGAIN, "it changed while it was read")
         return content
+
+
+DEFAULT_ENCODING = "utf-8-sig"
+"""The default encoding of files that a declaration names; a byte order mark is no text."""
+
+
+class ReadText(Protocol):
+    """A function that returns the text of a named file."""
+
+    def __call__(self, name: str, encoding: str = DEFAULT_ENCODING, /) -> str:
+        """Return the text of the file."""
+        ...
 
 
 Find = Callable[[str], tuple[Path, bool] | None]

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NoReturn
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from dprelease.numerics.rounding import exact, plain_text
-from dprelease.schema.field_types import DROP, Text, refuse, to_text
+from dprelease.schema.field_types import DROP, Text, counted_time, refuse, to_text
 from dprelease.schema.localized_text import Documented
 from dprelease.schema.model import THIS_COLUMN, shorten
 
@@ -125,6 +125,8 @@ def check_date_codes(codes: Sequence[str], layout: str, name: str, fill: str = D
     A text such as 99.99.9999 is no date in any spelling, so it is missing in any case.
     """
     for code in codes:
+        if counted_time(layout) is not None and number_of(code) is not None:
+            continue
         day = day_of(code, layout)
         if day is None and not {c for c in code if c.isdigit()} <= {"0", "9"}:
             _refuse_unreadable(code, f"a date in the format {layout} or 2024-12-31", name)

@@ -31,6 +31,8 @@ class BooleanColumn(TypedDict, total=False):
     fill: Scalar
     missing: Scalar | Sequence[Scalar]
     expression: Scalar | None
+    strip: Scalar | Sequence[Scalar]
+    marks: Mapping[str, Scalar]
     type: Required[Literal["boolean"]]
     labels: Mapping[str, Scalar | Mapping[str, Scalar]]
 
@@ -54,6 +56,8 @@ class CategoryColumn(TypedDict, total=False):
     within: Scalar | None
     missing: Scalar | Sequence[Scalar]
     expression: Scalar | None
+    strip: Scalar | Sequence[Scalar]
+    marks: Mapping[str, Scalar]
     type: Required[Literal["category"]]
     others: Scalar
 
@@ -139,6 +143,8 @@ class DateColumn(TypedDict, total=False):
     fill: Scalar
     missing: Scalar | Sequence[Scalar]
     expression: Scalar | None
+    strip: Scalar | Sequence[Scalar]
+    marks: Mapping[str, Scalar]
     type: Required[Literal["date"]]
     lower: Scalar | None
     upper: Scalar | None
@@ -180,6 +186,9 @@ class IntegerColumn(TypedDict, total=False):
     fill: Scalar
     missing: Scalar | Sequence[Scalar]
     expression: Scalar | None
+    strip: Scalar | Sequence[Scalar]
+    marks: Mapping[str, Scalar]
+    negative: Literal["(1)", "1-", "−1"] | Sequence[object]
     type: Required[Literal["integer"]]
     lower: Scalar | None
     upper: Scalar | None
@@ -222,6 +231,9 @@ class NumberColumn(TypedDict, total=False):
     fill: Scalar
     missing: Scalar | Sequence[Scalar]
     expression: Scalar | None
+    strip: Scalar | Sequence[Scalar]
+    marks: Mapping[str, Scalar]
+    negative: Literal["(1)", "1-", "−1"] | Sequence[object]
     type: Required[Literal["number"]]
     lower: Scalar | None
     upper: Scalar | None
@@ -384,6 +396,8 @@ class TextColumn(TypedDict, total=False):
     footnotes: Scalar | Mapping[str, Scalar] | Sequence[Scalar | Mapping[str, Scalar]]
     missing: Scalar | Sequence[Scalar]
     expression: Scalar | None
+    strip: Scalar | Sequence[Scalar]
+    marks: Mapping[str, Scalar]
     type: Required[Literal["text"]]
 
 class TimestampColumn(TypedDict, total=False):
@@ -392,6 +406,8 @@ class TimestampColumn(TypedDict, total=False):
     footnotes: Scalar | Mapping[str, Scalar] | Sequence[Scalar | Mapping[str, Scalar]]
     missing: Scalar | Sequence[Scalar]
     expression: Scalar | None
+    strip: Scalar | Sequence[Scalar]
+    marks: Mapping[str, Scalar]
     type: Required[Literal["timestamp"]]
     lower: Scalar | None
     upper: Scalar | None
@@ -413,6 +429,8 @@ class ValuesFrom(TypedDict, total=False):
     file: Required[Scalar]
     column: Scalar | None
     labels: Scalar | Mapping[str, Scalar] | None
+    encoding: Scalar
+    delimiter: Literal[",", ";", "\t", "|"]
 
 class WeightedSpec(TypedDict, total=False):
     of: Required[Scalar]

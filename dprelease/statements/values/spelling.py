@@ -8,9 +8,11 @@ convert a column of integers to floats once one of its values is missing.
 from __future__ import annotations
 
 import re
+from datetime import date
 
 from dprelease.query import quoting
 from dprelease.schema.columns import Column, TimestampColumn
+from dprelease.schema.field_types import UNITS_OF_TIME, counted_time
 from dprelease.statements.values.physical import EXACT_FLOATS, FAMILY_OF, ZONED, ZONED_MS
 
 WHOLE_TEXT = r"[\s\v]*[+-]?0*[0-9]{1,38}(\.0*)?[\s\v]*"
@@ -30,11 +32,13 @@ BEYOND_HUGE = 2.0**127
 WORDS_FOR_DAYS = r"(?i)[\s\v]*([+-]?infinity|epoch)[\s\v]*"
 """The words that the engine accepts as a timestamp in any format, and reads as 1900-01-01."""
 
-_DAY = r"(?i)\s*[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME = r"[ t][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?\s?"
+_DAY = r"(?i)\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_TIME = r"[ t][0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?\s?"
 _FAR = r"(z|[+-][0-9]{2}(:?[0-9]{2})?)"
 ISO_TEXT = rf"{_DAY}({_TIME}{_FAR}?)?\s*"
-"""The pattern of the part of ISO 8601 that all programs share: date, time, offset from UTC."""
+"""The pattern of the part of ISO 8601 that all programs share: date, time, offset from UTC.
+
+Months, days and hours may lack their zero, as in 2024-1-1."""
 
 FAR_TEXT = rf"{_DAY}{_TIME}{_FAR}\s*"
 """The pattern of ISO 8601 texts with an offset from UTC."""
@@ -161,13 +165,16 @@ def timestamp_of_text_sql(text: str, layout: str, zone: str = UTC, pivot: int | 
     The timestamp is in local time: a text with an offset from UTC is converted to the time zone.
     `pivot`: the latest year that the two digits of a year can mean, if the format has such years.
     """
-    width = _digit_count(layout)
-    if width is not None:
-        text = _zero_padded_sql(text, width)
-    instant = f"try_strptime({text}, {quoting.text(layout)})"
-    if pivot is not None:
-        instant = _pivoted_sql(instant, layout, pivot)
-    declared = f"CASE WHEN NOT {matches_sql(text, WORDS_FOR_DAYS)} THEN {instant} END"
+    counted = counted_time(layout)
+    if counted is not None:
+        declared = _counted_sql(text, *counted)
+    else:
+        width = _digit_count(layout)
+        padded = text if width is None else _zero_padded_sql(text, width)
+        instant = f"try_strptime({padded}, {quoting.text(layout)})"
+        if pivot is not None:
+            instant = _pivoted_sql(instant, layout, pivot)
+        declared = f"CASE WHEN NOT {matches_sql(padded, WORDS_FOR_DAYS)} THEN {instant} END"
     if misreads_iso_dates(layout):
         return declared
     trimmed = f"trim({text})"
@@ -176,6 +183,20 @@ def timestamp_of_text_sql(text: str, layout: str, zone: str = UTC, pivot: int | 
         local = instant_sql(trimmed, "TIMESTAMPTZ", zone)
         iso = f"WHEN {matches_sql(text, FAR_TEXT)} THEN {local} {iso}"
     return f"coalesce({declared}, CASE {iso} END)"
+
+
+def _counted_sql(text: str, unit: str, first: date) -> str:
+    """Return SQL of a TIMESTAMP from the number of units since the beginning of a day."""
+    microseconds = UNITS_OF_TIME[unit]
+    epoch = (first - date(1970, 1, 1)).days * UNITS_OF_TIME["days"]
+    least, most = (
+        ((end - date(1970, 1, 1)).days * UNITS_OF_TIME["days"] - epoch) // microseconds
+        for end in (date.min, date.max)
+    )
+    number = number_of_text_sql(text)
+    inside = f"{number} BETWEEN {least} AND {most}"
+    count = f"CAST(round({number} * {microseconds}) AS BIGINT) + {epoch}"
+    return f"CASE WHEN {inside} THEN make_timestamp({count}) END"
 
 
 def _pivoted_sql(instant: str, layout: str, pivot: int) -> str:
@@ -200,6 +221,8 @@ def misreads_iso_dates(layout: str) -> bool:
 
 def reads_integers(layout: str, beyond: int = 0) -> bool:
     """Return whether a format's texts are integers, some above `beyond`: 20241231 in %Y%m%d."""
+    if counted_time(layout) is not None:  # the numbers of all days are exact floats
+        return beyond == 0
     width = _digit_count(layout)
     return width is not None and 10**width > beyond
 

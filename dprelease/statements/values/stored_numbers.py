@@ -39,8 +39,8 @@ def found_as_numbers(query: Query, physical: Mapping[str, str]) -> frozenset[str
 
 
 def _has_codes(column: Column) -> bool:
-    """Return whether some stored numbers are codes for missing values."""
-    return bool(getattr(column, "missing", ()))
+    """Return whether some stored numbers are codes for missing values, or have stripped signs."""
+    return bool(getattr(column, "missing", ()) or getattr(column, "signs", ()))
 
 
 def run_position_sql(values: tuple[str, ...], number: str) -> str | None:

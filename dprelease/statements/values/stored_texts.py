@@ -32,7 +32,7 @@ def found_as_texts(query: Query, physical: Mapping[str, str]) -> frozenset[str]:
 def _are_plain(name: str, query: Query) -> bool:
     """Return whether every stored text, unless it is empty, means the declared value it equals."""
     column, source = query.table.columns[name], quoting.identifier(name)
-    if not isinstance(column, CategoryColumn):
+    if not isinstance(column, CategoryColumn) or column.signs:
         return False
     return category_sql(source, "VARCHAR", column.allocated_values) in (
         source,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from dprelease.query import quoting
-from dprelease.schema.source_texts import SPACES
+from dprelease.schema.source_texts import APOSTROPHES, SPACES
 from dprelease.statements.values.spelling import matches_sql
 
 NO_NUMBER = "'?'"
@@ -47,4 +47,5 @@ def _separator_pattern(thousands: str | None) -> str:
     """Return the pattern of the characters that may separate thousands."""
     if thousands is None:
         return ""
-    return f"[{SPACES}]" if thousands == " " else f"[{re.escape(thousands)}]"
+    alike = {" ": SPACES, "'": APOSTROPHES}
+    return f"[{alike.get(thousands, re.escape(thousands))}]"

@@ -1,0 +1,50 @@
+"""SQL that removes declared signs around stored texts, and rewrites negative numbers.
+
+A text is stripped by itself. In columns of numbers, dates and booleans, a text is stripped only if
+it has no value as it is written, so that a number means the same in every stored type. In columns
+of texts and categories, every text is stripped, and so is the text of a value of another type.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dprelease.query import quoting
+from dprelease.schema.columns import Column
+from dprelease.schema.public_values.text_signs import BLANKS
+
+MINUS = "\u2212"
+
+
+def stripped_sql(text: str, column: Column) -> str | None:
+    """Return SQL of a text without its signs; None if the column declares no signs."""
+    signs = getattr(column, "signs", ())
+    forms = getattr(column, "negative", ())
+    if not signs and not forms:
+        return None
+    text = _strip_sql(text, signs)
+    if f"{MINUS}1" in forms:
+        text = f"replace({text}, {quoting.text(MINUS)}, '-')"
+    if "(1)" in forms:
+        text = rf"regexp_replace({text}, '^[(](.*)[)]$', '-\1')"
+    if "1-" in forms:
+        text = rf"regexp_replace({text}, '^([^+-].*)-$', '-\1')"
+    if hasattr(column, "negative"):  # as in -$5 and (5 %)
+        text = _strip_sql(f"regexp_replace({text}, '^-(?:{_either(signs)})+', '-')", signs)
+    return text
+
+
+def _strip_sql(text: str, signs: tuple[str, ...]) -> str:
+    """Return SQL of a text without the signs, and the white space, around it."""
+    either = _either(signs)
+    return f"regexp_replace({text}, '^(?:{either})+|(?:{either})+$', '', 'g')"
+
+
+def _either(signs: tuple[str, ...]) -> str:
+    """Return the pattern of a sign or of white space, without a quote."""
+    return "|".join([BLANKS, *map(_escape, signs)])
+
+
+def _escape(sign: str) -> str:
+    """Return the pattern of a sign."""
+    return re.sub(r"[^0-9A-Za-z\x80-\U0010ffff]", lambda found: rf"\x{{{ord(found[0]):x}}}", sign)
