@@ -144,15 +144,11 @@ class AuditedRelease:
 
         The errors are those of `pipeline.run`.
 
-        - `folder`: the folder of the release.
         - `tables`: the synthetic tables by name.
-        - `bits`: the random bits of the run.
         - `files`: the files that were written from `tables`, by table. A table without a file is
           read as a frame.
-        - `ledger`: a ledger that was made for this run.
         - `formats`: the formats of publication that replace the declared formats.
         - `progress`: a function that is called with the name of each step.
-        - `state`: the state of the run.
         """
         written = files or {}
         spec, without_sources = self.declaration.spec, self.declaration

@@ -57,7 +57,6 @@ def additive_cells(
 ) -> CellsOfAreas:
     """Return the published cells of a table at the children of some areas, additive in each family.
 
-    - `structure`: the declaration.
     - `table`: the table; residual spaces that `final` does not have are 0.
     - `final`: the final contrasts of the children.
     - `families`: (parents + 1,) where each parent's children start.

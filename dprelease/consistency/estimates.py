@@ -129,7 +129,6 @@ def pieces(
 ) -> Iterator[Piece]:
     """Yield the estimates of the top of the tree first, then those of each set of subtrees below.
 
-    - `variances`: the variances of the declared structure.
     - `read`: `read(level, table, start, stop)` returns the measured whole numbers of some areas; it
       is called twice for each area.
     - `published`: for each level, the required tables; all of their residual spaces must be
@@ -246,26 +245,3 @@ def _cells_of_piece(
         }
         levels.append({table: one.values for table, one in carried.items()})
     return levels, carried
-
-
-def whole_tree(
-    variances: Variances,
-    read: Read,
-    published: Sequence[Sequence[Table]],
-    cells_at_most: int = CELLS_AT_MOST,
-) -> list[dict[Table, Whole]]:
-    """Return the estimates of all levels at once; see `pieces` for parameters and errors."""
-    tree = variances.structure.tree
-    parts_of: list[dict[Table, list[Whole]]] = [{t: [] for t in level} for level in published]
-    for piece in pieces(variances, read, published, cells_at_most):
-        for at, tables in enumerate(piece.tables[0 if piece.top else 1 :]):
-            for table, values in tables.items():
-                parts_of[piece.level + at + (not piece.top)][table].append(values)
-    shapes = variances.structure.sizes
-    empty = [
-        {t: np.zeros((0, *(shapes[i] for i in t)), np.int64) for t in level} for level in published
-    ]
-    return [
-        {t: np.concatenate([none[t], *parts]) for t, parts in level.items()}
-        for level, none in zip(parts_of, empty, strict=True)
-    ][: tree.levels]

@@ -70,7 +70,6 @@ def expected_errors(
 
     The function opens no data.
 
-    - `variances`: the variances of the declared structure.
     - `published`: for each level, the published tables.
     - `quantile`: the number of standard errors in a margin, as in `standard_errors.half_widths`.
     """

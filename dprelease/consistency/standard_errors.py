@@ -7,7 +7,7 @@ cell with ones for the attributes that it leaves out) at an area with variances 
     n_i)^2.
 Derived here from Cov(P_T x) = F_T / N_(not T) P_T and |P_T q|^2 as a product over attributes; the
 literature's last factor is (sum a_i)^2 / n_i, for F in the units of cells. For weights that are
-not a product, `algebra.squared_lengths` returns |P_T q|^2 (see `query_coefficients`).
+not a product, `algebra.squared_lengths` returns |P_T q|^2.
 
 Everything is rounded upwards: sums of non-negative floats of which each operation is wrong by a
 factor of 1 +- 2**-53 at most are multiplied by 1 + 2**-40, and F by 1 + `slack`.
@@ -23,7 +23,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from dprelease.consistency.algebra import Table, cell_count, spaces_of, squared_lengths
+from dprelease.consistency.algebra import Table, cell_count, spaces_of
 from dprelease.consistency.fixed_point import Floats, Whole
 from dprelease.consistency.passes import rounding_bounds
 from dprelease.consistency.variances import Variances
@@ -59,16 +59,6 @@ def cell_coefficients(sizes: tuple[int, ...], table: Table) -> Mapping[Table, Fr
     one, none = Fraction(1), Fraction(0)
     weights = [[one, *[none] * (n - 1)] if i in table else [one] * n for i, n in enumerate(sizes)]
     return MappingProxyType(product_coefficients(sizes, weights))
-
-
-def query_coefficients(sizes: tuple[int, ...], query: Whole) -> dict[Table, Fraction]:
-    """Return the coefficients for any whole weights over all cells: |P_T q|^2 / N_(not T)."""
-    whole_cells = math.prod(sizes)
-    return {
-        space: length * cell_count(sizes, space) / whole_cells
-        for space, length in squared_lengths(sizes, query).items()
-        if length
-    }
 
 
 def variance_upper_bound(

@@ -265,8 +265,6 @@ def attack(
     attributes are independent, except where a table shows that they are not. The same attack is run
     on other forms of the same counts.
 
-    - `folder`: the folder of a rehearsal.
-    - `request`: the options of the attack.
     - `on`: the public files that replaced tables in the rehearsal; they are not in its folder.
     - `bits`: the source of random bits for rounding and swapping; for tests only.
     - `progress`: a function that is called with the name of each form.

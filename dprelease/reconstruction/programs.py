@@ -120,7 +120,6 @@ def likeliest_records(
     likelihood are concave and piecewise linear in integers (between a few large integers, the
     logarithm of a factorial is approximated linearly), so that the program is linear.
 
-    - `problem`: the program.
     - `logs`: the logarithms of the expected numbers of records, one for each combination.
     - `seconds`: the time limit, after which the best numbers so far are returned.
     - `gap`: the relative gap to the lowest cost within which a solution counts as proven.

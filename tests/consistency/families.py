@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from dprelease.consistency.algebra import subtables
+from dprelease.consistency.algebra import cell_count, squared_lengths, subtables
+from dprelease.consistency.estimates import pieces
 from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 
@@ -185,3 +187,27 @@ class Dense:
                         x - normal[j][i] * y for x, y in zip(normal[j], normal[i], strict=True)
                     ]
         return [row[size] for row in normal]
+
+
+def whole_tree(variances, read, published, **options):
+    """Return the estimates of all levels at once; the parameters are those of `pieces`."""
+    structure = variances.structure
+    parts_of = [
+        {t: [np.zeros((0, *(structure.sizes[i] for i in t)), np.int64)] for t in level}
+        for level in published
+    ]
+    for piece in pieces(variances, read, published, **options):
+        for at, tables in enumerate(piece.tables[0 if piece.top else 1 :]):
+            for table, values in tables.items():
+                parts_of[piece.level + at + (not piece.top)][table].append(values)
+    levels = parts_of[: structure.tree.levels]
+    return [{t: np.concatenate(parts) for t, parts in level.items()} for level in levels]
+
+
+def query_coefficients(sizes, query):
+    """Return the coefficients for any whole weights over all cells: |P_T q|^2 / N_(not T)."""
+    return {
+        space: length * cell_count(sizes, space) / math.prod(sizes)
+        for space, length in squared_lengths(sizes, query).items()
+        if length
+    }

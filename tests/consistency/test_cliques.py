@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprelease.consistency.estimates import whole_tree
 from dprelease.consistency.family import integer_pieces, table_of_cliques
 from dprelease.consistency.integer_tables.cliques import cliques
 from dprelease.consistency.integer_tables.decisions import refinement
@@ -16,7 +15,7 @@ from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
 from dprelease.postprocess.consistent.synthetic_persons import persons_of_areas
-from tests.consistency.families import Case, marginal, noised, random_truth
+from tests.consistency.families import Case, marginal, noised, random_truth, whole_tree
 
 
 def random_tables(rng, attributes):

@@ -18,14 +18,13 @@ from dprelease.consistency.algebra import (
     table_from_contrasts,
 )
 from dprelease.consistency.areas import Area, area_variances
-from dprelease.consistency.estimates import estimates_fit, first_pass, pieces, whole_tree
+from dprelease.consistency.estimates import estimates_fit, first_pass, pieces
 from dprelease.consistency.fixed_point import FixedPointRangeError, value_bits
 from dprelease.consistency.standard_errors import (
     cell_coefficients,
     final_variances_at,
     half_widths,
     product_coefficients,
-    query_coefficients,
     rounding_error,
     standard_errors,
     variance_upper_bound,
@@ -33,7 +32,16 @@ from dprelease.consistency.standard_errors import (
 from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
-from tests.consistency.families import Case, Dense, marginal, noised, random_case, random_truth
+from tests.consistency.families import (
+    Case,
+    Dense,
+    marginal,
+    noised,
+    query_coefficients,
+    random_case,
+    random_truth,
+    whole_tree,
+)
 
 
 def publishable(known: Variances):

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dprelease.consistency.estimates import whole_tree
 from dprelease.consistency.standard_errors import half_widths, standard_errors
 from dprelease.consistency.structure import Structure
 from dprelease.consistency.tree import Tree
@@ -28,6 +27,7 @@ from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.families import FamilyTable
+from tests.consistency.families import whole_tree
 from tests.release.families_of_areas import declared
 from tests.replay import Keyed
 

@@ -210,7 +210,7 @@ def test_simulated_errors(pieces: int, tmp_path: Path) -> None:
         low, high = class_bounds(size)
         off = [n - t for t, n in pairs if low <= t < high]
         assert math.isclose(errors.bias_in(size), sum(off) / len(off))
-        assert math.isclose(errors.error_in(size), sum(map(abs, off)) / len(off))
+        assert math.isclose(errors.sizes[size] / errors.cells[size], sum(map(abs, off)) / len(off))
     assert errors.error == sum(abs(n - t) for t, n in pairs) / len(pairs)
 
 

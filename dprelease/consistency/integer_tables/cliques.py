@@ -34,7 +34,6 @@ def cliques(sizes: tuple[int, ...], tables: Iterable[Table]) -> list[Clique]:
     """Return cliques of which every table is a subset, each after the one with its separator.
 
     - `sizes`: the number of values of each attribute.
-    - `tables`: the declared tables.
     """
     found = _maximal(_eliminated(sizes, list(tables)))
     first = max(found, key=lambda clique: (cell_count(sizes, clique), clique))

@@ -4,9 +4,9 @@
     least_greatest  the least greatest ratio of a variance to its limit
     least_budget    the least budget that satisfies all limits, and a little more for other tables
 
-Weights: `cell_weights` counts each published cell once (under a hierarchy nearly all of them are
-those of the lowest level); a weight of 1 for each table at each level counts each table once. A
-limit holds at every area of a level, not on average.
+Weights: a table's number of cells counts each published cell once (under a hierarchy nearly all of
+them are those of the lowest level); a weight of 1 for each table at each level counts each table
+once. A limit holds at every area of a level, not on average.
 
 **Reproducible.** Shares are found in floats, by a search whose last bits may differ from one
 version of NumPy or processor to the next. They are then rounded to few binary digits, as coarsely
@@ -19,7 +19,7 @@ are computed from the noise (`variances`), not here.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -94,13 +94,6 @@ class UnreachableTargetsError(ValueError):
     def __init__(self, nearest: Allocation) -> None:
         super().__init__("no shares of the budget keep all limits of variances")
         self.nearest = nearest
-
-
-def cell_weights(design: Design, published: Collection[Placed]) -> dict[Placed, float]:
-    """Return weights by which `least_mean` minimises the mean variance of all published cells."""
-    numbers = design.numbers(published)
-    total = math.fsum(numbers.values())
-    return {placed: number / total for placed, number in numbers.items()}
 
 
 def margin_limit(margin: float, quantile: float) -> float:

@@ -108,7 +108,6 @@ def sorted_cells(rows: Iterable[Rows], size: int, number: int, folder: Path) -> 
     - `rows`: batches of rows in any order. Rows with a cell from `size` on do not count. No row may
       add so much that the sums of `vectors.MOST_ROWS` rows exceed 64 bits.
     - `size`, `number`: the number of cells, and the number of vectors.
-    - `folder`: the scratch folder.
 
     Raises TooManyRows if there are more than `vectors.MOST_ROWS` rows. Raises OSError if the disk
     is full.

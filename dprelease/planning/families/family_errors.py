@@ -54,7 +54,6 @@ def draw_family_errors(
 
     - `errors`: the result of `expected_errors`; at least one.
     - `levels`: names of the tree's levels, from the top.
-    - `tables`: names of the tables.
     - `path`: the file; its suffix determines the image format.
     - `step`: one step of the errors, in the unit of the chart.
     - `unit`: the name of that unit.

@@ -111,11 +111,6 @@ class ColumnQuality:
         known = self.counted.cells_with_margin_count
         return self.counted.wide / known if known else None
 
-    def relative_margin_in(self, size: int) -> float | None:
-        """Return the mean margin divided by the mean value of a size class; None without cells."""
-        sizes = float(self.counted.sizes[size])
-        return float(self.counted.margins[size]) / sizes if sizes else None
-
     @property
     def classes(self) -> list[int]:
         """Return the size classes that have cells with a margin."""

@@ -70,10 +70,6 @@ class SimulatedColumn:
         """Return the share of margins that contain the true value."""
         return self.covered / self.cells_with_margin_count if self.cells_with_margin_count else None
 
-    def error_in(self, size: int) -> float:
-        """Return the mean absolute error in a size class."""
-        return float(self.sizes[size] / self.cells[size])
-
     def bias_in(self, size: int) -> float:
         """Return the signed mean error in a size class."""
         return float(self.off[size] / self.cells[size])

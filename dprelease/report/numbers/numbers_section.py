@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from dprelease.documents.metadata import ColumnMetadata, Metadata, TableMetadata
+from dprelease.documents.metadata import Metadata, TableMetadata
 from dprelease.numerics.lattice import Floats
 from dprelease.query.quality import AT_BOUND, SIGNS
 from dprelease.report.accuracy.quality import is_number
@@ -107,11 +107,6 @@ def _readable(tables: Sequence[TableMetadata], most: int) -> list[TableMetadata]
     chosen = [*small[: most - len(areas)], *areas] or ranked[:1]
     names = {one.name for one in chosen}
     return [one for one in tables if one.name in names]
-
-
-def first_numeric(table: TableMetadata) -> ColumnMetadata | None:
-    """Return the first numeric value column of a table; None if it has none."""
-    return next(filter(is_number, table.values), None)
 
 
 MOST_FIGURES = 6

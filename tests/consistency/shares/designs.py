@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,3 +110,10 @@ def skewed_tree(rng, counts, spread=0.7):
         fan = 1 + rng.multinomial(below - above, shares / shares.sum())
         parents.append(np.repeat(np.arange(above), fan))
     return Tree(counts[0], parents)
+
+
+def cell_weights(design, published):
+    """Return weights by which `least_mean` minimises the mean variance of all published cells."""
+    numbers = design.numbers(published)
+    total = math.fsum(numbers.values())
+    return {placed: number / total for placed, number in numbers.items()}

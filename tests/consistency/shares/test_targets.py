@@ -16,14 +16,20 @@ from dprelease.consistency.shares.design import Design, NotEstimableError
 from dprelease.consistency.shares.targets import (
     CLOSE,
     UnreachableTargetsError,
-    cell_weights,
     least_budget,
     least_greatest,
     least_mean,
     margin_limit,
 )
 from dprelease.consistency.tree import Tree
-from tests.consistency.shares.designs import DenseDesign, floats, placed, random_design, skewed_tree
+from tests.consistency.shares.designs import (
+    DenseDesign,
+    cell_weights,
+    floats,
+    placed,
+    random_design,
+    skewed_tree,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:Values in x were outside bounds")
 """SciPy before 1.16 says so of its own steps."""
