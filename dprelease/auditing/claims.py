@@ -156,11 +156,9 @@ def record_changes(
                 largest.update_least(situations[pair], sum(map(abs, change)))
             share = share_of_claim(largest, change)
             if share.ratio > largest.share.ratio:
-                largest.share, largest.situation, largest.storages = (
-                    share,
-                    situations[pair],
-                    storages,
-                )
+                largest.share = share
+                largest.situation = situations[pair]
+                largest.storages = storages
                 largest.description, largest.change = situations[pair].description, change
                 if storages[0] != AS_DECLARED:
                     largest.description += f", stored {storages[0]}"

@@ -253,11 +253,9 @@ def _compare_readings(
         inside = all(column.low <= value <= column.high for value in (left, right))
         if not inside or (same and left != right):
             largest.share = ShareOfClaim(float("inf"), "the values that a record may have")
-            largest.situation, largest.description, largest.storages = (
-                situations[at],
-                situations[at].description,
-                storages,
-            )
+            largest.situation = situations[at]
+            largest.description = situations[at].description
+            largest.storages = storages
         elif left != right:
             changes[at] = [1 if column.is_response else left - right]
     record_changes(

@@ -114,11 +114,9 @@ def max_bytes(names: Iterable[str], metadata: Metadata) -> int:
 
 def _table_size(table: TableMetadata) -> _Size:
     others = [column for column in table.columns if column.role != Role.KEY]
-    row, keys, values = (
-        sum(map(_field_bytes, table.columns)),
-        _escaped_row_bytes(table.keys),
-        _escaped_row_bytes(others),
-    )
+    row = sum(map(_field_bytes, table.columns))
+    keys = _escaped_row_bytes(table.keys)
+    values = _escaped_row_bytes(others)
     return _Size(max_rows(table) or 0, len(others), row, keys, values)
 
 

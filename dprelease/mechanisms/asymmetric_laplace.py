@@ -74,11 +74,9 @@ class AsymmetricLaplace(RealQuantileMechanism):
     ) -> Self:
         """Return the noise with a scale and a `k`, centred unless `debias` is "false"."""
         mechanism = cls.of(place, scale=scale, **shape)
-        return (
-            mechanism
-            if debias == "false"
-            else cls(mechanism.scale, mechanism.k, float(round(mechanism.mean)))
-        )
+        if debias == "false":
+            return mechanism
+        return cls(mechanism.scale, mechanism.k, float(round(mechanism.mean)))
 
     @property
     def left_scale(self) -> Fraction:
@@ -151,11 +149,9 @@ class AsymmetricLaplace(RealQuantileMechanism):
         has only one of them.
         """
         up = ExponentialLoss(self.left_scale, self.right_scale, shift)
-        return (
-            (up,)
-            if self.k == 1.0
-            else (up, ExponentialLoss(self.right_scale, self.left_scale, shift))
-        )
+        if self.k == 1.0:
+            return (up,)
+        return (up, ExponentialLoss(self.right_scale, self.left_scale, shift))
 
     @property
     def mean(self) -> float:

@@ -330,11 +330,9 @@ class StaircaseLoss(PrivacyLoss):
 
         def divergence_interval() -> arb:
             """Return an interval (ball) that contains the Rényi divergence."""
-            share, top, more = (
-                self._largest_loss_probability(),
-                ball(self._largest_loss),
-                ball(order) - 1,
-            )
+            share = self._largest_loss_probability()
+            top = ball(self._largest_loss)
+            more = ball(order) - 1
             # This is E exp(more loss) - 1, without cancellation at small losses.
             moment = share * ((more * top).expm1() + (-top).exp() * (-more * top).expm1())
             return moment.log1p() / more

@@ -148,11 +148,9 @@ class TruncatedLaplace(RealQuantileMechanism):
         else:
             lower, upper = cls._best_lengths(ends, side)
         mechanism = cls.of(place, scale=scale, lower=-lower, upper=upper)
-        return (
-            mechanism
-            if debias == "false"
-            else cls.of(place, scale=scale, lower=-lower, upper=upper, center=round(mechanism.mean))
-        )
+        if debias == "false":
+            return mechanism
+        return cls.of(place, scale=scale, lower=-lower, upper=upper, center=round(mechanism.mean))
 
     @classmethod
     def admits(

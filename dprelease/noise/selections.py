@@ -208,10 +208,8 @@ def _choose_quantile(
     measurement, mechanism = column.measurement, column.mechanism
     if not isinstance(mechanism, Exponential):
         raise TypeError("quantiles are chosen by the exponential mechanism")
-    profile, aggregate = (
-        exact.profile(measurement.name),
-        narrow_aggregate(measurement.aggregate, Quantile),
-    )
+    profile = exact.profile(measurement.name)
+    aggregate = narrow_aggregate(measurement.aggregate, Quantile)
     return {measurement.name: select_quantiles(profile, aggregate, mechanism, bits)}
 
 

@@ -49,11 +49,9 @@ class Share:
         """Return the weight of the part relative to its siblings."""
         if self.weight is not None:
             return self.weight
-        return (
-            sum((part.relative_weight for part in self.parts), Fraction(0))
-            if self.parts
-            else Fraction(1)
-        )
+        if self.parts:
+            return sum((part.relative_weight for part in self.parts), Fraction(0))
+        return Fraction(1)
 
     def columns(self) -> Iterator[int]:
         """Yield the indexes of all columns in this part of the budget."""

@@ -270,10 +270,8 @@ def _spread_estimates(
     column: OutputColumn, vectors: Vectors, parts: list[Mechanism], confidence: float
 ) -> Estimates:
     """Return variances or standard deviations with their intervals, in the column's unit."""
-    squares, total = (
-        narrow_aggregate(column.parts[0].aggregate, ProductSum),
-        narrow_aggregate(column.parts[1].aggregate, Sum),
-    )
+    squares = narrow_aggregate(column.parts[0].aggregate, ProductSum)
+    total = narrow_aggregate(column.parts[1].aggregate, Sum)
     moments, values, moved = _variance(column, vectors)
     ends, step = (float(total.least), float(total.most)), float(total.step) ** 2
     if total.least == total.most:  # all values are the same, in any data

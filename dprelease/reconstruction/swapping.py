@@ -65,10 +65,8 @@ class UnmovedRecords:
         group = self._group[one]
         self._left_by_group.ravel()[group] -= 1
         self._left_by_area[group % len(self._left_by_area)] -= 1
-        hole, last = (
-            self._index_of_member[one],
-            self._starts[group] + self._left_by_group.ravel()[group],
-        )
+        hole = self._index_of_member[one]
+        last = self._starts[group] + self._left_by_group.ravel()[group]
         moved = self._members[last]
         self._members[[hole, last]] = moved, one
         self._index_of_member[[one, moved]] = last, hole

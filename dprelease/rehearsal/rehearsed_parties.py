@@ -74,10 +74,8 @@ def rehearse_parties(request: RehearsalRequest, stand_ins: StandIns) -> Path:
     """
     _refuse_too_many_parties(request.declaration)
     queries = resolve_federated(stand_ins.declaration)
-    plan, metadata = (
-        prepare_federated(stand_ins.declaration),
-        ReleaseMetadata(stand_ins.declaration.spec),
-    )
+    plan = prepare_federated(stand_ins.declaration)
+    metadata = ReleaseMetadata(stand_ins.declaration.spec)
     blank_digests = dict.fromkeys((query.name for query in queries), "")
     record = of_party.build(stand_ins.without_ledger, queries, plan, blank_digests, 1)
     with rehearsal_publication(

@@ -44,10 +44,8 @@ def rehearse_records(request: RehearsalRequest, stand_ins: StandIns) -> Path:
 
     The errors are those of `rehearse`.
     """
-    plan, metadata = (
-        prepare_local(stand_ins.declaration),
-        ReleaseMetadata(stand_ins.declaration.spec),
-    )
+    plan = prepare_local(stand_ins.declaration)
+    metadata = ReleaseMetadata(stand_ins.declaration.spec)
     blank_digests = {part.name: FileDigest("", 0) for part in plan.records}
     queries = [part.query for part in plan.records]
     draft = manifest.build(stand_ins.without_ledger, plan, blank_digests)
@@ -67,10 +65,8 @@ def rehearse_records(request: RehearsalRequest, stand_ins: StandIns) -> Path:
                 request.progress(part.name)
                 exact = engines[part.declared.table.name].records(part)
                 vectors = perturb_records(exact, plan.of_records(part.name), request.bits)
-                table, description = (
-                    records_to_arrow(vectors, part.columns),
-                    metadata.records(part),
-                )
+                table = records_to_arrow(vectors, part.columns)
+                description = metadata.records(part)
                 # `perturb_records` has put the noisy and the exact records into one random order.
                 compared_records[part.name] = compare_records(
                     part, table, true_records(part, exact)

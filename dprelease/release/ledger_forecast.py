@@ -292,10 +292,8 @@ def _cheapest_noise(
         cost = cost_of_events(account, events)
         fits = _number_of_fitting_charges(one.left, cost)
         if cost < limit and fits:
-            limit, best = (
-                cost * TIED_COST_RATIO,
-                CheaperNoise(name, cost, fits, _error_ratio(other, plan)),
-            )
+            limit = cost * TIED_COST_RATIO
+            best = CheaperNoise(name, cost, fits, _error_ratio(other, plan))
     return best
 
 

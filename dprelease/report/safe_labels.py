@@ -84,11 +84,9 @@ class Names:
 
     def value_with_code(self, column: ColumnMetadata, code: Code) -> Markup:
         """Return the label of a value of a key, followed by its code unless a word is the code."""
-        label, plain, text = (
-            self.value(column, code),
-            self.plain_value(column, code),
-            code_text(code),
-        )
+        label = self.value(column, code)
+        plain = self.plain_value(column, code)
+        text = code_text(code)
         if plain == printable_text(text) or text in re.split(r"\W+", plain):
             return label
         return Markup("{} ({})").format(label, self.name(text))

@@ -131,8 +131,6 @@ class KeyArrays:
         """Return the key columns of cells `first` to `last` - 1, by name."""
         if self._private is not None:
             return {name: array[first:last] for name, array in self._private.items()}
-        return (
-            self._public.dictionary_columns(first, last)
-            if self._coded
-            else self._public.of(first, last)
-        )
+        if self._coded:
+            return self._public.dictionary_columns(first, last)
+        return self._public.of(first, last)

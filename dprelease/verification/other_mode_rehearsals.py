@@ -75,10 +75,8 @@ def _record_problems(report: Report, plan: LocalPlan) -> Iterator[str]:
     def check_part(part: Records) -> Errors | str:
         """Return the errors of a table of records, or the file that is wrong."""
         columns = plan.of_records(part.name)
-        beside, published = (
-            _read_table(report, truth_file(part.name)),
-            _read_table(report, part.name),
-        )
+        beside = _read_table(report, truth_file(part.name))
+        published = _read_table(report, part.name)
         names = [column.name for column in part.columns]
         true = [truth_column_names(part).true[name] for name in names]
         types = [published.schema.field(name).type for name in names]

@@ -180,8 +180,6 @@ def _id_value(column: Column, stack_row: StackRow, storage: str) -> object:
         return f"person {number:010}"
     low = getattr(column, "lower", None)
     number += LARGE_IDS if low is None else max(low, 0)
-    return (
-        number
-        if stack_row.id_format == "{}" or storage != "as texts"
-        else stack_row.id_format.format(number)
-    )
+    if stack_row.id_format == "{}" or storage != "as texts":
+        return number
+    return stack_row.id_format.format(number)

@@ -199,10 +199,8 @@ def _extreme_units(unit: PrivacyUnit, counted: Sequence[CountedRows]) -> Iterato
     """Yield the descriptions and rows of units below, at and above their contribution limits."""
     groups, rows = min(unit.most_groups, MOST_GROUPS), min(unit.most_rows_per_group, MOST_ROWS)
     groups = min(groups, max(1, unit.most_rows // rows))
-    largest, least = (
-        _counted_by_cell(_sort_by_value(counted)),
-        _counted_by_cell(_sort_by_value(counted)[::-1]),
-    )
+    largest = _counted_by_cell(_sort_by_value(counted))
+    least = _counted_by_cell(_sort_by_value(counted)[::-1])
     largest_by_cell = dict(sorted(largest.items()))
     places = (("the largest values", largest), ("the least values", least))
     for description, cells in places:

@@ -134,11 +134,9 @@ def _number_text(value: float | decimal.Decimal, reading: TextReading) -> str | 
         return _decimal_text(value)
     if isinstance(value, int):
         return _integer_text(value)
-    return (
-        None
-        if reading.drops_inexact_floats and EXACT <= abs(value) < math.inf
-        else _float_text(value)
-    )
+    if reading.drops_inexact_floats and EXACT <= abs(value) < math.inf:
+        return None
+    return _float_text(value)
 
 
 def _integer_text(value: int) -> str:

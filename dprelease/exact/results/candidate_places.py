@@ -41,11 +41,9 @@ def _candidate_indexes(
     stored: NDArray[Any], by: ClampedIntegers | RoundedFloats
 ) -> NDArray[np.int32]:
     """Return the index of the candidate to which each stored value is clamped or rounded."""
-    return (
-        _clamp_to_candidates(stored, by)
-        if isinstance(by, ClampedIntegers)
-        else _round_to_candidates(stored, by)
-    )
+    if isinstance(by, ClampedIntegers):
+        return _clamp_to_candidates(stored, by)
+    return _round_to_candidates(stored, by)
 
 
 def _clamp_to_candidates(stored: NDArray[Any], by: ClampedIntegers) -> NDArray[np.int32]:

@@ -48,10 +48,8 @@ class LogConcave(Protocol):
 def log_concave_variance_bound(distribution: LogConcave) -> tuple[Fraction, Fraction]:
     """Return an upper bound of the variance of symmetric log-concave noise, and its mean 0."""
     # A power of two, so that the last digits of a float don't change the ends of chords.
-    step, tail = (
-        1 << max(0, math.frexp(distribution.standard_deviation / CHORDS_PER_DEVIATION)[1] - 1),
-        distribution.upper_tail,
-    )
+    step = 1 << max(0, math.frexp(distribution.standard_deviation / CHORDS_PER_DEVIATION)[1] - 1)
+    tail = distribution.upper_tail
     with ctx.workprec(PRECISION):
         total, k, tail_at_k = arb(0), 1, tail(1)
         while k == 1 or tail_at_k.upper() > NEGLIGIBLE_TAIL:

@@ -48,11 +48,9 @@ NAMED = 5
 def stop_text(problem: Exception) -> str:
     """Return a text on where the parser stopped."""
     errors = getattr(problem, "errors", None) or [{}]
-    return (
-        f", from '{errors[0]['highlight'][:LONGEST_QUOTE]}' on"
-        if errors[0].get("highlight")
-        else ""
-    )
+    if errors[0].get("highlight"):
+        return f", from '{errors[0]['highlight'][:LONGEST_QUOTE]}' on"
+    return ""
 
 
 def unknown_function_error(name: str, known: str, place: Place) -> QueryError:

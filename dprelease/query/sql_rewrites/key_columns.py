@@ -159,11 +159,9 @@ def _times(node: exp.Expr, factor: Fraction) -> exp.Expr:
     """Return the product of a node and a rational factor."""
     if factor.numerator != 1:
         node = exp.Mul(this=node, expression=number(factor.numerator))
-    return (
-        node
-        if factor.denominator == 1
-        else exp.Div(this=node, expression=number(factor.denominator))
-    )
+    if factor.denominator == 1:
+        return node
+    return exp.Div(this=node, expression=number(factor.denominator))
 
 
 def _truncated_date(node: exp.Expr, table: Table) -> KeyColumn:

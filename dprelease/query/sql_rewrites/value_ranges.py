@@ -357,11 +357,9 @@ def _year(node: exp.Year, columns: Mapping[str, Column]) -> ValueRange:
 
 def _days_between(node: exp.DateDiff, columns: Mapping[str, Column]) -> ValueRange:
     """Return the range of date_diff('day', first, last), or of that in shorter units."""
-    one, last, first = (
-        Fraction(1),
-        date_range(node.this, columns),
-        date_range(node.expression, columns),
-    )
+    one = Fraction(1)
+    last = date_range(node.this, columns)
+    first = date_range(node.expression, columns)
     per_day = UNITS_OF_A_DAY.get(node.args["unit"].name.upper()) if node.args.get("unit") else None
     if last is None or first is None or per_day is None:
         return ValueRange(step=one, grid=one)

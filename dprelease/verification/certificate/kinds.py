@@ -85,11 +85,9 @@ class VectorKind:
         """
         if not self.parts_can_meet:
             known = self._sum_over_worst_moves(self.losses.rho, 1)
-            return (
-                known
-                if known is not None
-                else self._sum_over_worst_moves(self._half_squared_loss, 1)
-            )
+            if known is not None:
+                return known
+            return self._sum_over_worst_moves(self._half_squared_loss, 1)
         if self.losses.by_squares:
             return self._sum_over_worst_moves(self.losses.rho, self.sensitivity.meeting)
         largest = self.largest_loss_of_one
