@@ -70,3 +70,11 @@ def sha256_of(path: Path) -> str:
     """Return the hexadecimal SHA-256 of a file's bytes, which are read piece by piece."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sha256_if_readable(path: Path) -> str | None:
+    """Return the hexadecimal SHA-256 of a file's bytes; None if the file can't be read."""
+    try:
+        return sha256_of(path)
+    except OSError:
+        return None

@@ -27,6 +27,14 @@ def exact(text: str) -> Fraction:
     return Fraction(text)
 
 
+def exact_or_none(text: str) -> Fraction | None:
+    """Return the number that a decimal text stands for; None if it is no such text."""
+    try:
+        return exact(text)
+    except ValueError:
+        return None
+
+
 def exact_of(value: object) -> Fraction:
     """Return the exact value of a decimal text or of a Python or NumPy number.
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn
 
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.numerics.rounding import exact
+from dprelease.numerics.rounding import exact_or_none
 from dprelease.planning.calibration import Shape, UnscaledNoise, typical_error
 from dprelease.privacy.budget import Budget
 from dprelease.query.measurement import Measurement
@@ -194,7 +193,7 @@ class NoiseRequest:
             shape = known[name]
             if shape.choices and text not in shape.choices:
                 self._raise_error("DP-MECH-005", name=name, admissible=" or ".join(shape.choices))
-            number = None if shape.choices else _number_or_none(text)
+            number = None if shape.choices else exact_or_none(text)
             if number is None and not shape.choices:
                 place = self._place_of_key(name)
                 raise BudgetError("DP-MECH-003", place=place, mechanism=spec.name, known=name)
@@ -206,11 +205,3 @@ class NoiseRequest:
             keys = ", ".join(sorted(missing_keys))
             raise BudgetError("DP-MECH-003", place=self.place, mechanism=spec.name, known=keys)
         return checked
-
-
-def _number_or_none(text: str) -> Fraction | None:
-    """Return the exact number that a text contains; None if it contains no number."""
-    try:
-        return exact(text)
-    except ValueError:
-        return None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dprelease.documents.audits.audit_name import ENDING
 from dprelease.documents.audits.audit_record import parse_audit
-from dprelease.documents.encoding import NAME, SIGNATURE, sha256_of
+from dprelease.documents.encoding import NAME, SIGNATURE, sha256_if_readable
 from dprelease.documents.listed_files import listed_files
 from dprelease.documents.local_manifest import LocalManifest, LocalRehearsalManifest
 from dprelease.documents.manifest import Manifest, RehearsalManifest
@@ -172,7 +172,7 @@ def check_files(report: Report, record: ReleaseManifest) -> None:
     for name, digest in expected.items():
         entry = there.get(name)
         is_file = entry is not None and entry.is_file(follow_symlinks=False)
-        if entry is None or not is_file or _digest_of(Path(entry.path)) != digest:
+        if entry is None or not is_file or sha256_if_readable(Path(entry.path)) != digest:
             report.add_finding("DP-VERIFY-004", name=name)
     ours = {*expected, NAME}
     signature = there.get(SIGNATURE)
@@ -228,14 +228,6 @@ def _check_limits(
         "the contribution limits were chosen privately by the release in "
         f"'{record.limits.folder}', which was verified in the same way; both guarantees add up"
     )
-
-
-def _digest_of(path: Path) -> str | None:
-    """Return the SHA-256 of a file; None if it can't be read."""
-    try:
-        return sha256_of(path)
-    except OSError:
-        return None
 
 
 def _check_kind(report: Report, record: AnyManifest) -> None:

@@ -13,7 +13,7 @@ from operator import ge, gt, le, lt
 from sqlglot import exp
 
 from dprelease.errors import Place, QueryError
-from dprelease.numerics.rounding import exact, plain_text
+from dprelease.numerics.rounding import exact_or_none, plain_text
 from dprelease.query import quoting
 from dprelease.query.expressions.nodes import LONGEST_QUOTE
 from dprelease.schema.columns import CategoryColumn
@@ -80,26 +80,22 @@ def _refuse(node: exp.Expr, name: str, values: Sequence[str], place: Place) -> N
 
 def _is_number(node: exp.Expr) -> bool:
     inner = node.this if isinstance(node, exp.Neg) else node
-    return isinstance(inner, exp.Literal) and not inner.is_string and _exact(inner.name) is not None
+    return (
+        isinstance(inner, exp.Literal)
+        and not inner.is_string
+        and exact_or_none(inner.name) is not None
+    )
 
 
 def _number(node: exp.Expr) -> Fraction:
     """Return the value of a constant number."""
     inner = node.this if isinstance(node, exp.Neg) else node
-    number = _exact(inner.name) or Fraction(0)
+    number = exact_or_none(inner.name) or Fraction(0)
     return -number if isinstance(node, exp.Neg) else number
 
 
-def _exact(text: str) -> Fraction | None:
-    """Return the number that a text says; None if it says none."""
-    try:
-        return exact(text)
-    except ValueError:
-        return None
-
-
 def _numbers_of(values: Sequence[str]) -> list[tuple[str, Fraction]]:
-    numbers = ((text, _exact(text)) for text in values if text[:1] in "+-.0123456789")
+    numbers = ((text, exact_or_none(text)) for text in values if text[:1] in "+-.0123456789")
     return [(text, number) for text, number in numbers if number is not None]
 
 

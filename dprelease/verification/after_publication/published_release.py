@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.documents.encoding import sha256_of
+from dprelease.documents.encoding import sha256_if_readable
 from dprelease.documents.file_records import ColumnRecord, FileRecord
 from dprelease.documents.manifest import CentralManifest
 from dprelease.documents.release_manifest import ReleaseManifest
@@ -157,7 +157,7 @@ class PublishedRelease(ComparableRelease, Summarized):
         """
         file = self._file(table)
         for name, digest in file.digests.items():
-            if _digest_of(self.path / name) != digest:
+            if sha256_if_readable(self.path / name) != digest:
                 raise VerificationError(
                     "DP-VERIFY-004", place=Place(name), state=State.RELEASED, name=name
                 )
@@ -219,11 +219,3 @@ class PublishedRelease(ComparableRelease, Summarized):
 def _table_name(file: FileRecord) -> str:
     """Return the name of a table: that of its file without the extension."""
     return file.name.removesuffix(f".{formats.PUBLISHED_FORMAT.extension}")
-
-
-def _digest_of(path: Path) -> str | None:
-    """Return the SHA-256 of a file; None if it can't be read."""
-    try:
-        return sha256_of(path)
-    except OSError:
-        return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dprelease.documents.encoding import sha256_of
+from dprelease.documents.encoding import sha256_if_readable
 from dprelease.documents.manifest import Manifest
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.release_metadata import metadata_of
@@ -50,11 +50,7 @@ class ReleaseTables:
 
 def _refuse_changed_file(folder: Path, name: str, digest: str) -> None:
     """Raise DP-VERIFY-004 unless a file is there and has a digest."""
-    try:
-        same = (folder / name).is_file() and sha256_of(folder / name) == digest
-    except OSError:
-        same = False
-    if not same:
+    if not (folder / name).is_file() or sha256_if_readable(folder / name) != digest:
         report = Report(folder)
         report.add_finding("DP-VERIFY-004", name=name)
         raise report.findings[0]

@@ -17,6 +17,7 @@ from flint import arb
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.mechanisms.selection.selection import Selection
 from dprelease.numerics.balls import ball
+from dprelease.verification.certificate.closed_forms import upper_end
 from dprelease.verification.certificate.loss_bounds import (
     Known,
     Moments,
@@ -246,7 +247,7 @@ def _stable_losses(law: Any) -> ProvenLosses:
     def largest(shift: int) -> Fraction:
         """Return an upper bound of the losses of a move by `shift` steps."""
         if law.alpha == 1:
-            return _upper_end(2 * ball(shift / (2 * scale)).asinh())
+            return upper_end(2 * ball(shift / (2 * scale)).asinh())
         return StableLosses(law.alpha, shift / scale).largest()
 
     def block_lists(shift: int, options: BlockOptions) -> list[list[Block]]:
@@ -255,12 +256,6 @@ def _stable_losses(law: Any) -> ProvenLosses:
         return [losses.blocks(options, ball(largest(shift)))]
 
     return ProvenLosses(block_lists, CAUCHY if law.alpha == 1 else MIXTURE, largest)
-
-
-def _upper_end(x: arb) -> Fraction:
-    """Return the upper end of an interval (ball) as an exact number."""
-    mantissa, exponent = (int(part) for part in x.upper().man_exp())
-    return Fraction(mantissa) * Fraction(2) ** exponent
 
 
 def _response_losses(law: Any) -> ProvenLosses:
@@ -338,7 +333,7 @@ def _threshold_losses(law: Any) -> ProvenLosses:
     """
     noise = _integer_gaussian_losses(law)
     tails = SummedTails(Fraction(law.scale), Fraction(0)) if law.scale <= LARGEST_SCALE else law
-    chance = _upper_end(tails.tail(int(law.threshold) - 1, True))
+    chance = upper_end(tails.tail(int(law.threshold) - 1, True))
 
     def block_lists(shift: int, options: BlockOptions) -> list[list[Block]]:
         """Return the blocks of a key of several units, and of a key of one unit."""
