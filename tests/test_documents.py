@@ -25,6 +25,7 @@ SOURCES = [
     path for name in ("dprelease", "tests", "examples") for path in (ROOT / name).rglob("*.py")
 ]
 
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 QUOTED = re.compile(r"`([^`\s*<>%{}:()=]+)`")
 OF_THE_PROJECT = (".py", ".md", ".toml")
@@ -73,9 +74,8 @@ def test_commands_in_documents_exist(document: Path) -> None:
         assert f"\n{target}:" in MAKEFILE, target
     for words in re.findall(r"(?:`|\$ )dprelease ([a-z]+(?: [a-z]+)?)(?![\w./])", text):
         command, *more = words.split()
-        known = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-        assert command in known, words
-        assert not more or more[0] in getattr(known[command], "commands", more), words
+        assert command in COMMANDS, words
+        assert not more or more[0] in getattr(COMMANDS[command], "commands", more), words
     for module in re.findall(r"python -m ([a-z_.]+)", text):
         assert find_spec(module) is not None, module
 

@@ -29,11 +29,14 @@ ERROR = re.compile(r"^(\w+)\.py:(\d+): error: .*\[([a-z-]+)\]$", re.M)
 
 
 def test_mypy_accepts_every_question_and_finds_every_mistake(tmp_path: Path) -> None:
-    """Of `dprelease.dp(df)`, of which any checker knows."""
+    """Of `dprelease.dp(df)`, of which any checker knows, and of releases, in one run of mypy."""
+    releases = (ROOT / "tests" / "release" / "typed_releases.py").read_text(encoding="utf-8")
+    scripts = {"called": SCRIPT.replace("df.dp", "dprelease.dp(df)"), "releases": releases}
+    for name, script in scripts.items():
+        (tmp_path / f"{name}.py").write_text(script)
     (tmp_path / "mypy.ini").write_text(CONFIG)
-    (tmp_path / "called.py").write_text(SCRIPT.replace("df.dp", "dprelease.dp(df)"))
     done = processes.run(
-        [sys.executable, "-m", "mypy", "called.py"],
+        [sys.executable, "-m", "mypy", *(f"{name}.py" for name in scripts)],
         env=dict(os.environ, PYTHONPATH=str(ROOT), MYPYPATH=str(ROOT)),
         cwd=tmp_path,
         capture_output=True,
@@ -41,9 +44,14 @@ def test_mypy_accepts_every_question_and_finds_every_mistake(tmp_path: Path) -> 
         check=False,
     )
     found = {(name, int(line), code) for name, line, code in ERROR.findall(done.stdout)}
-    lines = enumerate(SCRIPT.splitlines(), 1)
-    wanted = {(i, line.split("# error: ")[1]) for i, line in lines if "# error: " in line}
-    assert found == {("called", *mistake) for mistake in wanted}, done.stdout + done.stderr
+    wanted = {
+        (name, i, line.split("# error: ")[1])
+        for name, script in scripts.items()
+        for i, line in enumerate(script.splitlines(), 1)
+        if "# error: " in line
+    }
+    assert {name for name, _, _ in wanted} == set(scripts)
+    assert found == wanted, done.stdout + done.stderr
 
 
 def public(kind: type) -> Iterator[tuple[str, Any]]:

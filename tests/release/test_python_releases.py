@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
 from datetime import date
@@ -29,7 +27,6 @@ from dprelease.planning.declaration_findings import single_errors
 from dprelease.schema.typed import generator
 from dprelease.schema.yaml_text.python_values import yaml_text
 from dprelease.schema.yaml_text.reader import parse_yaml
-from tests import processes
 from tests.ledger.test_ledger import release_with_ledger
 from tests.release.build import RELEASE, ROWS, SCHEMA, write
 
@@ -347,27 +344,6 @@ def test_check_returns_errors(tmp_path: Path) -> None:
     wrong = dprelease.check(path)
     assert [error.code for error in wrong.findings] == ["DP-DECL-001"]
     assert wrong.findings[0].place.line == RELEASE[: RELEASE.index("by_city:")].count("\n") + 2
-
-
-ERROR = re.compile(r"^(\w+)\.py:(\d+): error: .*\[([a-z-]+)\]$", re.M)
-
-
-def test_mypy_accepts_the_script_and_finds_every_mistake(tmp_path: Path) -> None:
-    script = (ROOT / "tests" / "release" / "typed_releases.py").read_text(encoding="utf-8")
-    (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = true\nfollow_imports = silent\n")
-    (tmp_path / "called.py").write_text(script)
-    done = processes.run(
-        [sys.executable, "-m", "mypy", "called.py"],
-        env=dict(os.environ, PYTHONPATH=str(ROOT), MYPYPATH=str(ROOT)),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    found = {(int(line), code) for _, line, code in ERROR.findall(done.stdout)}
-    lines = enumerate(script.splitlines(), 1)
-    wanted = {(i, line.split("# error: ")[1]) for i, line in lines if "# error: " in line}
-    assert found == wanted, done.stdout + done.stderr
 
 
 def test_the_types_of_declarations_are_those_of_the_models() -> None:

@@ -1,4 +1,4 @@
-"""A script that uses releases from Python: `test_python_releases.py` has it checked by mypy --strict.
+"""A script that uses releases from Python: `tests.accessor.test_typed` has it checked by mypy --strict.
 
 Lines that end in a comment "error: code" are mistakes, and have to be found.
 """
