@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +194,12 @@ def test_frames_of_every_library(
         (lambda one: one.change("x", along="year"), UsageError, "DP-SESSION-016"),
         (lambda one: one.change(along="city", table="by_year"), QueryError, "DP-COMPARE-002"),
         (lambda one: one.difference(3), UsageError, "DP-SESSION-016"),
-        (lambda one: one.difference(table="by_year"), QueryError, "DP-COMPARE-002"),
+        (lambda one: one.difference(table="by_year"), UsageError, "DP-SESSION-016"),
+        (
+            lambda one: one.ratio(table="by_year", cells={"sex": "mm"}, other_cells={"sex": "f"}),
+            QueryError,
+            "did you mean",
+        ),
         (lambda one: one.share("n", library="numpy"), UsageError, "DP-SESSION-016"),
         (lambda one: one.share("n"), QueryError, "DP-COMPARE-001"),
         (lambda one: one.share("n", table="by_year", cells={"sex": [1]}), QueryError, "-002"),
@@ -205,3 +211,24 @@ def test_wrong_arguments(
 ) -> None:
     with pytest.raises(kind, match=code):
         ask(published)
+
+
+@pytest.mark.parametrize("kind", [str, pd.Timestamp, np.datetime64, date.fromisoformat])
+def test_cells_of_a_day(kind: Callable[[str], object], tmp_path: Path) -> None:
+    days = pd.date_range("2024-01-01", periods=3).repeat([100, 200, 300])
+    columns = {"day": {"type": "date", "lower": "2024-01-01", "upper": "2024-01-03"}}
+    release = dprelease.Release(
+        {
+            "title": "Days",
+            "tables": [{"table": "t", "source": days.to_frame(name="day"), "columns": columns}],
+            "budget": {"epsilon": 50},
+            "queries": {"q": {"from": "t", "group_by": ["day"], "columns": {"n": {"count": "*"}}}},
+            "output": "out",
+        },
+        folder=tmp_path,
+    )
+    published = dprelease.PublishedRelease(release.run())
+    found = published.difference(
+        cells={"day": kind("2024-01-02")}, other_cells={"day": kind("2024-01-01")}
+    )
+    assert abs(found["difference"].item() - 100) <= 2

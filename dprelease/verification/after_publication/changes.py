@@ -29,6 +29,7 @@ from dprelease.query.measurement import OutputColumn
 from dprelease.query.post import NO_POST_PROCESSING
 from dprelease.query.quality import CONFIDENCE
 from dprelease.query.resolve import Query
+from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.verification.after_publication.change_intervals import (
     Change,
     Estimates,
@@ -198,9 +199,11 @@ class TableOfCells:
             list(self.release.batches(self.table.name))
         ).to_pandas()
         for key, value in self.cells.items():
-            frame = frame[frame[key].map(_code) == value]
+            codes = frame[key].map(_code)
+            frame = frame[codes == value]
             if frame.empty:
-                _refuse(f"no cell has the value '{value}' of '{key}'")
+                close = nearest(value, codes)
+                _refuse(f"no cell has the value '{value}' of '{key}'{close}")
         return frame.drop(columns=list(self.cells)).reset_index(drop=True)
 
     def values_of(self, key: str) -> list[object]:
@@ -300,8 +303,14 @@ class TableOfCells:
 
 
 def _code(value: Any) -> str:
-    """Return a value of a key as text; numbers and booleans of NumPy are those of Python."""
-    return code_text(value.item() if isinstance(value, np.generic) else value)
+    """Return a value of a key as text; values of NumPy are those of Python.
+
+    A timestamp at midnight is its date.
+    """
+    if isinstance(value, np.datetime64):  # the item of nanoseconds would be an integer
+        value = value.astype("M8[us]")
+    text = code_text(value.item() if isinstance(value, np.generic) else value)
+    return text.removesuffix(" 00:00:00")
 
 
 def _floats(values: Any) -> Floats:

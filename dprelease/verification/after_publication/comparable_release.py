@@ -148,6 +148,7 @@ def _refuse(reason: str) -> NoReturn:
 
 
 EITHER = "an earlier release, or else `along`, the name of a key"
+OTHER = 'values of keys, such as {"sex": "F"}, or else `other`, another release'
 
 
 @checked_methods
@@ -301,6 +302,8 @@ class ComparableRelease:
         other_cells: Mapping[str, object] | None,
     ) -> pd.DataFrame:
         """Return the changes from other cells, or another release, to cells of this one."""
+        if other is None and not other_cells:
+            raise UsageError("DP-SESSION-016", name="other_cells", wanted=OTHER, kind="nothing")
         earlier = self if other is None else other
         if not isinstance(earlier, ComparableRelease):
             earlier = type(self)(earlier)
