@@ -251,6 +251,7 @@ def query_method(ask: Ask) -> Ask:
     ]
     parameters = [*own, *shown, *([last] if last.annotation == "object" else [])]
     complete = signature.replace(parameters=parameters)
+    listed = signature.replace(parameters=[*own, *shown])
     types = {one.name: types_in(one.annotation) for one in own if one.annotation in CHECKED}
     words = {
         name: WANTED.get(name, "a column name") for name, known in types.items() if "str" in known
@@ -262,6 +263,9 @@ def query_method(ask: Ask) -> Ask:
         state = RunState()
         with state.add_state_to_errors():
             _STATE.set(state)
+            others = named.keys() & OPTIONS.keys() - complete.parameters.keys()
+            if others:  # not the names of results of `agg`
+                arguments_by_name(listed, ask, (self,), dict.fromkeys(others))
             values = arguments_by_name(complete, ask, (self, *arguments), named)
             refuse_data_arguments(getattr(self, "rows", self), values)
             refuse_wrong_types(values, types, words)
