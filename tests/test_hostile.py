@@ -66,8 +66,8 @@ REFUSED = {
         "getenv('HOME') = 'x'",
         "version() = 'x'",
         "parquet_metadata('x') = 'x'",
-        "sqrt(age) > 1",
-        "ln(age) > 1",
+        "exp(age) > 1",
+        "cot(age) > 1",
         "chr(age) = 'a'",
         "CAST_TO_TYPE(age, 1) = 1",
         "substring(sex, age, 1) = 'F'",
@@ -95,7 +95,13 @@ REFUSED = {
     ],
     "DP-WHERE-006": [
         "age // 2 = 1",
-        "round(age, 2) > 1",
+        "round(age, age) > 1",
+        "round(age, 99) > 1",
+        "log(2, age) > 1",
+        "day + INTERVAL (age) DAY > day",
+        "day + INTERVAL 99999999999 DAY > day",
+        "age + INTERVAL 1 DAY > day",
+        "INTERVAL 1 DAY + day > day",
         "substr(sex, age, 1) = 'F'",
         "substr(sex, 0, 1) = 'F'",
         "substr(sex, -1) = 'F'",
@@ -291,6 +297,15 @@ NUMBERS = st.sampled_from(
         "length(substr(sex, 2))",
         "date_diff('day', day, at)",
         "date_diff('day', '0001-01-01', day)",
+        'sqrt("x""y")',
+        "ln(age)",
+        'log("x""y" - 1)',
+        'round("x""y", 2)',
+        "round(age, -15)",
+        "second(at)",
+        "epoch(at)",
+        "epoch(day)",
+        "date_diff('hour', day, at)",
     ]
 )
 TEXTS = st.sampled_from(
@@ -299,8 +314,9 @@ TEXTS = st.sampled_from(
         "substr(sex, 1, 3)", "left(gr, 10000)", "nullif(sex, 'F')", "greatest(sex, gr)",
     ]
 )  # fmt: skip
-DATES = st.sampled_from(["day", "'2024-01-01'", "DATE '9999-12-31'", "NULL"])
-TIMES = st.sampled_from(["at", "TIMESTAMP '2024-01-01 10:00:00'", "'1970-01-01 00:00:00'"])
+SHIFTED = ["day + INTERVAL 300000 YEAR", "at - INTERVAL 90 MINUTE", "at + INTERVAL 999999999 WEEK"]
+DATES = st.sampled_from(["day", "'2024-01-01'", "DATE '9999-12-31'", "NULL", "at", *SHIFTED])
+TIMES = st.sampled_from(["at", "TIMESTAMP '2024-01-01 10:00:00'", "'1970-01-01 00:00:00'", "day"])
 COMPARED = st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM"])
 ATOMS = st.one_of(
     *(st.tuples(kind, COMPARED, kind).map(" ".join) for kind in (NUMBERS, TEXTS, DATES, TIMES)),

@@ -276,48 +276,47 @@ def test_values_lie_in_their_range_and_on_their_steps(
 
 
 NEIGHBOURS = [
-    "pay / 12",
-    "age * age - pay",
-    "CASE WHEN age > 3 THEN pay ELSE 0 END",
-    "abs(age) % 7",
-    "sqrt(pay)",
-    "ln(pay + 1)",
-    "log2(pay + 0.5)",
-    "round(pay / 7, 1)",
-    "round(age, -1)",
-    "week(day)",
-    "epoch(day) / 86400",
-    "date_diff('week', DATE '2020-06-03', day)",
-    "if(adult, age, 0)",
-    "if(day > TIMESTAMP '2020-02-29 12:00:00' AND day + INTERVAL 1 MONTH > day, pay, 0)",
+    ["pay / 12"],
+    ["age * age - pay"],
+    ["CASE WHEN age > 3 THEN pay ELSE 0 END"],
+    ["abs(age) % 7"],
+    [
+        "sqrt(pay)",
+        "ln(pay + 1)",
+        "log2(pay + 0.5)",
+        "round(pay / 7, 1)",
+        "round(age, -1)",
+        "week(day)",
+        "epoch(day) / 86400",
+        "date_diff('week', DATE '2020-06-03', day)",
+        "if(adult, age, 0)",
+        "if(day > TIMESTAMP '2020-02-29 12:00:00' AND day + INTERVAL 1 MONTH > day, pay, 0)",
+    ],
 ]
-DAYS = [date(year, 2, 20) for year in (1200, 2019, 2020, 2021, 9999)]
+EDGE_DAYS = [date(year, 2, 20) for year in (1200, 2019, 2020, 2021, 9999)]
 ROW = st.fixed_dictionaries(
     {
         "id": st.sampled_from([None, 1, 2, 3]),
         "age": st.sampled_from([None, -99, -3, 5, 70, 2**60]),
         "pay": st.sampled_from([None, -1.0, 0.0, 33.3, 900.0, float("nan"), float("inf")]),
-        "day": st.sampled_from([None, *DAYS]),
+        "day": st.sampled_from([None, *EDGE_DAYS]),
         "adult": st.sampled_from([None, True, False]),
     }
 )
 
 
-@pytest.mark.parametrize("text", NEIGHBOURS)
+@pytest.mark.parametrize("texts", NEIGHBOURS, ids=" ".join)
 @examples(8)
 @given(rows=st.lists(ROW, max_size=8))
 def test_no_person_moves_a_computed_sum_by_more_than_is_claimed(
-    text: str, rows: list[dict[str, Any]]
+    texts: list[str], rows: list[dict[str, Any]]
 ) -> None:
-    tree = select_of(f"SELECT SUM({text}) AS s, COUNT_IF(({text}) > 3) AS n FROM people")
+    sums = ", ".join(f"SUM({text})" for text in texts)
+    tree = select_of(f"SELECT COUNT_IF(({texts[0]}) > 3), {sums} FROM people")
     found = rewrite_rows(tree, TABLES)
-    total, count = (item.this.this.name for item in tree.expressions)
-    columns = {
-        "s": {"sum": total},
-        "n": {"count": count},
-        "m": {"mean": total},
-        "v": {"variance": total},
-    }
+    count, *totals = (item.unalias().this.name for item in tree.expressions)
+    columns = {"n": {"count": count}, "m": {"mean": totals[0]}, "v": {"variance": totals[0]}}
+    columns |= {f"s{i}": {"sum": total} for i, total in enumerate(totals)}
     unit = {"id": "id", "max_groups": 1, "max_rows_per_group": 2}
     base = table_from_mapping({"table": "t", "columns": PEOPLE, "privacy_unit": unit}, Path())
     assert_no_person_counts_more(ask(base, columns, derive=found.derive), rows)
@@ -331,8 +330,8 @@ DAY_KEYS = [
 
 
 @pytest.mark.parametrize("text", DAY_KEYS)
-@examples(6)
-@given(rows=st.lists(ROW, max_size=8))
+@examples(3)
+@given(rows=st.lists(ROW, min_size=3, max_size=5))
 def test_no_person_is_counted_more_often_by_computed_keys(
     text: str, rows: list[dict[str, Any]]
 ) -> None:

@@ -78,7 +78,7 @@ def chain(length: int) -> dict[str, Any]:
         (derived("random()"), ["DP-WHERE-004"]),
         (derived("read_text('/etc/passwd')", "text"), ["DP-WHERE-004"]),
         (derived("getenv('HOME')", "text"), ["DP-WHERE-004"]),
-        (derived("ln(n)"), ["DP-WHERE-004"]),
+        (derived("sin(n)"), ["DP-WHERE-004"]),
         (derived("n::INTEGER"), ["DP-WHERE-006"]),
         (derived("n; DROP TABLE x"), ["DP-WHERE-001"]),
         (derived("d + 1"), ["DP-DERIVE-002"]),

@@ -50,7 +50,6 @@ REFUSED = {
         SELECT COUNT(*) FROM people AT (TIMESTAMP => now())
         SELECT COUNT(*) FROM people AS p (x, y)
         SELECT COUNT(*) FROM ONLY people
-        SELECT COUNT(*) FROM people PIVOT (sum(pay) FOR sex IN ('Bern'))
         SELECT COUNT(*) FROM people FOR UPDATE
         SELECT MIN(pay, 2) FROM people
         SELECT MAX(pay, 2) FROM people
@@ -85,6 +84,7 @@ REFUSED = {
         SELECT sex AS city, COUNT(*) FROM people GROUP BY city
     """,
     "DP-SQL-006": """
+        SELECT COUNT(*) FROM people PIVOT (sum(pay) FOR sex IN ('Bern'))
         SELECT COUNT(* EXCLUDE (sex)) FROM people
         SELECT COUNT(*) AS n FROM people ORDER BY n COLLATE nocase
         SELECT COUNT(DISTINCT sex, age) FROM people

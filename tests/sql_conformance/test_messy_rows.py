@@ -199,12 +199,10 @@ ANSWERED = [
     "INTERVAL 1 MONTH AND seen - INTERVAL 90 MINUTE > DATE '2020-01-05'",
     "SELECT COUNT(*) FILTER (WHERE seen - TIMESTAMP '2020-01-05 07:30:00' <= INTERVAL 7 DAY) AS n, "
     "COUNT(*) FILTER (WHERE born + INTERVAL 60 YEAR > day) AS b FROM people",
-    "SELECT date_diff('week', TIMESTAMP '2020-01-15 20:00:00', seen) AS w, COUNT(*) AS n "
-    "FROM people WHERE seen < DATE '2020-01-08' GROUP BY ALL HAVING n > 0 ORDER BY w",
     # parts and units of dates as keys, and as values
     "SELECT week(day) AS w, COUNT(*) AS n FROM people GROUP BY w ORDER BY w",
     "SELECT date_diff('week', DATE '2020-06-03', day) AS w, COUNT(*) AS n FROM people GROUP BY w "
-    "ORDER BY w",
+    "HAVING n > 0 ORDER BY w",
     "SELECT AVG(week(day)) AS w, SUM(date_diff('week', DATE '2020-02-02', day)) AS s FROM people",
     "SELECT make_date(year(day), month(day), 1) AS m, COUNT(*) AS n FROM people GROUP BY m ORDER BY m",
     "SELECT date_trunc('day', day) AS d, COUNT(*) AS n FROM people GROUP BY d ORDER BY d",
@@ -213,8 +211,8 @@ ANSWERED = [
     "SELECT strftime(day, '%a %-d.%m.%Y') AS d, COUNT(*) AS n FROM people GROUP BY d ORDER BY d",
     "SELECT d::DATE AS d, COUNT(*) AS n FROM (SELECT CAST(day AS DATE) AS d FROM people) GROUP BY 1 "
     "ORDER BY 1",
-    "SELECT ROUND(pay, -1) AS p, COUNT(*) AS n FROM people GROUP BY p HAVING n > 0 ORDER BY p",
-    "SELECT ROUND(pay / 7, 1) AS p, COUNT(*) AS n FROM people GROUP BY p HAVING n > 0 ORDER BY p",
+    "SELECT ROUND(pay, -1) AS p, COUNT(*) AS n FROM people GROUP BY p HAVING n > 0 AND p > 0 ORDER BY p",
+    "SELECT ROUND(pay / 7, 1) AS p, COUNT(*) AS n FROM people GROUP BY p HAVING n > 0 AND p > 0 ORDER BY p",
     "SELECT SUM(ROUND(pay / 7, 2)) AS s, AVG(ROUND(age, -1)) AS a FROM people",
     "SELECT REGR_R2(age, band) * 1000 AS r FROM people WHERE age > 3 AND band < 10",
     "SELECT SUM(if(flag, age, 0)) AS s FROM people WHERE flag IS NOT NULL",
@@ -252,6 +250,8 @@ OF_TIMES = [
     "SELECT make_date(year(seen), month(seen), day(seen)) AS d, COUNT(*) AS n FROM people "
     "GROUP BY d HAVING n > 0 ORDER BY d",
     "SELECT AVG(EXTRACT(EPOCH FROM (seen - TIMESTAMP '2020-01-01')) / 3600) AS h FROM people",
+    "SELECT date_diff('week', TIMESTAMP '2020-01-15 20:00:00', seen) AS w, COUNT(*) AS n "
+    "FROM people WHERE seen < DATE '2020-01-08' GROUP BY ALL HAVING n > 0 ORDER BY w",
     "SELECT second(seen) AS s, COUNT(*) AS n FROM people GROUP BY s HAVING n > 0",
 ]
 
@@ -279,7 +279,7 @@ def test_parameters_of_times(
     column: str, value: Any, schema: Path, frame: pd.DataFrame, exact: duckdb.DuckDBPyConnection
 ) -> None:
     text = f"SELECT COUNT(*) AS n FROM people WHERE {column} >= $1"
-    expected = exact.execute(text.replace("$1", f"TIMESTAMP '{value}'")).df()
+    expected = exact.execute(text.replace("$1", f"TIMESTAMP '{pd.Timestamp(value)}'")).df()
     assert plain(ask(text, schema, frame, params=[value])) == plain(expected)
 
 

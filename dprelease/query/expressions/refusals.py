@@ -21,8 +21,11 @@ def refusal_error(node: exp.Expression, place: Place) -> QueryError:
     name = text.split("(")[0][:LONGEST_QUOTE].lower()
     if isinstance(node, exp.Func) and name.isidentifier():  # a function, not an operator
         return unknown_function_error(name, ALLOWED, place)
-    is_bitwise = isinstance(node, exp.BitwiseAnd | exp.BitwiseOr | exp.BitwiseNot)
-    what = "&, | or ~ for AND, OR or NOT" if is_bitwise else text[:LONGEST_QUOTE]
+    what = text[:LONGEST_QUOTE]
+    if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr | exp.BitwiseNot):
+        what = "&, | or ~ for AND, OR or NOT"
+    elif isinstance(node, exp.IntDiv):
+        what = "x // y for floor(x / y)"
     return QueryError("DP-WHERE-006", place=place, what=what)
 
 

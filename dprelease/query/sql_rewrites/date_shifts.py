@@ -66,6 +66,8 @@ def difference_of_dates(node: exp.Sub, table: Table) -> exp.Expr:
     """
     left, right = _unwrapped(node.this), _unwrapped(node.expression)
     sides = [side for side in (left, right) if isinstance(side, exp.Column)]
+    if isinstance(right, exp.Interval):
+        return node
     if any(isinstance(table.columns.get(one.name), TimestampColumn) for one in sides):
         reason = "a difference of timestamps is an interval, and not a number"
         later, earlier = (side.sql("duckdb")[:30] for side in (left, right))

@@ -172,7 +172,8 @@ def _truncated_date(node: exp.Expr, table: Table) -> KeyColumn:
     if days is None:
         refuse(node, *_UNBOUNDED_DAYS)
     if unit in _PER_DAY:
-        return _truncated_time(day, unit, days)
+        is_day = kind_of(day, table) is Kind.DATE
+        return _truncated_time(day, "DAY" if is_day else unit, days)
     if unit in _PER_YEAR:
         per_year = _PER_YEAR[unit]
         form = months(day, unit, per_year)

@@ -83,8 +83,9 @@ def bounded_range(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
     found = value_range(node, columns)
     if found.lower is None or found.upper is None:
         part, reason = _unbounded_part(node, columns)
-        clamp = f"LEAST(GREATEST({part}, 0), 100)"
-        refuse(part, reason, f"clamp it, as in {clamp}, or declare the bounds of columns")
+        clamp = f"clamp it, as in LEAST(GREATEST({part}, 0), 100), or "
+        is_long = part.endswith("...")
+        refuse(part, reason, f"{'' if is_long else clamp}declare the bounds of columns")
     return found
 
 
@@ -314,7 +315,7 @@ def _extreme(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
 
 def date_range(node: Any, columns: Mapping[str, Column]) -> tuple[date, date] | None:
     """Return the first and the last day of an expression of dates; None if there is no limit."""
-    node = strip_date_cast(node)
+    node = strip_date_cast(node).unnest()
     column = columns.get(node.name) if isinstance(node, exp.Column) else None
     if isinstance(column, DateColumn | TimestampColumn):
         return day_bounds(column.lower, column.upper)

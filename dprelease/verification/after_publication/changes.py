@@ -16,6 +16,7 @@ from dprelease.documents.metadata import Role, TableMetadata, code_text
 from dprelease.errors import Place, QueryError
 from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
+from dprelease.errors.suggestions import nearest
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.common.invariant import Invariant
 from dprelease.mechanisms.randomizer import Randomizer
@@ -29,7 +30,6 @@ from dprelease.query.measurement import OutputColumn
 from dprelease.query.post import NO_POST_PROCESSING
 from dprelease.query.quality import CONFIDENCE
 from dprelease.query.resolve import Query
-from dprelease.schema.mistakes.suggestions import nearest
 from dprelease.verification.after_publication.change_intervals import (
     Change,
     Estimates,
