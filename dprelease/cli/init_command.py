@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,6 +45,13 @@ def init(
             "workbook."
         ),
     ] = None,
+    header: Annotated[
+        str | None,
+        typer.Option(help="The row or line of the column names, or one of these names."),
+    ] = None,
+    release: Annotated[
+        Path | None, typer.Option(help="Write also a release file of the table to this new file.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Sketch a table schema from the names and types of a file, or from a description.
@@ -53,10 +61,16 @@ def init(
     """
     if peek and (source is None or described is not None):
         raise typer.BadParameter("--peek needs the file itself, and can't be used with --from")
+    if header is not None and (peek or described is not None):
+        raise typer.BadParameter("--header can't be used with --peek or --from")
+    if header is not None and header.isdecimal() and not 1 <= int(header) <= 1 << 20:
+        raise typer.BadParameter("--header needs the number of a row from 1 on, or a name")
+    if release is not None and output is None:
+        raise typer.BadParameter("--release needs --output, the schema that the release file names")
     with report_failures(as_json) as state:
-        from dprelease.errors import OutputError
-
-        text = _sketch_schema(source, unit, output, table, described, state if peek else None)
+        text = _sketch_schema(
+            source, unit, output, table, described, state if peek else None, header
+        )
         if peek:
             from dprelease.scaffold.proposals import WARNING
 
@@ -67,20 +81,34 @@ def init(
                 return
             print_text(text, end=False)
             return
-        try:
-            with output.open("x", encoding="utf-8") as file:
-                if peek:
-                    output.chmod(0o600)  # the schema is as confidential as the data
-                file.write(text)
-        except FileExistsError:
-            raise OutputError("DP-OUTPUT-014", name=output.name) from None
-        except OSError as problem:
-            reason = problem.strerror or type(problem).__name__
-            raise OutputError(
-                "DP-OUTPUT-002", name=output.name, reason=reason, refused_by=problem
-            ) from None
+        _write_new_file(output, text, is_confidential=peek)
         words = f"Wrote {one_line(str(output))}: complete the marked lines."
-        print_result(as_json, {"output": str(output)}, words)
+        written = {"output": str(output)}
+        if release is not None:
+            from dprelease.scaffold.release_sketch import release_sketch
+
+            _write_new_file(release, release_sketch(text, output, release), is_confidential=False)
+            written["release"] = str(release)
+            words += f" Then run: dprelease check {one_line(shlex.quote(str(release)))}"
+        print_result(as_json, written, words)
+
+
+def _write_new_file(path: Path, text: str, *, is_confidential: bool) -> None:
+    """Write a text to a new file; a confidential file can be read by its owner only."""
+    from dprelease.errors import OutputError
+
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            if is_confidential:
+                path.chmod(0o600)
+            file.write(text)
+    except FileExistsError:
+        raise OutputError("DP-OUTPUT-014", name=path.name) from None
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise OutputError(
+            "DP-OUTPUT-002", name=path.name, reason=reason, refused_by=problem
+        ) from None
 
 
 def _sketch_schema(
@@ -90,6 +118,7 @@ def _sketch_schema(
     table: str | None,
     described: Path | None,
     peeked: RunState | None,
+    header: str | None,
 ) -> str:
     """Return the text of the schema; `peeked` records that values are read, if `--peek` is set."""
     from dprelease.schema.server_address import is_server
@@ -119,5 +148,7 @@ def _sketch_schema(
 
         return peeked_sketch(Path(source), unit, folder, peeked, table)
     from dprelease.scaffold.sketch import sketch
+    from dprelease.schema.source_texts import to_header
 
-    return sketch(Path(source), unit, folder, table=table)
+    place = None if header is None else to_header(header)
+    return sketch(Path(source), unit, folder, table=table, header=place)

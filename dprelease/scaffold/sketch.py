@@ -17,9 +17,9 @@ from textwrap import wrap
 
 from dprelease.errors import DataError, Place
 from dprelease.errors.printable import one_line
+from dprelease.exact.detection.csv_layout import KeyValue
+from dprelease.exact.detection.dialect import ApparentType, DetectedFormat
 from dprelease.exact.lakes.lake_version import LakeProblem
-from dprelease.exact.reading.csv_layout import KeyValue
-from dprelease.exact.reading.dialect import ApparentType, DetectedFormat
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description, reader_of
 from dprelease.numerics.rounding import exact
 from dprelease.schema.load import CONFIRM
@@ -88,13 +88,13 @@ def table_name_from_path(path: Path) -> str:
 def relative_path(path: Path, folder: Path | None) -> str:
     """Return the path of a source as text, relative to `folder`.
 
-    Without `folder`, the path of a file is relative to its own folder, and the path of a folder and
-    a pattern are returned unchanged. The path of a folder ends with a slash.
+    Without `folder`, the absolute path of a file is relative to its own folder, and all other paths
+    are returned unchanged. The path of a folder ends with a slash.
     """
     if folder is not None:
         text = os.path.relpath(path, folder)
     else:
-        text = path.name if path.is_file() else str(path)
+        text = path.name if path.is_file() and path.is_absolute() else str(path)
     return f"{text}/" if path.is_dir() else text
 
 
@@ -119,6 +119,14 @@ PIVOT = (
 CODES = f"{CONFIRM}: these values look like missing ones. If one of them is real, remove it"
 INTEGER = "{type: integer}  # FILL IN lower and upper, to sum it or to group by it"
 NUMBER = "{type: number}  # FILL IN lower, upper and step, to sum it"
+NO_ROWS = (
+    "NONE OF THE FIRST LINES FITS THE HEADER, so no type was found: check `delimiter`, `quote` and "
+    "`header` in `source`."
+)
+FEW = (
+    "{type: text}  # few different numbers: {type: category, values: [FILL IN]} for codes; or "
+    "{type: integer}, and FILL IN lower and upper, to sum it"
+)
 TEXT = "{type: text}  # or {type: category, values: [FILL IN]}, to group by it"
 DATE = "{type: date}  # FILL IN lower and upper, to group by it"
 MIXED = "most of its first cells are numbers; {type: integer} or {type: number} leaves out others"
@@ -133,6 +141,7 @@ def sketch(
     head: str | None = None,
     proposals: Mapping[str, str] | None = None,
     table: str | None = None,
+    header: int | str | None = None,
 ) -> str:
     """Return the text of a table schema for a file, or for a pattern or folder of files.
 
@@ -141,7 +150,7 @@ def sketch(
     identifies the privacy units. `folder` is the folder in which the schema will be, by default
     that of the file. `head` is the comment at the top of the schema. `proposals` has the texts of
     some columns, instead of texts from their types. `table` is a table of a DuckDB or SQLite file,
-    or a sheet of an Excel file.
+    or a sheet of an Excel file. `header` is the row or line of the column names, or one of them.
 
     Raises
     ------
@@ -155,7 +164,13 @@ def sketch(
     source_type = source_of_path(source).type
     found, problem = Description(), None
     try:
-        found = reader_of(source_type).describe(source, table)
+        reader = reader_of(source_type)
+        if header is None:
+            found = reader.describe(source, table)
+        elif "header" in source_type.options:
+            found = reader.describe_below(source, table, header)
+        else:
+            problem = "its names are in no row of it", "omit --header"
     except UnicodeError:
         problem = "the name of a column is not UTF-8", "rename it"
     except LakeProblem as unread:
@@ -176,7 +191,8 @@ def sketch(
     head = head or (HEAD if found.form is None else CSV_HEAD)
     lines = [head.rstrip(), *first_file_comment(path, source), f"table: {table_name}"]
     lines += source_lines(relative_path(path, folder), found.form, found.source)
-    lines += [f"# {line}" for line in wrap(found.note, 90)]
+    notes = [found.note, NO_ROWS if found.form is not None and found.form.rows == 0 else ""]
+    lines += [f"# {line}" for note in notes for line in wrap(note, 90)]
     return schema_text(lines, found.columns, unit, proposals or {}, found.form)
 
 
@@ -292,8 +308,14 @@ def _type_from_cells(kind: ApparentType, form: DetectedFormat) -> str:
     if kind.is_mixed:
         return f"{TEXT}; {MIXED}"
     if kind.name == "text":
-        return f"{TEXT}; or {INTEGER.split('  ')[0]}, {NUMBER.split('  ')[0]}"
-    body = _type_of_kind(kind.name, is_unit=False)
+        numbers = f"; or {INTEGER.split('  ')[0]}, {NUMBER.split('  ')[0]}"
+        return f"{TEXT}{numbers if kind.has_numbers or kind.is_code else ''}"
+    body = FEW if kind.are_few else _type_of_kind(kind.name, is_unit=False)
+    signs = {"strip": kind.strip, "negative": kind.negative}
+    for key, found in signs.items():
+        if found:
+            texts = json.dumps([*found], ensure_ascii=False)
+            body = body.replace("}", f", {key}: {texts}}}", 1)
     if kind.layout is not None and f"{kind.name}_format" not in form.source:
         inside = f"{{type: {kind.name}"
         body = body.replace(inside, f"{inside}, format: {json.dumps(kind.layout)}")

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.errors import DpReleaseError
-from dprelease.exact.reading.dialect import detect_csv_format
+from dprelease.exact.detection.dialect import detect_csv_format
 from dprelease.exact.sources.json_lines_reader import detect_json_lines_format
 from dprelease.scaffold.proposals import peeked_sketch
 from dprelease.scaffold.sketch import sketch

@@ -35,7 +35,7 @@ from dprelease.schema.source_types.source import Source
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dprelease.exact.reading.dialect import DetectedFormat
+    from dprelease.exact.detection.dialect import DetectedFormat
 
 LONGEST_RECORD = 1 << 26
 CSV_BUFFER = 2 * LONGEST_RECORD
@@ -76,10 +76,10 @@ class CsvReader(TextFilesReader):
         shares = sorted(min(size, 2 * CSV_BUFFER) + BYTES_BESIDE_BUFFERS for size in sizes)
         return sum(shares[-threads:])
 
-    def form(self, file: Path) -> DetectedFormat:
+    def form(self, file: Path, header: int | str | None = None) -> DetectedFormat:
         """Return the format of a file, detected from its first rows, which are read as in a run."""
-        from dprelease.exact.reading.csv_layout import detect_csv_layout
-        from dprelease.exact.reading.dialect import detect_csv_format, read_first_lines
+        from dprelease.exact.detection.csv_layout import detect_csv_layout
+        from dprelease.exact.detection.dialect import detect_csv_format, read_first_lines
 
         packing, text, encoding_is_unknown = read_first_lines(file, "csv")
         if Source.model_construct(path=file.name).kind is None:  # the text may be no table at all
@@ -88,13 +88,16 @@ class CsvReader(TextFilesReader):
             packing["format"] = "csv"
         keys = {key: value for key, value in packing.items() if value}
         keys |= detect_csv_layout(text, Source(path=file.name, format="csv").separator)
+        if header is not None:
+            keys = {k: v for k, v in keys.items() if k not in ("names", "ragged")}
+            keys["header"] = header
         source = Source.model_validate({"path": file.name, "format": "csv"} | keys)
-        header = LineSelection.of(source).header_names(iter([text.encode()]))
-        names = _generate_missing_names(list(source.names) or header)
+        cells = LineSelection.of(source).header_names(iter([text.encode()]))
+        names = _generate_missing_names(list(source.names) or cells)
         are_unlike = len({name.casefold() for name in names}) == len(names) > 0
         rows = _first_rows(text, source, names) if are_unlike else []
         form = detect_csv_format(keys, names, rows, source, encoding_is_unknown)
-        for name, cell in zip(names, header, strict=False):
+        for name, cell in zip(names, cells, strict=False):
             if not cell and not any(row[names.index(name)] for row in rows):
                 form.columns.pop(name, None)  # a delimiter at the end of the header or of all rows
         return form
@@ -132,7 +135,7 @@ def _first_rows(text: str, source: Source, names: Sequence[str]) -> list[list[st
     """Return the cells of the first rows of a text, read by the statement of a run."""
     import duckdb
 
-    from dprelease.exact.reading.dialect import MOST_ROWS
+    from dprelease.exact.detection.dialect import MOST_ROWS
 
     packing = {"encoding": UTF_8, "compression": "none", "delimiter": source.separator}
     plain = source.model_copy(update={**packing, "nulls": ("",)})

@@ -12,14 +12,16 @@ import datetime
 import importlib.util
 import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, iterparse
 
+from dprelease.errors.printable import one_line
+from dprelease.exact.detection.dialect import MOST_ROWS, detect_csv_format
 from dprelease.exact.reading.cell_rows import (
     CellRows,
     Row,
@@ -60,6 +62,8 @@ class Sheet:
     epoch: datetime.datetime
     days: frozenset[int]
     """The styles of cells whose number is a date or a timestamp."""
+    formulas: set[int] = field(default_factory=set)
+    """The numbers of the columns in which a formula was found so far."""
 
     def rows(self) -> Iterator[tuple[int, Cells]]:
         """Yield the rows that have a value, each after its row number.
@@ -98,7 +102,10 @@ class Sheet:
         value: object = None
         try:
             found = parser.parse_cell(element)
-            is_own = element.find(FORMULA_TAG) is None and found["data_type"] != "e"
+            if element.find(FORMULA_TAG) is not None:
+                self.formulas.add(parser.col_counter)
+                return parser.col_counter, None
+            is_own = found["data_type"] != "e"
             value = found["value"] if is_own else None
             if isinstance(value, int) and abs(value) >= EXACT:  # Excel wrote it as a float
                 value = float(str(value))
@@ -156,18 +163,48 @@ class ExcelReader(CellReader):
 
     def describe(self, file: Path, table: str | None) -> Description:
         """Return the columns of a sheet, by its header, which may stand below title rows."""
+        return self._described(file, table, None)
+
+    def describe_below(self, file: Path, table: str | None, header: int | str) -> Description:
+        """Return the columns of a sheet whose header is in a known place."""
+        return self._described(file, table, header)
+
+    def _described(self, file: Path, table: str | None, header: int | str | None) -> Description:
+        """Return the columns of a sheet, with the types of its first cells."""
         try:
             names = tuple(read_sheet_list(file))
             if table is None and len(names) > 1:
                 return Description(several=names)
-            found = _find_header(_sheet_of(file, table))
+            sheet = _sheet_of(file, table)
+            found = _find_header(sheet) if header is None else FoundHeader(header)
             _, _, columns = sheet_columns(file, table, found.row)
+            source: dict[str, Any] = {} if table is None else {"sheet": table}
+            source |= {} if found.row == 1 else {"header": found.row}
+            described = [(name, TEXT_OR_NUMBER) for name in columns]
+            plain = Description(described, source, tuple(columns), note=found.note)
+            return self._with_form(plain, file, sheet.formulas)
         except (OSError, UnreadableWorkbook):
             return Description()
-        source: dict[str, Any] = {} if table is None else {"sheet": table}
-        source |= {} if found.row == 1 else {"header": found.row}
-        described = [(name, TEXT_OR_NUMBER) for name in columns]
-        return Description(described, source, tuple(columns), note=found.note)
+
+    def _with_form(self, found: Description, file: Path, formulas: Collection[int]) -> Description:
+        """Return a description with the types of the first cells, which are read as in a run."""
+        declared = found.declare_table(file)
+        source, names = declared.table.source, list(declared.table.columns)
+        if source is None or not names:
+            return found
+        _, _, columns = sheet_columns(file, source.sheet, source.header)
+        cells = islice(self.rows(declared, source, [file]).read(), MOST_ROWS)
+        rows = [[text or "" for text in texts_of(row)] for row in cells]
+        form = detect_csv_format(dict(found.source), names, rows, source, False)
+        keys = {key: form.source[key] for key in form.source if key in source.type.options}
+        noted = [name for name in names if columns[name] in formulas]
+        words = f"Cells with formulas count as missing: {one_line(', '.join(noted))}."
+        return replace(
+            found,
+            source=keys,
+            form=replace(form, source=keys),
+            note=" ".join(filter(None, (found.note, words if noted else ""))),
+        )
 
 
 def read_sheet_list(file: Path) -> dict[str, Sheet]:
@@ -260,7 +297,7 @@ def _sheet_of(file: Path, name: str | None) -> Sheet:
 class FoundHeader:
     """The row number of a header, and a note for the schema if the row may be a title."""
 
-    row: int
+    row: int | str
     note: str = ""
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.exact.reading.dialect import (
+from dprelease.exact.detection.dialect import (
     MOST_ROWS,
     ApparentType,
     DetectedFormat,
@@ -66,7 +66,7 @@ class JsonLinesReader(TextFilesReader):
         waiting = readers > 1 and max(sizes) > JSON_BUFFER
         return (readers + waiting) * (JSON_BUFFER + BYTES_BESIDE_BUFFERS)
 
-    def form(self, file: Path) -> DetectedFormat:
+    def form(self, file: Path, header: int | str | None = None) -> DetectedFormat:
         """Return the format of a file, detected from its first rows."""
         return detect_json_lines_format(file)
 

@@ -62,8 +62,8 @@ from dprelease.system.signal_propagation import reraise_handler_errors
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dprelease.exact.detection.csv_layout import KeyValue
     from dprelease.exact.inputs import Input
-    from dprelease.exact.reading.csv_layout import KeyValue
 
 
 DAMAGED = (TypeError, AttributeError, RecursionError)

@@ -55,8 +55,8 @@ from dprelease.statements.values.spelling import UTC
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dprelease.exact.detection.csv_layout import KeyValue
     from dprelease.exact.inputs import Input
-    from dprelease.exact.reading.csv_layout import KeyValue
 
 ARROW_ONLY_TYPES = {
     WIDE_DECIMAL: "a decimal of more than 38 digits",

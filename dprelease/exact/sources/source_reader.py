@@ -22,10 +22,10 @@ from dprelease.schema.source_types.without_format import WITHOUT_FORMAT
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dprelease.exact.detection.csv_layout import KeyValue
+    from dprelease.exact.detection.dialect import DetectedFormat
     from dprelease.exact.inputs import Input
     from dprelease.exact.postgres.server_link import Servers
-    from dprelease.exact.reading.csv_layout import KeyValue
-    from dprelease.exact.reading.dialect import DetectedFormat
     from dprelease.exact.reading.store_copies import StoreCopies
 
 TEXT_OR_NUMBER = "text or number"
@@ -126,6 +126,13 @@ class SourceReader:
         `table`: the name of one of the file's tables or sheets.
         """
         return Description()
+
+    def describe_below(self, file: Path, table: str | None, header: int | str) -> Description:
+        """Return the description of a file whose header is in another place than `describe` finds.
+
+        `header`: the number of its row or line, or one of the names.
+        """
+        raise NotImplementedError
 
     def peek(self, file: Path, table: str | None) -> pa.Table:
         """Return all values of a file, for `init --peek` alone.

@@ -29,7 +29,7 @@ from dprelease.statements.values.written_forms import number_pattern, plain_numb
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dprelease.exact.reading.dialect import DetectedFormat
+    from dprelease.exact.detection.dialect import DetectedFormat
 
 BYTES_BESIDE_BUFFERS = 2 << 20
 """Bytes of memory that each file or thread takes in addition to its buffers."""
@@ -72,8 +72,10 @@ class TextFilesReader(SourceReader):
         """Return the minimum bytes of memory that the engine needs for files of these sizes."""
         return 0
 
-    def form(self, file: Path) -> DetectedFormat:
+    def form(self, file: Path, header: int | str | None = None) -> DetectedFormat:
         """Return the format of a file, detected from its first bytes; a subclass writes it.
+
+        `header`: the number of the header's line, or one of its names; None if it is not known.
 
         Raises
         ------
@@ -93,8 +95,16 @@ class TextFilesReader(SourceReader):
 
     def describe(self, file: Path, table: str | None) -> Description:
         """Return the column names of a file, and the format of its first cells."""
+        return self._described(file, None)
+
+    def describe_below(self, file: Path, table: str | None, header: int | str) -> Description:
+        """Return the description of a file with a header in a known place."""
+        return self._described(file, header)
+
+    def _described(self, file: Path, header: int | str | None) -> Description:
+        """Return the description of a file."""
         try:
-            form = self.form(file)
+            form = self.form(file, header)
         except (OSError, ValueError):
             return Description()
         columns = [(name, kind.refusal or TEXT_OR_NUMBER) for name, kind in form.columns.items()]

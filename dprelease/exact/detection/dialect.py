@@ -15,8 +15,9 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Literal
 
-from dprelease.exact.reading.csv_layout import KeyValue
-from dprelease.exact.reading.peek import likely_codes
+from dprelease.exact.detection.csv_layout import KeyValue
+from dprelease.exact.detection.likely_codes import likely_codes
+from dprelease.exact.detection.number_signs import without_signs
 from dprelease.exact.reading.plain import BYTE_ORDER_MARK, TextDecoding, open_file
 from dprelease.schema.field_types import has_two_digit_years
 from dprelease.schema.source_texts import SPACES, UTF_8, Compression
@@ -63,6 +64,10 @@ DATE_FORMATS = (
     "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%m-%y", "%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y",
 )  # fmt: skip
 TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", " %H:%M:%S.%f")
+BASIC_DAY = re.compile("(19|20)[0-9]{6}")
+"""Days without separators, in the years of living people."""
+MOST_FEW = 9
+"""At most so many different numbers, each of which occurs twice on average, may be codes."""
 DAY_AND_MONTH = (("%d/%m", "%m/%d"), ("%d-%m", "%m-%d"))
 
 
@@ -84,6 +89,13 @@ class ApparentType:
     """Numbers, and in JSON also texts, that look like codes for missing values."""
     refusal: str = ""
     """The reason why the column can't be used; empty if it can be used."""
+    strip: tuple[str, ...] = ()
+    negative: tuple[str, ...] = ()
+    """The signs around numbers, all from a fixed list, and the forms of negative numbers."""
+    has_numbers: bool = False
+    """For texts, whether some cells are numbers."""
+    are_few: bool = False
+    """Whether the cells are few different small numbers, which may be codes, such as 1, 2 and 9."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +172,21 @@ def detect_cell_formats(
     the file is a semicolon, so that a comma is more likely a decimal separator.
     """
     cells = {name: _nonmissing_values(values) for name, values in written.items()}
+    signed = {name: without_signs(values) for name, values in cells.items()}
+    plain = {name: one.cells for name, one in signed.items()}
     marks = _likely_separators(
-        cells, SEPARATORS_COMMA_FIRST if semicolons else SEPARATORS_POINT_FIRST
+        plain, SEPARATORS_COMMA_FIRST if semicolons else SEPARATORS_POINT_FIRST
     )
-    decimal, thousands = _separators_to_declare(cells, marks)
-    columns = {
-        name: _with_codes(_apparent_type(values, *marks), values, *marks)
-        for name, values in cells.items()
-    }
+    decimal, thousands = _separators_to_declare(plain, marks)
+    columns = {}
+    for name, values in cells.items():
+        kind = _apparent_type(values, *marks)
+        if kind.name == "text" and not kind.is_code and _is_number(plain[name], *marks):
+            values, one = plain[name], signed[name]
+            found = _apparent_type(values, *marks)
+            if found.name in ("integer", "number"):
+                kind = replace(found, strip=one.signs, negative=one.negative)
+        columns[name] = _with_codes(kind, values, *marks)
     common = {kind: _common_format(columns, kind) for kind in ("date", "timestamp")}
     source: dict[str, KeyValue] = {"decimal": decimal, "thousands": thousands}
     source |= {f"{kind}_format": layout for kind, layout in common.items()}
@@ -184,7 +203,11 @@ def _with_codes(
         return kind
     between = "[" + (SPACES if thousands == " " else re.escape(thousands or ",")) + "]"
     plain = (re.sub(between, "", value) if thousands else value for value in values)
-    return replace(kind, codes=tuple(likely_codes(float(v.replace(decimal, ".")) for v in plain)))
+    numbers = [float(value.replace(decimal, ".")) for value in plain]
+    codes = tuple(likely_codes(numbers))
+    others = {*numbers} - {*codes}
+    are_few = kind.name == "integer" and 2 * len(others) <= min(len(numbers), 2 * MOST_FEW)
+    return replace(kind, codes=codes, are_few=are_few and all(0 <= one < 100 for one in others))
 
 
 def _null_texts(written: dict[str, list[str]], columns: dict[str, ApparentType]) -> list[str]:
@@ -265,7 +288,8 @@ def _is_number(values: list[str], decimal: str, thousands: str | None) -> bool:
     """Return whether there are values, and all are numbers written with these separators."""
     shape = re.compile(number_pattern(decimal, thousands))
     return bool(values) and all(
-        shape.fullmatch(value) and any(c.isdigit() for c in value) for value in values
+        shape.fullmatch(value) and any(c.isdigit() for c in value.lower().partition("e")[0])
+        for value in values
     )
 
 
@@ -305,6 +329,9 @@ def _apparent_type(values: list[str], decimal: str, thousands: str | None) -> Ap
     if not values:
         return ApparentType("text")
     if _is_number(values, decimal, thousands):
+        if all(BASIC_DAY.fullmatch(value) for value in values):
+            day = ApparentType("date", "%Y%m%d")
+            return day if _all_match_format(values, "%Y%m%d") else ApparentType("integer")
         if any(re.match(r"[+-]?0[0-9]", value) for value in values):
             return ApparentType("text", is_code=True)  # as a number it would lose its zeros
         whole = not any(decimal in value or "e" in value.lower() for value in values)
@@ -313,7 +340,9 @@ def _apparent_type(values: list[str], decimal: str, thousands: str | None) -> Ap
         return ApparentType("boolean")
     kind = _apparent_date_type(values)
     numbers = sum(_is_number([value], decimal, thousands) for value in values)
-    return ApparentType("text", is_mixed=2 * numbers > len(values)) if kind.name == "text" else kind
+    if kind.name != "text":
+        return kind
+    return ApparentType("text", is_mixed=2 * numbers > len(values), has_numbers=numbers > 0)
 
 
 def _apparent_date_type(values: list[str]) -> ApparentType:

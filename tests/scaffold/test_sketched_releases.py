@@ -1,0 +1,133 @@
+"""What `init` writes runs unchanged: the schema and the release of files of offices."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import openpyxl
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import dprelease
+from dprelease import cli
+from dprelease.query.resolve import resolve
+from dprelease.release.runs.pipeline import run
+from dprelease.schema.load import read_declaration, read_table
+from tests.exact.build import exact
+
+RUN = CliRunner()
+N = 40
+
+
+def init(*words: str) -> str:
+    done = RUN.invoke(cli.app, ["init", *words])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+SIGNED = {
+    "percent": lambda i: f"{i * 3}.5%",
+    "marked": lambda i: f"1,{100 + i}{' r' if i % 9 == 0 else '*'}",
+    "books": lambda i: f"({i})" if i % 2 else str(i),
+    "dollars": lambda i: f"-${i}.10",
+    "behind": lambda i: f"{i}-" if i % 3 else f"{i}",
+    "minus": lambda i: f"\u2212{i}",
+    "open": lambda i: f"{i}+" if i > 30 else f"{i}",
+    "day": lambda i: f"2024{1 + i % 9:02}0{1 + i % 9}",
+    "slack": lambda i: f"2024-{1 + i % 9}-{1 + i % 9}",
+}
+TEXTS = {"icd": lambda i: f"E{i}", "flat": lambda i: f"{i}b", "words": lambda i: "CANARY"}
+
+
+def test_signs_around_numbers_are_declared_and_read(tmp_path: Path) -> None:
+    columns = SIGNED | TEXTS
+    rows = [";".join(made(i) for made in columns.values()) for i in range(N)]
+    file = tmp_path / "signed.csv"
+    file.write_text("\n".join([";".join(columns), *rows, ""]))
+    text = init(str(file))
+    assert "CANARY" not in text
+    (tmp_path / "signed.yaml").write_text(text)
+    declared = read_table(tmp_path / "signed.yaml").table.columns
+    assert all(getattr(declared[name], "type", "") == "text" for name in TEXTS)
+    conditions = [f"{n} > -1000000" for n in SIGNED if n not in ("day", "slack")]
+    conditions += ["day >= '2024-01-01'", "slack >= '2024-01-01'"]
+    queries = "".join(
+        f'  q{i}: {{from: signed, where: "{one}", columns: {{n: {{count: "*"}}}}}}\n'
+        for i, one in enumerate(conditions)
+    )
+    (tmp_path / "release.yaml").write_text(
+        f"title: t\ntables: [signed.yaml]\nbudget: {{epsilon: 9}}\nqueries:\n{queries}output: out\n"
+    )
+    found = resolve(read_declaration(tmp_path / "release.yaml"))
+    assert [int(exact(query, None)["n"][0]) for query in found] == [N] * len(SIGNED)
+
+
+def workbook(path: Path) -> Path:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row in (["Persons of 2024"], [], ["id", "sex", "born", "share", "age", "double"]):
+        sheet.append(row)
+    for i in range(N):
+        born = datetime.date(1990, 1, 1 + i % 28)
+        sheet.append(
+            [f"p{i}", 9 if i % 5 == 0 else 1 + i % 2, born, f"{i}%", 20 + i, f"=E{i + 4}*2"]
+        )
+    book.save(path)
+    return path
+
+
+def test_a_workbook_has_types_days_and_codes(tmp_path: Path) -> None:
+    file = workbook(tmp_path / "people.xlsx")
+    text = init(str(file))
+    schema = yaml.safe_load(text.replace("# CONFIRM", "# x"))
+    types = {name: column["type"] for name, column in schema["columns"].items()}
+    assert types == {
+        "id": "text", "sex": "text", "born": "date", "share": "integer", "age": "integer",
+        "double": "text",
+    }  # fmt: skip
+    assert schema["source"]["header"] == 3
+    assert schema["columns"]["sex"]["missing"] == [9]
+    assert "if they are codes" in text or "for codes" in text
+    assert "formulas count as missing: double." in text
+    other = yaml.safe_load(init(str(file), "--header", "born").replace("# CONFIRM", "# x"))
+    assert (other["source"]["header"], other["columns"]) == ("born", schema["columns"])
+
+
+@pytest.mark.parametrize("unit", [False, True])
+def test_a_release_is_written_that_runs(
+    unit: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With paths relative to the files that name them; with ids, the limits are filled in."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in put").mkdir()
+    workbook(tmp_path / "in put" / "people.xlsx")
+    words = ["in put/people.xlsx", "--output", "people.yaml", "--release", "r 1.yaml"]
+    said = init(*words, *(["--unit", "id"] if unit else []))
+    assert "dprelease check 'r 1.yaml'" in said
+    text = Path("people.yaml").read_text().replace("# CONFIRM", "# confirmed")
+    text = text.replace("# max_groups: FILL IN", "max_groups: 1  #")
+    Path("people.yaml").write_text(
+        text.replace("# max_rows_per_group: FILL IN", "max_rows_per_group: 1  #")
+    )
+    assert RUN.invoke(cli.app, ["check", "r 1.yaml"]).exit_code == 0
+    declaration = read_declaration(Path("r 1.yaml"))
+    name = "people" if unit else "rows"
+    (query,) = resolve(declaration)
+    assert int(exact(query, None)[name][0]) == N
+    folder = run(declaration)
+    assert abs(pq.read_table(folder / "total.parquet")[name][0].as_py() - N) < 60
+    assert dprelease.verify(folder).ok
+    assert init("in put/people.xlsx").count('path: "in put/people.xlsx"') == 1
+    assert RUN.invoke(cli.app, ["init", *words]).exit_code == 2
+
+
+def test_a_file_in_which_no_line_fits(tmp_path: Path) -> None:
+    file = tmp_path / "odd.csv"
+    file.write_text('a,b\n1,"CANARY\n')
+    text = init(str(file))
+    assert "NONE OF THE FIRST LINES FITS" in text
+    assert "CANARY" not in text
