@@ -346,13 +346,13 @@ FIXED = "tests.added.fixed_width"
 @pytest.fixture
 def fixed_width(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The release of `build`, whose rows are in a file of an added source type."""
-    monkeypatch.setitem(registry_of_sources.SOURCE_TYPES, "fixed_width", FIXED)
+    monkeypatch.setitem(registry_of_sources.SOURCE_TYPES, "own_width", FIXED)
     path = write(tmp_path)
     cells = [row.rstrip("\n").split(",") for row in ROWS]
     lines = [f"{person:>2}{city:>5}{age:>3}{pay:>8}\n" for person, city, age, pay in cells]
-    (tmp_path / "people.fwf").write_text("person:2 city:5 age:3 pay:8\n" + "".join(lines))
+    (tmp_path / "people.own").write_text("person:2 city:5 age:3 pay:8\n" + "".join(lines))
     schema = (tmp_path / "people.yaml").read_text()
-    (tmp_path / "people.yaml").write_text(schema.replace("people.csv", "people.fwf"))
+    (tmp_path / "people.yaml").write_text(schema.replace("people.csv", "people.own"))
     return path
 
 
@@ -365,10 +365,10 @@ def test_a_source_type_is_one_class_and_one_line(
     fixed_width: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is sketched, checked, run and verified, and the same rows have the same answers."""
-    file = str(tmp_path / "people.fwf")
+    file = str(tmp_path / "people.own")
     status, sketched = command("init", file, "--unit", "person")
     assert status == 0, sketched
-    assert "source: people.fwf" in sketched
+    assert "source: people.own" in sketched
     assert "city: {type: text}" in sketched
     status, peeked = command("init", file, "--unit", "person", "--peek")
     assert status == 0, peeked
@@ -393,8 +393,8 @@ def test_an_added_source_type_declares_all_that_it_takes(fixed_width: Path) -> N
     fixed_width.write_text(text + "engine: spark\n")
     assert "a file of fixed width" in command("check", str(fixed_width))[1]
     fixed_width.write_text(text)
-    source = "{path: people.fwf, delimiter: ;}"
-    schema.write_text(schema.read_text().replace("people.fwf", source))
+    source = "{path: people.own, delimiter: ;}"
+    schema.write_text(schema.read_text().replace("people.own", source))
     status, checked = command("check", str(fixed_width))
     assert (status, "DP-SCHEMA-014" in checked) == (2, True)
 
@@ -403,13 +403,13 @@ def test_ids_of_a_source_type_that_declares_no_comparisons_are_refused(
     fixed_width: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before rows are read: two spellings of one person might be equal in it."""
-    kind = registry_of_sources.source_type("fixed_width")
+    kind = registry_of_sources.source_type("own_width")
     monkeypatch.setattr(type(kind), "comparisons", None)
     with pytest.raises(DpReleaseError) as caught:
         run(read_declaration(fixed_width))
     assert (caught.value.code, caught.value.state) == ("DP-DATA-026", State.NOTHING)
     assert "`comparisons`" in caught.value.fix
-    file = str(fixed_width.with_name("people.fwf"))
+    file = str(fixed_width.with_name("people.own"))
     assert "DP-DATA-026" in command("init", file, "--unit", "person")[1]
     assert command("init", file)[0] == 0
 
@@ -419,7 +419,7 @@ def test_no_word_of_an_added_reader_is_shown(
     fixed_width: Path, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it raises may quote a value, whether rows are read already or not."""
-    file = fixed_width.with_name("people.fwf")
+    file = fixed_width.with_name("people.own")
     rows = "".join(file.read_text().splitlines(keepends=True)[1:])
     file.write_text(f"{line}\n{rows}")
     fails = mock.Mock(side_effect=ValueError("secret"))

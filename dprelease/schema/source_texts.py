@@ -129,6 +129,22 @@ LineNumbers = Annotated[
 HeaderPlace = Annotated[
     int | str, BeforeValidator(to_header), WithJsonSchema({"type": ["integer", "string"]})
 ]
+LAST_PLACE = 1 << 20
+Places = Annotated[
+    dict[Text, tuple[Whole, Whole]],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "additionalProperties": {
+                "type": "array",
+                "items": _NUMBER,
+                "minItems": 2,
+                "maxItems": 2,
+            },
+        }
+    ),
+]
+"""The places of the first and the last character of columns, by name."""
 Beginnings = Annotated[
     tuple[Text, ...],
     BeforeValidator(to_beginnings),

@@ -21,9 +21,9 @@ from dprelease.schema.source_types.source_type import TIME_OPTIONS, SourceType
 class FixedWidth(SourceType, CellReader):
     """Files of fixed width: both halves of the source type in one class."""
 
-    name = "fixed_width"
+    name = "own_width"
     label = "a file of fixed width"
-    suffixes = (".fwf",)
+    suffixes = (".own",)
     options = ("nulls", *TIME_OPTIONS)
     has_texts_for_booleans = True
     comparisons = BY_CHARACTERS

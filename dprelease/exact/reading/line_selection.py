@@ -72,9 +72,9 @@ class LineSelection:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether all lines below a header in the first line are rows."""
+        """Return whether all lines are rows, except for a header in the first line."""
         selects = self.skipped or self.comments or self.until is not None or self.notes
-        return self.has_header and self.header == 1 and not selects
+        return not selects and (self.header == 1 or not self.has_header)
 
     @property
     def dialect(self) -> dict[str, Any]:

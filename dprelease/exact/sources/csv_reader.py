@@ -51,7 +51,7 @@ class CsvReader(TextFilesReader):
 
     def header_lines(self, source: Source) -> int:
         """Return 1 if the engine leaves out the header, and 0 if the header is left out before."""
-        return int(LineSelection.of(source).is_whole)
+        return int(source.has_header and LineSelection.of(source).is_whole)
 
     def text_reader(self, declared: Declared, source: Source, files: Sequence[Path]) -> EngineCall:
         """Return the call of the engine that reads CSV files.
@@ -234,7 +234,7 @@ def _options_sql(source: Source, header: Sequence[str], more: str) -> str:
     escape = (source.escape or source.quote_character) if source.quote_character else ""
     options = [
         f"columns = {struct_of_texts_sql([*header, more])}",
-        f"header = {'true' if LineSelection.of(source).is_whole else 'false'}",
+        f"header = {'true' if READER.header_lines(source) else 'false'}",
         "auto_detect = false",
         f"delim = {quoting.text(source.separator)}",
         f"quote = {quoting.text(source.quote_character)}",

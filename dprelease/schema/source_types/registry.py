@@ -15,6 +15,7 @@ from dprelease.schema.source_types.without_format import WITHOUT_FORMAT
 SOURCE_TYPES = {
     "parquet": "dprelease.schema.source_types.parquet_type",
     "csv": "dprelease.schema.source_types.csv_type",
+    "fixed_width": "dprelease.schema.source_types.fixed_width_type",
     "json_lines": "dprelease.schema.source_types.json_lines_type",
     "duckdb": "dprelease.schema.source_types.duckdb_type",
     "sqlite": "dprelease.schema.source_types.sqlite_type",

@@ -12,6 +12,7 @@ from dprelease.schema.field_types import Name, Pivot, Text, TimeFormat, Whole, r
 from dprelease.schema.model import Model
 from dprelease.schema.source_texts import (
     COMPRESSED,
+    LAST_PLACE,
     MOST_LINES,
     UTC,
     UTF_8,
@@ -20,6 +21,7 @@ from dprelease.schema.source_texts import (
     Encoding,
     HeaderPlace,
     LineNumbers,
+    Places,
     Thousands,
     TimeZone,
 )
@@ -65,6 +67,9 @@ class Source(Model):
     replaces the names in the header; without `header`, the file then has none. With `ragged: pad`,
     the fields that a line lacks are missing values, and a line may end with a delimiter.
 
+    A file of fixed width needs `columns`: the places of the first and the last character of each
+    column in a line, counted from 1, as a data dictionary lists them.
+
     The keys from `delimiter` on describe how the values of a CSV or JSON lines file are written;
     nothing is ever guessed. Of these keys, workbooks accept `nulls` and the date formats, and
     SQLite files the date formats. With `quote: none`, quotes are characters of the texts; `escape`
@@ -82,6 +87,7 @@ class Source(Model):
     sheet: Text | None = None
     header: HeaderPlace | None = None
     names: tuple[Text, ...] = ()
+    columns: Places = Field(default_factory=dict)
     skip: LineNumbers = ()
     comment: Beginnings = ()
     until: Text | None = None
@@ -159,10 +165,17 @@ class Source(Model):
             refuse("DP-DECL-003", problem=problem, key="header")
         if self.until == "":
             refuse("DP-DECL-003", problem="it must be a text that is not empty", key="until")
-        folded = {name.casefold() for name in self.names}
-        if "" in folded or len(folded) < len(self.names):
-            problem = "it must be a list of names that all differ, none of them empty"
-            refuse("DP-DECL-003", problem=problem, key="names")
+        for key, names in (("names", self.names), ("columns", (*self.columns,))):
+            folded = {name.casefold() for name in names}
+            if "" in folded or len(folded) < len(names):
+                refuse(
+                    "DP-DECL-003", problem="its names must all differ, and not be empty", key=key
+                )
+        if any(not 1 <= first <= last <= LAST_PLACE for first, last in self.columns.values()):
+            problem = (
+                "each column needs the numbers of its first and last character, such as [1, 8]"
+            )
+            refuse("DP-DECL-003", problem=problem, key="columns")
 
     def _check_texts(self) -> None:
         """Raise DP-SCHEMA-014 for a key that does not apply, or for two equal separators."""
@@ -261,4 +274,4 @@ class Source(Model):
     @property
     def has_header(self) -> bool:
         """Whether a CSV file has a line with the names of its columns."""
-        return self.header is not None or not self.names
+        return self.header is not None or not (self.names or self.columns)

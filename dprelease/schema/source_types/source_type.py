@@ -18,6 +18,7 @@ LINE_OPTIONS = ("skip", "comment", "until", "footer", "ragged", "names", "escape
 SHEET_OPTIONS = ("sheet", "header")
 VERSION_OPTIONS = ("version", "snapshot")
 OPTIONS = (
+    "columns",
     "delimiter",
     "quote",
     "nulls",

@@ -340,14 +340,15 @@ class ShareSpec(TypedDict, total=False):
 class Source(TypedDict, total=False):
     path: Scalar | None
     frame: Scalar | None
-    format: Literal["parquet", "csv", "json_lines", "duckdb", "sqlite", "excel", "postgres",
-        "delta", "iceberg"] | None
+    format: Literal["parquet", "csv", "fixed_width", "json_lines", "duckdb", "sqlite", "excel",
+        "postgres", "delta", "iceberg"] | None
     table: Scalar | None
     version: Scalar | None
     snapshot: Scalar | None
     sheet: Scalar | None
     header: Scalar | None
     names: Sequence[Scalar]
+    columns: Mapping[str, Sequence[Scalar]]
     skip: Scalar | Sequence[Scalar]
     comment: Scalar | Sequence[Scalar]
     until: Scalar | None
