@@ -119,6 +119,10 @@ PIVOT = (
 CODES = f"{CONFIRM}: these values look like missing ones. If one of them is real, remove it"
 INTEGER = "{type: integer}  # FILL IN lower and upper, to sum it or to group by it"
 NUMBER = "{type: number}  # FILL IN lower, upper and step, to sum it"
+LABELS = (
+    f"  {CONFIRM}: the codes and labels in the metadata of the file. If they are public, and not "
+    "taken from the data, remove this comment"
+)
 NO_ROWS = (
     "NONE OF THE FIRST LINES FITS THE HEADER, so no type was found: check `delimiter`, `quote` and "
     "`header` in `source`."
@@ -145,7 +149,7 @@ def sketch(
 ) -> str:
     """Return the text of a table schema for a file, or for a pattern or folder of files.
 
-    `source` is a Parquet, CSV, JSON lines, DuckDB, SQLite or Excel file. Of several files, the
+    `source` is a file of a source type that the registry lists. Of several files, the
     first one by name is read, because all files have the same columns. `unit` is the column that
     identifies the privacy units. `folder` is the folder in which the schema will be, by default
     that of the file. `head` is the comment at the top of the schema. `proposals` has the texts of
@@ -193,7 +197,8 @@ def sketch(
     lines += source_lines(relative_path(path, folder), found.form, found.source)
     notes = [found.note, NO_ROWS if found.form is not None and found.form.rows == 0 else ""]
     lines += [f"# {line}" for note in notes for line in wrap(note, 90)]
-    return schema_text(lines, found.columns, unit, proposals or {}, found.form)
+    labelled = {name: _labelled_values(found.labels[name]) for name in found.labels}
+    return schema_text(lines, found.columns, unit, proposals or {}, found.form, labelled=labelled)
 
 
 def schema_text(
@@ -203,10 +208,11 @@ def schema_text(
     proposals: Mapping[str, str],
     form: DetectedFormat | None,
     notes: Mapping[str, str] | None = None,
+    labelled: Mapping[str, str] | None = None,
 ) -> str:
     """Return the text of a schema that begins with `head`, from names and kinds of columns.
 
-    `notes` has additions to the comments of columns.
+    `notes` has additions to the comments of columns, and `labelled` the texts of categories.
     """
     lines = list(head)
     if unit is None:
@@ -230,6 +236,7 @@ def schema_text(
         if form is not None and name != unit:
             body = _type_from_cells(form.columns[name], form)
         body = _type_from_values(name, proposals, form) or body
+        body = (labelled or {}).get(name, body) if name != unit else body
         if not are_valid_texts([name]):
             body, kind = "", "a name that is not UTF-8, or too long, can't be declared"
         note = (notes or {}).get(name, "")
@@ -326,6 +333,12 @@ def _type_from_cells(kind: ApparentType, form: DetectedFormat) -> str:
     if kind.is_unsure:
         body += "  # FILL IN" * ("#" not in body) + "; which is first, the day or the month?"
     return body
+
+
+def _labelled_values(labels: Mapping[str, str]) -> str:
+    """Return the text of a category with the labels of a file's metadata."""
+    values = ", ".join(f"{yaml_text(code)}: {quote_yaml(text)}" for code, text in labels.items())
+    return f"{{type: category, values: {{{values}}}}}{LABELS}"
 
 
 def _type_of_kind(kind: str, *, is_unit: bool) -> str:

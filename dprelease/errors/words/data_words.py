@@ -86,8 +86,9 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-018": Template(
         cause="There is no file '{path}'.",
-        fix="write the path of a Parquet, CSV, JSON lines, DuckDB, SQLite or Excel file, or of a "
-        "table's folder, relative to the current folder, or a pattern for files, in quotes.",
+        fix="write the path of a Parquet, CSV, JSON lines, DuckDB, SQLite, Excel, SPSS, Stata or "
+        "SAS file, or of a table's folder, relative to the current folder, or a pattern for files, "
+        "in quotes.",
     ),
     "DP-DATA-002": Template(
         cause="The source of '{table}' has no column '{column}'.",

@@ -43,8 +43,9 @@ class Description:
     why the column can't be used. `source`: the keys of `source` other than its path. `header`: the
     names in the header, in order; a name may occur twice. `collations`: as in `OpenedSource`.
     `form`: for a text file, the format that was detected from its first bytes. `note`: a sentence
-    for the schema on what has to be looked at. `several`: the names of the tables or sheets, if
-    there are several and none was named.
+    for the schema on what has to be looked at. `labels`: the labels of the codes of columns, from
+    the metadata of the file. `several`: the names of the tables or sheets, if there are several and
+    none was named.
     """
 
     columns: Sequence[tuple[str, str]] = ()
@@ -53,6 +54,7 @@ class Description:
     collations: Mapping[str, str] = field(default_factory=dict)
     form: DetectedFormat | None = None
     note: str = ""
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     several: tuple[str, ...] = ()
 
     def declare_table(self, file: Path) -> Declared:

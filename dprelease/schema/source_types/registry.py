@@ -20,6 +20,7 @@ SOURCE_TYPES = {
     "duckdb": "dprelease.schema.source_types.duckdb_type",
     "sqlite": "dprelease.schema.source_types.sqlite_type",
     "excel": "dprelease.schema.source_types.excel_type",
+    "stat_package": "dprelease.schema.source_types.stat_package_type",
     "postgres": "dprelease.schema.source_types.postgres_type",
     "delta": "dprelease.schema.source_types.delta_type",
     "iceberg": "dprelease.schema.source_types.iceberg_type",

@@ -341,7 +341,7 @@ class Source(TypedDict, total=False):
     path: Scalar | None
     frame: Scalar | None
     format: Literal["parquet", "csv", "fixed_width", "json_lines", "duckdb", "sqlite", "excel",
-        "postgres", "delta", "iceberg"] | None
+        "stat_package", "postgres", "delta", "iceberg"] | None
     table: Scalar | None
     version: Scalar | None
     snapshot: Scalar | None

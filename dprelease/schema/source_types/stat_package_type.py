@@ -1,0 +1,20 @@
+"""Files of SPSS, Stata and SAS, as a schema declares them."""
+
+from __future__ import annotations
+
+from dprelease.schema.source_types.equality import BY_CHARACTERS
+from dprelease.schema.source_types.source_type import TIME_OPTIONS, SourceType
+
+
+class StatPackage(SourceType):
+    """A file of SPSS, Stata or SAS, whose numbers are codes with labels."""
+
+    name = "stat_package"
+    label = "a file of SPSS, Stata or SAS"
+    suffixes = (".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt")
+    options = ("encoding", "nulls", *TIME_OPTIONS)
+    has_texts_for_booleans = True
+    comparisons = BY_CHARACTERS
+
+
+SOURCE_TYPE = StatPackage()

@@ -1,0 +1,134 @@
+"""Files of SPSS, Stata and SAS: codes with labels, missing codes and days, to the last row."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import dprelease
+from dprelease import cli
+from dprelease.errors import DpReleaseError
+from dprelease.query.resolve import resolve
+from dprelease.release.runs.pipeline import run
+from dprelease.schema.load import read_declaration
+from tests.exact.build import ask, declare, exact
+
+N = 40
+COLUMNS: dict[str, Any] = {
+    "id": {"type": "integer"},
+    "sex": {"type": "category", "values": ["1", "2"]},
+    "name": {"type": "text"},
+    "born": {"type": "date", "lower": "1500-01-01", "upper": "2024-12-31"},
+    "pay": {"type": "number", "lower": 0, "upper": 100, "step": 0.1},
+}
+UNIT = {"id": "id", "max_groups": 1, "max_rows_per_group": 1}
+ENDINGS = (".sav", ".zsav", ".dta", ".xpt")
+
+
+def frame() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "id": [float(i // 2) for i in range(N)],
+            "sex": [9.0 if i % 10 == 0 else 1.0 + i % 2 for i in range(N)],
+            "name": ["" if i % 4 == 0 else "é" for i in range(N)],
+            "born": [None if i % 8 == 0 else datetime.date(1990, 1, 1 + i % 28) for i in range(N)],
+            "pay": [0.7] * N,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same rows in a file of each kind."""
+    package = pytest.importorskip("pyreadstat")
+    folder, rows, labels = tmp_path_factory.mktemp("packages"), frame(), {"sex": {1: "M", 2: "F"}}
+    whole = {**labels["sex"], 9: "not stated"}
+    spss: dict[str, Any] = {"variable_value_labels": {"sex": whole}}
+    for name, more in (("p.sav", {}), ("p.zsav", {"compress": True})):
+        package.write_sav(rows, folder / name, missing_ranges={"sex": [9]}, **spss, **more)
+    rows.loc[rows["sex"] == 9, "sex"] = None
+    package.write_dta(rows, folder / "p.dta", variable_value_labels=labels)
+    package.write_xport(rows, folder / "p.xpt")
+    return folder
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_what_is_in_a_file(ending: str, folder: Path) -> None:
+    """Missing codes, empty texts and days; ids are people although they are stored as floats."""
+    names = {"q1": "*", "q2": "sex", "q3": "born", "q4": "name"}
+    columns = {name: {"count": column} for name, column in names.items()} | {"s": {"sum": "pay"}}
+    table = declare(COLUMNS, source=str(folder / f"p{ending}"))
+    found = {name: int(one[0]) for name, one in exact(ask(table, columns), None).items()}
+    rows = {"q1": N, "q2": N - N // 10, "q3": N - N // 8, "q4": N - N // 4, "s": 7 * N}
+    assert found == {name: rows[name] for name in found}
+    people = declare(COLUMNS, source=str(folder / f"p{ending}"), privacy_unit=UNIT)
+    assert exact(ask(people, {"n": {"count": "*"}}), None)["n"][0] == N // 2
+    early = ask(table, {"n": {"count": "*"}}, where="born <= '1990-01-02'")
+    assert exact(early, None)["n"][0] == sum(str(day) <= "1990-01-02" for day in frame()["born"])
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_from_a_sketch_to_a_release(ending: str, folder: Path) -> None:
+    """The sketch has the labels of the file, marked, without those of missing codes."""
+    schema, release = folder / f"people{ending}.yaml", folder / f"release{ending}.yaml"
+    words = ["init", str(folder / f"p{ending}"), "--output", str(schema), "--release", str(release)]
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 0, done.output
+    text = schema.read_text()
+    assert "é" not in text
+    columns = yaml.safe_load(text)["columns"]
+    assert (columns["id"]["type"], columns["born"]["type"]) == ("integer", "date")
+    if ending != ".xpt":
+        assert columns["sex"] == {"type": "category", "values": {"1": "M", "2": "F"}}
+        assert "# CONFIRM: the codes and labels" in text
+    schema.write_text(text.replace("# CONFIRM", "# confirmed"))
+    release.write_text(release.read_text().replace("epsilon: 1}", "epsilon: 50}"))
+    declaration = read_declaration(release)
+    assert int(exact(resolve(declaration)[0], None)["rows"][0]) == N
+    made = run(declaration, output=folder / f"out{ending}")
+    assert pq.read_table(made / "total.parquet")["rows"].to_pylist() == [N]
+    assert dprelease.verify(made).ok
+
+
+def test_numbers_and_days_that_python_has_not(folder: Path) -> None:
+    """No cell stops a run: a day that is too far is missing, and 32-bit floats are what they show."""
+    package = pytest.importorskip("pyreadstat")
+    rows = pd.DataFrame({"born": [1e15, -1e15, 12850617600.0, float("nan")], "pay": [0.7] * 4})
+    package.write_sav(rows, folder / "far.sav", variable_format={"born": "DATE11"})
+    small = rows.assign(pay=rows["pay"].astype("float32"))
+    small[["pay"]].to_stata(folder / "far.dta")
+    columns = {name: COLUMNS[name] for name in ("born", "pay")}
+    table = declare(columns, source=str(folder / "far.sav"))
+    assert exact(ask(table, {"n": {"count": "born"}}), None)["n"][0] == 1
+    plain = declare({"pay": columns["pay"]}, source=str(folder / "far.dta"))
+    assert exact(ask(plain, {"n": {"count": "*"}}, where="pay >= 0.7"), None)["n"][0] == 4
+
+
+@pytest.mark.parametrize("ending", [".sav", ".dta", ".sas7bdat", ".xpt", ".por"])
+def test_damaged_files_say_nothing(ending: str, tmp_path: Path) -> None:
+    pytest.importorskip("pyreadstat")
+    (tmp_path / f"p{ending}").write_bytes(b"$FL2 secret")
+    table = declare(COLUMNS, source=str(tmp_path / f"p{ending}"))
+    with pytest.raises(DpReleaseError) as caught:
+        exact(ask(table, {"n": {"count": "*"}}), None)
+    assert caught.value.code == "DP-DATA-001"
+    assert "secret" not in str(caught.value)
+    assert CliRunner().invoke(cli.app, ["init", str(tmp_path / f"p{ending}")]).exit_code == 2
+
+
+def test_without_the_package_the_extra_is_named(tmp_path: Path) -> None:
+    (tmp_path / "p.sav").write_bytes(b"$FL2")
+    with (
+        mock.patch.object(importlib.util, "find_spec", return_value=None),
+        pytest.raises(DpReleaseError, match=r"dprelease\[stata\]"),
+    ):
+        exact(ask(declare(COLUMNS, source=str(tmp_path / "p.sav")), {"n": {"count": "*"}}), None)
