@@ -184,7 +184,7 @@ def _plan_texts(
         words += explained_plan_texts(planned, wide=wide)
     if kind is not FEDERATED:
         return words
-    from dprelease.cli.party_commands import federated_plan_text
+    from dprelease.cli.local_commands import federated_plan_text
 
     parties = federated_plan_text(planned, wide=wide, explain=explain)
     return [parties, "All honest parties together:", *words]

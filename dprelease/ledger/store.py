@@ -32,7 +32,7 @@ from dprelease.signatures.sshsig import ENTRIES
 from dprelease.system.files import NotRegularFile, reason_of, refuse_side_files
 from dprelease.system.forks import Maker, can_use_ledgers, parent_only
 from dprelease.system.json_text import MOST_BYTES, parse_json
-from dprelease.system.mounts import is_mounted
+from dprelease.system.renaming import is_mounted
 
 if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey

@@ -38,7 +38,7 @@ from dprelease.mechanisms.common.shape import DEBIAS, ShapeParameter
 from dprelease.mechanisms.randomizer import LARGEST_SCALE, LEAST_SCALE, ONE_STEP
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
-from dprelease.numerics.moments import Moments, moments_of_density, moments_of_tails
+from dprelease.numerics.quadrature import Moments, moments_of_density, moments_of_tails
 from dprelease.privacy.losses.truncation import (
     EndSearch,
     TruncatedLoss,

@@ -22,7 +22,7 @@ from dprelease.noise.quantiles import select_quantiles
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Flags, Floats, Integers, sample
 from dprelease.planning.plan import PlannedColumn
-from dprelease.planning.tree_error import end_width
+from dprelease.planning.quantile_target import end_width
 from dprelease.query.aggregates.aggregate import Aggregate, narrow_aggregate
 from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.aggregates.quantile import Quantile

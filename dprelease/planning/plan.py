@@ -49,9 +49,13 @@ from dprelease.planning.notes.published_columns import (
     published_columns,
 )
 from dprelease.planning.notes.warnings import declaration_warnings, negligible_noise_warnings
-from dprelease.planning.quantile_target import quantile_error, rank_shift, rows_inside_texts
+from dprelease.planning.quantile_target import (
+    path_width,
+    quantile_error,
+    rank_shift,
+    rows_inside_texts,
+)
 from dprelease.planning.treatments import treatment_record
-from dprelease.planning.tree_error import path_width
 from dprelease.postprocess.derived_values import is_computed, typical_margin
 from dprelease.postprocess.families import Family
 from dprelease.postprocess.family_steps import families_of

@@ -41,7 +41,7 @@ from dprelease.postprocess.estimates import (
     values_in_batches,
 )
 from dprelease.postprocess.margins import Estimates
-from dprelease.postprocess.noise_width import noise_width
+from dprelease.postprocess.noise_table import noise_width
 from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.product_sum import ProductSum
 from dprelease.query.aggregates.sum import Sum

@@ -17,7 +17,7 @@ from dprelease.postprocess.estimates import (
 )
 from dprelease.postprocess.joint_moments import JointMoments
 from dprelease.postprocess.margins import Estimates
-from dprelease.postprocess.noise_width import noise_width
+from dprelease.postprocess.noise_table import noise_width
 from dprelease.query.forms.joint_moments import INTERCEPT, SLOPE
 from dprelease.query.measurement import Form, OutputColumn
 

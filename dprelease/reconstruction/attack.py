@@ -33,6 +33,7 @@ from dprelease.reconstruction.cell_likelihoods import (
     cells_within,
     convex_segments,
     exact_cells,
+    likelihoods_from_noise,
 )
 from dprelease.reconstruction.certain_records import certain_records
 from dprelease.reconstruction.counted_tables import CountedTable, counted_tables
@@ -42,7 +43,6 @@ from dprelease.reconstruction.guesses import (
     guess_records,
     log_rates,
 )
-from dprelease.reconstruction.noised_cells import likelihoods_from_noise
 from dprelease.reconstruction.programs import likeliest_records, record_program
 from dprelease.reconstruction.record_combinations import Combinations, combinations_of
 from dprelease.reconstruction.scoring import SolvedBlock, form_outcome, guess_baseline, mean_error

@@ -21,10 +21,9 @@ from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Floats
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
-from dprelease.postprocess.consistent.family_shape import Shape
+from dprelease.postprocess.consistent.family_shape import Shape, zeros_of
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.consistent.values import refinements_of
-from dprelease.postprocess.consistent.zeros import zeros_of
 from dprelease.query.aggregates.count import Count
 from dprelease.rehearsal.draws import Draws, zipf_weights
 from dprelease.schema.release_parts.consistent import ConsistentSpec

@@ -15,8 +15,12 @@ from dprelease.numerics.lattice import Floats, Integers
 from dprelease.planning.local_plan import LocalColumn
 from dprelease.query.local_records import RecordColumn, Records
 from dprelease.rehearsal.error_summary import class_errors, error_figures, within_margins
-from dprelease.tables.record_figures import Estimate, record_estimates
-from dprelease.tables.record_table import public_values, records_to_arrow
+from dprelease.tables.record_table import (
+    Estimate,
+    public_values,
+    record_estimates,
+    records_to_arrow,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

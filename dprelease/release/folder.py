@@ -22,8 +22,7 @@ from dprelease.system.files import NotRegularFile, TooLarge, read_file, reason_o
 from dprelease.system.forks import Maker
 from dprelease.system.json_text import MOST_BYTES, parse_json
 from dprelease.system.locks import Lock
-from dprelease.system.mounts import is_mounted
-from dprelease.system.renaming import exchange, rename_new
+from dprelease.system.renaming import exchange, is_mounted, rename_new
 
 # Check what --overwrite may replace: a release, and nothing else that is stored in its folder.
 

@@ -21,7 +21,7 @@ from dprelease.noise.noised_answers import answer_query
 from dprelease.noise.selections import _RangeCounter, quantile_vector_name, tree_quantiles
 from dprelease.numerics.lattice import sample
 from dprelease.planning.plan import PlannedColumn, make_plan
-from dprelease.planning.tree_error import path_width
+from dprelease.planning.quantile_target import path_width
 from dprelease.postprocess.quantile_order import quantile_steps
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit
 from dprelease.query.aggregates.quantile import Quantile

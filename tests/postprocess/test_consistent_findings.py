@@ -9,9 +9,8 @@ import pytest
 from dprelease.errors import DpReleaseError, Findings, Place
 from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
 from dprelease.planning.prepare import prepare
-from dprelease.postprocess.consistent.aims import aim_of
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
-from dprelease.postprocess.consistent.family_shape import Shape
+from dprelease.postprocess.consistent.family_shape import Shape, aim_of
 from dprelease.postprocess.consistent.outputs import lowest_estimated_level
 from dprelease.postprocess.consistent.step import all_findings
 from dprelease.postprocess.families import FamilyTable

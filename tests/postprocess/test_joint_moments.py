@@ -15,7 +15,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.numerics.lattice import sample
 from dprelease.postprocess.derived_values import estimates_of, fractions_of
 from dprelease.postprocess.estimates import BATCH_CELLS
-from dprelease.postprocess.noise_width import noise_width
+from dprelease.postprocess.noise_table import noise_width
 from dprelease.query.resolve import Query
 from tests.exact.build import ask, declare
 from tests.postprocess.test_margins import laws_of

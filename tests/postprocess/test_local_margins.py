@@ -14,7 +14,7 @@ from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.postprocess.record_estimates import FrequencyNoise, MeanNoise
 from dprelease.query.local_records import resolve_records
-from dprelease.tables.record_figures import _frequency_estimates, _mean_estimate
+from dprelease.tables.record_table import _frequency_estimates, _mean_estimate
 from tests.release.test_local_columns import STORED, local
 
 LEVELS = (0.8, 0.95, 0.99)

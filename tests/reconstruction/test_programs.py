@@ -17,9 +17,13 @@ from dprelease.reconstruction.attack import (
     suppress_small_counts,
     suppress_twice,
 )
-from dprelease.reconstruction.cell_likelihoods import ObservedCells, exact_cells
+from dprelease.reconstruction.cell_likelihoods import (
+    ObservedCells,
+    exact_cells,
+    likelihoods_from_noise,
+    log_probability_segments,
+)
 from dprelease.reconstruction.certain_records import certain_records
-from dprelease.reconstruction.noised_cells import likelihoods_from_noise, log_probability_segments
 from dprelease.reconstruction.programs import (
     SEGMENT_STARTS,
     Program,

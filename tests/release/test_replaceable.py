@@ -19,7 +19,7 @@ from dprelease.release import folder
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.system import renaming
-from dprelease.system.mounts import is_mounted
+from dprelease.system.renaming import is_mounted
 from dprelease.verification.verify import verify
 from tests import processes
 from tests.ledger.test_ledger import release_with_ledger
@@ -158,7 +158,7 @@ def test_a_mount_is_refused_before_anything_is_charged(name: str, tmp_path: Path
 
 def test_mounts_where_the_system_lists_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_mounted(Path("/"))
-    monkeypatch.setattr("dprelease.system.mounts.MOUNTS", Path("/nowhere"))
+    monkeypatch.setattr("dprelease.system.renaming.MOUNTS", Path("/nowhere"))
     assert is_mounted(Path("/"))
     assert not is_mounted(ROOT / "tests")
 

@@ -34,9 +34,8 @@ from dprelease.errors import DpReleaseError, QueryError, raise_all
 from dprelease.planning.families.family_plan import first_query
 from dprelease.planning.kinds import Weights
 from dprelease.planning.plan import Plan
-from dprelease.postprocess.consistent.aims import aim_of
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
-from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
+from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape, aim_of
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.families import Placer
 from dprelease.schema.column_spec import ColumnSpec

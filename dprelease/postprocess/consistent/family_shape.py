@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
@@ -12,9 +13,11 @@ from numpy.typing import NDArray
 
 from dprelease.consistency.algebra import Table, cell_count
 from dprelease.consistency.tree import Tree
+from dprelease.numerics.lattice import Flags
 from dprelease.postprocess.families import FamilyTable
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.grouping.places import Places
+from dprelease.schema.release_parts.consistent import TargetSpec
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -132,3 +135,98 @@ class Shape:
 def tree_of(parents: tuple[Places, ...]) -> Tree:
     """Return the tree of one whole and these levels; the same one for the same family."""
     return Tree(1, [level.numbers for level in parents])
+
+
+# The tables of a family that the declared targets refer to.
+
+Aim = tuple[int, Table]
+"""A level, and the attributes of a table."""
+
+
+def aim_of(shape: Shape, target: TargetSpec) -> Aim | None:
+    """Return the level and the table that a target names; None if there is no such table."""
+    at = {key.column: i for i, key in enumerate(shape.attributes)}
+    name = WHOLE if target.level is None else target.level
+    if name not in shape.levels or not all(key in at for key in target.table):
+        return None
+    areas = target.level in shape.levels[1:]  # a level may have the name of the whole
+    level = shape.levels.index(name, 1) if areas else 0
+    aim = level, tuple(sorted(at[key] for key in target.table))
+    return aim if aim in {(one.level, one.attributes) for one in shape.placed} else None
+
+
+def table_weights(
+    shape: Shape, targets: Sequence[TargetSpec], column: str
+) -> dict[tuple[int, Table], float]:
+    """Return the weights of the tables that have targets: 1 for a target without a weight."""
+    found = {}
+    for target in targets:
+        aim = aim_of(shape, target)
+        if aim is not None and target.column in (None, column):
+            found[aim] = 1.0 if target.weight is None else float(target.weight)
+    return found
+
+
+def wrong_targets(
+    shape: Shape, targets: tuple[TargetSpec, ...], columns: Sequence[str]
+) -> Iterator[tuple[int, str]]:
+    """Yield the index of each invalid target, and the reason.
+
+    `columns`: the names of all columns; a target without a column is for each of them.
+    """
+    seen: dict[tuple[Aim, str], int] = {}
+    for i, target in enumerate(targets):
+        aim = aim_of(shape, target)
+        meant = columns if target.column is None else [target.column]
+        if aim is None:
+            yield i, f"no table of the family is by these keys at level {target.level or WHOLE!r}"
+        elif not {*meant} <= {*columns}:
+            yield i, f"'{target.column}' is not one of the columns {', '.join(columns)}"
+        else:
+            before = {seen.setdefault((aim, column), i) for column in meant} - {i}
+            if before:
+                yield i, f"the same table has target {min(before)} already"
+
+
+# Structural zeros: impossible combinations of values, which are 0 in every integer table.
+
+SHOWN = 8
+"""Number of values of a key that a message lists."""
+
+Zeros = Sequence[Mapping[str, Sequence[str]]]
+
+
+def key_texts(key: Key) -> list[str]:
+    """Return the values of a key as written in a release file."""
+    if key.kind == "boolean":
+        return ["false", "true"]
+    return [value.isoformat() if isinstance(value, date) else str(value) for value in key.values]
+
+
+def wrong_zeros(shape: Shape, zeros: Zeros) -> Iterator[tuple[int, str, str]]:
+    """Yield entries with an unknown key or value: number, key and reason."""
+    keys = {key.column: key for key in shape.attributes}
+    for i, entry in enumerate(zeros):
+        for name, values in entry.items():
+            if name not in keys:
+                yield i, name, f"'{name}' is not a key of these tables other than areas"
+                continue
+            known = key_texts(keys[name])
+            some = ", ".join(known[:SHOWN]) + (", ..." if len(known) > SHOWN else "")
+            for value in dict.fromkeys(value for value in values if value not in known):
+                yield i, name, f"'{value}' is no value of '{name}', which are {some}"
+
+
+def zeros_of(shape: Shape, zeros: Zeros) -> Flags:
+    """Return (n_i of all attributes) which finest cells are 0 everywhere."""
+    found = np.zeros(shape.sizes, bool)
+    for entry in zeros:
+        is_impossible = np.ones(shape.sizes, bool)
+        for i, key in enumerate(shape.attributes):
+            if key.column in entry:
+                is_listed = np.isin(key_texts(key), list(entry[key.column]))
+                is_impossible &= is_listed.reshape(
+                    [-1 if j == i else 1 for j in range(len(shape.sizes))]
+                )
+        found |= is_impossible
+    return found

@@ -25,7 +25,7 @@ from dprelease.consistency.variances import SpaceVariances, Variances
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.postprocess.consistent.additivity import spans, unequal_sums
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
-from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
+from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape, zeros_of
 from dprelease.postprocess.consistent.invariants import contradictions, invariant_tables
 from dprelease.postprocess.consistent.normal_equations import wrong_equations
 from dprelease.postprocess.consistent.outputs import (
@@ -41,7 +41,6 @@ from dprelease.postprocess.consistent.values import (
     refinements_of,
     wanted_tables,
 )
-from dprelease.postprocess.consistent.zeros import zeros_of
 from dprelease.postprocess.families import NoisedTable
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 

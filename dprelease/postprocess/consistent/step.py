@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.consistency.fixed_point import value_bits
 from dprelease.errors import DpReleaseError, QueryError
-from dprelease.postprocess.consistent.aims import wrong_targets
 from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import (
     DERIVED,
     FamilyColumn,
     consistent_columns,
 )
-from dprelease.postprocess.consistent.family_shape import Shape
+from dprelease.postprocess.consistent.family_shape import (
+    Shape,
+    wrong_targets,
+    wrong_zeros,
+    zeros_of,
+)
 from dprelease.postprocess.consistent.invariants import crossing_invariants, wrong_invariants
 from dprelease.postprocess.consistent.outputs import (
     all_outputs,
@@ -34,7 +38,6 @@ from dprelease.postprocess.consistent.values import (
     is_dense,
     published_tables,
 )
-from dprelease.postprocess.consistent.zeros import wrong_zeros, zeros_of
 from dprelease.postprocess.families import (
     Batch,
     FamilyStep,

@@ -17,10 +17,14 @@ from dprelease.consistency.integer_tables.decisions import Refinement, refinemen
 from dprelease.consistency.subtrees import PlacedSubtree
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import Flags
-from dprelease.postprocess.consistent.aims import table_weights
 from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
-from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
+from dprelease.postprocess.consistent.family_shape import (
+    PlacedTable,
+    Shape,
+    table_weights,
+    zeros_of,
+)
 from dprelease.postprocess.consistent.invariants import contradictions
 from dprelease.postprocess.consistent.outputs import (
     estimates_name,
@@ -36,7 +40,6 @@ from dprelease.postprocess.consistent.piece_rows import (
     without_whole,
 )
 from dprelease.postprocess.consistent.reading import MeasuredColumn, start_on_lattice
-from dprelease.postprocess.consistent.zeros import zeros_of
 from dprelease.postprocess.families import NoisedTable
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 from dprelease.system.prefetch import Spread

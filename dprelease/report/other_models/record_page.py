@@ -37,7 +37,7 @@ from dprelease.report.safe import printable_text
 from dprelease.report.safe_labels import Names
 from dprelease.report.section_context import Context
 from dprelease.report.source import Checks, ReleaseFiles
-from dprelease.tables.record_figures import Estimate, record_estimates
+from dprelease.tables.record_table import Estimate, record_estimates
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -36,7 +36,7 @@ from dprelease.numerics.rounding import round_up
 from dprelease.postprocess.consistent.additivity import spans
 from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
-from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
+from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape, key_texts
 from dprelease.postprocess.consistent.invariants import contradictions
 from dprelease.postprocess.consistent.outputs import lowest_estimated_level, tables_with_estimates
 from dprelease.postprocess.consistent.piece_rows import in_unit
@@ -44,7 +44,6 @@ from dprelease.postprocess.consistent.published import PublishedColumn
 from dprelease.postprocess.consistent.reading import MeasuredColumn, start_on_lattice
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.consistent.values import wanted_tables
-from dprelease.postprocess.consistent.zeros import key_texts
 from dprelease.postprocess.families import Family
 from dprelease.query.quality import CODES, Codes, quality_codes
 from dprelease.tables.family_tables import published_table

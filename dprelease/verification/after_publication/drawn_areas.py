@@ -17,7 +17,7 @@ from dprelease.errors.printable import one_line
 from dprelease.errors.suggestions import nearest
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.rounding import exact
-from dprelease.postprocess.consistent.zeros import key_texts
+from dprelease.postprocess.consistent.family_shape import key_texts
 from dprelease.query.grouping.group_keys import Key
 from dprelease.system.files import TooLarge, read_file
 

@@ -18,7 +18,7 @@ from dprelease.numerics.rounding import Number, exact_of
 from dprelease.privacy.event import Event
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.tables import formats
-from dprelease.tables.record_figures import Estimate, record_estimates
+from dprelease.tables.record_table import Estimate, record_estimates
 from dprelease.verification.local_release import holds_records
 from dprelease.verification.manifest_reader import read_sealed
 from dprelease.verification.report import rebuild_declaration
