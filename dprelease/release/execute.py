@@ -57,18 +57,21 @@ logger = logging.getLogger("dprelease")
 """The only logger of the package; it gets names, steps and digests, and never a value."""
 
 
-def execute(
-    release: PlannedRelease,
-    *,
-    output: Path | None,
-    overwrite: bool,
-    bits: BitSource | None,
-    frames: Mapping[str, object],
-    progress: Callable[[str], None],
-    state: RunState | None,
-) -> tuple[Path, ReleaseManifest]:
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What a caller asks of a run; the arguments of `pipeline.run`."""
+
+    output: Path | None = None
+    """A folder in place of the declared one."""
+    overwrite: bool = False
+    bits: BitSource = field(default_factory=Entropy)
+    frames: Mapping[str, object] = field(default_factory=dict)
+    progress: Callable[[str], None] = lambda _step: None
+    state: RunState = field(default_factory=RunState)
+
+
+def execute(release: PlannedRelease, request: RunRequest) -> tuple[Path, ReleaseManifest]:
     """Publish a planned release; return its folder and its manifest, or raise as `pipeline.run`."""
-    bits = bits or Entropy()
     # Check: raises for formats that the tables can't have, or a manifest that readers would
     # refuse.
     draft = release.draft()
@@ -78,23 +81,23 @@ def execute(
     claim_and_charge = open_publication(
         release.declaration,
         release.plan,
-        output=output,
-        overwrite=overwrite,
-        state=state,
+        output=request.output,
+        overwrite=request.overwrite,
+        state=request.state,
         draft=draft,
         tables=tables or 0,
         exports=exports,
     )
-    with claim_and_charge as publication, release.open_engines(frames) as engines:
+    with claim_and_charge as publication, release.open_engines(request.frames) as engines:
         # Read, add noise, post-process and write. After the first record nothing is refunded.
         publication.charged.record_reading()
         logger.info("claimed %s, reads rows", publication.claim.target.name)
-        written = release.write(engines, publication, bits, progress)
+        written = release.write(engines, publication, request.bits, request.progress)
         # Describe and publish.
         record = release.manifest(draft, written, publication.charged.record())
         if exports is not None and isinstance(record, GuaranteedManifest):
-            record = exports.write_all(record, publication.folder, progress)
-        progress("manifest")
+            record = exports.write_all(record, publication.folder, request.progress)
+        request.progress("manifest")
         publication.publish(record)
         logger.info("published %s, digest %s", publication.claim.target.name, record.digest)
     return publication.claim.target, record

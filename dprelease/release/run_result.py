@@ -143,6 +143,7 @@ def publish(
     Raises OutputError: DP-OUTPUT-018, with its own exit code, if it is published, and
     `if_published` is "fail". Raises DpReleaseError: the errors of `pipeline.run`.
     """
+    from dprelease.release.execute import RunRequest
     from dprelease.release.runs.pipeline import publish as publish_planned
 
     if if_published not in ("fail", "skip"):
@@ -156,15 +157,10 @@ def publish(
         error = OutputError("DP-OUTPUT-018", name=target.name)
         error.exit_code = EXIT_PUBLISHED
         raise error
-    folder, record = publish_planned(
-        declaration,
-        output=output,
-        overwrite=overwrite,
-        frames=frames,
-        progress=progress,
-        state=state,
+    request = RunRequest(
+        output, overwrite, frames=frames or {}, progress=progress, state=state or RunState()
     )
-    return RunResult.of(folder, record)
+    return RunResult.of(*publish_planned(declaration, request))
 
 
 def _published_result(declaration: Declaration, target: Path) -> RunResult | None:

@@ -9,17 +9,16 @@ stopped the earlier run after that.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from dprelease.documents.chosen_limits import read_chosen_limits
 from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.errors import BudgetError, ChargeState, OutputError, RunState
-from dprelease.numerics.entropy import BitSource
 from dprelease.planning.plan import Plan
 from dprelease.query.limit_release import SUFFIX, limit_release, with_chosen_limits
 from dprelease.release.charging import refuse_missing_ledger, unpaid_problem
-from dprelease.release.execute import execute
+from dprelease.release.execute import RunRequest, execute
 from dprelease.release.folder import claim_target
 from dprelease.release.kinds import plan_release
 from dprelease.release.path_conflicts import refuse_own_source
@@ -27,20 +26,11 @@ from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.limit_choice import ChosenLimits
 
 
-def with_private_limits(
-    declaration: Declaration,
-    *,
-    output: Path | None,
-    overwrite: bool,
-    bits: BitSource | None,
-    frames: Mapping[str, object],
-    progress: Callable[[str], None],
-    state: RunState,
-) -> Declaration:
+def with_private_limits(declaration: Declaration, request: RunRequest) -> Declaration:
     """Return a release with the limits that are chosen privately for it, if it declares any.
 
     If an earlier run has published limits for this declaration, they are used, and nothing is
-    charged. The parameters are those of `pipeline.run`.
+    charged.
 
     Raises DpReleaseError: the errors of `execute`, for the release of the limits. DP-OUTPUT-023 if
     the folder of the limits is not such a release; DP-BUDGET-091 if the ledger can't pay for limits
@@ -48,22 +38,16 @@ def with_private_limits(
     """
     if declaration.choices is None:
         return declaration
-    target = output or declaration.folder / declaration.spec.output
+    state = request.state
+    target = request.output or declaration.folder / declaration.spec.output
     target = target if target.name not in ("", "..") else target.resolve()
     folder = target.with_name(f"{target.name}{SUFFIX}")
     if not os.path.lexists(folder):
         with state.add_state_to_errors():
-            _refuse_impossible(declaration, target, overwrite)
+            _refuse_impossible(declaration, target, request.overwrite)
         try:
-            execute(
-                plan_release(limit_release(declaration)),
-                output=folder,
-                overwrite=False,
-                bits=bits,
-                frames=frames,
-                progress=progress,
-                state=state,
-            )
+            limits = plan_release(limit_release(declaration))
+            execute(limits, replace(request, output=folder, overwrite=False))
         except OutputError as error:
             if error.code != "DP-OUTPUT-001":  # another run has published them in the meantime
                 raise

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import RunState
-from dprelease.numerics.entropy import BitSource
-from dprelease.release.execute import execute
+from dprelease.numerics.entropy import BitSource, Entropy
+from dprelease.release.execute import RunRequest, execute
 from dprelease.release.kinds import plan_release
 from dprelease.release.run_options import with_table_versions
 from dprelease.release.runs.limit_run import with_private_limits
@@ -37,45 +37,14 @@ def run(
         Any of its subclasses. The message says whether rows were read, and what is charged. It also
         says so in the rare case that the release is readable nevertheless.
     """
-    return publish(
-        declaration,
-        output=output,
-        overwrite=overwrite,
-        bits=bits,
-        frames=frames,
-        progress=progress,
-        state=state,
-    )[0]
+    request = RunRequest(
+        output, overwrite, bits or Entropy(), frames or {}, progress, state or RunState()
+    )
+    return publish(declaration, request)[0]
 
 
-def publish(
-    declaration: Declaration,
-    *,
-    output: Path | None = None,
-    overwrite: bool = False,
-    bits: BitSource | None = None,
-    frames: Mapping[str, object] | None = None,
-    progress: Callable[[str], None] = lambda _step: None,
-    state: RunState | None = None,
-) -> tuple[Path, ReleaseManifest]:
-    """Publish a release; return its folder and its manifest. Arguments and errors as in `run`."""
-    state = RunState() if state is None else state
-    declaration = with_table_versions(declaration, frames or {})
-    declaration = with_private_limits(
-        declaration,
-        output=output,
-        overwrite=overwrite,
-        bits=bits,
-        frames=frames or {},
-        progress=progress,
-        state=state,
-    )
-    return execute(
-        plan_release(declaration),
-        output=output,
-        overwrite=overwrite,
-        bits=bits,
-        frames=frames or {},
-        progress=progress,
-        state=state,
-    )
+def publish(declaration: Declaration, request: RunRequest) -> tuple[Path, ReleaseManifest]:
+    """Publish a release; return its folder and its manifest. Errors are those of `run`."""
+    declaration = with_table_versions(declaration, request.frames)
+    declaration = with_private_limits(declaration, request)
+    return execute(plan_release(declaration), request)
