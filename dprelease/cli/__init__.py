@@ -15,6 +15,7 @@ import typer
 
 from dprelease.cli import area_commands as drawn
 from dprelease.cli import attack_command as attacking
+from dprelease.cli import audit_command as auditing
 from dprelease.cli import compare_command as comparing
 from dprelease.cli import export_command as exporting
 from dprelease.cli import init_command, mechanisms, releases, schema
@@ -25,7 +26,6 @@ from dprelease.cli import rehearsal_command as rehearsal
 from dprelease.cli import report_command as reports
 from dprelease.cli import sign_command as signing
 from dprelease.cli import sql_command as question
-from dprelease.cli.audits import audit_command as auditing
 from dprelease.cli.process import prepare_process
 from dprelease.cli.reporting import Commands, PrintableUsageGroup, print_text, report_failures
 from dprelease.version import __version__

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease.auditing import breach_files, sensitivities, whole_audit
 from dprelease.cli import app
-from dprelease.cli.audits.audit_command import audit_texts
+from dprelease.cli.audit_command import audit_texts
 from dprelease.documents.audits.audit_name import NAME
 from dprelease.documents.audits.audit_record import (
     Audit,

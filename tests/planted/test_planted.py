@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from dprelease.cli.audits.audit_command import FINDING_EXIT_CODE
+from dprelease.cli.audit_command import FINDING_EXIT_CODE
 from tests.planted.faults import RELEASES, Fault, faults
 from tests.planted.planting import audited, copied, missed, outcome_of
 
