@@ -71,21 +71,14 @@ def own_weights(
 ) -> tuple[Fraction | None, dict[Table, Fraction]]:
     """Return the variance of a space measured by the tables of a node, and the table weights.
 
-    Parameters
-    ----------
-    sizes
-        Numbers of values of all attributes.
-    space
-        The residual space T. The returned variance is that of a table's sum over the attributes
-        outside T, in the units of the table T itself.
-    variances
-        For each measured table, the variance of the noise of one of its cells; 0 for exact values.
+    - `sizes`: numbers of values of all attributes.
+    - `space`: the residual space T. The returned variance is that of a table's sum over the
+      attributes outside T, in the units of the table T itself.
+    - `variances`: for each measured table, the variance of the noise of one of its cells; 0 for
+      exact values.
 
-    Returns
-    -------
-    tuple
-        The variance, and for each table a weight; the weights sum to 1. If tables are exact, the
-        first of these has the whole weight. If no table measures the space: None and no weights.
+    Returns the variance, and for each table a weight; the weights sum to 1. If tables are exact,
+    the first of these has the whole weight. If no table measures the space: None and no weights.
     """
     noise = {
         table: variance * cell_count(sizes, set(table) - set(space))

@@ -39,15 +39,9 @@ class FixedPointRangeError(ValueError):
 def value_bits(sizes: tuple[int, ...], largest: int) -> int:
     """Return the number of binary digits after the point of values: at most 20, perhaps below 0.
 
-    Parameters
-    ----------
-    sizes
-        Numbers of values of the attributes of the largest table.
-    largest
-        A public, conservative bound of every cell and total, noise included.
+    - `sizes`: numbers of values of the attributes of the largest table.
+    - `largest`: a public, conservative bound of every cell and total, noise included.
 
-    Notes
-    -----
     Contrasts of c attributes are at most 2**c cells, so 2**(k + bits) largest has to be below
     2**53. The product of a cell and the number of cells has to be below 2**62.
     """

@@ -94,19 +94,12 @@ class Tree:
     def subtrees(self, cells_at_most: int, cells: int) -> tuple[int, list[int]]:
         """Return a level, and cuts between its areas, such that pieces fit in memory.
 
-        Parameters
-        ----------
-        cells_at_most
-            The largest number of cells of one piece on its widest level.
-        cells
-            The number of cells of one area.
+        - `cells_at_most`: the largest number of cells of one piece on its widest level.
+        - `cells`: the number of cells of one area.
 
-        Returns
-        -------
-        tuple
-            The level of the highest areas of pieces: the level with which the widest piece and the
-            top of the tree need the least memory together. And cuts c_0 = 0 < c_1 < ... < c_m: a
-            piece has the areas from c_i to c_(i+1) and all areas below them.
+        Returns the level of the highest areas of pieces: the level with which the widest piece and
+        the top of the tree need the least memory together. And cuts c_0 = 0 < c_1 < ... < c_m: a
+        piece has the areas from c_i to c_(i+1) and all areas below them.
         """
         limit = max(1, cells_at_most // cells)
         levels = range(max(1, self.levels - 1))

@@ -159,12 +159,9 @@ class SpaceVariances:
     def shares(self, level: int, start: int, stop: int) -> tuple[Whole, Whole, Whole]:
         """Return the weights by which differences are divided among the children start <= c < stop.
 
-        Returns
-        -------
-        tuple
-            Weights W; for each child the running sum of W over its preceding siblings and itself;
-            the sum of W over all children of its parent, so that g = W / sum. W is V, or 1 and 0
-            for children with infinite and finite V if the V of a sibling is infinite.
+        Returns weights W; for each child the running sum of W over its preceding siblings and
+        itself; the sum of W over all children of its parent, so that g = W / sum. W is V, or 1 and
+        0 for children with infinite and finite V if the V of a sibling is infinite.
         """
         parents = self.tree.parents[level - 1][start:stop]
         first = int(parents[0])

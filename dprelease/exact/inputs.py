@@ -167,10 +167,7 @@ def find_inputs(tables: Sequence[tuple[Declared, object | None]], servers: Serve
 
     The frame of a pair is read instead of the table's source; it is None if the source is read.
 
-    Raises
-    ------
-    DataError
-        An error of `find_input`, to which the place in the declaration is added.
+    Raises DataError: an error of `find_input`, to which the place in the declaration is added.
     """
     inputs: list[Input] = []
     for name, (declared, frame) in zip(RELATION_NAMES, tables, strict=False):

@@ -43,15 +43,11 @@ def priced_vector(
 ) -> PricedVector:
     """Return the accountant's input for a vector, even if parts of a change touch the same cells.
 
-    Parameters
-    ----------
-    renyi_from_l2_norm
-        Whether the Rényi divergences of order a of the noise, at a shift d, are at most a rho d^2,
-        with the rho of its loss at a shift of 1.
-    costs_most_in_few_cells
-        Whether changes of many cells cost at most as much as the same sum of changes in few cells.
-        Otherwise no bound is known for a sensitivity that follows from a limit of all rows of a
-        unit (`Sensitivity.of_all_rows`), so the cost is infinite.
+    - `renyi_from_l2_norm`: whether the Rényi divergences of order a of the noise, at a shift d, are
+      at most a rho d^2, with the rho of its loss at a shift of 1.
+    - `costs_most_in_few_cells`: whether changes of many cells cost at most as much as the same sum
+      of changes in few cells. Otherwise no bound is known for a sensitivity that follows from a
+      limit of all rows of a unit (`Sensitivity.of_all_rows`), so the cost is infinite.
 
     If several parts may touch one cell (`Sensitivity.meeting`), their shifts add up in this cell,
     but the sum of their losses need not bound its loss. The bound of the vector's loss depends on

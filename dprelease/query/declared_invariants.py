@@ -52,17 +52,11 @@ class _FamilyTable:
 def exact_columns(family: QuerySpec, keys: Sequence[str]) -> Mapping[str, str]:
     """Return the columns of one table that are published exactly; empty if all get noise.
 
-    Parameters
-    ----------
-    family
-        The query to which the table belongs.
-    keys
-        The keys of the table; the level of areas comes first if there is one.
+    - `family`: the query to which the table belongs.
+    - `keys`: the keys of the table; the level of areas comes first if there is one.
 
-    Returns
-    -------
-    Mapping
-        For each such column, "declared" for an invariant, or "implied" for a sum of an invariant.
+    Returns for each such column, "declared" for an invariant, or "implied" for a sum of an
+    invariant.
     """
     if family.consistent is None or not family.consistent.invariants:
         return {}

@@ -116,10 +116,7 @@ class Query:
 def resolve(declaration: Declaration) -> tuple[Query, ...]:
     """Return the queries of a release, in declared order.
 
-    Raises
-    ------
-    QueryError, Findings
-        All errors of all queries are raised together.
+    Raises QueryError or Findings: all errors of all queries are raised together.
     """
     queries, errors = resolve_with_findings(declaration)
     raise_all(errors)

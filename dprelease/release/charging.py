@@ -96,10 +96,8 @@ def charge_release(
     If a release already exists at `target`, this ledger must have paid for it. If the block ends
     before the first row is read, the charge is refunded.
 
-    Raises
-    ------
-    DeclarationError, BudgetError, LedgerError
-        Nothing is charged if one of these is raised.
+    Raises DeclarationError, BudgetError or LedgerError: nothing is charged if one of these is
+    raised.
     """
     if declaration.spec.ledger is None:
         yield ChargedRelease(state)

@@ -155,10 +155,8 @@ def read_declaration(
 
     `texts`: the texts of files that exist only in memory, by name; the release file is one of them.
 
-    Raises
-    ------
-    DeclarationError, Findings
-        All errors of the release file and of its tables are raised together.
+    Raises DeclarationError or Findings: all errors of the release file and of its tables are raised
+    together.
     """
     _refuse_data(path.name, Place(path.name), "a release file", _ASKS)
     read = relative_reader(path.parent, texts)

@@ -49,10 +49,8 @@ UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM})
 def rename_new(folder: Path, target: Path) -> None:
     """Rename a non-empty folder to a name that does not exist.
 
-    Raises
-    ------
-    OSError
-        EEXIST, ENOTEMPTY or ENOTDIR if the name exists; other errors if the system refuses.
+    Raises OSError: EEXIST, ENOTEMPTY or ENOTDIR if the name exists; other errors if the system
+    refuses.
     """
     if not _rename_with_flags(folder, target, NO_REPLACE):
         # rename(2) replaces nothing but an empty folder.

@@ -31,28 +31,17 @@ def nearest_integers(
 ) -> Whole:
     """Return the whole numbers with given sums that are nearest to the estimates: (problems, n).
 
-    Parameters
-    ----------
-    z
-        (problems, n) estimates in units of 2**-bits.
-    valid
-        Which entries exist; entries that don't exist get 0.
-    total
-        (problems,) the sum of each row, at least 0; it must be 0 if the row has no valid entry.
-    bits
-        The exponent of the unit 2**-bits of `z`.
-    cap
-        The largest allowed value of each entry; the caps of a row must sum to at least its total.
+    - `z`: (problems, n) estimates in units of 2**-bits.
+    - `valid`: which entries exist; entries that don't exist get 0.
+    - `total`: (problems,) the sum of each row, at least 0; it must be 0 if the row has no valid
+      entry.
+    - `bits`: the exponent of the unit 2**-bits of `z`.
+    - `cap`: the largest allowed value of each entry; the caps of a row must sum to at least its
+      total.
 
-    Raises
-    ------
-    ValueError
-        If the caps of a row sum to less than its total.
-    FixedPointRangeError
-        If sums don't fit 64 bits even in units of 1.
+    Raises ValueError if the caps of a row sum to less than its total. Raises FixedPointRangeError
+    if sums don't fit 64 bits even in units of 1.
 
-    Notes
-    -----
     Sums stay below n * 2**bits times the total (with caps, below 2**bits times the sum of the
     caps). Rows for which this bound exceeds 2**61 are solved in a coarser unit: the result is then
     the optimum for z rounded down to this unit.

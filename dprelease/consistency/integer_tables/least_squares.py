@@ -274,17 +274,11 @@ def nearest_roots(
 ) -> Whole:
     """Return the finest integer tables of the roots, which have no parents: (roots, n_i ...).
 
-    Parameters
-    ----------
-    possible
-        (n_i ...) the cells of the finest table that can be more than 0.
+    - `possible`: (n_i ...) the cells of the finest table that can be more than 0.
 
     Other parameters are those of `nearest_children`.
 
-    Raises
-    ------
-    ValueError
-        If exact numbers contradict the structural zeros.
+    Raises ValueError if exact numbers contradict the structural zeros.
     """
     rows = np.arange(len(level.estimates))[:, None]  # each root is one problem with one child
     exists = np.ones(rows.shape, bool)

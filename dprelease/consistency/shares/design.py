@@ -29,13 +29,9 @@ Placed = tuple[int, Table]  # a level, and a table that every area of the level 
 class NotEstimableError(ValueError):
     """Required tables can't be estimated at some area of their level.
 
-    Attributes
-    ----------
-    tables
-        The tables and their levels.
-    missing
-        For each table, the residual spaces that no measurement determines. To determine them,
-        measure a table with all of their attributes at that level.
+    - `tables`: the tables and their levels.
+    - `missing`: for each table, the residual spaces that no measurement determines. To determine
+      them, measure a table with all of their attributes at that level.
     """
 
     def __init__(self, missing: Mapping[Placed, Sequence[Table]]) -> None:

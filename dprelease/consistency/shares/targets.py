@@ -83,12 +83,9 @@ class Allocation:
 class UnreachableTargetsError(ValueError):
     """No shares of the budget satisfy all limits.
 
-    Attributes
-    ----------
-    nearest
-        The result of `least_greatest`: `nearest.needs` times the budget satisfies all limits. With
-        this budget a limited table's variance is at most `nearest.parts[placed]` times its limit,
-        and its margin the square root of that times the required one.
+    - `nearest`: the result of `least_greatest`: `nearest.needs` times the budget satisfies all
+      limits. With this budget a limited table's variance is at most `nearest.parts[placed]` times
+      its limit, and its margin the square root of that times the required one.
     """
 
     def __init__(self, nearest: Allocation) -> None:
@@ -165,23 +162,14 @@ def least_budget(
     The rest is spent where it reduces the weighted sum of mean variances most, so that tables
     without a limit can be published too.
 
-    Parameters
-    ----------
-    design, weights, limits
-        As for `least_mean`; the prices of the design may be for any budget.
-    more
-        The addition to the least budget, as a fraction of it; above 0.
+    - `design`, `weights`, `limits`: as for `least_mean`; the prices of the design may be for any
+      budget.
+    - `more`: the addition to the least budget, as a fraction of it; above 0.
 
-    Returns
-    -------
-    tuple
-        The budget as a multiple of the budget of the design, and its shares. Values and bounds
-        are those under the returned budget.
+    Returns the budget as a multiple of the budget of the design, and its shares. Values and bounds
+    are those under the returned budget.
 
-    Raises
-    ------
-    NotEstimableError, ValueError
-        For the reasons of `least_mean`.
+    Raises NotEstimableError or ValueError for the reasons of `least_mean`.
     """
     factor = least_greatest(design, limits).needs * (1 + more)
     if not factor:

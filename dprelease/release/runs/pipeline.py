@@ -31,11 +31,8 @@ def run(
     source of random bits, only for tests. `state` is updated by every step, and is valid even after
     an exception.
 
-    Raises
-    ------
-    DpReleaseError
-        Any of its subclasses. The message says whether rows were read, and what is charged. It also
-        says so in the rare case that the release is readable nevertheless.
+    Raises DpReleaseError: any of its subclasses. The message says whether rows were read, and what
+    is charged. It also says so in the rare case that the release is readable nevertheless.
     """
     request = RunRequest(
         output, overwrite, bits or Entropy(), frames or {}, progress, state or RunState()

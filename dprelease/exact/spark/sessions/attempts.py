@@ -15,10 +15,7 @@ Result = TypeVar("Result")
 def attempt(work: Callable[[], Result], failure: DpReleaseError) -> Result:
     """Return the result of work; Spark's error messages, which may quote a cell, are dropped.
 
-    Raises
-    ------
-    DpReleaseError
-        `failure`, if Spark fails.
+    Raises `failure` if Spark fails.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -28,10 +25,7 @@ def attempt(work: Callable[[], Result], failure: DpReleaseError) -> Result:
 def attempt_in_thread(work: Callable[[], Result], failure: DpReleaseError) -> Result:
     """Return the result of work, in any thread; unlike `attempt`, this ignores no warnings.
 
-    Raises
-    ------
-    DpReleaseError
-        `failure`, if Spark fails.
+    Raises `failure` if Spark fails.
     """
     import pyarrow as pa
     from py4j.protocol import Py4JError

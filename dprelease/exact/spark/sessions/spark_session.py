@@ -127,15 +127,10 @@ def open_session(settings: SparkSettings) -> Iterator[SparkSession]:
     A new application is private, and its folder is removed. For a running application, or a server,
     a warning lists what it exposes.
 
-    Warns
-    -----
-    ExposedWarning
-        If Spark was configured by others so that it exposes more than the release.
+    Warns with ExposedWarning if Spark was configured by others so that it exposes more than the
+    release.
 
-    Raises
-    ------
-    DataError
-        DP-SPARK-003 if pyspark is not installed, or Spark can't be started.
+    Raises DataError: DP-SPARK-003 if pyspark is not installed, or Spark can't be started.
     """
     if find_spec("pyspark") is None:
         problem, remedy = "pyspark is not installed", "install dprelease[spark]"
@@ -180,15 +175,10 @@ def keep_application(settings: SparkSettings) -> Iterator[None]:
 
     Starting one takes longer than counting the rows of an audit.
 
-    Warns
-    -----
-    ExposedWarning
-        As `open_session`.
+    Warns with ExposedWarning as `open_session`.
 
-    Raises
-    ------
-    DataError
-        DP-SPARK-003 as `open_session`, DP-SPARK-004 if its executors have other versions.
+    Raises DataError: DP-SPARK-003 as `open_session`, DP-SPARK-004 if its executors have other
+    versions.
     """
     with open_session(settings) as spark:
         require_same_versions(spark)
