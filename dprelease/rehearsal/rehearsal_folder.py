@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -127,12 +127,10 @@ def write_errors(folder: Path, errors: list[ColumnErrors]) -> dict[str, FileDige
     return {ERRORS: FileDigest(sha256(text), 0)}
 
 
-def write_marked_table(
-    folder: Path, file: str, table: pa.Table, notes: Mapping[str, str] | None = None
-) -> FileDigest:
+def write_marked_table(folder: Path, file: str, table: pa.Table) -> FileDigest:
     """Write a table that is marked as part of a rehearsal; return its digest and number of rows."""
     path = folder / file
     path.parent.mkdir(exist_ok=True, parents=True)
-    noted = table.replace_schema_metadata(dict(notes or {NOTED: NOTE}))
+    noted = table.replace_schema_metadata({NOTED: NOTE})
     rows = formats.write_table(noted, path)
     return FileDigest(sha256_of(path), rows)

@@ -105,12 +105,12 @@ class IntegerColumn(WithFillValue):
     def _refuse_contradictions(self) -> Self:
         """Refuse bounds, steps, substitutes and labels that contradict each other."""
         low, high = self.lower, self.upper
-        check_bounds(_to_fraction(low), _to_fraction(high), "this column")
+        check_bounds(_to_fraction(low), _to_fraction(high))
         if low is not None and high is not None and max(abs(low), abs(high)) > STEPS_LIMIT:
             refuse("DP-SCHEMA-010", column="this column")
         if self.lattice is not None:
             check_digits(self.lattice)
-        check_step(_to_fraction(low), _to_fraction(high), Fraction(self.step), "this column")
+        check_step(_to_fraction(low), _to_fraction(high), Fraction(self.step))
         refuse_substitute_outside_bounds(self.fill, _to_fraction(low), _to_fraction(high))
         check_number_codes(self.missing, self.fill)
         known = "no bounds are declared" if low is None else f"whole numbers from {low} to {high}"
@@ -141,11 +141,11 @@ class NumberColumn(WithFillValue):
     def _refuse_contradictions(self) -> Self:
         """Refuse bounds, steps and substitutes that contradict each other."""
         low, high = self.lower, self.upper
-        check_bounds(low, high, "this column")
+        check_bounds(low, high)
         if self.step is not None and self.step <= 0:
             refuse("DP-SCHEMA-010", column="this column")
         if self.step is not None:
-            check_step(low, high, self.step, "this column")
+            check_step(low, high, self.step)
         lattice = self.lattice
         if lattice is not None:
             check_digits(lattice)

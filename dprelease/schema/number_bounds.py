@@ -24,10 +24,10 @@ class Lattice(Model):
     step: Fraction
 
 
-def check_bounds(lower: Fraction | None, upper: Fraction | None, column: str) -> None:
+def check_bounds(lower: Fraction | None, upper: Fraction | None) -> None:
     """Refuse one bound without the other, and a lower bound above the upper bound."""
     if (lower is None) != (upper is None):
-        refuse("DP-SCHEMA-012", column=column)
+        refuse("DP-SCHEMA-012", column="this column")
     if lower is not None and upper is not None and lower > upper:
         refuse("DP-SCHEMA-001")
 
@@ -47,10 +47,10 @@ def fits_decimal(step: Fraction) -> bool:
     return digits is not None and digits <= 38 and step * 10**digits < 10**17
 
 
-def check_step(lower: Fraction | None, upper: Fraction | None, step: Fraction, column: str) -> None:
+def check_step(lower: Fraction | None, upper: Fraction | None, step: Fraction) -> None:
     """Refuse a step larger than the range of values, because rounding would make all equal."""
     if lower is not None and upper is not None and lower < upper and step > upper - lower:
-        refuse("DP-SCHEMA-022", column=column)
+        refuse("DP-SCHEMA-022", column="this column")
 
 
 def lattice_of(lower: Fraction, upper: Fraction, step: Fraction) -> Lattice:

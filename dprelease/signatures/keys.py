@@ -133,7 +133,7 @@ def read_key(path: Path, passphrase: Passphrase | None = None) -> SigningKey:
         missing, 006 if no agent signs with the private key of a public key, 009 if the package that
         decrypts private keys is not installed.
     """
-    data = _read_small_file(path, "DP-SIGN-001")
+    data = _read_small_file(path)
     if PRIVATE_KEY_HEADER in data[:200]:
         refuse_readable_by_others(path)
         return KeyInMemory(_open_key(data, path, passphrase))
@@ -165,14 +165,14 @@ def signing_key(path: str | Path, passphrase: str | None = None) -> SigningKey:
     return read_key(Path(path), None if password is None else lambda _name: password)
 
 
-def _read_small_file(path: Path, code: str) -> bytes:
-    """Return the bytes of a file; raise SignatureError with a code if it can't be read."""
+def _read_small_file(path: Path) -> bytes:
+    """Return the bytes of a file; raise DP-SIGN-001 if it can't be read."""
     problem = ""
     try:
         return read_file(path, MOST_BYTES)
     except OSError as refused:
         problem = reason_of(refused)
-    raise SignatureError(code, name=path.name, problem=problem)
+    raise SignatureError("DP-SIGN-001", name=path.name, problem=problem)
 
 
 def refuse_readable_by_others(path: Path) -> None:
@@ -190,7 +190,7 @@ def passphrase_from_file(path: Path) -> Passphrase:
     SignatureError
         DP-SIGN-001 if the file can't be read, 004 if other users may read it.
     """
-    data = _read_small_file(path, "DP-SIGN-001")
+    data = _read_small_file(path)
     refuse_readable_by_others(path)
     lines = data.splitlines()
     return lambda _name: lines[0] if lines else b""
