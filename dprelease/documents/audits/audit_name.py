@@ -1,7 +1,5 @@
 """The name of an audit's file; a release without an audit loads no other module on audits."""
 
-from __future__ import annotations
-
 NAME = "audit.json"
 """Name of the outcome's file in the folder of an audit, or of a release that names an audit."""
 

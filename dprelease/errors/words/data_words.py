@@ -1,7 +1,5 @@
 """Catalogue: sources, and engines that read them. No text has a field for a value of the data."""
 
-from __future__ import annotations
-
 from dprelease.errors.template import Template
 
 CONVERT = "declare the stored type, or convert the source"

@@ -1,7 +1,5 @@
 """Catalogue: YAML documents, table schemas and release files."""
 
-from __future__ import annotations
-
 from dprelease.errors.template import Template
 
 TEMPLATES: dict[str, Template] = {

@@ -1,7 +1,5 @@
 """Catalogue: violated assumptions of this library, and commands that a signal ended."""
 
-from __future__ import annotations
-
 from dprelease.errors.template import Template
 
 TEMPLATES: dict[str, Template] = {

@@ -1,7 +1,5 @@
 """Catalogue: the ledger."""
 
-from __future__ import annotations
-
 from dprelease.errors.template import Template
 
 TEMPLATES: dict[str, Template] = {

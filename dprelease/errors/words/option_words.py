@@ -2,8 +2,6 @@
 or a command names.
 """
 
-from __future__ import annotations
-
 from dprelease.errors.template import Template
 
 TEMPLATES: dict[str, Template] = {

@@ -1,7 +1,5 @@
 """Catalogue: queries, predicates, joined tables, custom areas and single records."""
 
-from __future__ import annotations
-
 from dprelease.errors.template import Template
 
 TEMPLATES: dict[str, Template] = {

@@ -1,7 +1,5 @@
 """Catalogue: use of a pandas session."""
 
-from __future__ import annotations
-
 from dprelease.errors.template import Template
 
 CALL_ERRORS: dict[str, Template] = {

@@ -1,7 +1,5 @@
 """Catalogue: keys, and lists of signers."""
 
-from __future__ import annotations
-
 from dprelease.errors.template import Template
 
 TEMPLATES: dict[str, Template] = {

@@ -1,7 +1,5 @@
 """Catalogue: releases, exports and audits that differ from their manifest or declaration."""
 
-from __future__ import annotations
-
 from dprelease.errors.template import Template
 
 TEMPLATES: dict[str, Template] = {

@@ -1,7 +1,5 @@
 """English texts of the report."""
 
-from __future__ import annotations
-
 from dprelease.report.words.en.other_models_said import OTHER_MODELS
 from dprelease.report.words.en.quality_said import QUALITY
 

@@ -1,7 +1,5 @@
 """English texts on single records and on the sum of several parties."""
 
-from __future__ import annotations
-
 OTHER_MODELS: dict[str, str] = {
     # Single records
     "records.heading": "Estimates from the records",

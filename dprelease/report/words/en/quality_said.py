@@ -1,7 +1,5 @@
 """English texts on quality."""
 
-from __future__ import annotations
-
 QUALITY: dict[str, str] = {
     # Quality
     "quality.heading": "Quality",
