@@ -165,12 +165,12 @@ def same_cells(one: Any, other: Any) -> bool:
     """
     if len(one) != len(other) or not _same_type(one, other):
         return False
+    if _same_numbers(one, other) or (_is_fast_type(one) and one.equals(other)):
+        return True
     if not _is_readable_type(one):
         arrays = pd.arrays
         held = (arrays.IntervalArray, arrays.PeriodArray, arrays.TimedeltaArray)
         return type(one) not in held or one.equals(other)
-    if _same_numbers(one, other) or (_is_fast_type(one) and one.equals(other)):
-        return True
     mine, others = (arrow_cells(each, AS_READ) for each in (one, other))
     return _same_arrow(mine, others)
 
@@ -197,7 +197,7 @@ def _same_type(one: Any, other: Any) -> bool:
         return _same_type(one.categories.array, other.categories.array)
     if is_sparse(one):
         return bool(one.dtype.subtype == other.dtype.subtype)
-    return not _is_readable_type(one) or bool(one.dtype == other.dtype)
+    return bool(one.dtype == other.dtype) or not _is_readable_type(one)
 
 
 def _same_numbers(one: Any, other: Any) -> bool:

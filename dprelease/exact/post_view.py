@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import date
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from dprelease.errors import QueryError
-from dprelease.exact.connection import CONNECTION_OPTIONS, Config, disable_progress_bar
+from dprelease.exact.connection import CONNECTION_OPTIONS, Config
 from dprelease.query.outer_sql.null_safe import SETTINGS, macros
+from dprelease.system.forks import Maker, parent_only
 from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
@@ -26,23 +28,20 @@ def run_statement(
 ) -> pa.Table:
     """Return the result of an outer statement over noised and public tables, by name.
 
-    The connection has no access to files, to the network, to extensions or to Python variables, and
-    its settings are locked. `trial`: the tables have no value of a release, so that an error may
-    quote the engine.
+    The connection has no access to files, to the network, to extensions or to Python variables, its
+    settings are locked, and a statement leaves nothing behind for the next one. `trial`: the tables
+    have no value of a release, so that an error may quote the engine.
 
     Raises QueryError: DP-SQL-007 if the engine can't compute the result, for example for a wrong
     type.
     """
-    config: Config = {**CONNECTION_OPTIONS, "enable_external_access": False}
-    connection = duckdb.connect(config=config)
+    connection = _empty_database().cursor()
     problem: str | None = None
     try:
         with reraise_handler_errors():
             for name, table in tables.items():
                 connection.register(name, table)
-            disable_progress_bar(connection)
-            for prepared in (*SETTINGS, *macros(), "SET lock_configuration = true"):
-                connection.execute(prepared)
+            connection.execute("BEGIN TRANSACTION READ ONLY")
             result: pa.Table = connection.sql(statement).to_arrow_table()
     except duckdb.Error as error:
         problem = _binder_text(error) if trial else ""
@@ -51,6 +50,33 @@ def run_statement(
     if problem is not None:
         raise QueryError("DP-SQL-007", problem=problem)
     return result
+
+
+_DATABASES: list[tuple[Maker, duckdb.DuckDBPyConnection]] = []
+"""The database of this process, behind those of the processes from which it was forked."""
+
+_UNTIL_EXIT = ExitStack()
+
+
+def _empty_database() -> duckdb.DuckDBPyConnection:
+    """Return a locked connection to a database that has only the macros of outer statements.
+
+    It is opened once per process, because that takes longer than most statements. Each cursor of it
+    has tables of its own, and draws no progress bar.
+    """
+    for maker, connection in _DATABASES:
+        if maker.is_here:
+            return connection
+    config: Config = {**CONNECTION_OPTIONS, "enable_external_access": False}
+    connection = duckdb.connect(config=config)
+    with reraise_handler_errors():
+        for setting in SETTINGS:
+            connection.execute(setting.replace("SET ", "SET GLOBAL ", 1))
+        for prepared in (*macros(), "SET lock_configuration = true"):
+            connection.execute(prepared)
+    _UNTIL_EXIT.enter_context(parent_only()).append(connection)
+    _DATABASES.append((Maker(), connection))
+    return connection
 
 
 def _binder_text(error: duckdb.Error) -> str:

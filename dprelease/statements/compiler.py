@@ -8,6 +8,7 @@ values further apart, so the sensitivity also holds for the result that the data
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query import quoting
@@ -72,17 +73,17 @@ class Compiler:
         bounded: bool = False,
     ) -> None:
         self.query, self.stored, self.joined = query, stored, joined
-        self.space = query.finest or query.keys
         self.bounded, self.all_rows_sql = bounded, ""
         self.source = clipped_rows_sql(KEPT_RELATION if bounded else "kept", query.measurements)
         self.physical = physical_types(query, stored, joined)
         self.as_numbers = found_as_numbers(query, self.physical)
         texts = found_as_texts(query, self.physical)
         self.untyped, self.unread = self.as_numbers | texts, grouping_columns(query) - texts
-        self.columns = query.table.columns
+        self.space, self.columns = query.finest or query.keys, query.table.columns
         self.vectors = [m for m in query.measurements if m.is_vector and not m.finds_keys]
         self.key_tables: list[KeyTable] = []
         self._named: dict[tuple[str, tuple[str, ...]], str] = {}
+        self._kept_row_ctes = cache(self._build_kept_row_ctes)  # as long as all values of a row
         self.joins: list[str] = []
 
     def compile(self) -> CompiledQuery:
@@ -370,15 +371,13 @@ class Compiler:
         last = "SELECT cell, count(*) AS n\nFROM kept GROUP BY cell"
         return self._statement_sql([("coded", coded), *bounded, ("", last)])
 
-    def _kept_row_ctes(self, only: int | None = None) -> Ctes:
+    def _build_kept_row_ctes(self, only: int | None = None) -> Ctes:
         """Return the expressions up to the kept rows.
 
         `only`: the index of the only measurement that the rows are for; None for all measurements.
         """
-        measurements, unit = self.query.measurements, self.query.unit
-        read = [
-            j for j, m in enumerate(measurements) if m.aggregate.reads_values and only in (None, j)
-        ]
+        unit, measured = self.query.unit, enumerate(self.query.measurements)
+        read = [j for j, m in measured if m.aggregate.reads_values and only in (None, j)]
         rows = self._rows_sql(read)
         known = "" if unit.id is None else " AND id IS NOT NULL"
         coded = f"SELECT * FROM ({rows}) WHERE cell IS NOT NULL{known}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated
 
 from pydantic import BeforeValidator, WithJsonSchema
@@ -31,6 +32,7 @@ Modules are named by strings, so that a schema can be checked without the reader
 """
 
 
+@cache
 def source_type(name: str) -> SourceType:
     """Return the source type of a listed name."""
     if name in WITHOUT_FORMAT:
