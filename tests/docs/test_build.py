@@ -18,6 +18,7 @@ FOREIGN = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=\
 DRAWN_BY = re.compile(r"Matplotlib v([\d.]+)")
 
 
+@pytest.mark.audit
 def test_the_manual_is_built_without_a_warning(tmp_path: Path) -> None:
     """Each page is there, no page loads anything from elsewhere, and no mark is left."""
     words = ["-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet"]

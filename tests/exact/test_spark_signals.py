@@ -47,7 +47,7 @@ main()
     [
         ("run", signal.SIGINT, "DP-SIGNAL-001"),
         pytest.param("run", signal.SIGTERM, "DP-SIGNAL-001", marks=pytest.mark.audit),
-        ("Java", signal.SIGKILL, "DP-DATA-006"),
+        pytest.param("Java", signal.SIGKILL, "DP-DATA-006", marks=pytest.mark.audit),
     ],
 )
 def test_what_ends_a_run_while_spark_works(

@@ -93,13 +93,6 @@ def test_versions_of_python(metadata: Message) -> None:
     assert metadata["Requires-Python"] == f">={VERSIONS[0]}"
 
 
-def test_an_unpacked_wheel_publishes(built: dict[str, Path], tmp_path: Path) -> None:
-    """Without the sources beside it: nothing that a run reads was left out."""
-    with zipfile.ZipFile(built["wheel"]) as wheel:
-        wheel.extractall(tmp_path / "wheel")
-    publishes([sys.executable], tmp_path, PYTHONPATH=str(tmp_path / "wheel"))
-
-
 def publishes(python: list[str], folder: Path, **environment: str) -> None:
     """Plan, publish and verify the NIST example in a copy, by a program that is not ours."""
     shutil.copytree(
