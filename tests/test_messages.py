@@ -183,7 +183,7 @@ def test_no_message_speaks_of_python(tmp_path: Path, file: str) -> None:
     # As the reader has it: every scalar is a text.
     document = yaml.load(text, Loader=yaml.BaseLoader)
     found = 0
-    for changed in sampled(_changed(copy.deepcopy(document))):
+    for changed in sampled(_changed(copy.deepcopy(document)), 0.2):
         (tmp_path / file).write_text(yaml.safe_dump(changed, sort_keys=False), encoding="utf-8")
         try:
             read_declaration(tmp_path / "release.yaml")
@@ -194,7 +194,7 @@ def test_no_message_speaks_of_python(tmp_path: Path, file: str) -> None:
                 assert not re.search(r": \.$|'this column'|\{\w+\}", text, re.M), text
                 assert finding.place.file, text
                 found += 1
-    assert found > 50
+    assert found > 20
 
 
 FURTHER = """\
@@ -218,7 +218,7 @@ def test_one_mistake_is_reported_once(tmp_path: Path, file: str) -> None:
     (tmp_path / "release.yaml").write_text(release, encoding="utf-8")
     document = yaml.load({"release.yaml": release, "people.yaml": SCHEMA}[file], yaml.BaseLoader)
     found = 0
-    for changed in sampled(_changed(copy.deepcopy(document))):
+    for changed in sampled(_changed(copy.deepcopy(document)), 0.2):
         text = yaml.safe_dump(changed, sort_keys=False)
         (tmp_path / file).write_text(text, encoding="utf-8")
         form: list[str] = []
@@ -232,7 +232,7 @@ def test_one_mistake_is_reported_once(tmp_path: Path, file: str) -> None:
             load_declaration(tmp_path / "release.yaml")
         assert sorted(str(finding) for finding in single_errors(caught.value)) == sorted(form), text
         found += 1
-    assert found > 50
+    assert found > 20
 
 
 @pytest.mark.parametrize("name", ["release", "table", "manifest"])

@@ -166,7 +166,7 @@ def drawn(
     return found, untried
 
 
-@pytest.mark.share(0.15)
+@pytest.mark.share(0.1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_claims_of_all_measurements_together(kind: str, tmp_path: Path) -> None:
     """They are proved, or named as not proved; one that is a fifth too low is found."""

@@ -152,6 +152,7 @@ def _equal(one, level, nodes, above, apart):
     return true_shared(equal, level, nodes, above, apart)
 
 
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_seen_in_the_coverage(fault, monkeypatch):
     where, name, wrong = FAULTS[fault]

@@ -112,7 +112,7 @@ def areas_agree(known: Variances, dense: Dense, covariance, projection, rng) -> 
         assert claimed == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_families_equal_a_dense_solve(seed):
     rng = np.random.default_rng(seed)
@@ -126,6 +126,7 @@ def test_many_families_equal_a_dense_solve(seed):
     agrees_with_dense(random_case(rng), rng)
 
 
+@pytest.mark.share(0.34)
 @pytest.mark.parametrize("start", range(0, 60, 20))
 def test_what_a_first_pass_says_to_fit_does(start):
     """Whatever the size of numbers; and it says so of nearly all that do."""
@@ -372,7 +373,9 @@ def test_planted_faults_are_found(fault, monkeypatch):
             test_everything_adds_up_to_the_last_unit(seed)
         except (AssertionError, ValueError):
             failed += 1
-    assert failed > 5
+        if failed > 5:
+            return
+    pytest.fail(f"{failed} of 20 cases find it")
 
 
 def test_margins_are_rounded_upwards():

@@ -120,7 +120,7 @@ def check_random(seed):
     assert all((a == b).all() for a, b in zip(whole, again, strict=True))
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("start", spread([(start,) for start in range(0, 300, 25)], 0.6))
 def test_random_families_are_feasible_and_the_same_in_any_pieces(start):
     for seed in range(start, start + 25):
@@ -433,7 +433,6 @@ PLANTED = {
 def test_planted_faults_are_found(fault, monkeypatch):
     where, name, wrong = PLANTED[fault]
     monkeypatch.setattr(where, name, wrong(getattr(where, name)))
-    found = 0
     checks = (
         check_random,
         test_a_transport_is_as_near_as_every_whole_table,
@@ -444,8 +443,8 @@ def test_planted_faults_are_found(fault, monkeypatch):
         try:
             check(seed)
         except (AssertionError, ValueError):
-            found += 1
-    assert found > 0
+            return
+    pytest.fail("no check finds it")
 
 
 def test_caps_that_do_not_reach_the_total_are_refused():
@@ -523,6 +522,7 @@ def invariant_case(rng):
 
 
 @pytest.mark.parametrize("start", range(0, 160, 40))
+@pytest.mark.share(0.5)
 def test_invariants_are_kept_whatever_the_truth_says_of_zeros(start):
     """Structural zeros that people contradict: the invariants hold, and the zeros."""
     for seed in range(start, start + 40):

@@ -50,6 +50,7 @@ def gradient(x, estimates, precisions):
     )
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(("sizes", "children"), [*itertools.product(SIZES, [1, 2, 4])])
 def test_it_is_the_optimum(sizes, children):
     """By the conditions of Karush, Kuhn and Tucker, which prove it for a convex problem.
@@ -105,6 +106,7 @@ def test_problems_that_are_solved_together_have_the_same_bits_as_alone(sizes):
         assert (alone[..., 0] == together[..., at]).all()
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(("sizes", "children"), [*itertools.product(SIZES, [1, 3, 7])])
 def test_integers_add_up_and_lie_next_to_their_fractions(sizes, children):
     for seed in range(3):

@@ -28,7 +28,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize("limits", [1, 4])
 @pytest.mark.parametrize("columns", COLUMNS)
 @pytest.mark.parametrize("budget", BUDGETS)
