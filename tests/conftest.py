@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import signal
@@ -11,7 +12,7 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.covering import GOLDEN
+from tests.covering import GOLDEN, cover
 
 settings.register_profile(
     "dev",
@@ -24,6 +25,15 @@ settings.register_profile(
     "audit", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+gc.disable()  # what is collected lives until the end: searching it takes a fifth of the collection
+
+
+def pytest_collection_finish() -> None:
+    """Exclude what has been collected from later searches for garbage."""
+    gc.freeze()
+    gc.enable()
+
 
 # Shells let what they start in the background ignore it, and with it all that this starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -39,17 +49,37 @@ def _interrupts() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave to audits all cases of a test but the share that its marks `share` say.
+    """Leave to audits all cases of a test but those that its marks `share` and `each` say.
+
+    A case that is selected by its name always runs.
+    """
+    cases = [item for item in items if item.get_closest_marker("audit") is None]
+    _leave_shares(cases)
+    by_test: dict[str, list[pytest.Item]] = {}
+    for item in cases:
+        if item.get_closest_marker("each") is not None:
+            by_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for same in by_test.values():
+        # Values of parameters may have no hash; those of several cases are the same object.
+        cells = [tuple(map(id, item.callspec.params.values())) for item in same]  # type: ignore[attr-defined]
+        chosen = cover(cells, together=1)
+        for item, cell in zip(same, cells, strict=True):
+            if cell not in chosen:
+                item.add_marker(pytest.mark.audit)
+
+
+def _leave_shares(items: list[pytest.Item]) -> None:
+    """Leave to audits what the marks `share` say.
 
     The shares of a file and of a test multiply. The first case always stays (with `by`, the first
     one for each value of that parameter), and the others are spread evenly, as by
-    `covering.spread`. A case that is selected by its name always runs.
+    `covering.spread`.
     """
     seen: Counter[tuple[object, ...]] = Counter()
     for item in items:
         marks = list(item.iter_markers("share"))
         share = math.prod(mark.args[0] for mark in marks)
-        if share == 1 or item.get_closest_marker("audit") is not None:
+        if share == 1:
             continue
         case = item.callspec.params if isinstance(item, pytest.Function) else {}
         by = [case[mark.kwargs["by"]] for mark in marks if "by" in mark.kwargs]

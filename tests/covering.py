@@ -21,13 +21,13 @@ def covered(cell: Cell, together: int) -> Iterator[tuple[tuple[int, int], ...]]:
     return combinations(enumerate(cell), together)
 
 
-def cover(sizes: Sequence[int], together: int = 2) -> set[Cell]:
-    """Return combinations in which any `together` values of different axes occur together.
+def cover(cells: Sequence[Cell], together: int = 2) -> set[Cell]:
+    """Return combinations in which any `together` values that occur together occur together.
 
     Greedy: at each step one that covers most of what is left, of values that have been taken least.
     At most about twice as many as are needed; the same ones in every run.
     """
-    cells, together = list(product(*map(range, sizes))), min(together, len(sizes))
+    together = min(together, len(cells[0]))
     left = {part for cell in cells for part in covered(cell, together)}
     found: set[Cell] = set()
     taken: Counter[tuple[int, int]] = Counter()
@@ -46,13 +46,14 @@ def cover(sizes: Sequence[int], together: int = 2) -> set[Cell]:
 
 def thinned(*axes: Sequence[Any], together: int = 2) -> list[Any]:
     """Return all combinations for `parametrize`; those beyond the cover are marked for audits."""
-    chosen = cover([len(axis) for axis in axes], together)
+    cells = list(product(*(range(len(axis)) for axis in axes)))
+    chosen = cover(cells, together)
     return [
         pytest.param(
             *(axis[i] for axis, i in zip(axes, cell, strict=True)),
             marks=[] if cell in chosen else pytest.mark.audit,
         )
-        for cell in product(*(range(len(axis)) for axis in axes))
+        for cell in cells
     ]
 
 

@@ -19,12 +19,13 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.parametrize("together", [1, 2, 3])
 @pytest.mark.parametrize("sizes", [(4,), (3, 5), (4, 6, 2), (2, 2, 2, 2), (7, 3, 3, 2)])
 def test_any_values_of_different_axes_occur_together(sizes: tuple[int, ...], together: int) -> None:
-    found = cover(sizes, together)
+    cells = list(product(*map(range, sizes)))
+    found = cover(cells, together)
     for axes in combinations(range(len(sizes)), together):
         wanted = set(product(*(range(sizes[axis]) for axis in axes)))
         assert {tuple(cell[axis] for axis in axes) for cell in found} == wanted
-    whole = len(list(product(*map(range, sizes))))
-    assert len(found) == whole if together >= len(sizes) else len(found) < whole
+    is_whole = together >= len(sizes)
+    assert len(found) == len(cells) if is_whole else len(found) < len(cells)
 
 
 def test_the_whole_product_is_there_for_audits() -> None:
@@ -43,6 +44,11 @@ def test_some(i): pass
 @pytest.mark.parametrize("i", range(5))
 def test_all(i): pass
 
+@pytest.mark.each
+@pytest.mark.parametrize("i", range(4))
+@pytest.mark.parametrize(("k", "l"), [(0, 1), (2, 3)])
+def test_each(i, k, l): pass
+
 @pytest.mark.share(0.01, by="kind")
 @pytest.mark.parametrize("kind", range(2))
 @pytest.mark.parametrize("i", range(9))
@@ -54,7 +60,7 @@ def test_a_share_is_run_each_time_and_the_rest_in_audits(tmp_path: Path) -> None
     """Spread evenly, one at least; a case that is named is always run."""
     (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
     (tmp_path / "test_held.py").write_text(HELD)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  share(part)\n  audit\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  share(part)\n  each\n  audit\n")
 
     def ran(*words: str) -> list[str]:
         command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *words]
@@ -67,7 +73,8 @@ def test_a_share_is_run_each_time_and_the_rest_in_audits(tmp_path: Path) -> None
     assert kept[0] == 0
     assert len(kept) < 10
     wanted = [f"test_some[{i}]" for i in kept] + [f"test_all[{i}]" for i in range(5)]
+    wanted += [f"test_each[{i % 2 * 2}-{i % 2 * 2 + 1}-{i}]" for i in range(4)]
     wanted += ["test_kinds[0-0]", "test_kinds[0-1]"]
-    assert ran("-m", "not audit") == wanted
-    assert len(ran()) == 25 + 18
+    assert sorted(ran("-m", "not audit")) == sorted(wanted)
+    assert len(ran()) == 25 + 8 + 18
     assert ran("-m", "not audit", "test_held.py::test_some[3]") == ["test_some[3]"]

@@ -125,6 +125,7 @@ CHOSEN: dict[str, Callable[[Any, Any], object]] = {
 }
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("cells", CELLS)
 @pytest.mark.parametrize("how", CHOSEN)
 def test_nor_does_any_way_to_choose(how: str, cells: str, session: Any) -> None:

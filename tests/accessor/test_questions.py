@@ -102,6 +102,7 @@ WITH_MARGINS: dict[str, tuple[int, float, Any]] = {
 """Questions, how many steps one row moves an answer, and the step."""
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("question", WITH_MARGINS)
 @pytest.mark.parametrize(("epsilon", "confidence"), [("0.1", 0.95), ("0.1", 0.99), ("2", 0.9)])
 def test_margins_are_those_of_the_noise(

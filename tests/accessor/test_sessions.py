@@ -101,6 +101,7 @@ RHO_QUESTIONS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("name", RHO_QUESTIONS)
 @pytest.mark.parametrize("ask", ["count", "sql", "agg"])
 def test_a_session_in_rho(name: str, ask: str, tmp_path: Path) -> None:

@@ -280,6 +280,7 @@ def json_lines(folder: Path, names: list[str]) -> Path:
     return folder / "t.jsonl"
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("into", [csv, parquet, excel, json_lines])
 @pytest.mark.parametrize(
     "names", [["id", "age", "age"], ["Age", "id", "age"], ["id", "age"]], ids=str

@@ -189,6 +189,7 @@ WHERE: dict[str, Callable[[Row], bool]] = {
 }
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("name", ASKED)
 def test_rows_count_as_it_is_said(name: str, unit: str, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregates.product_sum import LARGEST_PRODUCT, ProductSum
 from dprelease.query.aggregates.sum import Sum
 from dprelease.schema.number_bounds import Lattice
+from tests.covering import thinned
 from tests.exact.build import ask, declare, exact
 
 RANGES = [(0, 3), (-2, 3), (-3, -1), (2, 2), (-1, 0)]
@@ -25,6 +26,7 @@ def sums(name: str, ends: tuple[int, int], *, centred: bool) -> Sum:
     return found.centered_sum if centred else found
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize(("left", "right"), list(product(RANGES, repeat=2)))
 def test_what_a_row_adds_reaches_both_ends_and_no_more(
@@ -99,13 +101,14 @@ def found_of(query: Any, rows: list[dict[str, Any]]) -> list[int]:
     return held
 
 
-@pytest.mark.parametrize(("of", "weight"), PAIRS)
-@pytest.mark.parametrize("unit", UNITS, ids=str)
-@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize(
+    ("pair", "unit", "neighbours"), thinned(PAIRS, UNITS, list(Neighbours), together=1), ids=str
+)
 def test_no_neighbours_differ_by_more_and_some_by_as_much(
-    of: str, weight: str, unit: dict[str, Any], neighbours: Neighbours
+    pair: tuple[str, str], unit: dict[str, Any], neighbours: Neighbours
 ) -> None:
     """All rows of one unit in all groups: missing values, codes, booleans, values to be clamped."""
+    of, weight = pair
     declared = declare(COLUMNS, **({"privacy_unit": unit} if unit else {}))
     spec = {"s": {"weighted_sum": {"of": of, "weight": weight}}}
     query = ask(declared, spec, ["k"], neighbours=neighbours)

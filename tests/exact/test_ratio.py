@@ -36,6 +36,7 @@ def _value(name: str, row: dict[str, Any]) -> float | None:
     return min(max(value, SIDES[name]["lower"]), SIDES[name]["upper"])
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("unit", [{}, {"id": "id", "max_groups": 2, "max_rows_per_group": 99}])
 @pytest.mark.parametrize(("over", "under"), list(product(SIDES, SIDES)))
 def test_both_sides_are_of_the_same_rows(over: str, under: str, unit: dict[str, Any]) -> None:

@@ -156,8 +156,9 @@ WAYS = {
 and rows are compared with, where more are looked up in tables."""
 
 
-@pytest.mark.share(0.25)
-@pytest.mark.parametrize(("unit", "by", "way"), thinned(UNITS, KEYS, list(WAYS)), ids=str)
+@pytest.mark.parametrize(
+    ("unit", "by", "way"), thinned(UNITS, KEYS, list(WAYS), together=1), ids=str
+)
 @examples(4)
 @given(rows=TABLES)
 def test_sql_equals_the_reference(
@@ -256,8 +257,7 @@ PRESENT = pa.table(
 )
 
 
-@pytest.mark.parametrize("column", PRESENCE)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "column"), thinned(list(WAYS), list(PRESENCE), together=1))
 def test_a_count_of_a_column_counts_where_it_is_not_missing(way: str, column: str) -> None:
     """Conditions and counts have one rule, whatever stands in for values and whatever is declared."""
     many, places, short, compared = WAYS[way]
@@ -320,7 +320,7 @@ def units_of(query: Query, rows: list[dict[str, Any]]) -> list[list[int]]:
 NEAR = thinned([*UNITS[:3], *UNITS[4:]], KEYS[:4], list(Neighbours))
 
 
-@pytest.mark.share(0.3, by="neighbours")
+@pytest.mark.share(0.15, by="neighbours")
 @pytest.mark.parametrize(("unit", "by", "neighbours"), NEAR, ids=str)
 @examples(4)
 @given(rows=st.lists(ROWS, max_size=9), others=st.lists(ROWS, min_size=1, max_size=4))

@@ -17,7 +17,7 @@ from scipy import stats
 from dprelease.exact.bounding import bounding_in_memory, row_samples, row_selection_numpy
 from dprelease.query.resolve import Query
 from dprelease.statements.bounding import MODULUS, ROUNDS
-from tests.covering import examples
+from tests.covering import examples, thinned
 from tests.exact.build import ask, declare, exact
 from tests.exact.pretended_spark import pretended
 from tests.exact.reference import digest
@@ -71,7 +71,9 @@ def deviation(total: int, values: list[int], most: int, people: int = PEOPLE) ->
 LIMIT = float(stats.norm.isf(ERROR_RATE / 2))
 
 
-@pytest.mark.parametrize(("rows", "ids", "most"), SHAPES)
+@pytest.mark.parametrize(
+    ("rows", "ids", "most"), thinned(list(ROWS), list(IDS), [1, 2, 3, 4], together=1)
+)
 def test_a_row_is_as_likely_to_be_kept_as_any_other(rows: str, ids: str, most: int) -> None:
     """In memory, in the engine and on Spark, which keep the same rows."""
     query, frame = sampled(rows, ids, most)
@@ -84,6 +86,7 @@ def test_a_row_is_as_likely_to_be_kept_as_any_other(rows: str, ids: str, most: i
         assert engine.run(query).vector("total").tolist() == found["total"].tolist()
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("rows", "ids", "most"), [shape for shape in SHAPES if shape[0] not in UNSEEN]
 )
@@ -178,6 +181,7 @@ def least(persons: str, items: str, *, of_rows: bool) -> float:
     return min(chances(inside, most))
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("of_rows", [False, True], ids=["cells", "rows"])
 @pytest.mark.parametrize(("persons", "items"), list(product(PERSONS, ITEMS)))
 def test_the_hash_chooses_as_random_numbers_would(persons: str, items: str, of_rows: bool) -> None:

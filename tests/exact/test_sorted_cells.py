@@ -34,6 +34,7 @@ def rows(kind: str) -> list[tuple[Integers, list[Integers | None]]]:
 KINDS = ["any order", "one area after the other", "none counts", "one cell", "the last cells"]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("grain", "span", "at_once"), [(4, 16, 8), (7, 1, 1), (1 << 14, 1 << 22, 5)]
 )

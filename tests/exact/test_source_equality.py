@@ -381,6 +381,7 @@ NOTES = {
 }
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("note", NOTES, ids=lambda note: note[:99].decode("latin-1"))
 @pytest.mark.parametrize("place", [0, 1])
 def test_ids_with_a_collation_of_spark(place: int, note: bytes, tmp_path: Path) -> None:
@@ -520,6 +521,7 @@ EQUAL: list[tuple[Any, ...]] = [
 """Cells that Python, and so pandas, holds equal."""
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("cells", EQUAL, ids=str)
 @pytest.mark.parametrize("ordered", [None, False, True])
 def test_cells_that_pandas_holds_equal_are_one_person_or_refused(

@@ -156,6 +156,7 @@ def test_no_row_is_lost_in_any_dialect(dialect: str, tmp_path: Path) -> None:
     check({"path": "t.csv", **source}, tmp_path)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("encoded", "packed"),
     [*itertools.product(ENCODED, [""]), *itertools.product(["UTF-8", "cp1252"], [".gz", ".zst"])],
@@ -168,6 +169,7 @@ def test_no_row_is_lost_in_any_encoding(encoded: str, packed: str, tmp_path: Pat
     check({"path": f"t.csv{packed}", **source, **({"encoding": name} if name else {})}, tmp_path)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize(
     ("encoded", "packed"),
@@ -417,6 +419,7 @@ def test_days_of_instants_are_local(kind: str, tmp_path: Path) -> None:
 UNITS = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("beside", [None, "us", "text", "ms"])
 @pytest.mark.parametrize("unit", UNITS)
 def test_instants_of_parquet_are_local_in_every_unit(

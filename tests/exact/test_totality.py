@@ -47,6 +47,7 @@ def test_narrow_integers_are_keys_over_their_whole_range(
     assert found.nonzero()[0].tolist() == [0, -least, most - least]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC"])
 @pytest.mark.parametrize(
@@ -178,6 +179,7 @@ def csv_rows(path: Path, body: bytes) -> list[int]:
     return exact(ask(declare(columns, source=str(path)), ROWS, ["k"]), None)["rows"].tolist()
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     "line",
     [

@@ -27,6 +27,7 @@ def days_by_text(layout: str, pivot: int) -> dict[str, date]:
     return {day.strftime(layout): day for day in days if day.year <= pivot}
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(("pivot", "layout"), list(product(PIVOTS, LAYOUTS)))
 def test_every_two_digits_mean_one_year(pivot: int, layout: str) -> None:
     """In all texts of a hundred years, and 29 February is a day only in years that have one."""

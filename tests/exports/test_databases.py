@@ -119,6 +119,7 @@ def _run(path: Path, sql: str) -> None:
     link.close()
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("fails_at", ["create", "run", "commit"])
 @pytest.mark.parametrize("is_new", [True, False])

@@ -343,6 +343,7 @@ formats: [csv]
 """
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("kind", ["records", "messages"])
 @pytest.mark.parametrize("name", [*FORMATS, "wide"])
 def test_every_format_of_records_and_messages_is_had_or_refused(

@@ -228,6 +228,7 @@ def changed(metadata: Metadata, name: str, change: Callable[[ColumnMetadata], An
     return replace(metadata, tables=(replace(first, columns=columns), *others))
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("name", sorted(RESERVED))
 @pytest.mark.parametrize("writing", [str.lower, str.upper, str.title])
 def test_reserved_names_of_keys_are_refused_with_their_place(

@@ -173,6 +173,7 @@ def stop_after(requests: int, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(Store, name, counted(name))
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("stop", range(6))
 def test_a_copy_stopped_at_any_request_is_completed(

@@ -113,6 +113,7 @@ def test_the_law_keeps_its_promise_for_every_shift(
         assert loss.delta(epsilon) >= delta * 0.99
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("measure", ["mae", "mse"])
 @pytest.mark.parametrize(("epsilon", "delta", "shift"), CASES)
 def test_the_error_is_the_optimum(epsilon: float, delta: float, shift: int, measure: str) -> None:
@@ -121,6 +122,7 @@ def test_the_error_is_the_optimum(epsilon: float, delta: float, shift: int, meas
     assert error == pytest.approx(least_error(epsilon, delta, shift, measure), rel=1e-6)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("name", ["discrete_laplace", "discrete_gaussian", "laplace", "staircase"])
 @pytest.mark.parametrize(("epsilon", "delta", "shift"), CASES[:4])
 def test_no_mechanism_has_less_error(name: str, epsilon: float, delta: float, shift: int) -> None:

@@ -163,6 +163,7 @@ def test_it_is_the_better_way_from_as_many_on_as_are_set(number: int, interval: 
     assert errors["tree"] < errors["choices"]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     "law",
     [

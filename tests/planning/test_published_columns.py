@@ -153,6 +153,7 @@ def test_few_rows_limit_a_mean(tmp_path: Path) -> None:
     assert read_release(path).plan().published()[0].limit is not Limit.ROWS
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("interval", ["95 %", False])
 @pytest.mark.parametrize("number", [1, 9], ids=["selected", "tree"])
 @pytest.mark.parametrize("size", [1, 30, 10**7])

@@ -68,6 +68,7 @@ DRAWS: dict[str, Callable[[int], Integers]] = {
 }
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("draw", DRAWS)
 @pytest.mark.parametrize("consistent", ["true", WHOLE])
 def test_any_integers_give_tables_that_add_up(draw: str, consistent: str, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ def incomes(rows: int, skew: float) -> Floats:
     return 199.0 * ((np.arange(rows) + 0.5) / rows) ** skew
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("kind", [DiscreteLaplace, DiscreteGaussian])
 @pytest.mark.parametrize("scale", ["1", "8"])
 @pytest.mark.parametrize("skew", [1.0, 3.0])

@@ -89,6 +89,7 @@ def test_values_without_noise_are_those_of_numpy() -> None:
     assert (units["cor"], units["slope"], units["constant"]) == ("", "h / EUR", "h")
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("rows", [25, 60, 150, 500, 2000, 20_000])
 @pytest.mark.parametrize("name", ["laplace", "discrete_gaussian", "symmetric_alpha_stable"])
 def test_intervals_hold_the_truth_in_cells_of_all_sizes(name: str, rows: int) -> None:

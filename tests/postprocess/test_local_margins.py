@@ -35,6 +35,7 @@ def coverage(law: RandomizedResponse, n: int, true: int, confidence: float) -> f
     return float(chance[held].sum())
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("confidence", LEVELS)
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.3, 0.5, 0.9, 1.0])
 def test_intervals_of_frequencies_hold_the_truth(share: float, confidence: float) -> None:

@@ -16,6 +16,7 @@ from dprelease.postprocess.share_margins import margin_factor, share_estimates
 RUNS = 4000
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("scale", ["0.3", "1", "30"])
 @pytest.mark.parametrize("shape", [(40, 60), (900, 3, 0, 0), (5,) * 40, (1000, 1000, 1), (25,)])
 def test_shares_are_covered(scale: str, shape: tuple[int, ...]) -> None:

@@ -20,6 +20,7 @@ AGES = np.array([300.0, 600, 350, 120])
 RATES = np.array([0.001, 0.004, 0.02, 0.15])
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("kind", [DiscreteLaplace, DiscreteGaussian])
 @pytest.mark.parametrize("scale", ["0.7", "10"])
 @pytest.mark.parametrize("size", [0.3, 1, 30])

@@ -262,6 +262,7 @@ def test_no_file_lies_in_a_release(tmp_path: Path, place: str, published: bool) 
         assert not file.exists()
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("option", ["--output", "--plot"])
 @pytest.mark.parametrize("pattern", ["*.svg", "**/*.svg", "file://{here}"])
 @pytest.mark.parametrize("place", ["p.svg", "link/p.svg"])

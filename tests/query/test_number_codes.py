@@ -98,6 +98,7 @@ def test_other_comparisons_are_refused(condition: str, code: str) -> None:
         parse_predicate(condition, TABLE, Place())
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("order", [operator.lt, operator.le, operator.gt, operator.ge])
 @pytest.mark.parametrize("bound", range(-2, 12))
 def test_orders_of_numbers_in_both_directions(

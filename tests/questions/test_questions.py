@@ -153,6 +153,7 @@ def asked(question: dict[str, Any], dp: Any) -> Any:
     return eval(f"{call}{budget}{bracket}{after}", {"dp": dp})
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize(
     "question", [one for one in QUESTIONS if "dp" in one], ids=lambda one: str(one["dp"])[:60]

@@ -139,6 +139,7 @@ def test_areas_lie_in_areas() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("groups", [1, 2, 40, 10**6])
 @pytest.mark.parametrize("rows_of_group", [1, 3, 10**9])
 @pytest.mark.parametrize("rows", [1, 17, 5_000])

@@ -447,6 +447,7 @@ FOUND_BY = ["people.parquet", "'*.parquet'", "'file://{here}/people.parquet'", "
 LINKS = [None, "symlink_to", "hardlink_to"]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("to", ["stays", "homes"])
 @pytest.mark.parametrize(
     ("source", "link"),

@@ -78,6 +78,7 @@ def _refused_run(world: Path) -> None:
     assert manifest(world / "out" / "visits") == out
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("what", CHANGES)
 @pytest.mark.parametrize("name", ["", FILE, NAME])
 def test_links_in_place_of_limits(world: Path, name: str, what: str) -> None:
@@ -85,6 +86,7 @@ def test_links_in_place_of_limits(world: Path, name: str, what: str) -> None:
     _refused_run(world)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("what", CHANGES)
 @pytest.mark.parametrize("name", ["limits", f"limits/{FILE}", f"limits/{NAME}"])
 def test_links_inside_a_release(world: Path, name: str, what: str) -> None:

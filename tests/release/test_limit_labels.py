@@ -139,6 +139,7 @@ KEYWORDS = {
 }
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("keyword", KINDS)
 @pytest.mark.parametrize("private", [False, True], ids=["public keys", "private keys"])
 def test_every_aggregate_states_its_limits(keyword: str, private: bool, tmp_path: Path) -> None:

@@ -115,6 +115,7 @@ def charges(folder: Path) -> list[str]:
 CHOICE, TABLES = "Contribution limits of: Visits", "Visits"
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("budget", ["epsilon: 2", "epsilon: 2, delta: 1e-6", "rho: 0.5"])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ QUERIES: dict[str, Row] = {
 LIMITS = {"privacy_unit": {"id": "id", "max_groups": 300, "max_rows_per_group": 300}}
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("limits", [{}, LIMITS], ids=["rows", "ids"])
 @pytest.mark.parametrize("counties", [FEW, MANY], ids=["few", "many"])
 @pytest.mark.parametrize("asked", QUERIES)

@@ -8,6 +8,7 @@ import pytest
 
 import dprelease
 from dprelease.errors import DpReleaseError, RunState
+from tests.covering import thinned
 from tests.sql_conformance.tables import write_tables
 
 CELLS = [
@@ -40,9 +41,9 @@ def schemas(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_tables(tmp_path_factory.mktemp("tables"))
 
 
-@pytest.mark.parametrize("private", [False, True], ids=["public keys", "private keys"])
-@pytest.mark.parametrize("form", FORMS, ids=["alone", "in a case", "in rows"])
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize(
+    ("cell", "form", "private"), thinned(CELLS, FORMS, [False, True], together=1)
+)
 def test_no_statement_fails_after_the_charge(
     cell: str, form: str, private: bool, schemas: list[Path]
 ) -> None:

@@ -256,6 +256,7 @@ def invented(tmp_path_factory: pytest.TempPathFactory) -> Path:
 FILES = ("records/pop_invented", "estimates/pop", "measurements/pop")
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("what", SAID)
 def test_what_files_say_of_themselves_is_published_too(

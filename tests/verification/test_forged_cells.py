@@ -180,6 +180,7 @@ def test_answers_of_sql(published: Path, tmp_path: Path) -> None:
     assert forged(folder, put(0, middle=101), name) == ["DP-VERIFY-006"]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("key", range(6))
 @pytest.mark.parametrize("epsilon", ["0.5", "3", "20"])
 def test_genuine_tables_are_accepted(

@@ -75,6 +75,7 @@ def test_a_claim_that_is_too_small_is_contradicted(name: str, budget: str) -> No
     assert second_opinion(events, smaller).contradicted
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("scale", [0.01, 0.04, 0.3, 3e8])
 @pytest.mark.parametrize(
     "name", ["laplace", "discrete_laplace", "staircase", "symmetric_alpha_stable"]

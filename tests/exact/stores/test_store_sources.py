@@ -61,6 +61,7 @@ def stored(frame: pd.DataFrame, ending: str) -> bytes:
     return file.getvalue()
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("ending", ["parquet", "csv", "csv.gz", "jsonl"])
 @pytest.mark.parametrize("path", ["one", "*", "**/*", "[p]art-?"])
 def test_the_same_rows_give_the_same_integers(

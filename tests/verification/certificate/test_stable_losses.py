@@ -38,6 +38,7 @@ def test_the_power_series_is_the_density(alpha: float) -> None:
         assert min(density.rel_accuracy_bits(), tail.rel_accuracy_bits()) >= 60, x
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("shift", SHIFTS)
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_losses_between_two_outputs_are_within_their_bounds(alpha: float, shift: str) -> None:
@@ -82,6 +83,7 @@ def _is_possible(block: Block) -> bool:
     return not (loss < block.low or loss > block.high)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("shift", ["1/30", "1", "8"])
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_the_largest_loss(alpha: float, shift: str) -> None:
