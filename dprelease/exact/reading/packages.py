@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zipfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 from xml.parsers import expat
@@ -18,7 +19,7 @@ list of sheets."""
 PROLOG_BYTES = 1 << 16
 """Number of first bytes of a part in which its root element must begin."""
 
-SHEETS = "xl/worksheets/"
+SHEETS = ("xl/worksheets/", "content.xml")
 XML_ENDINGS = (".xml", ".rels")
 
 PROTECTED_MAGIC = b"\xd0\xcf\x11\xe0"
@@ -91,3 +92,17 @@ def _refuse_entities(begin: bytes) -> None:
         parser.Parse(begin, False)
     if not begun:
         raise DAMAGED
+
+
+@contextmanager
+def refuse_damaged() -> Iterator[None]:
+    """Raise `UnreadableWorkbook` for any exception of a library that fails at a damaged file."""
+    problem: UnreadableWorkbook | None = None
+    try:
+        yield
+    except UnreadableWorkbook as found:
+        problem = found
+    except Exception:  # noqa: BLE001 - libraries raise any exception for a damaged part
+        problem = DAMAGED
+    if problem is not None:
+        raise UnreadableWorkbook(*problem.args)

@@ -1,4 +1,4 @@
-"""Read sheets of Excel workbooks (.xlsx), cell by cell, with openpyxl (the extra `excel`).
+"""Read sheets of workbooks, cell by cell: .xlsx with openpyxl (the extra `excel`), and .ods.
 
 A cell's value is the stored value: a text, a number, a boolean, or a date or timestamp if its
 number format says so. A cell with a formula counts as missing, even if the workbook stores its last
@@ -12,8 +12,7 @@ import datetime
 import importlib.util
 import warnings
 import zipfile
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -29,7 +28,12 @@ from dprelease.exact.reading.cell_rows import (
     wanted_columns,
 )
 from dprelease.exact.reading.cell_texts import texts_of
-from dprelease.exact.reading.packages import DAMAGED, UnreadableWorkbook, refuse_large_packages
+from dprelease.exact.reading.open_documents import OpenSheet, sheet_names
+from dprelease.exact.reading.packages import (
+    UnreadableWorkbook,
+    refuse_damaged,
+    refuse_large_packages,
+)
 from dprelease.exact.reading.sources import unreadable_error
 from dprelease.exact.sources.cell_reader import CellReader
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description
@@ -77,7 +81,7 @@ class Sheet:
 
         number = 0
         with (
-            _refuse_damaged(),
+            refuse_damaged(),
             zipfile.ZipFile(self.file) as package,
             package.open(self.part) as raw,
         ):
@@ -207,7 +211,7 @@ class ExcelReader(CellReader):
         )
 
 
-def read_sheet_list(file: Path) -> dict[str, Sheet]:
+def read_sheet_list(file: Path) -> Mapping[str, Sheet | OpenSheet]:
     """Return the sheets of a workbook by name; reads none of them.
 
     Raises
@@ -215,6 +219,10 @@ def read_sheet_list(file: Path) -> dict[str, Sheet]:
     Unreadable
         If it is not a workbook, is protected, or is too large when unpacked.
     """
+    if file.suffix.lower() == ".ods":
+        with refuse_damaged():
+            refuse_large_packages(file)
+            return {name: OpenSheet(file, name) for name in sheet_names(file)}
     if importlib.util.find_spec("openpyxl") is None:
         raise UnreadableWorkbook(
             "the package openpyxl is not installed",
@@ -223,7 +231,7 @@ def read_sheet_list(file: Path) -> dict[str, Sheet]:
     from openpyxl.reader.excel import ExcelReader
     from openpyxl.styles.stylesheet import apply_stylesheet
 
-    with _refuse_damaged(), file.open("rb") as raw, warnings.catch_warnings():
+    with refuse_damaged(), file.open("rb") as raw, warnings.catch_warnings():
         # openpyxl warns about parts that are not read, and may quote the file.
         warnings.simplefilter("ignore")
         refuse_large_packages(file)
@@ -244,7 +252,7 @@ def read_sheet_list(file: Path) -> dict[str, Sheet]:
 
 def sheet_columns(
     file: Path, name: str | None, header: int | str | None
-) -> tuple[Sheet, int, dict[str, int]]:
+) -> tuple[Sheet | OpenSheet, int, dict[str, int]]:
     """Return a sheet, the row number of its header, and the number of each column that it names.
 
     `name`: the name of the sheet; None for the only sheet. `header`: the row number of the header,
@@ -268,7 +276,7 @@ def sheet_columns(
     return sheet, number, dict(named)
 
 
-def _header_cells(sheet: Sheet, header: int | str) -> tuple[int, list[tuple[str, int]]]:
+def _header_cells(sheet: Sheet | OpenSheet, header: int | str) -> tuple[int, list[tuple[str, int]]]:
     """Return the row number of a header, and its names, each with the number of its column."""
     for number, cells in sheet.rows():
         if number > (HEADER_ROWS if isinstance(header, str) else header):
@@ -280,7 +288,7 @@ def _header_cells(sheet: Sheet, header: int | str) -> tuple[int, list[tuple[str,
     return 0, []
 
 
-def _sheet_of(file: Path, name: str | None) -> Sheet:
+def _sheet_of(file: Path, name: str | None) -> Sheet | OpenSheet:
     """Return the sheet of a workbook with a name; the only sheet if the name is None."""
     sheets = read_sheet_list(file)
     if name is None and len(sheets) > 1:
@@ -301,7 +309,7 @@ class FoundHeader:
     note: str = ""
 
 
-def _find_header(sheet: Sheet) -> FoundHeader:
+def _find_header(sheet: Sheet | OpenSheet) -> FoundHeader:
     """Return the row that looks like a header: the first row, or one below rows of titles.
 
     Titles fill at most a third of the cells that the widest row fills. A row below them is read
@@ -348,7 +356,7 @@ def _is_number(text: str) -> bool:
 
 def _open_sheet(
     declared: Declared, file: Path, name: str | None, header: int | str | None
-) -> tuple[Sheet, int, dict[str, int]]:
+) -> tuple[Sheet | OpenSheet, int, dict[str, int]]:
     """Return a sheet, its header's row and the index of its columns, or raise a data error."""
     problem: UnreadableWorkbook | None = None
     try:
@@ -356,20 +364,6 @@ def _open_sheet(
     except UnreadableWorkbook as found:
         problem = found
     raise unreadable_error(declared, *problem.args)
-
-
-@contextmanager
-def _refuse_damaged() -> Iterator[None]:
-    """Raise `UnreadableWorkbook` for any exception of a library that fails at a damaged file."""
-    problem: UnreadableWorkbook | None = None
-    try:
-        yield
-    except UnreadableWorkbook as found:
-        problem = found
-    except Exception:  # noqa: BLE001 - libraries raise any exception for a damaged part
-        problem = DAMAGED
-    if problem is not None:
-        raise UnreadableWorkbook(*problem.args)
 
 
 def _replace_null_text(cell: object, nulls: frozenset[str]) -> object:

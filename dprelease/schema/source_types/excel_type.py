@@ -1,4 +1,4 @@
-"""Sheets of Excel workbooks, as a schema declares them."""
+"""Sheets of workbooks of Excel or OpenDocument, as a schema declares them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Excel(SourceType):
 
     name = "excel"
     label = "an Excel workbook"
-    suffixes = (".xlsx", ".xlsm")
+    suffixes = (".xlsx", ".xlsm", ".ods")
     options = ("nulls", *TIME_OPTIONS, *SHEET_OPTIONS)
     has_texts_for_booleans = True
     comparisons = BY_CHARACTERS
