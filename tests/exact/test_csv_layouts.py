@@ -5,9 +5,11 @@ from __future__ import annotations
 import bz2
 import io
 import zipfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -15,9 +17,12 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.errors import DpReleaseError
+from dprelease.exact.reading.line_selection import LineSelection
+from dprelease.exact.sources.csv_reader import READER
 from dprelease.query.resolve import resolve
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
+from dprelease.schema.source_types.source import Source
 from tests.exact.build import ask, declare, exact
 
 RUN = CliRunner()
@@ -165,6 +170,31 @@ def test_a_comment_is_a_line_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text('k,n,t\n"k0",1,"a ""b""\n# no"\n# yes,1,2\nk1, "2", "\n#\n"\nk2,3,"#"\n')
     assert rows_read(path, comment="#") == [1, 1, 1, 0, 0, 0]
+
+
+@pytest.mark.share(0.2)
+@pytest.mark.parametrize("escape", ["", "\\"])
+@pytest.mark.parametrize("opened", ["", '"\n'])
+@pytest.mark.parametrize("signs", ['", x', '"\\, '])
+def test_comments_are_found_where_the_engine_is_between_rows(
+    escape: str, opened: str, signs: str, tmp_path: Path
+) -> None:
+    """Whatever the line above is: were they not, its row would decide about comments below it."""
+    path = tmp_path / "t.csv"
+    source = {"path": str(path), "comment": "#"} | ({"escape": escape} if escape else {})
+    table = declare({"k": {"type": "text"}, "n": {"type": "text"}}, source=source)
+    declared, selection = table.table.source, LineSelection.of(table.table.source or Source())
+    assert declared is not None
+    with duckdb.connect() as link:
+        for size in range(1, 4):
+            for line in map("".join, product(signs, repeat=size)):
+                text = f"k,n\n{opened}{line}\n#0,1\n#1,2\n"
+                path.write_text(text)
+                plain = declared.model_copy(update={"comment": ()})
+                call = READER.text_reader(table, plain, [path])
+                read = {row[0] for row in link.execute(f"FROM {call.relation([path])}").fetchall()}
+                left = b"".join(selection.rows(iter([text.encode()])))
+                assert (b"#0" in left) == ("#0" not in read), (opened, line)
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,8 @@ class LineSelection:
         )
         if not quote or quote not in line:
             return is_quoted
-        opening, place = re.compile(b" *" + re.escape(quote)), 0
+        # As the engine does: after a quoted text and blanks, another quote continues the text.
+        opening, again, place = (*(re.compile(b + re.escape(quote)) for b in (b" ?", b" +")), 0)
         while True:
             if not is_quoted:
                 while not (opened := opening.match(line, place)):
@@ -178,8 +179,9 @@ class LineSelection:
             place = _closing_quote(line, place, quote, escape)
             if place < 0:
                 return True
-            is_quoted = False
-            place = line.find(delimiter, place) + 1
+            reopened = None if escape else again.match(line, place)
+            is_quoted = reopened is not None
+            place = reopened.end() if reopened else line.find(delimiter, place) + 1
             if not place:
                 return False
 
