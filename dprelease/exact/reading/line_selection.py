@@ -12,7 +12,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import dropwhile, islice
+from itertools import chain, dropwhile, islice
 from typing import Any
 
 from dprelease.schema.source_texts import UTF_8
@@ -28,9 +28,6 @@ MOST_WIDTHS, FEWEST_WIDTHS = 100, 2
 """How many of the first rows are compared with the header, and how many are needed for that."""
 
 LONGEST_LINE = 1 << 26
-
-Lines = Iterator[tuple[int, bytes]]
-"""Lines with their line feeds, each after its number in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,74 +86,77 @@ class LineSelection:
         UnicodeDecodeError, csv.Error
             If the header can't be read.
         """
-        return self._read_header(self._numbered(first_bytes(parts)))
+        return self._read_header(TextLines(first_bytes(parts)))
 
     def first_widths(self, parts: Iterable[bytes]) -> list[int]:
         """Return the number of fields of each of the first rows; empty if they can't be parsed.
 
         Empty lines, and the last line if it may be incomplete, are left out.
         """
-        lines = self._numbered(first_bytes(parts))
-        if self.has_header:
-            self._read_header(lines)
-        rows: Iterator[bytes] = (line for _, line in lines if line.endswith(b"\n"))
-        if self.comments:
-            rows = self._without_comments(rows)
-        texts = (line.decode(UTF_8, "surrogateescape") for line in rows)
-        records = csv.reader(texts, **self.dialect)
+        pieces = self._below_header(TextLines(first_bytes(parts)))
+        lines = (line for piece in pieces for line in piece.splitlines(keepends=True))
+        whole = (line.decode(UTF_8, "surrogateescape") for line in lines if line.endswith(b"\n"))
+        records = csv.reader(whole, **self.dialect)
         try:
             return [len(record) for record in islice(records, MOST_WIDTHS) if record]
         except csv.Error:
             return []
 
     def rows(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the lines of all rows.
+        """Yield the lines of all rows, in pieces.
 
         Raises
         ------
         OSError
             If no line among the last ones begins with `until`.
         """
-        lines = self._numbered(parts)
+        pieces = self._below_header(TextLines(parts))
+        return self._without_notes(pieces) if self.until is not None or self.notes else pieces
+
+    def _below_header(self, lines: TextLines) -> Iterator[bytes]:
+        """Yield the lines below the header, without comments, in pieces."""
         if self.has_header:
             self._read_header(lines)
-        rows: Iterator[bytes] = (line for _, line in lines)
-        if self.comments:
-            rows = self._without_comments(rows)
-        return self._without_notes(rows) if self.until is not None or self.notes else rows
+        last = max(self.skipped, default=0)
+        above = (line for number, line in lines.up_to(last) if number not in self.skipped)
+        pieces = chain(above, lines.rest())
+        return self._without_comments(pieces) if self.comments else pieces
 
-    def _numbered(self, parts: Iterable[bytes]) -> Lines:
-        """Yield the lines whose numbers are not left out."""
-        for number, line in enumerate(split_lines(parts), 1):
-            if number not in self.skipped:
-                yield number, line
-
-    def _read_header(self, lines: Lines) -> list[str]:
+    def _read_header(self, lines: TextLines) -> list[str]:
         """Return the cells of the header; consume its lines, and those above it."""
+        left: Iterator[tuple[int, bytes]] = (one for one in lines if one[0] not in self.skipped)
         if isinstance(self.header, int):
             first = self.header
-            lines = dropwhile(lambda line: line[0] < first, lines)
+            left = dropwhile(lambda line: line[0] < first, left)
         else:
-            lines = (line for line in lines if not self._is_between(line[1]))
+            left = (line for line in left if not self._is_between(line[1]))
         if isinstance(self.header, str):
-            texts = (line.decode(UTF_8, "surrogateescape") for _, line in lines)
+            texts = (line.decode(UTF_8, "surrogateescape") for _, line in left)
             records = csv.reader(texts, **self.dialect)
             return next((record for record in records if self.header in record), [])
-        return next(
-            csv.reader((line.decode(UTF_8) for _, line in lines), strict=True, **self.dialect), []
-        )
+        texts = (line.decode(UTF_8) for _, line in left)
+        return next(csv.reader(texts, strict=True, **self.dialect), [])
 
     def _is_between(self, line: bytes) -> bool:
         """Return whether a line above the header is empty or a comment."""
         return not line.strip() or line.startswith(self.comments or (b"\n",))
 
-    def _without_comments(self, rows: Iterator[bytes]) -> Iterator[bytes]:
+    def _without_comments(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the lines that are no comments; a line inside of a quoted text is none."""
+        signs = [b"\n" + comment for comment in self.comments]
+        quote = self.quote.encode()
         is_quoted = False
-        for line in rows:
-            if is_quoted or not line.startswith(self.comments):
-                is_quoted = self._is_quoted_after(line, is_quoted)
-                yield line
+        for piece in pieces:
+            has_comments = piece.startswith(self.comments) or any(sign in piece for sign in signs)
+            if not has_comments and not (quote and quote in piece):
+                yield piece
+                continue
+            rows = []
+            for line in piece.splitlines(keepends=True):
+                if is_quoted or not line.startswith(self.comments):
+                    is_quoted = self._is_quoted_after(line, is_quoted)
+                    rows.append(line)
+            yield b"".join(rows)
 
     def _is_quoted_after(self, line: bytes, is_quoted: bool) -> bool:
         """Return whether the text after a line is inside quotes, which open at a field's start."""
@@ -185,13 +185,16 @@ class LineSelection:
             if not place:
                 return False
 
-    def _without_notes(self, rows: Iterator[bytes]) -> Iterator[bytes]:
+    def _without_notes(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the lines above the notes at the end; empty lines at the end count as notes."""
-        last: deque[bytes] = deque()
-        for line in rows:
-            last.append(line)
-            if len(last) > MOST_NOTES:
-                yield last.popleft()
+        held: deque[bytes] = deque()
+        for piece in pieces:
+            held.append(piece)
+            while sum(one.count(b"\n") for one in islice(held, 1, None)) > MOST_NOTES:
+                yield held.popleft()
+        lines = b"".join(held).splitlines(keepends=True)
+        yield b"".join(lines[:-MOST_NOTES])
+        last = lines[-MOST_NOTES:]
         while last and not last[-1].strip():
             last.pop()
         if self.until is not None:
@@ -201,9 +204,7 @@ class LineSelection:
             if not last:
                 raise OSError("no line begins with the text in `until`")
             last.pop()
-        for _ in range(min(self.notes, len(last))):
-            last.pop()
-        yield from last
+        yield b"".join(last[: max(0, len(last) - self.notes)])
 
 
 def csv_options(delimiter: str, quote: str, escape: str) -> dict[str, Any]:
@@ -246,18 +247,47 @@ def common_width(widths: Sequence[int], header: int, *, pads: bool) -> int | Non
     return Counter(widths).most_common(1)[0][0]
 
 
-def split_lines(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield each line with its line feed; a line that is too long to be read is divided."""
+class TextLines:
+    """The lines of a text, each after its number, and then the rest of the text in pieces."""
+
+    def __init__(self, parts: Iterable[bytes]) -> None:
+        self._pieces = whole_lines(parts)
+        self._lines: deque[bytes] = deque()
+        self.number = 0
+        """The number of the last line that was taken."""
+
+    def __iter__(self) -> TextLines:
+        """Return the lines themselves, which can be taken once."""
+        return self
+
+    def __next__(self) -> tuple[int, bytes]:
+        """Return the next line with its line feed."""
+        while not self._lines:
+            self._lines.extend(next(self._pieces).splitlines(keepends=True))
+        self.number += 1
+        return self.number, self._lines.popleft()
+
+    def up_to(self, number: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines up to a number."""
+        while self.number < number and (line := next(self, None)) is not None:
+            yield line
+
+    def rest(self) -> Iterator[bytes]:
+        """Yield all lines that were not taken, in pieces of whole lines."""
+        yield b"".join(self._lines)
+        yield from self._pieces
+
+
+def whole_lines(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield a text in pieces of whole lines; a line that is too long to be read is divided."""
     rest = b""
     for part in parts:
-        *lines, rest = (rest + part).split(b"\n")
-        for line in lines:
-            yield line + b"\n"
-        if len(rest) > LONGEST_LINE:
-            yield rest
+        lines, feed, end = part.rpartition(b"\n")
+        if feed or len(rest) > LONGEST_LINE:
+            yield rest + lines + feed
             rest = b""
-    if rest:
-        yield rest
+        rest += end
+    yield rest
 
 
 def first_bytes(parts: Iterable[bytes], limit: int = HEAD_LIMIT) -> Iterator[bytes]:

@@ -13,7 +13,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK = 1 << 20
-LINES_AT_ONCE = 1 << 13
 BYTE_ORDER_MARK = "\ufeff"
 """The byte order mark, which is not a part of the text."""
 
@@ -75,7 +73,7 @@ class TextDecoding:
             If the file is incomplete, or not compressed as declared, or lacks the declared end.
         """
         text = self.text(raw)
-        return text if self.lines is None else _joined(self.lines.rows(text))
+        return text if self.lines is None else self.lines.rows(text)
 
     def text(self, raw: pa.NativeFile) -> Iterator[bytes]:
         """Yield the whole text of a file in UTF-8; raises as `chunks`."""
@@ -165,12 +163,6 @@ def _unzip(raw: Any) -> Iterator[bytes]:
         failed = True
     if failed:
         raise OSError("it is no ZIP archive of one file")
-
-
-def _joined(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield lines joined to chunks."""
-    while chunk := b"".join(islice(lines, LINES_AT_ONCE)):
-        yield chunk
 
 
 def _strip_byte_order_mark(parts: Iterator[bytes]) -> Iterator[bytes]:
