@@ -23,6 +23,7 @@ from dprelease.accessor import row_comparison
 from dprelease.errors import DataError, SessionError
 from dprelease.exact.duckdb import Engine
 from tests import processes
+from tests.covering import sampled
 
 SCHEMA: dict[str, Any] = {
     "table": "people",
@@ -119,7 +120,7 @@ def test_only_the_first_rows_are_ever_read(opened: list[pd.DataFrame]) -> None:
     first = frame()
     first.dp.use(session)
     outcomes = Counter[bool]()
-    for found in below(first, session, 3):
+    for found in sampled(below(first, session, 3), 0.4):
         try_to_use(found, session)
         try:
             found.dp.count(epsilon="1e-6")
@@ -129,8 +130,8 @@ def test_only_the_first_rows_are_ever_read(opened: list[pd.DataFrame]) -> None:
             outcomes[True] += 1
         except SessionError:
             outcomes[False] += 1
-    assert outcomes[True] > 100
-    assert outcomes[False] > 1000
+    assert outcomes[True] > 40
+    assert outcomes[False] > 400
 
 
 NAN = float("nan")

@@ -159,7 +159,7 @@ and rows are compared with, where more are looked up in tables."""
 @pytest.mark.parametrize(
     ("unit", "by", "way"), thinned(UNITS, KEYS, list(WAYS), together=1), ids=str
 )
-@examples(4)
+@examples(2)
 @given(rows=TABLES)
 def test_sql_equals_the_reference(
     unit: dict[str, Any], by: list[str], way: str, rows: list[dict[str, Any]]
