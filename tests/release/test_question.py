@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from datetime import date
 from decimal import Decimal
@@ -26,6 +27,7 @@ from dprelease.exact.post_view import run_statement
 from dprelease.ledger.ledger import Ledger
 from dprelease.query.outer_sql.statement import split_statement
 from dprelease.schema.load import read_table
+from tests import processes
 from tests.ledger.test_ledger import TABLE, release_with_ledger
 from tests.release.build import write
 
@@ -239,6 +241,8 @@ def test_the_engine_itself_reaches_nothing(tmp_path: Path, monkeypatch: pytest.M
         "SELECT * FROM hidden",
         f"COPY noised TO '{tmp_path}/out.csv'",
         f"ATTACH '{tmp_path}/new.db' AS x",
+        "CREATE TABLE kept AS SELECT 1 AS n",
+        "INSERT INTO noised VALUES (2)",
         "SET enable_external_access = true",
         "RESET lock_configuration",
         "INSTALL httpfs",
@@ -249,6 +253,22 @@ def test_the_engine_itself_reaches_nothing(tmp_path: Path, monkeypatch: pytest.M
         assert "31415" not in str(caught.value)
     assert hidden.num_rows == 1
     assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_opens_its_own_engine() -> None:
+    """The engine of its parent waits for threads that the child does not have."""
+    tables = {"noised": pa.table({"n": [1, 2]})}
+
+    def total() -> int:
+        (found,) = run_statement("SELECT SUM(n) AS n FROM noised", tables)["n"].to_pylist()
+        return int(found)
+
+    assert total() == 3
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if total() == 3 else 1)
+    assert processes.ended(child) == 0
 
 
 ARGUMENTS = [
