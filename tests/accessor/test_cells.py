@@ -97,13 +97,13 @@ def session() -> Any:
 def test_no_question_quotes_the_cells_of_what_it_is_given(
     way: str, name: str, argument: str, session: Any
 ) -> None:
+    ask = inspect.signature(getattr(ASKED[way](FRAME.dp), name))
+    has_default = {n for n, p in ask.parameters.items() if p.default is not p.empty}
+    own = [p for p in ask.parameters if p not in OPTIONS and p not in has_default]
+    needed = NEEDED | OWN_NEEDED.get(name, {})
     for kind, cells in CELLS.items():
         if argument in ("q", "bins") and kind == "numbers":
             continue  # edges and levels may be an array
-        ask = inspect.signature(getattr(ASKED[way](FRAME.dp), name))
-        has_default = {n for n, p in ask.parameters.items() if p.default is not p.empty}
-        own = [p for p in ask.parameters if p not in OPTIONS and p not in has_default]
-        needed = NEEDED | OWN_NEEDED.get(name, {})
         given = {p: needed[p] for p in [*own, "epsilon"]} | {argument: cells}
         refused(lambda dp, given=given: getattr(ASKED[way](dp), name)(**given), session)
 
