@@ -123,6 +123,39 @@ def test_every_row_counts_in_what_is_known_of_it(
                 assert vector[at] == count
 
 
+@pytest.mark.parametrize("asked", ["a family", "one table", "private keys"])
+def test_one_column_of_codes_has_all_levels(tmp_path: Path, asked: str) -> None:
+    """A code names a county, or a state of which the county is unknown, or nothing known."""
+    levels: Row = {
+        "code": {"type": "text"},
+        "state": {
+            "type": "category", "values": ["A", "B"], "expression": "upper(left(code, 1))", **ON,
+        },
+        "county": {
+            "type": "category", "within": "state", "expression": "code", **ON,
+            "values": {state: [c for c, one in FEW.items() if one == state] for state in STATES},
+        },
+        "sex": {"type": "category", "values": ["f", "m"], **ON},
+    }  # fmt: skip
+    query = {"from": "people", **QUERIES[asked], "columns": N}
+    path = write(tmp_path, FEW, {"q": query}, people={"columns": levels})
+    codes = [*FEW, "a", "B", "a9", "zz", None, ""] * 3
+    table = pa.table({"code": pa.array(codes, pa.string()), "sex": ["f"] * len(codes)})
+    pq.write_table(table, tmp_path / "people.parquet")
+    found = [place({"county": c, "state": (c or "")[:1].upper()}, FEW) for c in codes]
+    assert {"A_X", "B_X", "_X"} < {*found}
+    *_, finest = resolve(read_declaration(path))
+    with Engine.open(finest.declared, None, queries=[finest]) as engine:
+        engine.expect([finest])
+        if finest.private is not None:
+            names = engine.partitions(finest).names
+            assert {one.split(":", 1)[1] for one in names} == {*found}
+            return
+        vector = engine.run(finest).vector("n").reshape(-1, 3)[:, 0]
+        county = finest.keys.keys[0]
+        assert dict(zip(county.texts, vector.tolist(), strict=True)) == dict(Counter(found))
+
+
 WHOLE = {
     "non_negative": True, "publish": {"records": True}, "zeros": [{"sex": "_X", "home": [8]}],
 }  # fmt: skip

@@ -95,7 +95,8 @@ TEMPLATES: dict[str, Template] = {
         "`header`, the number of the row with the names; for a frame, turn the index into a "
         "column with reset_index(); keys in folder names, such as year=2024/, are not read, so "
         "store them in the files. If it is an area `within` which others lie, `unallocated` of "
-        "these reads it: without such a column, declare `others` and `fill` in its place.",
+        "these reads it: without such a column, compute it with `expression`, for instance from "
+        "the first characters of the code, or declare `others` and `fill` in its place.",
     ),
     "DP-DATA-003": Template(
         cause="The source of '{table}' has several columns named '{column}', or names that differ "
